@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/end_state.h"
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "tools/sstferry/command_arguments.h"
@@ -92,6 +93,10 @@ int RunLs(const std::vector<std::string>& arguments) {
   }
   const bool is_directory = parsed.options.where.is_directory();
   if (is_directory && report.served.size() == 1) {
+    const std::string& problem = report.served[0].problem;
+    if (status.ok() && !problem.empty()) {
+      status = report.status = MakeStatus(EndState::kRefused, problem);
+    }
     // No server has given it a name.
     report.served[0].name =
         std::filesystem::path(place).lexically_normal().filename();

@@ -4,17 +4,21 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "format/limits.h"
+#include "format/printable.h"
 #include "tools/sstferry/access_arguments.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/job_arguments.h"
 #include "tools/sstferry/metrics_arguments.h"
+#include "tools/sstferry/moment.h"
 #include "tools/sstferry/serve_arguments.h"
 
 namespace sstferry {
@@ -182,7 +186,17 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
         "ssh://HOST[:PORT]/DIR, sst://HOST[:PORT]/NAME, unix:/PATH:NAME or "
         "s3://BUCKET[/PREFIX][@SET], found nothing");
   }
-  const Status status = ParseSourceAddress(texts.Get(operand), out);
+  std::string address = texts.Get(operand);
+  std::string local;
+  const auto now =
+      static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
+  if (ResolveMoment(now, &address, &local)) {
+    // A later run of the same command would restore a later time.
+    std::fprintf(stderr, "note: %s is %s; to resume, use %s\n",
+                 Printable(texts.Get(operand)).c_str(), local.c_str(),
+                 Printable(address).c_str());
+  }
+  const Status status = ParseSourceAddress(address, out);
   if (status.ok() && name_needed && !out->is_directory() &&
       !out->is_archive() && out->name.empty()) {
     return Wrong(operand,
