@@ -1,7 +1,9 @@
 #include "pipeline/disk/workspace.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -232,7 +234,38 @@ Status Workspace::Open() {
     status = FindSwap();
   }
   // Check again under the lock.
-  return status.ok() ? CheckTarget() : status;
+  if (status.ok()) {
+    status = CheckTarget();
+  }
+  return status.ok() && target_exists_ && existing_ == Existing::kSwap
+             ? CheckMovable()
+             : status;
+}
+
+// Checks, before the application stops for an exchange, that TARGET_DIR can get
+// another name: overlayfs renames no directory of a lower layer, such as that of
+// a container's image (EXDEV). Only a rename tells. This one changes nothing:
+// no file system puts a directory in the place of one with files, as the
+// workspace is, and overlayfs looks at the layer first.
+Status Workspace::CheckMovable() const {
+  struct statfs info {};
+  if (statfs(target_dir_.c_str(), &info) != 0 ||
+      info.f_type != OVERLAYFS_SUPER_MAGIC ||
+      access((dir_ + "/lock").c_str(), F_OK) != 0) {
+    return Status::OK();
+  }
+  if (rename(target_dir_.c_str(), dir_.c_str()) == 0) {
+    return MakeStatus(EndState::kInternal,
+                      "target " + target_dir_ + ": the file system renamed it "
+                      "to " + dir_ + ", which has files; move it back");
+  }
+  return errno != EXDEV
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "target " + target_dir_ +
+                              " is in a lower layer of overlayfs, such as a "
+                              "container's image, where no directory can be "
+                              "renamed; pull into a directory of a volume");
 }
 
 // Checks, before data moves, that the names beside TARGET_DIR are not too long:

@@ -187,6 +187,8 @@ class Workspace {
   [[nodiscard]] rocksdb::Status RefuseNonEmpty();
   std::string FinishedTransfer() const;
   [[nodiscard]] rocksdb::Status Lock();
+  // kRefused: TARGET_DIR cannot be renamed.
+  [[nodiscard]] rocksdb::Status CheckMovable() const;
   [[nodiscard]] rocksdb::Status CreateDirectory(const std::string& path);
   [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
   [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);

@@ -16,6 +16,7 @@
 #include "tests/support/sanitizer.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
+#include "tests/support/test_db.h"
 
 namespace sstferry::process_world_test {
 namespace {
@@ -210,6 +211,50 @@ TEST_CASE("A database that is a mount point is refused before anything, with "
   REQUIRE(NamesOf(own).empty());
   REQUIRE_FALSE(fs::exists(dir / "target/.sstferry"));
   REQUIRE(with({"refresh", dir / "mounted", dir / "target"}) == 0);
+}
+
+TEST_CASE("A replica in a lower layer of overlayfs is refused before a hook "
+          "stops its application",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  for (const char* name : {"low", "up", "work", "all"}) {
+    fs::create_directory(dir / name);
+  }
+  const std::string method = GENERATE("clone", "ingest");
+  REQUIRE(Run(Sstferry({"pull", dir / "source", dir / "low/replica", "--method",
+                        method}))
+              .code == 0);
+  const std::string layers = "lowerdir=" + (dir / "low") + ",upperdir=" +
+                             (dir / "up") + ",workdir=" + (dir / "work");
+  const std::string all = dir / "all";
+  if (mount("overlay", all.c_str(), "overlay", 0, layers.c_str()) != 0) {
+    WARN("SKIPPED: needs the right to mount, and overlayfs");
+    return;
+  }
+  {
+    OpenDb db(dir / "source", {{"default", Quiet()}});
+    db.Put("more", "entries");
+  }
+  const auto swap = [&](const std::string& target) {
+    return Run(Sstferry({"swap", dir / "source", target, "--method", method,
+                         "--before-swap", "touch " + (dir / "stopped")}));
+  };
+  RequireSays(swap(all + "/replica"), 1, "lower layer of overlayfs");
+  REQUIRE_FALSE(fs::exists(dir / "stopped"));
+  REQUIRE(EntriesOf(all + "/replica").count("more") == 0);
+  // A directory that was made above can be exchanged.
+  REQUIRE(Run(Sstferry({"pull", all + "/replica", all + "/upper", "--method",
+                        method}))
+              .code == 0);
+  const Ended swapped = swap(all + "/upper");
+  INFO(swapped.err);
+  REQUIRE(swapped.code == 1);  // another database: --adopt
+  REQUIRE(Run(Sstferry({"swap", dir / "source", all + "/upper", "--method",
+                        method, "--adopt"}))
+              .code == 0);
+  REQUIRE(EntriesOf(all + "/upper").count("more") == 1);
+  REQUIRE(umount(all.c_str()) == 0);
 }
 
 TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",

@@ -441,7 +441,7 @@ TEST_CASE("A follower stops at records, entries and tags that nobody may ignore,
   }
   SECTION("an entry of a batch") {
     AppendTo(wal, PhysicalRecord(1, BatchOfUnknown(sequence + 1)));
-    expected = "type 122";
+    expected = "found 122";
   }
   SECTION("a tag of the MANIFEST") {
     AppendTo(manifest, PhysicalRecord(1, "\x68"));  // 104
@@ -1015,7 +1015,7 @@ TEST_CASE("A standby is followed by nobody", "[transfer][follow]") {
   REQUIRE(MessageOf(status) == "follow: expected a database, found " +
                                    fs::canonical(world.dir()).string() +
                                    ", a standby of " + world.source_dir() +
-                                   "; follow that");
+                                   "; follow that source instead");
 }
 
 TEST_CASE("A database that is not served cannot be followed",
