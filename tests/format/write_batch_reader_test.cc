@@ -134,7 +134,7 @@ TEST_CASE("An entry of a type that the table lacks is refused with its number",
     INFO("type " << type);
     REQUIRE(status.IsNotSupported() == !is_known);
     if (!is_known) {
-      REQUIRE(status.ToString().find("type " + std::to_string(type)) !=
+      REQUIRE(status.ToString().find("found " + std::to_string(type)) !=
               std::string::npos);
     }
   }

@@ -253,9 +253,9 @@ TEST_CASE("ParseOptionsText refuses what is not an OPTIONS file",
   RequireCorrupt(good + "no equals sign\n", "line 11");
   RequireCorrupt(good + "=value\n", "line 11");
   RequireCorrupt(good + "block_size=1\n", "block_size");
-  RequireCorrupt(good + "[DBOptions]\n", "another");
-  RequireCorrupt(good + "[CFOptions \"default\"]\n", "another");
-  RequireCorrupt(good + "[TableOptions/PlainTable \"default\"]\n", "another");
+  RequireCorrupt(good + "[DBOptions]\n", "found a second one");
+  RequireCorrupt(good + "[CFOptions \"default\"]\n", "found a second one");
+  RequireCorrupt(good + "[TableOptions/PlainTable \"default\"]\n", "found a second one");
   RequireCorrupt(good + "[TableOptions/BlockBasedTable \"x\"]\n", "'x'");
   RequireCorrupt(good + std::string("a=b\0c\n", 6), "NUL");
 }

@@ -272,7 +272,7 @@ TEST_CASE("A refresh that fills level 0 of a database with writers says so",
     REQUIRE_OK(refreshed.status);
     REQUIRE(refreshed.summary.ingested_levels ==
             std::map<int, uint64_t>{{0, refreshed.summary.chunks}});
-    REQUIRE(refreshed.notes_mention("slows writers down from 3 on"));
+    REQUIRE(refreshed.notes_mention("slows writers down from 3 files on"));
     REQUIRE_OK(target->ContinueBackgroundWork());
   }
   ExpectSameEntries(dir / "source", dir / "target");

@@ -247,7 +247,7 @@ TEST_CASE("Wide-column entities are refused for a target that cannot take them",
   const rocksdb::Status told = ReceiveEnd(control.get());
   INFO(told.ToString());
   REQUIRE(EndStateOf(told) == EndState::kRefused);
-  for (const char* word : {"'default'", "0x62", "at the target"}) {
+  for (const char* word : {"'default'", "0x62", "target's sstferry"}) {
     REQUIRE(told.ToString().find(word) != std::string::npos);
   }
   REQUIRE(EndStateOf(server.Report(0).status) == EndState::kRefused);

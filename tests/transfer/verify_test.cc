@@ -152,7 +152,7 @@ TEST_CASE("A flipped value is DIFFERENT without a record, and where the "
   { OpenDb db(dir / "copy", OneFamily(Quiet())); db.Put(NumberedKey(7), "no"); }
   const VerifyOptions options = Between(dir / "source", dir / "copy");
   Summary summary = Verify(options);
-  RequireEnd(summary, EndState::kDifferent, "left is still there");
+  RequireEnd(summary, EndState::kDifferent, "left is still at that sequence");
   REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 3);
   REQUIRE(Says(summary, "1 difference in 2000 left and 2000 right entries"));
   REQUIRE(summary.first_differences[0].key == NumberedKey(7));
