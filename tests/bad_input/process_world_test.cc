@@ -233,7 +233,7 @@ TEST_CASE("A replica in a lower layer of overlayfs is refused before a hook "
     return;
   }
   {
-    OpenDb db(dir / "source", {{"default", Quiet()}});
+    test::OpenDb db(dir / "source", {{"default", test::Quiet()}});
     db.Put("more", "entries");
   }
   const auto swap = [&](const std::string& target) {
