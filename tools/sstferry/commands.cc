@@ -1329,8 +1329,8 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
   };
   static const std::vector<Action> actions = {
       {ArchiveAction::kInit, "archive init", "ARCHIVE [options]",
-       "Makes the archive ARCHIVE: s3://BUCKET[/PREFIX], file:///DIR or a "
-       "directory that is absent or empty. Tries everything that the archive "
+       "Makes the archive ARCHIVE: s3://BUCKET[/PREFIX], file:///DIR or "
+       "an empty directory. Tries everything that the archive "
        "will need from the store, and names what fails.",
        {"place"}},
       {ArchiveAction::kPush, "archive push", "SOURCE ARCHIVE [options]",
