@@ -90,7 +90,10 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   const uint64_t sequence = world.sequence();
   const json with_third = AwaitAll(world, dir, sequence);
   INFO(with_third.dump() << follower.err());
-  REQUIRE(with_third["cuts"]["barrier"] >= 1);
+  // One for a flush whose WAL was deleted before it was read may have it, too.
+  REQUIRE(with_third["cuts"]["barrier"].get<int>() +
+              with_third["cuts"]["unlogged"].get<int>() >=
+          1);
   world.CloseSource();
   const std::string marks = world.root() + "/hooks";
   const json promoted =
