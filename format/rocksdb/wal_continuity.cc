@@ -152,7 +152,9 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   }
   const uint64_t end = header.sequence + handler.sequences();
   if (last_end_ == 0) {
-    // The MANIFEST may report later numbers that are in tables but not in WALs.
+    // The first record: start over from its sequence. The MANIFEST's last
+    // sequence may be later, because it also counts entries that only tables
+    // have.
     holes_.clear();
     AddHole(0, header.sequence);
     last_sequence_ = 0;

@@ -137,8 +137,8 @@ class PullOperation : public Operation {
     summary->notes.push_back(text);
   }
 
-  // A pull names its directory after everything is in it, so an existing
-  // database is complete.
+  // A pull gives its directory the final name only when the directory is
+  // complete, so an existing database is complete.
   Status EndWithDatabase(Summary* summary) const {
     HealthFile fault;
     Status status = ReadKnownFault(options_.target_dir, &fault);

@@ -148,7 +148,7 @@ class FollowedSource {
     uint64_t end = 0;    // of its MANIFEST record
     bool seen = false;   // in an earlier round
   };
-  // The findings of M.
+  // The result of reading the new records of the MANIFEST (M).
   struct Judged {
     Barrier<uint64_t> barrier;
     Barrier<uint64_t> filter;

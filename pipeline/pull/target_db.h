@@ -57,7 +57,7 @@ class TargetDb {
   const BuiltFamily& family(size_t i) const { return families_[i]; }
 
   // Counts the files of all families by level.
-  //   kInternal  a file that must be in the last level, at sequence 0, is not
+  //   kInternal  a file is not in the last level at sequence 0, as it must be
   [[nodiscard]] rocksdb::Status CountLevels(std::map<int, uint64_t>* levels);
   // Closes the database and writes `options_text` as its only OPTIONS file.
   // After that all its files are written.

@@ -45,7 +45,8 @@ class SnapshotStore {
   // Returns the newest snapshot of this server that the request can read, and
   // keeps it for the rest of its window. It must be younger than
   // ServeOptions::share_snapshots (or have been, when the target first asked),
-  // and not older than the target's data. Otherwise returns one to be taken.
+  // and not older than the target's data. If there is none, returns a new one,
+  // which has not been taken yet.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer, which lanes can find from then on. If there are too many
