@@ -79,7 +79,7 @@ TEST_CASE("A pull is whole whatever the clocks of both sides do meanwhile",
   const std::string method = GENERATE("clone", "ingest");
   const ScratchDir dir;
   SampleShape shape;
-  shape.entries = 20000;
+  shape.entries = 5000;
   MakeSampleDatabase(dir / "source", shape);
   JumpingClock source_clock;
   JumpingClock target_clock;
