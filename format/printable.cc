@@ -10,7 +10,7 @@ namespace {
 using rocksdb::Slice;
 
 // Returns the length of the well-formed UTF-8 sequence at the start of `text`,
-// and its code point; 0 if there is none.
+// and its code point; 0 if the sequence is not well-formed.
 size_t SequenceLength(const Slice& text, uint32_t* code) {
   const auto byte = [&text](size_t i) {
     return static_cast<unsigned char>(text[i]);

@@ -29,11 +29,9 @@
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/duration.h"
-#include "pipeline/base/random_id.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/parts/read_failure.h"
-#include "pipeline/refresh/entry_digest.h"
 #include "pipeline/refresh/live_db.h"
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
@@ -42,9 +40,6 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-// Entries between two questions whether the drill shall stop.
-constexpr uint64_t kAskEvery = 1024;
 
 ArchivedSet Told(const ListedSet& listed) {
   ArchivedSet set;
@@ -92,11 +87,9 @@ ArchivedSet Told(const PrunedSet& pruned) {
   return set;
 }
 
-// The entries of a drilled database, by column family.
-struct DrilledEntries {
-  uint64_t sequence = 0;
-  std::map<std::string, EntrySums> families;  // those that can be compared
-};
+// Digests of a drilled database's entries, by column family; without those that
+// cannot be compared.
+using FamilyDigests = std::map<std::string, DigestReply>;
 
 class Job : public ArchiveJob {
  public:
@@ -396,15 +389,16 @@ class Job : public ArchiveJob {
   // OK.
   Status DrillAll(const Archive& archive, const std::vector<LogWindow>& windows,
                   const Status& checked, ArchiveReport* report) {
-    DrilledEntries newest;
+    FamilyDigests newest;
     Status status = checked;
-    DrillAndTell(archive, "", &report->drill, &newest, &status, report);
-    if (!windows.empty() && !Stopped()()) {
-      DrilledEntries unused;
+    const bool has_log = !windows.empty();
+    DrillAndTell(archive, "", &report->drill, has_log ? &newest : nullptr,
+                 &status, report);
+    if (has_log && !Stopped()()) {
       DrillAndTell(archive, LogTimeText(RandomTimeOf(windows)),
-                   &report->log_drill, &unused, &status, report);
+                   &report->log_drill, nullptr, &status, report);
     }
-    if (!report->drill->is_opened || Stopped()()) {
+    if (!has_log || !report->drill->is_opened || Stopped()()) {
       return status;
     }
     std::string before;
@@ -413,10 +407,11 @@ class Job : public ArchiveJob {
     if (!found.ok() || before.empty()) {
       return status.ok() ? found : status;
     }
-    DrilledEntries continued;
+    FamilyDigests continued;
+    const uint64_t sequence = report->drill->sequence;
     ArchiveDrill* const drill = &report->continued_drill.emplace();
     drill->status =
-        Drill(archive, before + "+sequence:" + std::to_string(newest.sequence),
+        Drill(archive, before + "+sequence:" + std::to_string(sequence),
               drill, &continued, report);
     if (EndStateOf(drill->status) == EndState::kRefused) {
       // The source wrote nothing since, so that no segment reaches the set.
@@ -426,7 +421,7 @@ class Job : public ArchiveJob {
     }
     if (drill->status.ok() && drill->is_opened) {
       drill->status =
-          Compare(report->drill->set, newest, drill->set, continued);
+          Compare(*report->drill, newest, *drill, continued);
       if (drill->status.ok()) drill->same_as = report->drill->set;
     }
     AddFailure(drill->status, &status, report);
@@ -436,10 +431,10 @@ class Job : public ArchiveJob {
   // Sets *status to the failure of the drill if it was OK before.
   void DrillAndTell(const Archive& archive, const std::string& which,
                     std::optional<ArchiveDrill>* drill,
-                    DrilledEntries* entries, Status* status,
+                    FamilyDigests* digests, Status* status,
                     ArchiveReport* report) {
     drill->emplace();
-    (*drill)->status = Drill(archive, which, &drill->value(), entries, report);
+    (*drill)->status = Drill(archive, which, &drill->value(), digests, report);
     AddFailure((*drill)->status, status, report);
   }
 
@@ -489,34 +484,35 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  static Status Compare(const std::string& newest_set,
-                        const DrilledEntries& newest, const std::string& set,
-                        const DrilledEntries& continued) {
+  static Status Compare(const ArchiveDrill& newest_drill,
+                        const FamilyDigests& newest, const ArchiveDrill& drill,
+                        const FamilyDigests& continued) {
     const auto differs = [&](const std::string& what, uint64_t here,
                              uint64_t there) {
       return MakeStatus(
           EndState::kCorrupt,
-          "the set " + set + " with its log differs from the set " +
-              newest_set + " at sequence " + std::to_string(newest.sequence) +
+          "the set " + drill.set + " with its log differs from the set " +
+              newest_drill.set + " at sequence " +
+              std::to_string(newest_drill.sequence) +
               ": " + what + ": " + std::to_string(here) + " against " +
               std::to_string(there) +
               "; push a new set, and keep both until you know which is right");
     };
-    if (continued.sequence != newest.sequence) {
-      return differs("sequence", continued.sequence, newest.sequence);
+    if (drill.sequence != newest_drill.sequence) {
+      return differs("sequence", drill.sequence, newest_drill.sequence);
     }
-    for (const DrilledEntries* one : {&newest, &continued}) {
-      for (const auto& [family, unused] : one->families) {
-        const auto here = continued.families.find(family);
-        const auto there = newest.families.find(family);
-        const bool are_both = here != continued.families.end() &&
-                              there != newest.families.end();
+    for (const FamilyDigests* one : {&newest, &continued}) {
+      for (const auto& [family, unused] : *one) {
+        const auto here = continued.find(family);
+        const auto there = newest.find(family);
+        const bool are_both =
+            here != continued.end() && there != newest.end();
         if (!are_both || !(here->second == there->second)) {
           return differs("entries of column family '" + Printable(family) + "'",
-                         here == continued.families.end()
+                         here == continued.end()
                              ? 0
                              : here->second.entries,
-                         there == newest.families.end()
+                         there == newest.end()
                              ? 0
                              : there->second.entries);
         }
@@ -547,7 +543,7 @@ class Job : public ArchiveJob {
 
   // Drills a set, by name, or a point of the log; empty: the newest set.
   Status Drill(const Archive& archive, const std::string& which,
-               ArchiveDrill* drill, DrilledEntries* entries,
+               ArchiveDrill* drill, FamilyDigests* digests,
                ArchiveReport* report) {
     std::optional<LogChoice> logged;
     LogPoint point;
@@ -583,20 +579,22 @@ class Job : public ArchiveJob {
         return MakeStatus(EndState::kCancelled, "stopped on request");
       }
       drill_ = MakeDrill(pull, [=, this](const std::string& directory) {
-        return OpenDrilled(directory, drill, entries, &report->notes);
+        return OpenDrilled(directory, drill, digests, &report->notes);
       });
     }
     Summary summary;
     const Status status = drill_->Run(&summary);
-    drill->seconds = summary.seconds - summary.target_stage_seconds["verify"];
+    drill->seconds = summary.seconds -
+                     summary.target_stage_seconds["verify"] -
+                     read_seconds_;
     return status;
   }
 
   // Opens it for writing, as its application would: its WALs are replayed, and
   // what does not fit into memory is flushed. Reads all of it.
   Status OpenDrilled(const std::string& directory, ArchiveDrill* drill,
-                     DrilledEntries* entries,
-                     std::vector<std::string>* notes) const {
+                     FamilyDigests* digests,
+                     std::vector<std::string>* notes) {
     std::unique_ptr<LiveDb> opened;
     const Status status =
         LiveDb::Open(directory, OperatorRegistry(),
@@ -610,41 +608,47 @@ class Job : public ArchiveJob {
     }
     RETURN_IF_ERROR(status);
     drill->sequence = opened->db()->GetLatestSequenceNumber();
-    entries->sequence = drill->sequence;
-    EntryDigester digester(digest_id_);
+    const Clock::time_point begin = Clock::now();
     for (const FamilyHandle& family : opened->families()) {
-      if (family.handle->GetComparator()->timestamp_size() > 0) {
-        notes->push_back("the drill did not read column family '" +
-                         Printable(family.name) +
-                         "': its keys carry user-defined timestamps");
-        continue;
-      }
-      EntrySums sums;
-      RETURN_IF_ERROR(AddEntries(opened->db(), family, &digester, &sums));
-      // A filter may have removed entries from one copy only.
-      if (opened->compaction_filters().count(family.name) == 0) {
-        entries->families[family.name] = sums;
-        drill->entries += sums.entries;
-      }
+      RETURN_IF_ERROR(ReadDrilled(*opened, family, drill, digests, notes));
     }
+    read_seconds_ =
+        std::chrono::duration<double>(Clock::now() - begin).count();
     drill->is_opened = true;
     return Status::OK();
   }
 
-  Status AddEntries(rocksdb::DB* db, const FamilyHandle& family,
-                    EntryDigester* digester, EntrySums* sums) const {
-    IntervalReader reader(db, family.handle, KeyInterval(), 0);
-    std::string scratch;
-    bool is_entity = false;
-    for (reader.SeekToBegin(); reader.Valid(); reader.Next()) {
-      const rocksdb::Slice value = reader.DigestValue(&scratch, &is_entity);
-      sums->Add(digester->DigestOfEntry(reader.key(), value, is_entity));
-      if (sums->entries % kAskEvery == 0 && Stopped()()) {
-        return MakeStatus(EndState::kCancelled, "stopped on request");
-      }
+  // Reads the first and the last entry of a family, or all of them for `digests`.
+  Status ReadDrilled(const LiveDb& opened, const FamilyHandle& family,
+                     ArchiveDrill* drill, FamilyDigests* digests,
+                     std::vector<std::string>* notes) const {
+    const std::string where = "column family '" + Printable(family.name) + "'";
+    if (family.handle->GetComparator()->timestamp_size() > 0) {
+      notes->push_back("the drill did not read " + where +
+                       ": its keys carry user-defined timestamps");
+      return Status::OK();
     }
-    return ReadFailure(reader.status(), "column family '" +
-                                            Printable(family.name) + "'");
+    if (digests == nullptr) {
+      IntervalReader reader(opened.db(), family.handle, KeyInterval(), 0);
+      reader.SeekToBegin();
+      RETURN_IF_ERROR(ReadFailure(reader.status(), where));
+      reader.iterator()->SeekToLast();
+      return ReadFailure(reader.status(), where);
+    }
+    DigestReply reply;
+    const Status read =
+        DigestInterval(opened.db(), family.handle, KeyInterval(), 0, Stopped(),
+                       &reply);
+    if (EndStateOf(read) == EndState::kCancelled) {
+      return read;
+    }
+    RETURN_IF_ERROR(ReadFailure(read, where));
+    // A filter may have removed entries from one copy only.
+    if (opened.compaction_filters().count(family.name) == 0) {
+      (*digests)[family.name] = reply;
+      drill->entries = drill->entries.value_or(0) + reply.entries;
+    }
+    return Status::OK();
   }
 
   Status Prune(const Archive& archive, ArchiveReport* report) {
@@ -754,7 +758,7 @@ class Job : public ArchiveJob {
   std::unique_ptr<Endpoint> endpoint_;  // of a source elsewhere
   std::unique_ptr<RemoteSource> remote_;  // likewise
   std::unique_ptr<Operation> drill_;
-  const TransferId digest_id_ = RandomId();  // of entries that drills compare
+  double read_seconds_ = 0;  // that the last drill read entries
 };
 
 }  // namespace

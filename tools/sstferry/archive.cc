@@ -139,7 +139,8 @@ std::string DrillText(const std::optional<ArchiveDrill>& drill) {
          FormatClock(drill->seconds) + "; " +
          (drill->same_as.empty() ? ""
                                  : "it has the same " +
-                                       FormatCount(drill->entries, "entry") +
+                                       FormatCount(drill->entries.value_or(0), "entry",
+                                                   "entries") +
                                        " as the set " + drill->same_as + "; ") +
          "it was compared, and removed\n";
 }
@@ -166,7 +167,9 @@ ordered_json Json(const std::optional<ArchiveDrill>& drill) {
   }
   if (drill->is_opened) {
     json["sequence"] = drill->sequence;
-    json["entries"] = drill->entries;
+  }
+  if (drill->entries.has_value()) {
+    json["entries"] = *drill->entries;
   }
   if (!drill->status.ok()) {
     json["error"] = MessageOf(drill->status);

@@ -212,7 +212,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, in all transfers together. "
                "SIGHUP reads it again from --config. The source also holds "
-               "back for a database's application, unless this is none.",
+               "back for a database's application, unless BYTES is none.",
                [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
                "once", Group::kAdvanced,

@@ -17,7 +17,6 @@
 #include "tools/sstferry/signals.h"
 
 #include <algorithm>
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>

@@ -116,7 +116,7 @@ struct ArchiveDrill {
   // Sequence and number of entries of the opened database, without the families
   // that cannot be compared.
   uint64_t sequence = 0;
-  uint64_t entries = 0;
+  std::optional<uint64_t> entries;  // not set: they were not counted
   uint64_t bytes = 0;
   // Time until the database was restored, durable and open, without the
   // comparison.
