@@ -37,12 +37,9 @@ const Row& RowOf(EndState state) {
   return kRows[static_cast<uint8_t>(state)];
 }
 
-constexpr char kAsChunks[] = " (as chunks)";
-
-// The prefix of a message: "NAME: " or "NAME (as chunks): ".
+// The prefix of a message: "NAME: ".
 struct Prefix {
   const Row* row = nullptr;  // null: the message has none
-  bool as_chunks = false;
   size_t length = 0;
 };
 
@@ -63,9 +60,8 @@ Prefix PrefixOf(const Status& status) {
     if (!Skip(row.name, &rest)) {
       continue;
     }
-    const bool as_chunks = Skip(kAsChunks, &rest);
     if (Skip(": ", &rest)) {
-      return {&row, as_chunks, static_cast<size_t>(rest - text)};
+      return {&row, static_cast<size_t>(rest - text)};
     }
   }
   return {};
@@ -105,15 +101,10 @@ Status MakeStatus(EndState state, const Slice& what) {
   }
 }
 
-Status RefuseAsChunks(EndState state, const Slice& what) {
-  const std::string name = std::string(EndStateName(state)) + kAsChunks;
-  return state == EndState::kIncompatible
-             ? Status::InvalidArgument(name, what)
-             : Status::NotSupported(name, what);
-}
-
-bool IsRefusedAsChunks(const Status& status) {
-  return PrefixOf(status).as_chunks;
+Status OnlyAsFiles(EndState state, const Slice& what) {
+  return MakeStatus(state, what.ToString() +
+                               "; only its files can hold this: pull or swap "
+                               "the whole database with --method clone");
 }
 
 Status WithContext(const Status& status, EndState state, const Slice& where) {
@@ -122,9 +113,7 @@ Status WithContext(const Status& status, EndState state, const Slice& where) {
   }
   const EndState kept =
       PrefixOf(status).row != nullptr ? EndStateOf(status) : state;
-  const std::string what = where.ToString() + ": " + MessageOf(status);
-  return IsRefusedAsChunks(status) ? RefuseAsChunks(kept, what)
-                                   : MakeStatus(kept, what);
+  return MakeStatus(kept, where.ToString() + ": " + MessageOf(status));
 }
 
 EndState EndStateOf(const Status& status) {

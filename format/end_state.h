@@ -5,8 +5,7 @@
 // A rocksdb::Status carries an end state as the first part of its message
 // ("NO_SPACE: staging: ..."), so all functions return plain Status and no
 // second status type exists. EndStateOf() reads the state back; a Status
-// without such a prefix maps from its code. A mark after the state, as in
-// "REFUSED (as chunks): ...", is part of the prefix (RefuseAsChunks() below).
+// without such a prefix maps from its code.
 #pragma once
 
 #include <cstdint>
@@ -49,16 +48,13 @@ int ExitCodeOf(EndState state);
 [[nodiscard]] rocksdb::Status MakeStatus(EndState state,
                                          const rocksdb::Slice& what);
 
-// Like MakeStatus(), with a mark: chunks cannot represent something that the
-// database contains, but a clone may move it, because it copies whole files.
-// The mark is part of the Status and of the End frame. REQUIRES: kRefused or
-// kIncompatible.
-[[nodiscard]] rocksdb::Status RefuseAsChunks(EndState state,
-                                             const rocksdb::Slice& what);
-bool IsRefusedAsChunks(const rocksdb::Status& status);
+// Like MakeStatus(), for what chunks cannot hold but a clone can: names the
+// way out.
+[[nodiscard]] rocksdb::Status OnlyAsFiles(EndState state,
+                                          const rocksdb::Slice& what);
 
 // Prepends `state` (unless the status already carries one) and "where: " to the
-// message of a failed status and keeps its mark; OK stays OK.
+// message of a failed status; OK stays OK.
 [[nodiscard]] rocksdb::Status WithContext(const rocksdb::Status& status,
                                           EndState state,
                                           const rocksdb::Slice& where);

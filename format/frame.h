@@ -5,9 +5,8 @@
 //   0       4     magic          53 46 59 31 ("SFY1" in file order)
 //   4       1     version        1
 //   5       1     type           FrameType; unknown values are an error
-//   6       2     flags          bits 0-7 ignorable: bit 0 is
-//                                kFrameFlagAsChunks; bit 8 is
-//                                kFrameFlagZstd, only in ChunkData; bits
+//   6       2     flags          bits 0-7 ignorable, written as 0; bit 8
+//                                is kFrameFlagZstd, only in ChunkData; bits
 //                                9-15 must be 0
 //   8       8     sequence       0, 1, 2 ... per direction of a connection
 //   16      4     payload_bytes  at most kMaxPayloadBytes
@@ -32,11 +31,6 @@ inline constexpr uint8_t kFrameVersion = 1;
 
 // Flag bits that a reader must understand.
 inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
-// Chunks cannot represent something that the database contains, but a clone may
-// move it. In an End with kRefused or kIncompatible: this is the reason. In an
-// Opened: the chunks leave it out, and the notes name it. Ignored in other
-// frames and by older readers.
-inline constexpr uint16_t kFrameFlagAsChunks = 1u << 0;
 // The payload is compressed as format/wire_compression.h describes. Set
 // only if both sides agreed on compression.
 inline constexpr uint16_t kFrameFlagZstd = 1u << 8;

@@ -87,7 +87,7 @@ struct JournalPlan {
   static constexpr char kName[] = "JournalPlan";
 
   FrameType type = FrameType::kOpened;
-  uint16_t flags = 0;
+  uint16_t reserved = 0;
   std::string payload;
   friend bool operator==(const JournalPlan&, const JournalPlan&) = default;
 };

@@ -28,7 +28,7 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<JournalPlan> M>
 void Fields(A& a, M& m) {
   a.Enum("type", m.type, 0xff, FrameTypeName);
-  Number(a, "flags", m.flags);
+  Number(a, "reserved", m.reserved);
   a.Bytes("payload", m.payload, kMaxPayloadBytes);
 }
 

@@ -519,7 +519,8 @@ template <typename A, FieldsOf<FactsRequest> M>
 void Fields(A& a, M& m) {
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
   FamilyNames(a, m.families);
-  a.Bool("estimates_chunks", m.estimates_chunks);
+  a.Bool("for_pull", m.for_pull);
+  a.Bytes("application", m.application, kMaxIdentifierBytes);
 }
 
 template <typename A, FieldsOf<FactsReply> M>
@@ -532,6 +533,7 @@ void Fields(A& a, M& m) {
   Number(a, "chunk_bytes", m.chunk_bytes);
   a.Bytes("database_id", m.database_id, kMaxIdentifierBytes);
   a.Text("problem", m.problem, kMaxMessageTextBytes);
+  a.Text("no_clone", m.no_clone, kMaxMessageTextBytes);
 }
 
 template <typename A, FieldsOf<FollowPosition> M>

@@ -30,18 +30,8 @@ inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
 // The target accepts chunks with the block layouts that RocksDB 11.1 marks:
 // values apart from keys, uniform keys.
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
-// The mode kClone of an OpenRequest.
-inline constexpr uint64_t kFeatureClone = 1u << 5;
-// FactsRequest.
-inline constexpr uint64_t kFeatureFacts = 1u << 6;
-// A pull can read the snapshot of another transfer (SnapshotUse::kLatest,
-// kShare).
-inline constexpr uint64_t kFeatureShare = 1u << 8;
-// FileDigestRequest.
-inline constexpr uint64_t kFeatureFileDigests = 1u << 10;
 inline constexpr uint64_t kSupportedFeatures =
-    kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks |
-    kFeatureClone | kFeatureFacts | kFeatureShare | kFeatureFileDigests;
+    kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks;
 
 struct NamedValue {
   std::string name;

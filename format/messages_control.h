@@ -38,10 +38,10 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new one
   kResume = 1,  // that of named_transfer, to resume the transfer; pull only
-  kShare = 2,   // that of named_transfer, unchanged; for a pull: kFeatureShare
+  kShare = 2,   // that of named_transfer, unchanged
   kInstead = 3, // a new one; named_transfer's may be released; pull only
-  kLatest = 4,  // a recent one that other targets got, or a new one:
-                // kFeatureShare; named_transfer as with kInstead, if not zeros
+  kLatest = 4,  // a recent one that other targets got, or a new one;
+                // named_transfer as with kInstead, if not zeros
 };
 
 struct OpenRequest {

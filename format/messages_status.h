@@ -27,13 +27,16 @@ struct StatusReply {
   friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 
-// Asks for the size and the age of a served database.
+// Asks for the size and the age of a served database, and before a pull also
+// for what decides how it is pulled.
 struct FactsRequest {
   static constexpr char kName[] = "FactsRequest";
 
   std::string database;               // NAME
   std::vector<std::string> families;  // the families to count; empty: all
-  bool estimates_chunks = false;      // the reply shall include chunk_bytes
+  bool for_pull = false;  // the reply shall include chunk_bytes and no_clone
+  // Release of RocksDB of the application that will open the files; empty: any.
+  std::string application;
   friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
 };
 
@@ -51,6 +54,9 @@ struct FactsReply {
   uint64_t chunk_bytes = 0;
   std::string database_id;  // empty: the database has none
   std::string problem;  // why a pull would fail now; empty: no problem is known
+  // Why these files cannot be the new database; empty: no reason is known, or
+  // not requested.
+  std::string no_clone;
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
 

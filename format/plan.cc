@@ -36,7 +36,7 @@ template <typename Batch, typename Item>
 Status EncodeBatches(FrameType type, const std::vector<Item>& items,
                      const PlanSink& each) {
   return ForEachBatch(items, [&](std::vector<Item> batch) {
-    return each(type, 0, Encoded(Batch{std::move(batch)}));
+    return each(type, Encoded(Batch{std::move(batch)}));
   });
 }
 
@@ -71,14 +71,12 @@ Digest128 Plan::Digest() const {
 
 Status EncodePlan(const Opened& opened, const Plan& plan,
                   const PlanSink& each) {
-  Status status =
-      each(FrameType::kOpened, plan.leaves_out ? kFrameFlagAsChunks : 0,
-           Encoded(opened));
+  Status status = each(FrameType::kOpened, Encoded(opened));
   for (const Family& family : plan.families) {
-    if (status.ok()) status = each(FrameType::kFamily, 0, Encoded(family));
+    if (status.ok()) status = each(FrameType::kFamily, Encoded(family));
   }
   if (status.ok() && plan.clone.has_value()) {
-    status = each(FrameType::kCloneSet, 0, Encoded(plan.clone->set));
+    status = each(FrameType::kCloneSet, Encoded(plan.clone->set));
     if (status.ok()) {
       status = EncodeBatches<CloneFiles>(FrameType::kCloneFiles,
                                          plan.clone->files, each);
@@ -96,7 +94,7 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
   }
   for (size_t at = 0; status.ok() && at < plan.source_record.size();
        at += kMaxSourceRecordPartBytes) {
-    status = each(FrameType::kSourceRecordPart, 0,
+    status = each(FrameType::kSourceRecordPart,
                   Encoded(SourceRecordPart{plan.source_record.substr(
                       at, kMaxSourceRecordPartBytes)}));
   }
@@ -104,10 +102,10 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
   end.part_count = static_cast<uint32_t>(plan.parts.size());
   end.interval_count = static_cast<uint32_t>(plan.intervals.size());
   end.estimated_bytes = plan.bytes();
-  return status.ok() ? each(FrameType::kPlanEnd, 0, Encoded(end)) : status;
+  return status.ok() ? each(FrameType::kPlanEnd, Encoded(end)) : status;
 }
 
-Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
+Status PlanDecoder::Add(FrameType type, const Slice& payload) {
   bytes_ += payload.size();
   if (bytes_ > kMaxPlanBytes) {
     return Malformed("expected at most " + std::to_string(kMaxPlanBytes) +
@@ -124,7 +122,7 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
   }
   switch (type) {
     case FrameType::kOpened:
-      return TakeOpened(flags, payload);
+      return TakeOpened(payload);
     case FrameType::kFamily:
       return TakeFamily(payload);
     case FrameType::kCloneSet:
@@ -154,9 +152,8 @@ Status PlanDecoder::Add(FrameType type, uint16_t flags, const Slice& payload) {
   }
 }
 
-Status PlanDecoder::TakeOpened(uint16_t flags, const Slice& payload) {
+Status PlanDecoder::TakeOpened(const Slice& payload) {
   is_opened_ = true;
-  plan_.leaves_out = (flags & kFrameFlagAsChunks) != 0;
   const Status status = Decode(payload, &plan_.opened);
   return status.ok() ? CheckOtherFiles(plan_.opened.other_files) : status;
 }

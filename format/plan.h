@@ -26,8 +26,6 @@ struct Plan {
       intervals;                   // interval records for the target to keep
   std::string source_record;       // for the target to keep; may be empty
   std::vector<PlanItem> items;     // only if no data will be moved
-  // Chunks omit something that the database contains; a clone would not.
-  bool leaves_out = false;
 
   uint64_t bytes() const;  // of all parts
   // Returns the digest of the plan without `opened`, records, items and
@@ -35,11 +33,11 @@ struct Plan {
   Digest128 Digest() const;
 };
 
-// Calls each(type, flags, payload) for the messages of a plan, in order, until
+// Calls each(type, payload) for the messages of a plan, in order, until
 // one call fails, and returns that failure. Uses `opened` instead of
 // plan.opened.
-using PlanSink = std::function<rocksdb::Status(
-    FrameType type, uint16_t flags, const std::string& payload)>;
+using PlanSink = std::function<rocksdb::Status(FrameType type,
+                                               const std::string& payload)>;
 [[nodiscard]] rocksdb::Status EncodePlan(const Opened& opened, const Plan& plan,
                                          const PlanSink& each);
 
@@ -52,7 +50,7 @@ class PlanDecoder {
   // Adds the next message.
   //   NotFound    the message is not one of a plan
   //   Corruption  it is malformed, out of order, or one too many
-  [[nodiscard]] rocksdb::Status Add(FrameType type, uint16_t flags,
+  [[nodiscard]] rocksdb::Status Add(FrameType type,
                                     const rocksdb::Slice& payload);
   bool is_opened() const { return is_opened_; }
   bool is_complete() const { return is_complete_; }
@@ -64,8 +62,7 @@ class PlanDecoder {
   uint64_t bytes() const { return bytes_; }
 
  private:
-  [[nodiscard]] rocksdb::Status TakeOpened(uint16_t flags,
-                                           const rocksdb::Slice& payload);
+  [[nodiscard]] rocksdb::Status TakeOpened(const rocksdb::Slice& payload);
   [[nodiscard]] rocksdb::Status TakeFamily(const rocksdb::Slice& payload);
   [[nodiscard]] rocksdb::Status TakeCloneSet(const rocksdb::Slice& payload);
   [[nodiscard]] rocksdb::Status TakeEnd(const rocksdb::Slice& payload);

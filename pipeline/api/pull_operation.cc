@@ -1,5 +1,5 @@
-// Runs a pull: joins a source's endpoint to a Puller, once for each attempted
-// method. A plan does the same, but each Puller stops before it creates a file.
+// Runs a pull: chooses its method, and joins a source's endpoint to a Puller. A
+// plan does the same, but the Puller stops before it creates a file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "pipeline/api/endpoint.h"
-#include "pipeline/api/method_plans.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/swap_way.h"
 #include "pipeline/archive/choose_set.h"
@@ -33,29 +32,13 @@ namespace {
 
 using rocksdb::Status;
 
-// One attempt of a pull.
-struct Attempt {
-  // kAuto: as chunks, unless the rule chooses a clone, or chunks would lose
-  // data.
-  PullMethod method = PullMethod::kAuto;
-  std::string reason;  // for Summary::method_reason
-  std::string note;    // for the operator; empty: none
-  // Discards what an earlier attempt of the same pull left.
-  bool starts_over = false;
-};
-
 // Result of one attempt.
 struct Outcome {
   Status status;
   FailurePlace place;
-  OtherMethod other_method = OtherMethod::kNone;  // why the method was refused
+  std::string no_clone;    // why the source refuses a clone; empty: it does not
   bool gives_way = false;  // a swap without links may succeed
 };
-
-bool IsRefusal(const Status& status) {
-  const EndState state = EndStateOf(status);
-  return state == EndState::kRefused || state == EndState::kIncompatible;
-}
 
 class PullOperation : public Operation {
  public:
@@ -77,19 +60,14 @@ class PullOperation : public Operation {
     started_ = Clock::now();
     known_ = MethodInputOf(options_);
     known_.in_place = InPlace();
-    known_.no_delta = WhyNoDelta();
     if (options_.if_absent && HasDatabase()) {
       return EndWithDatabase(summary);
     }
-    const Attempt first = FirstAttempt();
-    Outcome outcome = Try(first, summary);
-    if (IsRefusedAsChunks(outcome.status)) {
-      outcome = first.method == PullMethod::kAuto ? TryClone(outcome, summary)
-                                                  : Explain(outcome);
-    }
-    if (plans_) {
-      PlanOtherMethod(&outcome);
-      methods_.FillSummary(known_, summary);
+    Outcome outcome = Try(DecideMethod(known_), summary);
+    if (!outcome.no_clone.empty()) {
+      known_.no_clone = "a clone is refused: " + outcome.no_clone;
+      *summary = Summary();
+      outcome = Try(DecideMethod(known_), summary);
     }
     if (outcome.status.ok()) WarnIfItWentBack(summary);
     FinishSummary(outcome.status, outcome.place, summary);
@@ -105,15 +83,6 @@ class PullOperation : public Operation {
  private:
   bool InPlace() const {
     return replica_.db != nullptr || known_.in_place;
-  }
-
-  // Returns why the swap of a clone may not use a delta; empty: it may.
-  std::string WhyNoDelta() const {
-    const SwapWay way = ChooseSwapWay(options_, PullMethod::kIngest);
-    return way.links            ? ""
-           : way.why_not.empty() ? "there is no database whose files could be "
-                                   "linked"
-                                 : way.why_not;
   }
 
   bool HasDatabase() const {
@@ -156,162 +125,36 @@ class PullOperation : public Operation {
     return status;
   }
 
-  // Leaves the choice to the attempt if it depends on the source.
-  Attempt FirstAttempt() const {
-    const MethodDecision decision = DecideMethod(known_);
-    const bool is_certain = known_.in_place ||
-                            known_.asked != PullMethod::kAuto ||
-                            !known_.no_clone.empty() ||
-                            !known_.no_chunks.empty() ||
-                            known_.unfinished == PullMethod::kClone;
-    Attempt attempt;
-    attempt.method = is_certain ? decision.method : PullMethod::kAuto;
-    attempt.reason = decision.reason;
-    return attempt;
-  }
-
-  // Returns the attempt that the rule chooses after a refused one.
-  Attempt NextAttempt() const {
-    const MethodDecision decision = DecideMethod(known_);
-    Attempt attempt;
-    attempt.method = decision.method;
-    attempt.reason = decision.reason;
-    attempt.starts_over = true;
-    return attempt;
-  }
-
-  // Also plans the method that the pull does not use, to compare both.
-  void PlanOtherMethod(Outcome* outcome) {
-    const EndState state = EndStateOf(outcome->status);
-    const bool planned = state == EndState::kOk ||
-                         state == EndState::kNoSpace ||
-                         state == EndState::kBusy;
-    for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
-      if (methods_.has(method)) {
-        continue;
-      }
-      const std::string why =
-          method == PullMethod::kClone ? known_.no_clone : "";
-      if (!why.empty()) {
-        methods_.TakeWhyNot(method, why);
-      } else if (planned && methods_.has(PullMethod::kClone) !=
-                                methods_.has(PullMethod::kIngest)) {
-        Attempt other;
-        other.method = method;
-        Summary unused;
-        const Outcome tried = Try(other, &unused);
-        if (EndStateOf(tried.status) == EndState::kCancelled) {
-          *outcome = tried;
-        }
-      }
-    }
-  }
-
-  // Tries a clone after a refusal that is specific to chunks.
-  Outcome TryClone(const Outcome& refused, Summary* summary) {
-    Summary of_clone;
-    const std::string why = MessageOf(refused.status);
-    const bool left_out = refused.other_method == OtherMethod::kLeftOut;
-    const bool by_rule = refused.other_method == OtherMethod::kRule;
-    known_.unfinished.reset();
-    if (!by_rule) {
-      (left_out ? known_.left_out : known_.no_chunks) = why;
-    }
-    Attempt clone = NextAttempt();
-    if (!by_rule) {
-      clone.note = "clones the database, because chunks cannot hold all of "
-                   "it: " +
-                   why;
-    }
-    Outcome outcome = Try(clone, &of_clone);
-    if (outcome.other_method == OtherMethod::kDelta) {
-      outcome = TryDelta(&of_clone);
-    }
-    if (!IsRefusal(outcome.status)) {
-      *summary = std::move(of_clone);
-      return outcome;
-    }
-    if (!left_out && !by_rule) {
-      return {WithoutClone(refused.status, MessageOf(outcome.status)),
-              refused.place};
-    }
-    *summary = Summary();
-    known_.no_clone = "a clone is refused: " + MessageOf(outcome.status);
-    Attempt chunks = NextAttempt();
-    if (left_out) {
-      chunks.note = "moves the database as chunks, which do not hold all of "
-                    "it, because " + known_.no_clone;
-    }
-    outcome = Try(chunks, summary);
-    return IsRefusedAsChunks(outcome.status) ? Explain(outcome) : outcome;
-  }
-
-  // Tries to send the changes since a replica that is a clone, and otherwise
-  // the files that the replica lacks.
-  Outcome TryDelta(Summary* summary) {
-    Attempt delta = NextAttempt();
-    delta.method = PullMethod::kAuto;  // as chunks, if they leave nothing out
-    *summary = Summary();
-    Outcome outcome = TryOnce(delta, /*links=*/true, summary);
-    if (!outcome.gives_way && !IsRefusal(outcome.status)) {
-      return outcome;
-    }
-    known_.no_delta = MessageOf(outcome.status);
-    known_.swap.reset();
-    Attempt clone = NextAttempt();
-    clone.note =
-        "sends whole files that the replica does not have, not only what "
-        "changed: " +
-        known_.no_delta;
-    *summary = Summary();
-    return Try(clone, summary);
-  }
-
-  // Adds to a refusal why no clone is attempted.
-  Outcome Explain(const Outcome& refused) const {
-    const bool swap_would_clone = options_.mode == PullMode::kRefresh &&
-                                  WhyNoClone(options_.selection).empty();
-    const std::string why =
-        replica_.db != nullptr ? "the database is refreshed where it is open"
-        : swap_would_clone
-            ? known_.no_clone + "; run: " + ReplaceCommand(options_)
-        : options_.method == PullMethod::kIngest
-            ? "--method ingest was given; without --method, a clone is tried"
-            : known_.no_clone;
-    return {WithoutClone(refused.status, why), refused.place};
-  }
-
-  // Returns `refusal` with the reason why no clone was made instead.
-  static Status WithoutClone(const Status& refusal, const std::string& why) {
-    return MakeStatus(EndStateOf(refusal),
-                      MessageOf(refusal) + "; cannot clone instead: " + why);
-  }
-
   // Makes an attempt, and another one without links if the old database cannot
   // be linked.
-  Outcome Try(const Attempt& attempt, Summary* summary) {
+  Outcome Try(MethodDecision decision, Summary* summary) {
+    // An archive holds nothing but files that were cloned.
+    decision.asks_source &= !options_.source.is_archive();
     const SwapWay way = InPlace() ? SwapWay()
-                                  : ChooseSwapWay(options_, attempt.method);
-    Attempt anew = attempt;
+                                  : ChooseSwapWay(options_, decision.method);
     std::string why = way.why_not;
+    bool starts_over = false;
     if (way.links) {
-      const Outcome outcome = TryOnce(attempt, /*links=*/true, summary);
+      const Outcome outcome =
+          TryOnce(decision, "", starts_over, /*links=*/true, summary);
       if (!outcome.gives_way) {
         return outcome;
       }
       why = MessageOf(outcome.status);
-      anew.starts_over = true;
+      starts_over = true;
       *summary = Summary();
     }
-    if (!why.empty()) {
-      anew.note += (anew.note.empty() ? "" : "; ") +
-                   ("builds the new database without the files of the old "
-                    "one: " + why);
-    }
-    return TryOnce(anew, /*links=*/false, summary);
+    const std::string note =
+        why.empty() ? ""
+                    : "builds the new database without the files of the old "
+                      "one: " + why;
+    return TryOnce(decision, note, starts_over, /*links=*/false, summary);
   }
 
-  Outcome TryOnce(const Attempt& attempt, bool links, Summary* summary) {
+  // `note`: for the operator; empty: none. `starts_over`: discards what an
+  // earlier attempt of the same pull left.
+  Outcome TryOnce(const MethodDecision& decision, const std::string& note,
+                  bool starts_over, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
     Outcome outcome = {CheckNoStandby(), {FailedPart::kTarget}};
     if (outcome.status.ok() && replica_.db == nullptr) {
@@ -334,33 +177,24 @@ class PullOperation : public Operation {
     if (dialer_ != nullptr) {
       borrowed.emplace(dialer_);
     }
-    Puller puller(OptionsOf(attempt, borrowed.has_value()
-                                        ? options_.source.name
-                                        : endpoint->name()),
+    PullOptions options = OptionsFor(decision.method, starts_over);
+    if (!borrowed.has_value()) options.source.name = endpoint->name();
+    Puller puller(options,
                   borrowed.has_value() ? &*borrowed : endpoint->dialer(),
                   [this, links](const TargetInputs& inputs) {
                     return MakeTarget(inputs, links);
                   },
                   plans_);
-    puller.ExplainMethod(known_, attempt.reason, attempt.note);
+    puller.ExplainMethod(decision, note);
     puller.SetDrill(drill_);
     const bool starts = slot_.Set(&puller);
     slot_.ApplyMaxRate(max_rate_bytes_per_sec_);
     outcome.status = starts ? puller.Run(summary) : CancelledBeforeStart();
     outcome.place = puller.place();
-    outcome.other_method = puller.other_method();
-    known_.sizes = puller.method_input().sizes;
-    known_.swap = puller.method_input().swap;
+    if (decision.asks_source && !outcome.status.ok()) {
+      outcome.no_clone = puller.facts().no_clone;
+    }
     outcome.gives_way = links && puller.gives_way() && !outcome.status.ok();
-    if (outcome.gives_way) {
-      slot_.Clear(puller.progress());
-      return outcome;
-    }
-    if (plans_ && outcome.other_method != OtherMethod::kRule) {
-      methods_.Take(attempt.method, outcome.status,
-                    outcome.other_method != OtherMethod::kNone, puller.plan(),
-                    puller.BytesToCome());
-    }
     slot_.Clear(puller.progress());
     return outcome;
   }
@@ -376,12 +210,10 @@ class PullOperation : public Operation {
                : Status::OK();
   }
 
-  PullOptions OptionsOf(const Attempt& attempt,
-                        const std::string& source_name) const {
+  PullOptions OptionsFor(PullMethod method, bool starts_over) const {
     PullOptions options = options_;
-    options.source.name = source_name;
-    options.method = attempt.method;
-    options.restart = options.restart || attempt.starts_over;
+    options.method = method;
+    options.restart = options.restart || starts_over;
     if (options.deadline.count() > 0) {
       const auto passed =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
@@ -413,7 +245,6 @@ class PullOperation : public Operation {
   Clock::time_point started_;  // by Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
-  MethodPlans methods_;  // for a plan
 };
 
 PullOptions WithArchive(PullOptions options) {

@@ -114,15 +114,9 @@ class Query : public StatusQuery {
     ListReply list = {{name}};
     Status status = name.empty() ? session->List(&list) : Status::OK();
     const std::vector<std::string>& names = list.names;
-    const bool tells = (session->source().features & kFeatureFacts) != 0;
     for (size_t i = 0; status.ok() && i < names.size(); ++i) {
       FactsReply facts;
-      if (tells) {
-        status = session->AskFacts({names[i], {}, false}, &facts);
-      } else {
-        facts.problem = session->source().software +
-                        " at the source reports only names";
-      }
+      status = session->AskFacts({names[i], {}, false, ""}, &facts);
       served->push_back({names[i], facts.families, facts.files, facts.bytes,
                          facts.sequence, facts.age_seconds, facts.problem});
     }

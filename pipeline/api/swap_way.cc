@@ -23,13 +23,6 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (!ReadLastTransfer(options.target_dir, &last)) {
     return {};
   }
-  if (last.method == "clone" && (options.method != PullMethod::kAuto ||
-                                 method != PullMethod::kIngest)) {
-    return {};  // chunks were requested, or are not chosen yet
-  }
-  if (last.method == "clone" && options.keep_identity) {
-    return {false, "--keep-identity requires a clone"};
-  }
   if (options.adopt) {
     return {false, "--adopt trusts no file of the old database"};
   }

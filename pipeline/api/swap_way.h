@@ -15,8 +15,7 @@ struct SwapWay {
 };
 
 // Returns the way of an attempt by `method`. An unfinished pull in the
-// workspace decides. A replica made by a clone is linked if chunks were chosen,
-// but not requested. Links are given up later if the old database or the source
+// workspace decides. Links are given up later if the old database or the source
 // turns out to be unsuitable (LinkedTarget::gives_way()).
 SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method);
 

@@ -67,12 +67,6 @@ Status Verifier::OpenSide(VerifySide* side) {
   if (!status.ok()) {
     return status;
   }
-  const HelloAck& source = side->link->session()->source();
-  if (as_files() && (source.features & kFeatureClone) == 0) {
-    return MakeStatus(EndState::kRefused,
-                      source.software + " on the " + side->label +
-                          " does not report its files");
-  }
   PullOptions as_pulled;  // cut into parts as for a pull
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;

@@ -127,7 +127,6 @@ class RangeSnapshot : public Snapshot {
     return copy_->options_text();
   }
   const std::vector<std::string>& notes() const override { return notes_; }
-  bool leaves_out() const override { return copy_->leaves_out(); }
   bool wal_not_flushed() const override { return false; }
   const Digest128& wal_digest() const override { return copy_->wal_digest(); }
   bool wal_holds_single_deletes() const override {
@@ -238,14 +237,11 @@ Status RangeSnapshot::Choose(const SnapshotOptions& options) {
   for (const auto& [id, family] : state_.families) {
     const Comparator* order = nullptr;
     if (wanted.families.count(id) != 0) {
-      const Status status = FindComparator(
+      RETURN_IF_ERROR(FindComparator(
           family.name,
           family.comparator.empty() ? rocksdb::BytewiseComparator()->Name()
                                     : family.comparator,
-          options.registry, &order);
-      if (!status.ok()) {
-        return RefuseAsChunks(EndStateOf(status), MessageOf(status));
-      }
+          options.registry, &order));
     }
     RETURN_IF_ERROR(AddTables(family, order));
   }
@@ -363,7 +359,7 @@ Status RangeSnapshot::Open(const SnapshotOptions& options,
   if (copy_->wal_not_flushed()) {
     // The keys to which range deletions in the WALs lead readers would be
     // unknown.
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         "no part of the set can be read, because a column family that was not "
         "selected cannot be opened here: " + copy_->notes().back());
@@ -417,9 +413,7 @@ void RangeSnapshot::AddNotes() {
   std::erase_if(notes, [this](const std::string& note) {
     return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
   });
-  // The first note must be this one: Snapshot::leaves_out().
-  notes_.insert(copy_->leaves_out() ? notes_.begin() : notes_.end(),
-                notes.begin(), notes.end());
+  notes_.insert(notes_.end(), notes.begin(), notes.end());
 }
 
 Status RangeSnapshot::Take(const SnapshotOptions& options) {

@@ -337,13 +337,6 @@ Status RemoteSource::Fail(const Status& status, const Lane& lane) {
 Status RemoteSource::Connect() {
   RETURN_IF_ERROR(link_.Connect());
   SourceSession* const session = link_.session();
-  constexpr uint64_t kNeeded = kFeatureClone | kFeatureFileDigests;
-  if ((session->source().features & kNeeded) != kNeeded) {
-    return MakeStatus(EndState::kIncompatible,
-                      "expected a source that sends digests of its files, "
-                      "found " + session->source().software +
-                          "; upgrade the source");
-  }
   PullOptions as_pulled;
   as_pulled.lanes = options_.lanes;
   as_pulled.chunk_bytes = kChunkBytes;

@@ -313,9 +313,11 @@ class ArchiveOrigin : public SnapshotOrigin {
   Status Take(const SnapshotOptions& options,
               std::unique_ptr<Snapshot>* result) override {
     if (!options.as_files && !options.interval.has_value()) {
-      return RefuseAsChunks(EndState::kRefused,
-                            store_->place() + ": an archive holds files, from "
-                                              "which no refresh can be made");
+      return MakeStatus(EndState::kRefused,
+                        store_->place() +
+                            ": an archive holds files, from which no refresh "
+                            "in place can be made; sstferry swap replaces the "
+                            "replica");
     }
     const Archive archive(store_.get(), key_.get());
     LogPoint point;

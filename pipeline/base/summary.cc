@@ -253,20 +253,13 @@ void AddVerify(const Summary& summary, ordered_json* out) {
 ordered_json Methods(const Summary& summary) {
   ordered_json methods = ordered_json::array();
   for (const MethodSummary& method : summary.methods) {
-    ordered_json seconds = ordered_json::object();
-    for (const auto& [gigabits, needed] : method.seconds) {
-      seconds[std::to_string(gigabits)] = needed;
-    }
     const bool possible = method.why_not.empty();
     methods.push_back(
         {{"method", method.method},
          {"possible", possible},
          {"why_not", Known(method.why_not)},
-         {"leaves_out", Known(method.leaves_out)},
          {"files", Known(possible && method.files > 0, method.files)},
-         {"bytes", Known(possible, method.bytes)},
-         {"source_cpu_seconds", Known(possible, method.source_cpu_seconds)},
-         {"seconds_at_gbits", Known(possible, seconds)}});
+         {"bytes", Known(possible, method.bytes)}});
   }
   return methods;
 }

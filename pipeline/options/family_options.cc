@@ -279,7 +279,7 @@ class FamilyBuilder {
       return Status::OK();
     }
     if (description_.table_factory != "BlockBasedTable") {
-      return RefuseAsChunks(
+      return OnlyAsFiles(
           EndState::kRefused,
           where_ + ": expected block-based or plain tables, found " +
               Quoted(description_.table_factory));
@@ -353,7 +353,7 @@ class FamilyBuilder {
     const bool fifo =
         options.compaction_style == rocksdb::kCompactionStyleFIFO;
     if (fifo && !limits_.fifo_ingests_to_level0) {
-      return RefuseAsChunks(
+      return OnlyAsFiles(
           EndState::kRefused,
           where_ + ": FIFO compaction needs RocksDB 9.3 on the target, which "
                    "ingests into level 0");
@@ -454,7 +454,7 @@ Status ChunkOptions(const ColumnFamilyOptions& family, uint32_t format_version,
             ? nullptr
             : family.table_factory->GetOptions<BlockBasedTableOptions>();
     if (own == nullptr) {
-      return RefuseAsChunks(EndState::kRefused,
+      return OnlyAsFiles(EndState::kRefused,
                             "chunks: expected block-based or plain tables, "
                             "found another table factory");
     }

@@ -67,13 +67,13 @@ Status FindComparator(const std::string& family, const std::string& name,
       });
   if (std::string_view(name).ends_with(kTimestampSuffix) ||
       (it != known.end() && (*it)->timestamp_size() > 0)) {
-    return RefuseAsChunks(EndState::kRefused,
+    return OnlyAsFiles(EndState::kRefused,
                           Where(family) + ": comparator " + Quoted(name) +
                               " uses user-defined timestamps, which sstferry "
                               "cannot move as chunks");
   }
   if (it == known.end()) {
-    return RefuseAsChunks(EndState::kIncompatible,
+    return OnlyAsFiles(EndState::kIncompatible,
                           Where(family) + ": expected a comparator that this " +
                               "process has, found " + Quoted(name));
   }
@@ -90,7 +90,7 @@ Status FindMergeOperator(const std::string& family, const std::string& value,
     return Status::OK();
   }
   if (value.size() > kMaxIdentifierBytes) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kIncompatible,
         Where(family) + ": merge operator's name is too long");
   }

@@ -27,7 +27,7 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
   const size_t key_bytes = reader.key().size();
   const size_t value_bytes = reader.value().size();
   if (key_bytes > kMaxKeyBytes || value_bytes > kMaxValueBytes) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         EntryForMessage(family, reader.key()) + ": expected at most " +
             std::to_string(kMaxKeyBytes) + " key and " +
@@ -36,7 +36,7 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
   }
   return target_takes_entities || !reader.is_entity()
              ? Status::OK()
-             : RefuseAsChunks(EndState::kRefused,
+             : OnlyAsFiles(EndState::kRefused,
                           EntryForMessage(family, reader.key()) +
                               ": wide-column entities need RocksDB 8.6 or "
                               "later in the target's sstferry and in its "

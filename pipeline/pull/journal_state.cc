@@ -77,7 +77,7 @@ class Reader {
     if (!has_transfer_ || has_plan_) {
       return Contradiction(record, "out of order");
     }
-    status = decoder_.Add(message.type, message.flags, message.payload);
+    status = decoder_.Add(message.type, message.payload);
     if (!status.ok()) {
       return Contradiction(record, MessageOf(status));
     }

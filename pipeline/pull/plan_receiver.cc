@@ -46,7 +46,7 @@ Status PlanReceiver::Take(const Frame& frame) {
   if (frame.type == FrameType::kBusy) {
     return TakeBusy(frame);
   }
-  Status status = plan_.Add(frame.type, frame.flags, frame.payload);
+  Status status = plan_.Add(frame.type, frame.payload);
   if (status.ok() && frame.type == FrameType::kOpened) {
     status = CheckTransfer();
   }

@@ -129,10 +129,7 @@ Status PullOpener::Connect() {
     return status.ok() ? exchange_->Resume() : status;
   }
   if (!work_->is_resuming()) {
-    Status opened = OpenSession(SnapshotUse::kNew);
-    if (opened.ok()) {
-      opened = CheckNothingLeftOut();
-    }
+    const Status opened = OpenSession(SnapshotUse::kNew);
     if (!opened.ok()) {
       // Nothing has started: an empty workspace would only be in the way.
       work_->workspace()->Discard().PermitUncheckedError();
@@ -181,14 +178,21 @@ void PullOpener::UsePlanOfJournal() {
   report_->SetPlannedBytes(plan_->bytes());
 }
 
+std::string PullOpener::ApplicationOf() const {
+  const std::string asked =
+      MakeOpenRequest(options(), "", Purpose::kPull).application;
+  return asked.empty() && !options().adopts_old
+             ? ReleaseName(
+                   ReleaseOfReplica(work_->disk(), options().target_dir))
+             : asked;
+}
+
 OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   OpenRequest request =
       MakeOpenRequest(options(), options().source.name,
                       work_->plans() ? Purpose::kPlan : Purpose::kPull);
-  if (request.application.empty() && use != SnapshotUse::kResume &&
-      !options().adopts_old) {
-    request.application = ReleaseName(
-        ReleaseOfReplica(work_->disk(), options().target_dir));
+  if (use != SnapshotUse::kResume) {
+    request.application = ApplicationOf();
   }
   request.compression =
       compression_->Choose(link_->session()->source());
@@ -216,30 +220,12 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     return status;
   }
   if (use == SnapshotUse::kNew) {
-    status = CheckRule();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(AskSource());
   }
   report_->SetPhase("snapshot");
   asked_ = MakeRequest(use);
   lanes_->chunk_bytes = asked_.chunk_bytes;
   SourceSession* const session = link_->session();
-  if ((asked_.snapshot_use == SnapshotUse::kLatest ||
-       asked_.snapshot_use == SnapshotUse::kShare) &&
-      (session->source().features & kFeatureShare) == 0) {
-    return MakeStatus(EndState::kIncompatible,
-                      "--snapshot: expected a source that shares snapshots, "
-                      "found " + session->source().software +
-                          ": upgrade it, or pull a new snapshot");
-  }
-  if (asked_.mode == TransferMode::kClone &&
-      (session->source().features & kFeatureClone) == 0) {
-    return MakeStatus(EndState::kIncompatible,
-                      "--method clone: expected a source that can be cloned, "
-                      "found " + session->source().software +
-                          ": upgrade it, or use --method ingest");
-  }
   if (use == SnapshotUse::kNew && work_->found().replica != nullptr) {
     session->SetReplicaRecord(*work_->found().replica);
   }
@@ -281,90 +267,20 @@ Status PullOpener::OpenSession(SnapshotUse use) {
              : status;
 }
 
-Status PullOpener::CheckNothingLeftOut() {
-  if (!plan_->leaves_out || options().method != PullMethod::kAuto) {
+Status PullOpener::AskSource() {
+  const bool asks = asks_clonable_ || work_->plans();
+  if (!asks || work_->is_resuming() || options().source.is_archive()) {
     return Status::OK();
   }
-  other_method_ = OtherMethod::kLeftOut;
-  const std::vector<std::string>& notes = plan_->opened.notes;
-  return RefuseAsChunks(EndState::kRefused,
-                        notes.empty()
-                            ? "chunks would leave out data of the source"
-                            : notes.front());
-}
-
-Status PullOpener::AskSizes() {
-  SourceSession* const session = link_->session();
-  constexpr uint64_t kNeeded = kFeatureClone | kFeatureFacts;
-  method_.has_asked = true;
-  if ((session->source().features & kNeeded) != kNeeded) {
-    return Status::OK();
-  }
-  FactsReply facts;
-  const Status status = session->AskFacts(
-      {options().source.name, options().selection.families, true}, &facts);
-  if (status.ok()) {
-    method_.sizes = MethodSizes{facts.bytes, facts.chunk_bytes};
-  }
-  return status;
-}
-
-Status PullOpener::CheckRule() {
-  if (options().method != PullMethod::kAuto || work_->is_resuming()) {
-    return Status::OK();
-  }
-  MethodDecision decision = DecideMethod(method_);
-  if (decision.method == PullMethod::kAuto) {
-    RETURN_IF_ERROR(AskSizes());
-    decision = DecideMethod(method_);
-  }
-  report_->ExplainMethod(decision.reason, method_);
-  if (decision.method == PullMethod::kIngest) {
+  RETURN_IF_ERROR(link_->session()->AskFacts(
+      {options().source.name, options().selection.families, /*for_pull=*/true,
+       ApplicationOf()},
+      &facts_));
+  if (!asks_clonable_ || facts_.no_clone.empty()) {
     return Status::OK();
   }
   link_->End(Status::OK(), {});
-  other_method_ = OtherMethod::kRule;
-  return RefuseAsChunks(EndState::kRefused, decision.reason);
-}
-
-// Estimates the changes: each write raises the sequence by one, so the number
-// of changed keys is at most the growth of the sequence; each is as large as
-// the average entry.
-Status PullOpener::CheckDelta() {
-  LastTransfer last;
-  const bool may_take =
-      method_.asked == PullMethod::kAuto &&
-      method_.replica == PullMethod::kClone && method_.no_delta.empty() &&
-      target_->reuse() != nullptr && !reused_.is_current &&
-      work_->earlier() == nullptr && options().reuse_dir.empty() &&
-      ReadLastTransfer(options().target_dir, &last) &&
-      last.snapshot_sequence.has_value() &&
-      last.source_database_id == SourceIdOf(options(), *plan_);
-  const uint64_t now = plan_->opened.snapshot_sequence;
-  uint64_t entries = 0;
-  for (const Family& family : plan_->families) {
-    entries += family.estimated_entries;
-  }
-  if (!may_take || entries == 0 || *last.snapshot_sequence > now) {
-    return Status::OK();
-  }
-  SwapSizes sizes;
-  for (const Part& part : plan_->parts) {
-    sizes.compared_bytes += part.bytes;
-    sizes.lacking_bytes += lanes_->starts[part.id].whole ? 0 : part.bytes;
-  }
-  const double writes = static_cast<double>(now - *last.snapshot_sequence);
-  sizes.changed_bytes = static_cast<uint64_t>(
-      static_cast<double>(sizes.compared_bytes) *
-      std::min(1.0, writes / static_cast<double>(entries)));
-  method_.swap = sizes;
-  const MethodDecision decision = DecideMethod(method_);
-  report_->ExplainMethod(decision.reason, method_);
-  if (decision.method != PullMethod::kIngest) {
-    return Status::OK();
-  }
-  other_method_ = OtherMethod::kDelta;
-  return RefuseAsChunks(EndState::kRefused, decision.reason);
+  return MakeStatus(EndState::kRefused, facts_.no_clone);
 }
 
 // Asks the source which database it has. The pull could end without the source.
@@ -374,9 +290,9 @@ Status PullOpener::CheckStillSource() {
   FactsReply facts;
   link_->Tolerate(SourceLink::Tolerated::kAny);
   Status asked = link_->Connect();
-  if (asked.ok() &&
-      (link_->session()->source().features & kFeatureFacts) != 0) {
-    asked = link_->session()->AskFacts({options().source.name, {}, false}, &facts);
+  if (asked.ok()) {
+    asked = link_->session()->AskFacts({options().source.name, {}, false, ""},
+                                       &facts);
   }
   link_->Drop(asked);
   link_->Tolerate(SourceLink::Tolerated::kNothing);
@@ -478,12 +394,6 @@ Status PullOpener::PrepareTarget() {
     }
   }
   status = FindReused();
-  if (status.ok()) {
-    status = CheckDelta();
-    if (!status.ok()) {
-      work_->workspace()->Discard().PermitUncheckedError();
-    }
-  }
   if (status.ok()) {
     status = CheckSpace();
     if (!status.ok() && begins && reused_.linked.empty()) {

@@ -13,7 +13,6 @@
 #include "pipeline/disk/space_gate.h"
 #include "pipeline/pull/exchange.h"
 #include "pipeline/pull/first_failure.h"
-#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/pull_compression.h"
 #include "pipeline/pull/pull_reporter.h"
 #include "pipeline/pull/lane_shared.h"
@@ -24,15 +23,6 @@
 #include "rocksdb/status.h"
 
 namespace sstferry {
-
-// Reasons for which a pull with PullMethod::kAuto refused the method that it
-// started with.
-enum class OtherMethod {
-  kNone,
-  kLeftOut,  // chunks would leave something out
-  kRule,     // chunks would be complete, but the rule says to clone
-  kDelta,    // so many files are missing that the rule says to send a delta
-};
 
 // The first steps of one pull.
 //
@@ -47,10 +37,9 @@ class PullOpener {
              PullTarget* target, PullWorkspace* work, Exchange* exchange,
              PullCompression* compression);
 
-  // Sets what is known for the choice of the method. Called before all others.
-  void SetMethodInput(const MethodInput& input) { method_ = input; }
-  // Returns the same, completed with the source's answers.
-  const MethodInput& method_input() const { return method_; }
+  // Makes the pull ask the source first whether its files can be cloned. Called
+  // before all others.
+  void AskWhetherClonable() { asks_clonable_ = true; }
 
   // --- once each, in this order ----------------------------------------------
   // Opens the workspace, completes what an earlier run left half done, and
@@ -70,8 +59,8 @@ class PullOpener {
   // Returns true if all data has arrived, and only an earlier run's exchange is
   // left to do.
   bool resumes_exchange() const { return resumes_exchange_; }
-  // Returns why the pull was refused, if another method must be tried.
-  OtherMethod other_method() const { return other_method_; }
+  // Returns what the source said before the transfer; all zero: not asked.
+  const FactsReply& facts() const { return facts_; }
   // Returns true if TARGET_DIR is equal to the source and stays as it is.
   bool is_current() const { return reused_.is_current; }
   // Returns the reused parts that must be compared with the source's first: all
@@ -91,15 +80,13 @@ class PullOpener {
   // otherwise kRefused.
   [[nodiscard]] rocksdb::Status CheckStillSource();
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
-  // Refuses chunks (marked as such) if they would leave something out that a
-  // clone has: a clone is tried first.
-  [[nodiscard]] rocksdb::Status CheckNothingLeftOut();
-  // Refuses in the same way if the rule says to clone (method_rule.h). Asks
-  // before a snapshot is taken. Ends the link if it refuses.
-  [[nodiscard]] rocksdb::Status CheckRule();
-  [[nodiscard]] rocksdb::Status AskSizes();
-  // Refuses a clone if the rule says to send a delta.
-  [[nodiscard]] rocksdb::Status CheckDelta();
+  // Returns the release of the application that will open the replica; empty:
+  // unknown.
+  std::string ApplicationOf() const;
+  // Asks for facts() if a plan reports them, or if the source may refuse a
+  // clone, before it takes a snapshot.
+  //   kRefused  its files cannot be cloned; the link has ended
+  [[nodiscard]] rocksdb::Status AskSource();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Uses the plan in the journal: no source is needed.
   void UsePlanOfJournal();
@@ -133,10 +120,10 @@ class PullOpener {
   PullWorkspace* const work_;
   Exchange* const exchange_;
   PullCompression* const compression_;
-  MethodInput method_;
+  bool asks_clonable_ = false;
+  FactsReply facts_;
   OpenRequest asked_;  // *plan_ is the answer to it
   bool resumes_exchange_ = false;
-  OtherMethod other_method_ = OtherMethod::kNone;
   ReusedParts reused_;
   // State of the target before this pull, for a new journal.
   std::optional<JournalTargetFiles> held_;

@@ -62,13 +62,6 @@ void PullReporter::Say(const std::string& note) {
   Log(LogLevel::kWarning, note);
 }
 
-void PullReporter::ExplainMethod(const std::string& reason,
-                                 const MethodInput& known) {
-  method_reason_ = reason;
-  method_sizes_ = known.sizes;
-  swap_sizes_ = known.swap;
-}
-
 void PullReporter::SetPhase(const char* phase) {
   std::lock_guard<std::mutex> lock(mu_);
   phase_ = phase;
@@ -160,17 +153,6 @@ void PullReporter::FillSummary(Summary* summary) const {
   FillCounters(summary);
   summary->method = "ingest";
   summary->method_reason = method_reason_;
-  if (swap_sizes_.has_value()) {
-    summary->methods = {
-        DescribeMethod(PullMethod::kIngest, CostOfDelta(*swap_sizes_)),
-        DescribeMethod(PullMethod::kClone,
-                       CostOfClone(swap_sizes_->lacking_bytes))};
-  } else if (method_sizes_.has_value()) {
-    summary->methods = {
-        DescribeMethod(PullMethod::kIngest, CostOfIngest(*method_sizes_)),
-        DescribeMethod(PullMethod::kClone,
-                       CostOfClone(method_sizes_->file_bytes))};
-  }
   summary->for_rocksdb = plan.opened.application;
   summary->opens_since = plan.opened.opens_since;
   summary->opens_because = plan.opened.opens_because;

@@ -12,7 +12,6 @@
 
 #include "format/plan.h"
 #include "pipeline/pull/lane_shared.h"
-#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/source_link.h"
 #include "sstferry/options.h"
 
@@ -55,9 +54,8 @@ class PullReporter {
   // Announces that a verify will read all data once more.
   void ExpectVerify() { expects_verify_ = true; }
   void CountVerified(uint64_t bytes) { verified_bytes_ += bytes; }
-  // Records why this method was chosen, and the known sizes of both, for the
-  // summary.
-  void ExplainMethod(const std::string& reason, const MethodInput& known);
+  // Records why this method was chosen, for the summary.
+  void SetMethodReason(const std::string& reason) { method_reason_ = reason; }
 
   // --- facts for the summary -------------------------------------------------
   void AddSeconds(TimedStep step, double seconds) {
@@ -101,8 +99,6 @@ class PullReporter {
   const std::string started_at_;
   std::vector<std::string> notes_;
   std::string method_reason_;
-  std::optional<MethodSizes> method_sizes_;
-  std::optional<SwapSizes> swap_sizes_;
   Totals received_;
   Stats source_stats_;
   bool verified_ = false;

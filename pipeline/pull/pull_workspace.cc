@@ -296,11 +296,9 @@ Status PullWorkspace::CreateJournal(const OpenRequest& asked,
 
 Status PullWorkspace::AppendPlan(const Plan& plan) {
   return EncodePlan(plan.opened, plan,
-                    [this](FrameType type, uint16_t flags,
-                           const std::string& payload) {
-                      return journal_->Append(
-                          JournalRecordType::kPlan,
-                          JournalPlan{type, flags, payload});
+                    [this](FrameType type, const std::string& payload) {
+                      return journal_->Append(JournalRecordType::kPlan,
+                                              JournalPlan{type, 0, payload});
                     });
 }
 

@@ -88,7 +88,7 @@ Status Puller::Run(Summary* summary) {
     failure_.Set(status, {seen_by});
     status = exchange_.WorstOf(failure_.status(), failure_.place());
   }
-  link_.End(TellsSource(status), place());
+  link_.End(status, place());
   const bool tried = !status.ok() && !plans_ && drill_ == nullptr;
   if (tried) {
     work_->SayHowToResume(status,
@@ -120,6 +120,53 @@ void Puller::FillSummary(Summary* summary) const {
     exchange_.FillSummary(summary);
   }
   target_->FillSummary(summary);
+  if (plans_) FillPlan(summary);
+}
+
+void Puller::FillPlan(Summary* summary) const {
+  for (const Family& family : plan_.families) {
+    summary->entries += family.estimated_entries;
+    summary->sst_bytes += family.estimated_bytes;
+  }
+  static constexpr const char* kActions[] = {
+      "rebuild", "skip", "lookup", "delta", "replace"};
+  uint64_t files = plan_.clone.has_value() ? plan_.clone->files.size() : 0;
+  for (const PlanItem& item : plan_.items) {
+    files += item.file.empty() ? 0 : 1;
+    PlanItemSummary line;
+    line.column_family = plan_.families[item.family].description.name;
+    line.begin = item.interval.begin;
+    line.end = item.interval.end;
+    line.file = item.file;
+    line.bytes = item.bytes;
+    line.action = kActions[static_cast<uint8_t>(item.action)];
+    line.reason = item.reason;
+    summary->items.push_back(std::move(line));
+  }
+  const FactsReply& facts = opener_.facts();
+  if (target_->in_place() != nullptr || plan_.families.empty()) {
+    return;  // there is one way, or the plan did not get that far
+  }
+  if (plan_.clone.has_value()) summary->sst_bytes = plan_.bytes();
+  for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
+    MethodSummary line;
+    const bool clones = method == PullMethod::kClone;
+    line.method = clones ? "clone" : "ingest";
+    if (method == options_.method) {
+      line.files = files;
+      line.bytes = BytesToCome();
+    } else {
+      line.why_not = !clones                  ? ""
+                     : facts.no_clone.empty() ? WhyNoClone(options_.selection)
+                                              : facts.no_clone;
+      line.files = clones ? facts.files : 0;
+      line.bytes = clones ? facts.bytes : facts.chunk_bytes;
+    }
+    if (line.bytes > 0 || !line.why_not.empty() ||
+        method == options_.method) {
+      summary->methods.push_back(std::move(line));
+    }
+  }
 }
 
 Summary Puller::CompleteSummary() const {
@@ -127,16 +174,6 @@ Summary Puller::CompleteSummary() const {
   FillSummary(&summary);
   summary.state = "complete";
   return summary;
-}
-
-// Returns the status for the source. The mark of a refusal makes the source
-// expect that this target returns with another method. If it will not, the mark
-// is removed.
-Status Puller::TellsSource(const Status& status) const {
-  return IsRefusedAsChunks(status) && options_.method != PullMethod::kAuto &&
-                 other_method() == OtherMethod::kNone
-             ? MakeStatus(EndStateOf(status), MessageOf(status))
-             : status;
 }
 
 Status Puller::RunSteps() {

@@ -36,6 +36,7 @@
 
 #include "pipeline/pull/exchange.h"
 #include "pipeline/pull/first_failure.h"
+#include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/part_scheduler.h"
 #include "pipeline/pull/pull_compression.h"
 #include "pipeline/pull/pull_opener.h"
@@ -62,18 +63,16 @@ class Puller {
          const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
 
-  // Explains how options.method was chosen, and why; `note` for the operator
-  // may be empty. Called before Run().
-  void ExplainMethod(const MethodInput& input, const std::string& reason,
-                     const std::string& note) {
-    opener_.SetMethodInput(input);
-    report_.ExplainMethod(reason, input);
+  // Explains why options.method was chosen; `note` for the operator may be
+  // empty. Called before Run().
+  void ExplainMethod(const MethodDecision& decision, const std::string& note) {
+    if (decision.asks_source) opener_.AskWhetherClonable();
+    report_.SetMethodReason(decision.reason);
     if (!note.empty()) report_.Say(note);
   }
-  // Returns `input` of ExplainMethod(), completed with the source's answers.
-  const MethodInput& method_input() const { return opener_.method_input(); }
-  // Returns why the pull refused its method, after such a refusal.
-  OtherMethod other_method() const { return opener_.other_method(); }
+  // Returns what the source said before the transfer; all zero: not asked. If
+  // it has a reason against a clone, Run() has refused for that reason.
+  const FactsReply& facts() const { return opener_.facts(); }
   // Returns true if the failure would not occur in a pull that builds its new
   // database without the one in TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }
@@ -85,12 +84,6 @@ class Puller {
   void SetDrill(std::function<rocksdb::Status(const std::string&)> drill) {
     drill_ = std::move(drill);
   }
-
-  // --- after Run() of a pull that was only planned ---------------------------
-  // Returns the source's plan, as far as it was received.
-  const Plan& plan() const { return plan_; }
-  // Returns the estimated bytes of the plan that would have to be sent.
-  uint64_t BytesToCome() const;
 
   // Runs the pull. Sets all members of *summary except those that the caller
   // knows (the operation's times and status).
@@ -113,7 +106,6 @@ class Puller {
   using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
   [[nodiscard]] rocksdb::Status RunPlan();
-  rocksdb::Status TellsSource(const rocksdb::Status& status) const;
   [[nodiscard]] rocksdb::Status RunEach(const std::vector<Step>& steps);
   [[nodiscard]] rocksdb::Status CompareReused();
   [[nodiscard]] rocksdb::Status SetLanes();
@@ -132,6 +124,10 @@ class Puller {
   [[nodiscard]] rocksdb::Status Settle();
   [[nodiscard]] rocksdb::Status RemoveDrill();
   void FillSummary(Summary* summary) const;
+  // Sets what only a plan reports: its items and the bytes of both methods.
+  void FillPlan(Summary* summary) const;
+  // Returns the bytes of the plan that would have to be sent.
+  uint64_t BytesToCome() const;
   // Returns the summary of a pull that ends with OK.
   Summary CompleteSummary() const;
 

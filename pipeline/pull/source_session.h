@@ -92,7 +92,7 @@ class SourceSession {
   // this side may read.
   [[nodiscard]] rocksdb::Status AskRetained(const StatusRequest& ask,
                                         StatusReply* reply);
-  // Asks for facts about a database. REQUIRES: the source has kFeatureFacts.
+  // Asks for facts about a database.
   [[nodiscard]] rocksdb::Status AskFacts(const FactsRequest& ask,
                                          FactsReply* reply);
   // Asks to pin these databases; the reply has one entry for each.

@@ -122,7 +122,7 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
   const Status status = ReadNewestOptions(env, dir, text);
   if (status.ok() && text->find("[DBOptions") == std::string::npos) {
     // A clone has the OPTIONS file of its source after a power cut: not damage.
-    return RefuseAsChunks(
+    return MakeStatus(
         EndState::kRefused,
         "target " + dir +
             ": its newest OPTIONS file is empty or truncated, so its options "
@@ -232,7 +232,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   if (status.ok()) {
     status = CheckTablesReadable(file_system.get(), dir, description.release);
     if (!status.ok()) {  // a swap by a clone does not read them
-      status = RefuseAsChunks(EndStateOf(status), MessageOf(status));
+      status = OnlyAsFiles(EndStateOf(status), MessageOf(status));
     }
   }
   if (status.ok()) {

@@ -5,6 +5,7 @@
 #include "format/limits.h"
 #include "format/options_line.h"
 #include "pipeline/snapshot/chunk_estimate.h"
+#include "pipeline/snapshot/file_snapshot.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -20,23 +21,6 @@ uint64_t UnitBytes(const OpenRequest& request) {
   const uint64_t bytes = std::clamp(request.chunk_bytes * kChunksPerUnit,
                                     kMinChunkBytes, kMaxChunkBytes);
   return bytes - bytes % kCloneTailAlignment;  // for direct writes
-}
-
-// Checks only the application's RocksDB: the process that receives a clone does
-// not open its files.
-Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
-  if (!application.is_known() || needs.release() <= application) {
-    return Status::OK();
-  }
-  return MakeStatus(
-      EndState::kIncompatible,
-      "the replica is for an application with RocksDB " +
-          ReleaseName(application) + ", but the source's files contain " +
-          needs.what() + ", which RocksDB reads since " +
-          ReleaseName(needs.release()) +
-          "; use --method ingest, which writes tables that this application "
-          "reads, or give --for-rocksdb " + ReleaseName(needs.release()) +
-          " once the replica's application has that version or a later one");
 }
 
 // Describes families by their names only: a clone gets the options as a file.
@@ -93,7 +77,6 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   }
   const ClonedFiles& files = *snapshot.files();
   plan->opened.notes = snapshot.notes();
-  plan->leaves_out = snapshot.leaves_out();
   plan->needs = files.needs;
   RocksDbRelease asked;
   Status status = ReleaseAsked(request, &asked);

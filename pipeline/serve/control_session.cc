@@ -141,7 +141,7 @@ bool ControlSession::MayKeep(const Status& status) {
 }
 
 void ControlSession::Report(const Status& status) {
-  if (transfer_ == nullptr || replaced_ || returns_ ||
+  if (transfer_ == nullptr || replaced_ ||
       transfer_->request().purpose != Purpose::kPull ||
       !host_.options->on_transfer_end) {
     return;
@@ -277,7 +277,6 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       Status status = Decode(frame.payload, &end);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
-        returns_ = (frame.flags & kFrameFlagAsChunks) != 0;
         status = MakeStatus(end.state, "target: " + end.message);
       }
       if (status.ok() && transfer_ != nullptr &&

@@ -95,7 +95,6 @@ class ControlSession {
   // No frame or a damaged one arrived, or it was detached.
   bool lost_ = false;
   bool told_ = false;      // the target sent the reason for its end
-  bool returns_ = false;   // it will return with another method
   bool kept_ = false;      // the transfer outlives this session
   bool replaced_ = false;  // another session has the transfer
   std::thread worker_;

@@ -19,7 +19,7 @@ FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
   const rocksdb::Status status =
       DescribeDatabase(database,
                        {SnapshotDirOf(database, snapshot_dir),
-                        request.families, request.estimates_chunks},
+                        request.families, request.for_pull, request.application},
                        &facts);
   FactsReply reply;
   if (!status.ok()) {
@@ -32,6 +32,7 @@ FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
   reply.bytes = facts.bytes;
   reply.sequence = facts.sequence;
   reply.chunk_bytes = facts.chunk_bytes;
+  reply.no_clone = facts.no_clone;
   if (facts.database_id.size() <= kMaxIdentifierBytes) {
     reply.database_id = facts.database_id;
   }

@@ -309,9 +309,8 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();
   AddOtherFiles(&opened);
   return EncodePlan(opened, *plan_,
-                    [control](FrameType type, uint16_t flags,
-                              const std::string& payload) {
-                      return control->Send(type, payload, {}, flags);
+                    [control](FrameType type, const std::string& payload) {
+                      return control->Send(type, payload);
                     });
 }
 
@@ -407,8 +406,7 @@ Status Transfer::InDatabaseNames(const Status& status) const {
   if (is_corrupt && text.find(dir) == std::string::npos) {
     text = dir + ": " + text;
   }
-  return IsRefusedAsChunks(status) ? RefuseAsChunks(EndStateOf(status), text)
-                                   : MakeStatus(EndStateOf(status), text);
+  return MakeStatus(EndStateOf(status), text);
 }
 
 void Transfer::FailAnd(const Status& status, const std::string& where,

@@ -45,7 +45,6 @@ PlannerFamily PlannerFamilyOf(const TransferFamily& family,
 
 Status TransferPlanner::Run() {
   plan_->opened.notes = snapshot_.notes();
-  plan_->leaves_out = snapshot_.leaves_out();
   const bool is_pull = asked_.request.purpose == Purpose::kPull;
   if (is_pull || is_refresh()) {
     refresh_ = make_refresh_(snapshot_, plan_);
@@ -168,7 +167,7 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
       ", which RocksDB reads since " + ReleaseName(needs.release()) +
       ", but this sstferry has RocksDB " + RocksDbVersion();
   if (!is_refresh()) {
-    return RefuseAsChunks(EndState::kIncompatible, what);
+    return OnlyAsFiles(EndState::kIncompatible, what);
   }
   plan_->opened.notes.push_back(what +
                                 ": once it has written such tables, only "
@@ -193,7 +192,7 @@ Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
   }
   return !has_index || demand.empty()
              ? Status::OK()
-             : RefuseAsChunks(EndState::kRefused,
+             : OnlyAsFiles(EndState::kRefused,
                               "column family '" + family.name +
                                   "': according to its OPTIONS (" + demand +
                                   "), the application cannot open a table "
@@ -275,7 +274,7 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
   }
   if (status.ok() && !source.unknown_merge_operator.empty() &&
       family.plan.tables.merge_operands > 0) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         "column family '" + source.name + "' contains " +
             std::to_string(family.plan.tables.merge_operands) +

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <thread>
 
+#include "format/release.h"
 #include "pipeline/snapshot/chunk_estimate.h"
+#include "pipeline/snapshot/file_snapshot.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/snapshot_place.h"
@@ -33,6 +35,27 @@ Status ReadManifest(ManifestTail* manifest) {
     }
     std::this_thread::sleep_for(kFactsPause);
   }
+}
+
+// Sets *why to the reason against a clone of these families, if there is one.
+Status FindNoClone(const std::string& directory, ManifestState state,
+                   const FactsOptions& asked, std::string* why) {
+  RocksDbRelease application;
+  if (!asked.application.empty() &&
+      !ParseRelease(asked.application, &application)) {
+    return Status::OK();  // the pull itself refuses it
+  }
+  std::erase_if(state.families, [&asked](const auto& family) {
+    return !IsAmong(asked.families, family.second.name);
+  });
+  Status clonable = CheckClonable(directory, state);
+  if (clonable.ok() && application.is_known()) {
+    Needs needs;
+    RETURN_IF_ERROR(ReadNeeds(directory, state, &needs));
+    clonable = CheckOpens(needs, application);
+  }
+  *why = clonable.ok() ? "" : MessageOf(clonable);
+  return Status::OK();
 }
 
 // Returns the latest time at which a MANIFEST or a WAL in `directory` was
@@ -98,10 +121,11 @@ Status DescribeDatabase(const ServedDatabase& database,
       facts->bytes += blob.total_bytes;
     }
   }
-  if (asked.estimates_chunks) {
+  if (asked.for_pull && status.ok()) {
     facts->chunk_bytes =
         EstimateChunkBytes(directory, manifest.state(),
                            OptionsText(options.TextFor({})), asked.families);
+    status = FindNoClone(directory, manifest.state(), asked, &facts->no_clone);
   }
   return status;
 }

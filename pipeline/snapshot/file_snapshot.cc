@@ -26,19 +26,17 @@ Status CheckNotStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Refuses databases with directories in which programs other than RocksDB keep
-// values.
-Status RefuseForeign(const std::string& directory) {
-  for (const char* name : {"blob_dir", "titandb"}) {
-    std::error_code error;
-    if (std::filesystem::exists(directory + "/" + name, error)) {
-      return MakeStatus(EndState::kRefused,
-                        directory + "/" + name +
-                            ": a clone has RocksDB's own files only, and "
-                            "this directory holds values");
+// Adds what the MANIFEST says that the files of a family require.
+void AddFamilyNeeds(const ManifestFamily& family, Needs* needs) {
+  for (const auto& [number, file] : family.files) {
+    if (!file.has_timestamps) {
+      needs->Add(kReadsStrippedTimestamps,
+                 "tables without the timestamps of their keys");
     }
   }
-  return Status::OK();
+  if (!family.blobs.empty()) {
+    needs->Add(kReadsBlobFiles, "blob files");
+  }
 }
 
 // Checks that no WAL is shorter than the MANIFEST says
@@ -62,6 +60,69 @@ Status CheckTrackedWals(const ManifestState& manifest,
 }
 
 }  // namespace
+
+Status CheckClonable(const std::string& directory, const ManifestState& state) {
+  for (const char* name : {"blob_dir", "titandb"}) {
+    std::error_code error;
+    if (std::filesystem::exists(directory + "/" + name, error)) {
+      return MakeStatus(EndState::kRefused,
+                        directory + "/" + name +
+                            ": a clone has RocksDB's own files only, and "
+                            "this directory holds values");
+    }
+  }
+  for (const auto& [id, family] : state.families) {
+    for (const auto& [number, file] : family.files) {
+      if (file.path_id != 0) {
+        return MakeStatus(EndState::kRefused,
+                          "column family '" + family.name +
+                              "' has files on other paths (db_paths, "
+                              "cf_paths), which a clone cannot hold");
+      }
+    }
+  }
+  return Status::OK();
+}
+
+Status ReadNeeds(const std::string& directory, const ManifestState& state,
+                 Needs* needs) {
+  for (const auto& [id, family] : state.families) {
+    AddFamilyNeeds(family, needs);
+    for (const auto& [number, known] : family.files) {
+      const std::string name =
+          CloneFileName({CloneFileKind::kTable, number, known.bytes});
+      Descriptor descriptor;
+      const Status opened = OpenForeign(directory + "/" + name, &descriptor);
+      if (opened.IsNotFound() || (opened.ok() && !descriptor.is_open())) {
+        continue;  // compacted away meanwhile
+      }
+      RETURN_IF_ERROR(opened);
+      SstReader reader;
+      const DescriptorSource source(descriptor.get(), name);
+      const Status status = reader.Open(&source);
+      if (!status.ok() && !status.IsNotSupported()) {
+        return WithContext(status, EndState::kCorrupt, name);
+      }
+      AddTableNeeds(reader, needs);
+    }
+  }
+  return Status::OK();
+}
+
+Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
+  if (!application.is_known() || needs.release() <= application) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kIncompatible,
+      "the replica is for an application with RocksDB " +
+          ReleaseName(application) + ", but the source's files contain " +
+          needs.what() + ", which RocksDB reads since " +
+          ReleaseName(needs.release()) +
+          "; use --method ingest, which writes tables that this application "
+          "reads, or give --for-rocksdb " + ReleaseName(needs.release()) +
+          " once the replica's application has that version or a later one");
+}
 
 const char kWalsOfAllFamilies[] =
     "all column families of a database share its WALs: the WALs of the clone "
@@ -102,7 +163,8 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
   const auto start = std::chrono::steady_clock::now();
   SnapshotFiles own(options, dir_->pinned(), dir_->db());
   const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
-  Status status = RefuseForeign(options.database_dir);
+  // ReadManifest() checks the same for the files.
+  Status status = CheckClonable(options.database_dir, ManifestState());
   if (status.ok() && pinned == nullptr) status = own.Take();
   if (status.ok()) status = own.ReleasePinned();
   counters_.rounds = files.rounds();
@@ -189,18 +251,11 @@ Status FileSnapshot::ListFiles() {
 
 Status FileSnapshot::ReadManifest(const ManifestTail& manifest,
                                   const ManifestState& kept) {
+  RETURN_IF_ERROR(CheckClonable(db_, kept));
   for (const auto& [id, family] : kept.families) {
     SnapshotFamily named;
     named.name = family.name;
     families_.push_back(std::move(named));
-    for (const auto& [number, file] : family.files) {
-      if (file.path_id != 0) {
-        return MakeStatus(EndState::kRefused,
-                          "column family '" + family.name +
-                              "' has files on other paths (db_paths, "
-                              "cf_paths), which a clone cannot hold");
-      }
-    }
   }
   for (CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kManifest) {
@@ -217,19 +272,13 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
     by_number[file.number] = &file;
   }
   for (const auto& [id, family] : manifest.families) {
+    AddFamilyNeeds(family, &files_.needs);
     for (const auto& [number, known] : family.files) {
-      if (!known.has_timestamps) {
-        files_.needs.Add(kReadsStrippedTimestamps,
-                         "tables without the timestamps of their keys");
-      }
       const auto file = by_number.find(number);
       RETURN_IF_ERROR(file == by_number.end()
                           ? Status::OK()
                           : ReadTable(known, file->second,
                                       &files_.entries[family.name]));
-    }
-    if (!family.blobs.empty()) {
-      files_.needs.Add(kReadsBlobFiles, "blob files");
     }
     for (const auto& [number, known] : family.blobs) {
       const auto file = by_number.find(number);

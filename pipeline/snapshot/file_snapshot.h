@@ -13,6 +13,22 @@
 
 namespace sstferry {
 
+// Checks that all files of `state` are in `directory`, and that no program
+// other than RocksDB keeps values there.
+//   kRefused  no clone can hold the database
+[[nodiscard]] rocksdb::Status CheckClonable(const std::string& directory,
+                                            const ManifestState& state);
+// Adds what the tables and blob files of `state` require of the RocksDB that
+// opens them. Skips tables that were removed meanwhile.
+[[nodiscard]] rocksdb::Status ReadNeeds(const std::string& directory,
+                                        const ManifestState& state,
+                                        Needs* needs);
+// Checks that the application's RocksDB (unknown: any) opens files with these
+// needs. The process that receives a clone does not open its files.
+//   kIncompatible  it is older
+[[nodiscard]] rocksdb::Status CheckOpens(const Needs& needs,
+                                         const RocksDbRelease& application);
+
 // Removes from *state the column families that are not in `wanted` (empty: all
 // are kept), and from *files their tables and blob files. Keeps files that
 // belong to no family: RocksDB may have a reason to keep them.

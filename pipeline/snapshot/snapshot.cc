@@ -54,7 +54,6 @@ class OpenedSnapshot : public Snapshot {
     return copy_.notes();
   }
   // Prepared transactions: only the application's coordinator can end them.
-  bool leaves_out() const override { return copy_.replay().prepared > 0; }
   bool wal_not_flushed() const override { return copy_.read_only(); }
   const Digest128& wal_digest() const override {
     return copy_.replay().digest;

@@ -222,9 +222,6 @@ class Snapshot {
   virtual const std::string& options_text() const = 0;
   // Notes for the operator about the point in time, one sentence each.
   virtual const std::vector<std::string>& notes() const = 0;
-  // Returns true if the files hold something that db() does not. The first note
-  // says what.
-  virtual bool leaves_out() const { return false; }
   // Returns true if the copy is open read-only: entries of the WALs are in
   // memory, not in SST files.
   virtual bool wal_not_flushed() const = 0;

@@ -83,7 +83,7 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
   const char* const way_out =
       ", and its WALs hold entries; let the application flush them";
   if (!filter.empty() && filter != "nullptr") {
-    return RefuseAsChunks(EndState::kRefused,
+    return OnlyAsFiles(EndState::kRefused,
                           "it is opened with a wal_filter, '" +
                               Printable(filter) +
                               "', which this process does not have" + way_out);
@@ -91,7 +91,7 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
   for (const FamilyOpening& family : plan.families) {
     if (family.wanted &&
         text.FamilyText(family.name, "inplace_update_support") == "true") {
-      return RefuseAsChunks(
+      return OnlyAsFiles(
           EndState::kRefused,
           "column family '" + Printable(family.name) +
               "' has inplace_update_support: its application may have an "
@@ -115,7 +115,7 @@ Status OpenError(const Status& status, const std::string& operands,
                  const std::string& source, const std::string& copy,
                  const std::string& warning, const std::string& options_text) {
   if (status.IsInvalidArgument() && !operands.empty()) {
-    return RefuseAsChunks(EndState::kRefused, source + ": " + operands);
+    return OnlyAsFiles(EndState::kRefused, source + ": " + operands);
   }
   const std::string newer = NewerWriter(options_text);
   const bool is_unknown = !newer.empty() && status.IsNotSupported();
@@ -136,7 +136,7 @@ Status OpenError(const Status& status, const std::string& operands,
   message = "cannot open the copy of " + source + ": " +
             NameSource(message, copy, source);
   return is_unknown || status.IsNotSupported()
-             ? RefuseAsChunks(state, message)
+             ? OnlyAsFiles(state, message)
              : MakeStatus(state, message);
 }
 
@@ -171,7 +171,7 @@ Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
     return Status::OK();
   }
   if (!operands.empty()) {
-    return RefuseAsChunks(EndState::kRefused, operands);
+    return OnlyAsFiles(EndState::kRefused, operands);
   }
   return MakeStatus(
       EndState::kCorrupt,
@@ -224,7 +224,7 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
       rocksdb::FileSystem::Default().get(), dir.db(),
       ReleaseOfOptions(files.options_text()));
   if (!readable.ok()) {
-    return RefuseAsChunks(EndStateOf(readable), MessageOf(readable));
+    return OnlyAsFiles(EndStateOf(readable), MessageOf(readable));
   }
   rocksdb::DBOptions recovery = plan->db;
   recovery.paranoid_checks = plan->paranoid_checks;
@@ -240,7 +240,7 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
   }
   if (status.ok() && plan->read_only &&
       files.wal_bytes() > options.max_read_only_wal_bytes) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         plan->read_only_reason +
             "; the other families can then only be read with their WALs in "
@@ -374,9 +374,7 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
   sequence_ = db_->GetLatestSequenceNumber();
   notes_ = plan.notes;
   if (replay_.prepared > 0) {
-    // Snapshot::leaves_out() requires that this is the first note.
-    notes_.insert(
-        notes_.begin(),
+    notes_.push_back(
         std::to_string(replay_.prepared) +
             " prepared transactions, neither committed nor rolled back, are "
             "not in the snapshot: their coordinator can commit them only at "

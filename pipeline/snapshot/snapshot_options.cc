@@ -241,7 +241,7 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
                      ", which this process does not have");
   // RocksDB cannot open a database without the default family.
   if (family.wanted || family.name == rocksdb::kDefaultColumnFamilyName) {
-    return RefuseAsChunks(EndState::kRefused, what);
+    return OnlyAsFiles(EndState::kRefused, what);
   }
   plan->read_only = true;
   plan->read_only_reason = what;
@@ -254,7 +254,7 @@ Status CheckTables(const FamilyOpening& family) {
   return !family.wanted || tables.IsInstanceOf("BlockBasedTable") ||
                  tables.IsInstanceOf("PlainTable")
              ? Status::OK()
-             : RefuseAsChunks(EndState::kRefused,
+             : OnlyAsFiles(EndState::kRefused,
                               "column family '" + family.name +
                                   "': expected block-based or plain tables, "
                                   "found " + tables.Name());
@@ -289,7 +289,7 @@ Status PlanOpening(const ManifestState& state,
           ? Status::OK()
           : LoadOptionsText(options_text, &plan->db, &loaded, &cache);
   if (!status.ok()) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         options_name + ": expected OPTIONS that RocksDB can read, found " +
             MessageOf(status) +

@@ -49,7 +49,7 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
     Needs needs;
     needs.AddWalRecord(type);
     if (needs.release() > kLinkedRelease) {
-      return RefuseAsChunks(EndState::kIncompatible,
+      return OnlyAsFiles(EndState::kIncompatible,
                             name + ": expected record types that RocksDB " +
                                 RocksDbVersion() + " reads, found type " +
                                 std::to_string(type) +
@@ -134,7 +134,7 @@ Status ReadFrom(const std::string& directory,
 Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
                      const Replay& replay) {
   if (facts.counts_batches()) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
         "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
@@ -143,7 +143,7 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
         "flush, then try again");
   }
   if (facts.prepares_twice()) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kCorrupt,
         "its WALs prepare a transaction twice without an end in between: a WAL "
         "or a part of one is missing; put it back, or let the application open "
@@ -152,7 +152,7 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
   if (!options.paranoid_checks && replay.is_torn_inside &&
       options.wal_recovery_mode !=
           rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords) {
-    return RefuseAsChunks(
+    return OnlyAsFiles(
         EndState::kRefused,
         replay.torn +
             " ends inside a record, and with paranoid_checks=false recovery "

@@ -348,11 +348,7 @@ Status Channel::ExpectType(const Frame& frame, FrameType type) const {
     text += " (" + Printable(end.where) + ")";
   }
   text = "peer " + peer() + ": " + text;
-  const bool is_refusal = end.state == EndState::kRefused ||
-                          end.state == EndState::kIncompatible;
-  return is_refusal && (frame.flags & kFrameFlagAsChunks) != 0
-             ? RefuseAsChunks(end.state, text)
-             : MakeStatus(end.state, text);
+  return MakeStatus(end.state, text);
 }
 
 }  // namespace sstferry

@@ -117,8 +117,7 @@ void SendEnd(Channel* channel, const Status& status,
       std::min<size_t>(end.message.size(), kMaxMessageTextBytes));
   end.where = where.substr(0, kMaxMessageTextBytes);
   // If the connection itself failed, the peer cannot be informed.
-  channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(kEndLimit),
-                       IsRefusedAsChunks(status) ? kFrameFlagAsChunks : 0)
+  channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(kEndLimit))
       .PermitUncheckedError();
 }
 

@@ -109,6 +109,7 @@ struct Places {
   }
   PullOptions Options(const std::string& target) const {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source.directory = dir / "source";
     options.target_dir = target;
     return options;

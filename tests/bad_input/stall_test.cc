@@ -101,6 +101,7 @@ TEST_CASE("Status and plan end, though their source does not answer",
   }
   SECTION("plan, by its stall timeout") {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source = AddressAt(source->address(), GENERATE("", "db"));
     options.timeouts.stall = milliseconds(300);
     Summary summary;
@@ -108,6 +109,7 @@ TEST_CASE("Status and plan end, though their source does not answer",
   }
   SECTION("plan, by its deadline") {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source = AddressAt(source->address(), GENERATE("", "db"));
     options.deadline = milliseconds(300);
     Summary summary;

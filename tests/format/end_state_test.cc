@@ -30,24 +30,14 @@ TEST_CASE("WithContext keeps the state a Status carries and adds the place",
   REQUIRE(WithContext(rocksdb::Status::OK(), EndState::kInternal, "a").ok());
 }
 
-TEST_CASE("A refusal of chunks has the state, the text and a mark that context "
-          "keeps", "[format]") {
+TEST_CASE("What only files can hold is refused with the way out", "[format]") {
   for (const EndState state :
        {EndState::kRefused, EndState::kIncompatible}) {
-    const rocksdb::Status marked = RefuseAsChunks(state, "family 'x': odd");
-    REQUIRE(IsRefusedAsChunks(marked));
-    REQUIRE(EndStateOf(marked) == state);
-    REQUIRE(MessageOf(marked) == "family 'x': odd");
-    REQUIRE(marked.code() == MakeStatus(state, "x").code());
-    const rocksdb::Status outer =
-        WithContext(marked, EndState::kInternal, "/data");
-    REQUIRE(IsRefusedAsChunks(outer));
-    REQUIRE(EndStateOf(outer) == state);
-    REQUIRE(MessageOf(outer) == "/data: family 'x': odd");
-    REQUIRE_FALSE(IsRefusedAsChunks(MakeStatus(state, "(as chunks): x")));
-    REQUIRE_FALSE(IsRefusedAsChunks(MakeStatus(state, MessageOf(marked))));
+    const rocksdb::Status refused = OnlyAsFiles(state, "family 'x': odd");
+    REQUIRE(EndStateOf(refused) == state);
+    REQUIRE(MessageOf(refused).starts_with("family 'x': odd; "));
+    REQUIRE(MessageOf(refused).ends_with("--method clone"));
   }
-  REQUIRE_FALSE(IsRefusedAsChunks(rocksdb::Status::OK()));
 }
 
 TEST_CASE("Exit codes follow the documented table", "[format]") {

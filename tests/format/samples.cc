@@ -194,12 +194,13 @@ PinReply SamplePinReply() {
 PinEnd SamplePinEnd() { return PinEnd{SampleId(), "app/0_1"}; }
 
 FactsRequest SampleFactsRequest() {
-  return FactsRequest{"orders", {"default", "users"}, true};
+  return FactsRequest{"orders", {"default", "users"}, true, "8.11.4"};
 }
 
 FactsReply SampleFactsReply() {
   return FactsReply{2,  17,          1'000'000'007, 3'000'000,
-                    90, 800'000'000, "5788e949",    "no MANIFEST"};
+                    90, 800'000'000, "5788e949",    "no MANIFEST",
+                    "blob_dir"};
 }
 
 FollowRequest SampleFollowRequest() {

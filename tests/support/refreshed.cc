@@ -5,6 +5,7 @@
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/table_properties.h"
 #include "tests/support/catch.h"
+#include "tests/support/sample_database.h"
 
 namespace sstferry::test {
 namespace {
@@ -16,6 +17,7 @@ Ferried Run(Operation* operation) {
 }
 
 void SetSource(const std::string& source_dir, PullOptions* options) {
+  *options = AsChunks(*options);
   options->source = SourceAddress();
   options->source.directory = source_dir;
   options->snapshot_ttl = std::chrono::seconds(0);  // leaks must show

@@ -57,8 +57,16 @@ std::map<std::string, std::string> EntriesOf(const std::string& path) {
   return entries;
 }
 
+PullOptions AsChunks(PullOptions options) {
+  if (options.method == PullMethod::kAuto) {
+    options.method = PullMethod::kIngest;
+  }
+  return options;
+}
+
 PullOptions PullFrom(const std::string& source, const std::string& target) {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.snapshot_ttl = std::chrono::seconds(0);
   options.source.directory = source;
   options.target_dir = target;

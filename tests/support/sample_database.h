@@ -24,8 +24,11 @@ void MakeSampleDatabase(const std::string& path, const SampleShape& shape = {});
 // All entries of the default family.
 std::map<std::string, std::string> EntriesOf(const std::string& path);
 
-// Options for a pull from a directory, small chunks, whose snapshot does not
-// outlive it.
+// Returns the same options, with chunks if they leave the method open.
+PullOptions AsChunks(PullOptions options);
+
+// Returns options for a pull of small chunks from a directory, whose snapshot
+// does not outlive it.
 PullOptions PullFrom(const std::string& source, const std::string& target);
 
 // The same from "db" of a server there.

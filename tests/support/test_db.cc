@@ -17,6 +17,7 @@
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
+#include "tests/support/sample_database.h"
 
 namespace sstferry::test {
 namespace {
@@ -266,6 +267,12 @@ bool Ferried::notes_mention(const std::string& text) const {
 
 Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
               PullOptions options, Via via) {
+  return FerryByRule(source_dir, target_dir, AsChunks(options), via);
+}
+
+Ferried FerryByRule(const std::string& source_dir,
+                    const std::string& target_dir, PullOptions options,
+                    Via via) {
   options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show
   options.target_dir = target_dir;
   const std::string before = Fingerprint(source_dir);
@@ -291,6 +298,7 @@ Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
 
 Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
                   PullOptions options) {
+  options = AsChunks(options);
   options.target_dir = target_dir;
   const std::set<std::string> names = NamesBeside(target_dir);
   Ferried result;

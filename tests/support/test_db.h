@@ -98,10 +98,14 @@ struct Ferried {
 
 // Pulls source_dir into target_dir; source and target_dir of `options` are
 // set here. Requires that the source directory is untouched, that nothing is
-// left beside either side, and that a failure leaves no target.
+// left beside either side, and that a failure leaves no target. Without a
+// method it pulls chunks; FerryByRule() leaves the choice to the product.
 Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
               PullOptions options = {}, Via via = Via::kDirectory);
-// The same of a database this process has open, over TCP.
+Ferried FerryByRule(const std::string& source_dir,
+                    const std::string& target_dir, PullOptions options = {},
+                    Via via = Via::kDirectory);
+// The same for a database that this process has open, over TCP.
 Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
                   PullOptions options = {});
 

@@ -463,7 +463,8 @@ TEST_CASE("serve shows what it sent", "[tools][metrics]") {
   REQUIRE(serve.process().WaitForErr("/metrics\n"));
   const std::string url = UrlIn(serve.process().err());
   REQUIRE(Get(url).find("sstferry_build_info{") != std::string::npos);
-  Process pull(Sstferry({"pull", serve.url(), dir / "t"}));
+  Process pull(
+      Sstferry({"pull", serve.url(), dir / "t", "--method", "ingest"}));
   REQUIRE(pull.Wait() == 0);
   REQUIRE(serve.process().WaitForErr(": OK, "));
   const std::string text = Get(url);

@@ -28,6 +28,7 @@ void MakeDatabase(const std::string& path, int entries, size_t noise_bytes,
 
 PullOptions With(WireCompression compression, uint32_t level = 0) {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.compression = compression;
   options.compression_level = level;
   options.chunk_bytes = 4'000'000;

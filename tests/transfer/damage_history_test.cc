@@ -85,6 +85,7 @@ class DamagedReplica {
   DamagedReplica() {
     for (uint32_t i = 0; i < 3; ++i) Write(300 * i, 300);
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.chunk_bytes = 16 << 10;
     RC_ASSERT(Run(options).ok());
   }

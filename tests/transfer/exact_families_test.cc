@@ -264,7 +264,7 @@ TEST_CASE("Wide-column entities arrive with all their columns, or are cloned",
   REQUIRE(refused.message().find("'default'") != std::string::npos);
   REQUIRE(refused.message().find("wide-column") != std::string::npos);
   options.method = PullMethod::kAuto;
-  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  const Ferried moved = FerryByRule(dir / "source", dir / "target", options);
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(moved.summary.method == "clone");
@@ -281,7 +281,7 @@ TEST_CASE("Entities without columns are no plain values",
   if (RocksDbIsAtLeast(8, 6)) {
     RequireMoves(dir);
   } else {
-    const Ferried moved = Ferry(dir / "source", dir / "target");
+    const Ferried moved = FerryByRule(dir / "source", dir / "target");
     REQUIRE_OK(moved.status);
     REQUIRE(moved.summary.method == "clone");
     ExpectSameEntries(dir / "source", dir / "target");

@@ -343,7 +343,7 @@ TEST_CASE("A database whose tables will be of a format that this RocksDB does "
   REQUIRE_OK(refreshed.status);
   REQUIRE(refreshed.notes_mention("only sstferry swap by a clone"));
   options.method = PullMethod::kAuto;
-  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  const Ferried moved = FerryByRule(dir / "source", dir / "target", options);
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(moved.summary.method == "clone");
@@ -364,7 +364,7 @@ TEST_CASE(
   REQUIRE(refused.state() == EndState::kIncompatible);
   REQUIRE(refused.message().find("format_version 8") != std::string::npos);
   options.method = PullMethod::kAuto;
-  const Ferried moved = Ferry(dir / "source", dir / "target", options);
+  const Ferried moved = FerryByRule(dir / "source", dir / "target", options);
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(moved.summary.method == "clone");
@@ -372,10 +372,10 @@ TEST_CASE(
   const Ferried in_place = Refresh(dir / "source", dir / "target");
   INFO(in_place.message());
   REQUIRE(in_place.state() == EndState::kIncompatible);
-  REQUIRE(in_place.message().find("run: sstferry swap " + (dir / "source") +
-                                  " " + (dir / "target")) != std::string::npos);
+  REQUIRE(in_place.message().find("with --method clone") != std::string::npos);
   PullOptions swap;
   swap.mode = PullMode::kSwap;
+  swap.method = PullMethod::kClone;
   REQUIRE_OK(Refresh(dir / "source", dir / "target", swap).status);
 }
 

@@ -210,6 +210,7 @@ class KindServer {
 
   PullOptions Options(const std::string& target) const {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source = AddressAt(where_, "kind");
     options.target_dir = dir / target;
     options.snapshot_ttl = std::chrono::seconds(0);
@@ -305,8 +306,9 @@ void RequireOutlived(const ServedKind& kind) {
     PullOptions swap = server.Options(target);
     swap.mode = PullMode::kSwap;
     swap.adopt = true;
-    if (target == "seeded") {
-      swap.method = PullMethod::kIngest;
+    if (target == "cloned") {
+      swap.method = PullMethod::kAuto;
+    } else {
       swap.selection.families = kind.selected;
     }
     CHECK(server.Pull("swap of " + target, swap) == EndState::kOk);
@@ -390,6 +392,7 @@ TEST_CASE("A replica takes keys outside of its prefix extractor's domain",
   Fill(dir / "source", families, "ab");
   OpenDb(dir / "target", families).Put("cd", "foreign");
   PullOptions verified;
+  verified.method = PullMethod::kIngest;
   verified.verify = true;
   for (int night = 0; night < 3; ++night) {  // compacts deltas, too
     REQUIRE_OK(Refresh(dir / "source", dir / "target", verified).status);

@@ -581,6 +581,7 @@ class Histories {
  private:
   PullOptions Options() const {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source.directory = source_dir_;
     options.target_dir = target_dir_;
     options.snapshot_ttl = std::chrono::seconds(0);

@@ -29,6 +29,7 @@ void Fill(const std::string& dir, uint64_t count) {
 
 PullOptions From(const ScratchDir& dir, uint64_t rate) {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";
   options.chunk_bytes = 64u << 10;

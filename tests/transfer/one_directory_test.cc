@@ -84,6 +84,7 @@ void RequireRefused(const ScratchDir& dir, const std::string& source,
         before += Fingerprint(path);
       }
       PullOptions options;
+      options.method = PullMethod::kIngest;
       options.target_dir = target;
       options.snapshot_ttl = std::chrono::seconds(0);
       mode.set(&options);
@@ -141,6 +142,7 @@ TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
   SECTION("a snapshot in the target") {
     fs::create_directory(dir / "T");
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source.directory = dir / "S";
     options.target_dir = dir / "T";
     options.snapshot_dir = dir / "T";
@@ -164,6 +166,7 @@ TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
     fs::rename(dir / "T.work", dir / "T.sstferry");
     const std::string before = Fingerprint(dir / "T.sstferry");
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source.directory = dir / "T.sstferry/db";
     options.target_dir = dir / "T";
     const Summary summary = Run(options);
@@ -215,6 +218,7 @@ TEST_CASE("A target in a WAL directory that is only given by name is refused",
   TestServer server(serve);
   for (const bool over_tcp : {false, true}) {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.target_dir = dir / "W/T";
     if (over_tcp) {
       options.source = AddressAt(server.address());
@@ -245,6 +249,7 @@ TEST_CASE("An application's own database is not refreshed from itself",
   db.Flush();
   const std::string before = Fingerprint(dir / "S");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.adopt = true;
   const Ferried moved = RefreshOpen(dir / "S", &db, {"default"}, options);
   INFO(moved.message());

@@ -87,6 +87,7 @@ TEST_CASE("A seed leaves the application's files where it is asked to",
   MakeSource(dir / "source");
   Write(dir / "source/config.json", "{}");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.other_files = OtherFiles::kIgnore;
   const Ferried ferried = Ferry(dir / "source", dir / "target", options);
   REQUIRE_OK(ferried.status);
@@ -162,6 +163,7 @@ TEST_CASE("A file that vanishes or becomes too large after the plan is named",
   Write(source + "/grown", "soon");
   Write(source + "/rewritten", "old");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.source.directory = source;
   options.target_dir = dir / "target";
   options.on_transfer = [&](const std::string&) {
@@ -302,6 +304,7 @@ TEST_CASE("A refresh in place leaves the application's files as they are",
   Write(world.source() + "/more", "more");
   MakeSource(world.source(), 100);
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.source.directory = world.source();
   options.target_dir = world.target();
   options.mode = PullMode::kRefresh;

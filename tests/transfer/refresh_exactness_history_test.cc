@@ -259,6 +259,7 @@ class Histories {
 
   PullOptions OptionsOf(const Night& night) const {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.source.directory = source_.database();
     options.target_dir = target_.database();
     options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show

@@ -212,6 +212,7 @@ void NoteCalls(const std::string& dir, PullOptions* options) {
 
 PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.mode = PullMode::kRefresh;
   options.source.directory = dir + "/source";
   options.target_dir = dir + "/root/target";

@@ -32,6 +32,7 @@ void Fill(const std::string& dir, uint64_t seed) {
 
 PullOptions On(rocksdb::FileSystem* disk) {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.chunk_bytes = 64 << 10;
   options.lanes = 2;
   options.adopt = true;

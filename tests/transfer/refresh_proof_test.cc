@@ -53,6 +53,7 @@ bool IsUnproven(const Ferried& refreshed) {
 
 PullOptions Comparing() {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.compare = CompareMode::kDigest;
   options.most_point_deletions = 10;
   return options;

@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
 #include "tests/support/named_comparator.h"
+#include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test::refused_test {
@@ -56,13 +57,6 @@ void FillOdd(const std::string& path) {
   }
 }
 
-// As chunks: auto would clone what they refuse.
-PullOptions AsChunks() {
-  PullOptions options;
-  options.method = PullMethod::kIngest;
-  return options;
-}
-
 void RequireRefused(const Ferried& moved,
                     const std::vector<std::string>& words) {
   INFO(moved.message());
@@ -82,7 +76,7 @@ TEST_CASE("A comparator that this process does not have is refused by name",
   const ScratchDir dir;
   FillOdd(dir / "source");
   for (const Via via : {Via::kDirectory, Via::kTcp}) {
-    RequireRefused(Ferry(dir / "source", dir / "target", AsChunks(), via),
+    RequireRefused(Ferry(dir / "source", dir / "target", AsChunks({}), via),
                    {"'odd'", "sstferry.test.BackToFront"});
   }
 }
@@ -147,7 +141,7 @@ TEST_CASE("User-defined timestamps are refused", "[transfer][refused]") {
                        "value"));
     db.Flush();
   }
-  PullOptions options = AsChunks();
+  PullOptions options = AsChunks({});
   RequireRefused(Ferry(dir / "source", dir / "target", options),
                  {"'stamped'", "timestamps"});
   options.registry.comparators = {stamped};
@@ -182,7 +176,7 @@ TEST_CASE("An unknown merge operator stops only where operands exist",
     db.Merge(NumberedKey(7), "a longer value", "merged");
     if (!only_wal) db.Flush();
   }
-  RequireRefused(Ferry(dir / "source", dir / "target2", AsChunks()),
+  RequireRefused(Ferry(dir / "source", dir / "target2", AsChunks({})),
                  {"'merged'", "sstferry.test.Longest"});
 
   PullOptions options;
@@ -271,7 +265,7 @@ TEST_CASE("A family whose name is too long for the wire is refused",
       }
     }
   }
-  RequireRefused(Ferry(dir / "source", dir / "target", AsChunks()),
+  RequireRefused(Ferry(dir / "source", dir / "target", AsChunks({})),
                  {"'nnnn", "4096", "5000"});
 }
 

@@ -52,6 +52,7 @@ std::string Damage(const std::string& dir) {
 
 PullOptions Swapping() {
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.mode = PullMode::kSwap;
   return options;
 }
@@ -127,6 +128,7 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
   }
   SECTION("a comparison finds it") {
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.compare = CompareMode::kDigest;
     RequireTold(Refresh(world.source, world.target, options), world.target);
   }
@@ -143,6 +145,7 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
   SECTION("the process that has it open finds it") {
     OpenDb open(world.target, OneFamily(Quiet()));
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.compare = CompareMode::kDigest;
     REQUIRE(RefreshOpen(world.source, &open, {"default"}, options).state() ==
             EndState::kCorrupt);
@@ -252,6 +255,7 @@ TEST_CASE("A difference that a verify found is mended by the next refresh, "
   REQUIRE(Ferry(world.target, world.dir / "copy").state() ==
           EndState::kRefused);
   PullOptions part;
+  part.method = PullMethod::kIngest;
   part.selection.interval.begin = NumberedKey(500);
   const Ferried less = Refresh(world.source, world.target, part);
   INFO(less.message());
@@ -377,6 +381,7 @@ TEST_CASE("A refresh that was begun before a fault was found does not end as "
   REQUIRE_OK(Refresh(world.source, world.target).status);
   Fill(world.source, 3000, 10, "new");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.mode = PullMode::kRefresh;
   options.source.directory = world.source;
   options.target_dir = world.target;
@@ -399,6 +404,7 @@ TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
   REQUIRE(Compare(world.source, world.target).state() ==
           EndState::kDifferent);
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.mode = PullMode::kRefresh;
   options.source.directory = world.source;
   options.target_dir = world.target;
@@ -444,6 +450,7 @@ TEST_CASE("The replica of another database is replaced only if that is asked "
   World world;
   MakeSource(world.dir / "other");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.mode = PullMode::kSwap;
   options.source.directory = world.dir / "other";
   options.target_dir = world.target;
@@ -467,6 +474,7 @@ TEST_CASE("To swap a directory that is no database is not advised",
   fs::create_directory(letters);
   std::ofstream(letters + "/to_mother") << "Dear mother";
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.source.directory = world.source;
   options.target_dir = letters;
   Summary summary;
@@ -511,6 +519,7 @@ TEST_CASE("A replica whose WALs count batches is not refreshed in place",
     delete db;
   }
   PullOptions other;
+  other.method = PullMethod::kIngest;
   other.selection.families = {"other"};
   const Ferried refreshed = Refresh(source, target, other);
   INFO(refreshed.message());

@@ -62,6 +62,7 @@ struct World {
     fs::create_directory(dir / "other");
     options.file_system = disk;
     options.snapshot_ttl = std::chrono::seconds(0);
+    options.method = PullMethod::kIngest;
     options.source.directory = S();
     options.target_dir = T();
     options.timeouts.retry = std::chrono::milliseconds(0);
@@ -254,6 +255,7 @@ TEST_CASE("A source is whole after the copy that names it was refused",
   const std::string before = Fingerprint(dir / "S") + Fingerprint(dir / "T");
   const bool adopt = GENERATE(false, true);
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.adopt = adopt;
   const Ferried moved = Refresh(dir / "S", dir / "T", options);
   INFO(moved.message());
@@ -275,6 +277,7 @@ TEST_CASE("A third database is whole after a target that names it was refused",
   const std::string before =
       Fingerprint(dir / "other") + Fingerprint(dir / "T");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.adopt = true;
   const Ferried moved = Refresh(dir / "S", dir / "T", options);
   INFO(moved.message());
@@ -297,6 +300,7 @@ TEST_CASE("A source is whole after its copy by hard links was refreshed",
   const std::string before = Fingerprint(dir / "S");
   Fill(dir / "S2", "new");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.adopt = true;
   REQUIRE_OK(Refresh(dir / "S2", dir / "T", options).status);
   REQUIRE(Fingerprint(dir / "S") == before);
@@ -386,6 +390,7 @@ TEST_CASE("A refreshed directory keeps its OPTIONS word for word",
       REQUIRE_OK(source->DropColumnFamily(source.cf("new")));
     }
     PullOptions options;
+    options.method = PullMethod::kIngest;
     options.drop_missing = true;
     REQUIRE_OK(Refresh(world.S(), world.T(), options).status);
     REQUIRE(NewestOptions(world.T()) == before);
@@ -405,6 +410,7 @@ TEST_CASE("A compaction filter that OPTIONS name is not run by a refresh",
   EditOptions(world.T(), "  compaction_filter=nullptr\n",
               "  compaction_filter=RemoveEmptyValueCompactionFilter\n");
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.verify = true;
   const Ferried moved = Refresh(world.S(), world.T(), options);
   REQUIRE_OK(moved.status);
@@ -487,6 +493,7 @@ TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
     source.Flush();
   }
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.lanes = 4;
   const Ferried seeded = Ferry(dir / "S", dir / "T", options);
   REQUIRE_OK(seeded.status);

@@ -406,8 +406,8 @@ const std::vector<JobOption>& JobOptions() {
              "method", Group::kCommon,
              "How data moves into a new database: ingest (sorted chunks, "
              "compacted on arrival), clone (the source's files; not with "
-             "--begin or --end, and --cf only with default) or auto (what "
-             "costs less; plan says which).",
+             "--begin or --end, and --cf only with default) or auto (clone "
+             "where it is possible; plan says which).",
              [](auto& a) -> auto& { return a.options.method; },
              ChoiceValue<PullMethod>("auto|ingest|clone",
                                      {PullMethod::kAuto, PullMethod::kIngest,

@@ -1,7 +1,5 @@
 // sstferry plan
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -135,16 +133,9 @@ std::string Items(const Summary& summary) {
                                           " more (--json lists all)\n");
 }
 
-std::string Seconds(double seconds) {
-  std::array<char, 32> text{};
-  snprintf(text.data(), text.size(), "%.1f s", seconds);
-  return text.data();
-}
-
-// Returns a table of the costs of both methods.
+// Returns a table of what both methods would send.
 std::string Methods(const Summary& summary) {
-  std::vector<std::vector<std::string>> rows = {
-      {"METHOD", "FILES", "BYTES", "SOURCE CPU"}};
+  std::vector<std::vector<std::string>> rows = {{"METHOD", "FILES", "BYTES"}};
   std::string refused;
   for (const MethodSummary& method : summary.methods) {
     if (!method.why_not.empty()) {
@@ -152,22 +143,11 @@ std::string Methods(const Summary& summary) {
                  Printable(method.why_not) + "\n";
       continue;
     }
-    rows.push_back({method.method, std::to_string(method.files),
-                    FormatBytes(method.bytes),
-                    Seconds(method.source_cpu_seconds)});
-    for (const auto& [gigabits, seconds] : method.seconds) {
-      if (rows.size() == 2) {
-        rows.front().push_back(std::to_string(gigabits) + " Gbit/s");
-      }
-      rows.back().push_back(Seconds(seconds));
-    }
-    if (!method.leaves_out.empty()) {
-      refused += method.method + ": leaves something out: " +
-                 Printable(method.leaves_out) + "\n";
-    }
+    rows.push_back({method.method,
+                    method.files == 0 ? "-" : std::to_string(method.files),
+                    FormatBytes(method.bytes)});
   }
-  std::string text = rows.size() > 1 ? Table(rows) : "";
-  return text + refused;
+  return (rows.size() > 1 ? Table(rows) : "") + refused;
 }
 
 // Returns the space that the pull needs on the target's disk.

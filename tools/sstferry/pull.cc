@@ -115,13 +115,6 @@ std::string SourceLine(const Summary& summary) {
          "\n";
 }
 
-// Returns why the method was chosen, without the costs, which a plan shows.
-std::string WhyMethod(const Summary& summary) {
-  const std::string& reason = summary.method_reason;
-  return reason.substr(0, std::min(reason.find(": clone "),
-                                   reason.find(": files ")));
-}
-
 // Returns how the data was moved, and at the end, which may be long, why:
 // "method: clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)".
 std::string HowLine(const Summary& summary) {
@@ -153,7 +146,7 @@ std::string HowLine(const Summary& summary) {
   text += "; " + PullSeconds(summary.seconds) + Rate(summary);
   return text + (IsInPlace(summary) || summary.method_reason.empty()
                      ? "\n"
-                     : " (" + Printable(WhyMethod(summary)) + ")\n");
+                     : " (" + Printable(summary.method_reason) + ")\n");
 }
 
 std::string VerdictLine(const Summary& summary) {

@@ -81,7 +81,7 @@ enum class Durability {
 
 // How a pull moves data into a new database.
 enum class PullMethod {
-  // Chosen by the rule of docs/methods.md: kClone where possible and cheaper.
+  // Chosen by the rule of docs/methods.md: kClone where it is possible.
   kAuto,
   kIngest,  // as chunks, which RocksDB ingests
   kClone,   // as unchanged files of the source's snapshot
@@ -104,7 +104,8 @@ struct PullOptions {
   std::string target_dir;
   PullMode mode = PullMode::kPull;
   // kClone requires kPull or kSwap, all keys, and the family `default`. kAuto
-  // clones only where kClone may; an unfinished pull keeps its method.
+  // clones where kClone may; an unfinished pull and a replica that was built
+  // from chunks keep their method.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, because it will
@@ -287,17 +288,15 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// Costs of a method. All numbers except `files` are estimates.
+// How much a pull by a method would send.
 struct MethodSummary {
   std::string method;   // "ingest", "clone"
-  std::string why_not;  // why it cannot be used; empty: it can
-  std::string leaves_out;  // what it would leave out; empty: nothing
-  uint64_t files = 0;   // of the source; plans only
-  uint64_t bytes = 0;   // of SST data or files, as sent without compression
-  double source_cpu_seconds = 0;
-  // Link speed in Gbit/s -> seconds of the link and of the source's CPU
-  // together.
-  std::map<uint32_t, double> seconds;
+  std::string why_not;  // why it cannot be used; empty: no reason is known
+  uint64_t files = 0;   // of the source; 0: unknown
+  // Bytes of chunks or files, without compression. The planned method counts
+  // what the target lacks, the other one everything; those of chunks are an
+  // estimate.
+  uint64_t bytes = 0;
 };
 
 // Maximum length of a key in a report of differences; the rest is cut off.
@@ -337,9 +336,7 @@ struct Summary {
   std::string mode;         // "pull", "refresh", "swap"
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: the reason, as a sentence
-  // Costs of ingest and clone: always for a plan, otherwise only if the choice
-  // depended on them.
-  std::vector<MethodSummary> methods;
+  std::vector<MethodSummary> methods;  // plan: ingest and clone
   // The release of RocksDB that the target's application has, and the first
   // release that opens what was moved, with the reason. Empty: unknown, and
   // every release since 6.6.

@@ -66,6 +66,9 @@ struct DatabaseFacts {
   // Estimated bytes of chunks built from these files: the files without
   // obsolete data. 0: not requested.
   uint64_t chunk_bytes = 0;
+  // Why these files cannot be the new database of a pull; empty: no reason is
+  // known, or not requested.
+  std::string no_clone;
   // When its MANIFEST or a WAL was last written, in seconds since 1970.
   uint64_t written_seconds = 0;
   std::string database_id;  // empty: none
@@ -75,8 +78,11 @@ struct DatabaseFacts {
 struct FactsOptions {
   std::string snapshot_dir;           // as in ServeOptions
   std::vector<std::string> families;  // to count; empty: all
-  // Sets chunk_bytes; reads the properties of some tables for it.
-  bool estimates_chunks = false;
+  // Sets chunk_bytes and no_clone; reads the properties of some tables.
+  bool for_pull = false;
+  // Release of RocksDB of the application that will open the files, "8.11.4";
+  // no_clone then depends on all tables. Empty: any.
+  std::string application;
 };
 
 // Describes a directory and checks that a target could open it now, as far as

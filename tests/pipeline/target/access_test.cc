@@ -296,6 +296,7 @@ TEST_CASE("An owner that cannot be set is refused, with what to do",
   REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
   REQUIRE(chmod((dir / "open").c_str(), 0777) == 0);
   PullOptions options;
+  options.method = PullMethod::kIngest;
   options.target_dir = dir / "open/target";
   const auto refused = [&options] {
     Access access;

@@ -46,10 +46,9 @@ struct Script {
   }
   void AddPlan(const Plan& plan) {
     REQUIRE_OK(EncodePlan(plan.opened, plan,
-                          [this](FrameType type, uint16_t flags,
-                                 const std::string& payload) {
+                          [this](FrameType type, const std::string& payload) {
                             Add(JournalRecordType::kPlan,
-                                JournalPlan{type, flags, payload});
+                                JournalPlan{type, 0, payload});
                             return Status::OK();
                           }));
   }

@@ -34,6 +34,7 @@ TEST_CASE("child: a pull that dies the nth time it comes to a fault point",
     }
   });
   PullOptions options;
+  options.method = PullMethod::kIngest;
   REQUIRE_OK(ParseSourceAddress(Setting("SSTFERRY_TEST_SOURCE"),
                                 &options.source));
   options.target_dir = Setting("SSTFERRY_TEST_TARGET");

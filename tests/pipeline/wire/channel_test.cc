@@ -258,38 +258,6 @@ TEST_CASE("Channel turns an End frame into the peer's status", "[wire]") {
   }
 }
 
-TEST_CASE("Channel tells a refusal of chunks from others", "[wire]") {
-  const bool marked = GENERATE(true, false);
-  const EndState state = GENERATE(EndState::kRefused, EndState::kIncompatible);
-  Channels channels(MemoryOne());
-  SendEnd(channels.client.get(),
-          marked ? RefuseAsChunks(state, "odd") : MakeStatus(state, "odd"), "");
-  Ping ping;
-  const Status status =
-      channels.server->ReceiveMessage(FrameType::kPing, Soon(), &ping);
-  INFO(status.ToString());
-  REQUIRE(EndStateOf(status) == state);
-  REQUIRE(IsRefusedAsChunks(status) == marked);
-  REQUIRE(MessageOf(status) == "peer in-process: odd");
-}
-
-TEST_CASE("A mark on an End that is no refusal says nothing",
-          "[wire][corruption]") {
-  const EndState state =
-      GENERATE(EndState::kCorrupt, EndState::kSourceError,
-               EndState::kDeadPeer, EndState::kDenied, EndState::kNoSpace);
-  Channels channels(MemoryOne());
-  End end;
-  end.state = state;
-  REQUIRE_OK(channels.client->SendMessage(FrameType::kEnd, end, Soon(),
-                                          kFrameFlagAsChunks));
-  Ping ping;
-  const Status status =
-      channels.server->ReceiveMessage(FrameType::kPing, Soon(), &ping);
-  REQUIRE(EndStateOf(status) == state);
-  REQUIRE_FALSE(IsRefusedAsChunks(status));
-}
-
 TEST_CASE("Channel returns an End frame that was asked for", "[wire]") {
   Channels channels(MemoryOne());
   SendEnd(channels.client.get(), Status::OK(), "");
