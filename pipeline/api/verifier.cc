@@ -383,7 +383,7 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, {FailedPart::kVerify});
   }
-  // The connection that reported damage first has ended the others.
+  // Damage that one connection reports ends the others without a reason.
   for (VerifySide* side : {&left_, &right_}) {
     SourceSession* const session = side->link->session();
     side->is_corrupt =

@@ -160,8 +160,9 @@ class VerifyOperation : public Operation {
     } else if (is_mended) {
       recorded = ClearFault(files.get(), dir, known);
       if (recorded.ok()) {
-        summary->notes.push_back("removed from " + dir + " the record that " +
-                                 FaultSentence(known));
+        summary->notes.push_back(
+            dir + " is equal again; removed its record of an earlier fault (" +
+            known.what + ")");
       }
     }
     if (!recorded.ok()) {

@@ -26,7 +26,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
-// For answers to another request: a proxy's page, or a cache's old object.
+// Limit of answers that belong to another request: a proxy's page, or an old
+// object from a cache.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.

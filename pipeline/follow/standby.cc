@@ -887,8 +887,8 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   }
   if (is_due && !*proven) {
     return MakeStatus(EndState::kSourceError,
-                      "the history of the source differs from that of the "
-                      "standby; next: a cut (new-life)");
+                      "the source's history differs from the standby's, so a "
+                      "new cut is needed (new-life)");
   }
   return Status::OK();
 }

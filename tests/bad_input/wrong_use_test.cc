@@ -125,7 +125,7 @@ void TryWrongSources(Place* place) {
               "sst://127.0.0.1:7420/users, and a directory of that machine "
               "127.0.0.1:/DIR");
   place->Says(52, {"pull", dir / "letters", to, "--key-file", "/k"}, 2,
-              "--key-file: expected an archive as source with it");
+              "--key-file: needs an archive as source");
   place->Says(9,
               {"pull", "192.0.2.7:/users", to, "--ssh-command", "exit 255 #",
                "--timeout", "1s"},

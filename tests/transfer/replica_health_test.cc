@@ -274,7 +274,7 @@ TEST_CASE("A verify that finds a replica equal forgets what was wrong with it",
   REQUIRE_OK(RecordFault(disk, world.target, &fault));
   const Ferried compared = Compare(world.source, world.target);
   REQUIRE_OK(compared.status);
-  REQUIRE(compared.notes_mention("removed from"));
+  REQUIRE(compared.notes_mention("removed its record of an earlier fault"));
   RequireSound(world.source, world.target);
 }
 
