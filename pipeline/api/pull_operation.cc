@@ -232,7 +232,8 @@ class PullOperation : public Operation {
       return outcome;
     }
     if (!left_out && !by_rule) {
-      return {WithoutClone(refused.status, MessageOf(outcome.status)),
+      return {WithoutClone(refused.status, SentenceOf(outcome.status),
+                           NextOf(outcome.status)),
               refused.place};
     }
     *summary = Summary();
@@ -274,17 +275,23 @@ class PullOperation : public Operation {
     const std::string why =
         replica_.db != nullptr ? "the database is refreshed where it is open"
         : swap_would_clone
-            ? known_.no_clone + "; run: " + ReplaceCommand(options_)
+            ? known_.no_clone
         : options_.method == PullMethod::kIngest
             ? "--method ingest was given; without --method, a clone is tried"
             : known_.no_clone;
-    return {WithoutClone(refused.status, why), refused.place};
+    return {WithoutClone(refused.status, why,
+                         swap_would_clone && replica_.db == nullptr
+                             ? ReplaceCommand(options_)
+                             : NextOf(refused.status)),
+            refused.place};
   }
 
   // Returns `refusal` with the reason why no clone was made instead.
-  static Status WithoutClone(const Status& refusal, const std::string& why) {
+  static Status WithoutClone(const Status& refusal, const std::string& why,
+                             const std::string& next) {
     return MakeStatus(EndStateOf(refusal),
-                      MessageOf(refusal) + "; cannot clone instead: " + why);
+                      SentenceOf(refusal) + "; cannot clone instead: " + why,
+                      next);
   }
 
   // Makes an attempt, and another one without links if the old database cannot
@@ -370,9 +377,10 @@ class PullOperation : public Operation {
     return replica_.db == nullptr && IsStandby(options_.target_dir)
                ? MakeStatus(EndState::kRefused,
                             "target " + options_.target_dir +
-                                " is a standby; sstferry follow makes it "
-                                "current, and sstferry promote makes it a "
-                                "database")
+                                " is a standby, which only its follower "
+                                "makes current",
+                            MendStandbyCommand(options_.source.ToString(),
+                                               options_.target_dir))
                : Status::OK();
   }
 

@@ -437,8 +437,6 @@ Status Verifier::Judge(Summary* summary) const {
   }
   const Verdict verdict =
       JudgeDifference(left_.judged, right_.judged, options_.selection);
-  summary->next = verdict.next;
-  summary->repair = verdict.repair;
   if (!verdict.beyond_repair.empty()) {
     summary->notes.push_back(verdict.beyond_repair);
   }
@@ -451,7 +449,8 @@ Status Verifier::Judge(Summary* summary) const {
                       : std::to_string(entries_left_) + " left and " +
                             std::to_string(entries_right_) +
                             " right entries") +
-          "; " + verdict.reason);
+          "; " + verdict.reason,
+      verdict.next);
 }
 
 void Verifier::HangUp(const Status& status, Summary* summary) {

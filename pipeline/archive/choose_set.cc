@@ -162,8 +162,11 @@ class Chooser {
         archive_.store()->place() + ": found " + what +
             (done_.empty() ? ": push one"
                            : "; the newest is " +
-                                 SetNameText(done_.back().name) +
-                                 " ('sstferry archive list' shows all)"));
+                                 SetNameText(done_.back().name)),
+        done_.empty()
+            ? ""
+            : "sstferry archive list " +
+                  ShellWord(archive_.store()->place()));
   }
 
   const Archive& archive_;

@@ -405,7 +405,7 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
       return MakeStatus(
           EndState::kRefused,
           "credentials: profile '" + Printable(name) + "' uses " + key +
-              ", which sstferry does not support; next: --credentials-command "
+              ", which sstferry does not support; give --credentials-command "
               "'aws configure export-credentials --profile NAME'");
     }
   }

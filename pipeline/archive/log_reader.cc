@@ -157,7 +157,8 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                       place + ": the log after the set " +
                           SetNameText(*point.set) +
                           " does not reach that point, or there is no such set "
-                          "with a log ('sstferry archive list' shows all)");
+                          "with a log",
+                      "sstferry archive list " + ShellWord(place));
   }
   if (point.sequence.has_value()) {
     return MakeStatus(

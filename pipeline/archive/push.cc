@@ -341,8 +341,9 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": " + what +
                           ": a set pushed now would count as an older one; "
-                          "correct that clock, then run: sstferry archive "
-                          "remove " + store_->place() + " " +
+                          "first correct that clock",
+                      "sstferry archive remove " +
+                          ShellWord(store_->place()) + " " +
                           SetNameText(newest.name));
   }
   summary_->warnings.push_back(what + ": the name of this set is dated after "

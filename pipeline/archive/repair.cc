@@ -546,8 +546,9 @@ Status Repairer::Run() {
     return MakeStatus(EndState::kRefused,
                       archive_.store()->place() + ": found no set" +
                           (options_.set.empty() ? "" : " " + options_.set) +
-                          " that is committed and has a readable record "
-                          "('sstferry archive list' shows all)");
+                          " that is committed and has a readable record",
+                      "sstferry archive list " +
+                          ShellWord(archive_.store()->place()));
   }
   Status verdict;
   for (const ArchiveSet& set : sets) {

@@ -289,7 +289,7 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       break;
     case HttpEnd::kNotTrusted:
       tried.verdict.code = StoreCode::kDenied;
-      tried.verdict.what += "; next: --ca-file with the CA that signed its "
+      tried.verdict.what += "; give --ca-file with the CA that signed its "
                             "certificate";
       break;
     case HttpEnd::kTooLarge:

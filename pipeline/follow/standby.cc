@@ -74,8 +74,8 @@ Status BytesOf(rocksdb::FileSystem* file_system, const std::string& path,
 Status NoStandby(const std::string& dir) {
   return MakeStatus(EndState::kRefused,
                     dir + ": expected a standby, found no " +
-                        std::string(kFollowFileName) +
-                        "; sstferry follow SOURCE DIR makes one");
+                        std::string(kFollowFileName),
+                    MendStandbyCommand("SOURCE", dir));
 }
 
 Status ShortWal(const std::string& dir, const FollowMark& mark,

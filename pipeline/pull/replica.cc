@@ -73,10 +73,9 @@ Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
              ? Status::OK()
              : Refused(options,
                        " was pulled with" + held +
-                           ", and this command asks for more; to make only "
-                           "that selection current, run: " +
-                           TargetCommand(options) + held +
-                           "; to extend the replica, add --adopt");
+                           ", and this command asks for more, which needs "
+                           "--adopt",
+                       TargetCommand(options) + held);
 }
 
 SelectionText HeldAfterRefresh(const PullOptions& options,

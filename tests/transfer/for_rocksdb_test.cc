@@ -372,7 +372,7 @@ TEST_CASE(
   const Ferried in_place = Refresh(dir / "source", dir / "target");
   INFO(in_place.message());
   REQUIRE(in_place.state() == EndState::kIncompatible);
-  REQUIRE(in_place.message().find("run: sstferry swap " + (dir / "source") +
+  REQUIRE(in_place.message().find("next: sstferry swap " + (dir / "source") +
                                   " " + (dir / "target")) != std::string::npos);
   PullOptions swap;
   swap.mode = PullMode::kSwap;

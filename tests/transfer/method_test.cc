@@ -505,7 +505,7 @@ TEST_CASE("A refresh in place with auto is never a clone",
   REQUIRE(EndStateOf(status) == EndState::kRefused);
   REQUIRE(summary.method == "ingest");
   REQUIRE(status.ToString().find("cannot clone instead") != std::string::npos);
-  REQUIRE(status.ToString().find("run: sstferry swap " + (dir / "source")) !=
+  REQUIRE(status.ToString().find("next: sstferry swap " + (dir / "source")) !=
           std::string::npos);
 }
 

@@ -96,7 +96,7 @@ void RequireTold(const Ferried& run, const std::string& target) {
   INFO(run.message());
   REQUIRE(run.state() == EndState::kCorrupt);
   REQUIRE(run.message().find(target) != std::string::npos);
-  REQUIRE(run.message().find("run: sstferry swap ") != std::string::npos);
+  REQUIRE(run.message().find("next: sstferry swap ") != std::string::npos);
 }
 
 struct World {
@@ -136,7 +136,7 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
     REQUIRE(found.state() == EndState::kCorrupt);
     REQUIRE(found.message().find(world.target) != std::string::npos);
     REQUIRE(found.message().find(table) != std::string::npos);
-    REQUIRE(found.message().find("run: sstferry swap ") != std::string::npos);
+    REQUIRE(found.message().find("next: sstferry swap ") != std::string::npos);
     REQUIRE(found.message().find("sstferry-snapshot") == std::string::npos);
     REQUIRE(found.summary.next.find("sstferry swap ") != std::string::npos);
   }
