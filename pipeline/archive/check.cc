@@ -13,6 +13,7 @@
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/set_source.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 

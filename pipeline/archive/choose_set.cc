@@ -9,6 +9,7 @@
 #include "format/end_state.h"
 #include "format/printable.h"
 #include "pipeline/archive/log_index.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 

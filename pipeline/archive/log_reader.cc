@@ -14,6 +14,7 @@
 #include "format/rocksdb/wal_end.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/archive/set_source.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 

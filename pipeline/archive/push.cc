@@ -13,6 +13,7 @@
 #include "format/printable.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/duration.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 

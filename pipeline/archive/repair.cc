@@ -18,6 +18,7 @@
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/seal.h"
 #include "sstferry/descriptor.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 

@@ -26,6 +26,7 @@
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/disk/durable.h"

@@ -14,9 +14,10 @@ namespace {
 
 using rocksdb::Status;
 
-Status Refused(const PullOptions& options, const std::string& what) {
+Status Refused(const PullOptions& options, const std::string& what,
+               const std::string& next = "") {
   return MakeStatus(EndState::kRefused,
-                    "target " + options.target_dir + what);
+                    "target " + options.target_dir + what, next);
 }
 
 // Returns the key from which KeyToText() made the text.

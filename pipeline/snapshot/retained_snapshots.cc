@@ -12,6 +12,7 @@
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 namespace {

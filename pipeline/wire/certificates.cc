@@ -17,6 +17,7 @@
 
 #include "format/end_state.h"
 #include "sstferry/descriptor.h"
+#include "sstferry/options.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
