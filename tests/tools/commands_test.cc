@@ -455,8 +455,7 @@ TEST_CASE("Metrics are shown to this machine only, and a file ends in .prom",
   }
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull,
-                       {"/s", "/t", "--metrics", "127.0.0.1:0",
-                        "--metrics-file", "/var/lib/m/users.prom"},
+                       {"/s", "/t", "--metrics-file", "/var/lib/m/users.prom"},
                        &pull));
   REQUIRE(pull.metrics.file == "/var/lib/m/users.prom");
   for (const std::string file : {"", "users", "users.prom.tmp", "/d/.prom"}) {

@@ -69,8 +69,17 @@ struct NamedDirectory {
                                                   const std::string& text,
                                                   NamedDirectory* out);
 
-// The section of a command's help that lists an option.
-enum class OptionGroup { kCommon, kNetwork, kLimits, kOutput, kAdvanced };
+// The section of a command's help that lists an option. kEvery: every command
+// has it. kHidden: in no help, for tests and for what an error message names.
+enum class OptionGroup {
+  kCommon,
+  kNetwork,
+  kLimits,
+  kOutput,
+  kAdvanced,
+  kEvery,
+  kHidden,
+};
 
 // One option, as used by the command line, the config file and the manuals
 // (option_rows.h makes those that set a member of their command's arguments).

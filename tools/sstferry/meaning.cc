@@ -250,9 +250,8 @@ Status CheckStoreOptions(const OptionTexts& texts,
         IsArchiveDirectory(source.directory)))) {
     return Status::OK();
   }
-  for (const char* name : {"endpoint", "region", "path-style", "proxy",
-                           "ca-file", "profile", "credentials-command",
-                           "key-file"}) {
+  for (const char* name : {"endpoint", "region", "ca-file",
+                           "credentials-command", "key-file"}) {
     if (texts.Has(name) || texts.IsSet(name)) {
       return Needs(std::string("--") + name, "an archive as source",
                    source.ToString());
@@ -328,8 +327,7 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
                  texts.Get("source"));
   }
   for (const char* const option :
-       {"cf", "begin", "end", "snapshot", "source-id", "wal-dir", "reuse",
-        "metrics"}) {
+       {"cf", "begin", "end", "snapshot", "source-id", "wal-dir", "reuse"}) {
     if (texts.Has(option)) {
       return Wrong(std::string("--") + option,
                    "none with --all, because it applies to one database",
