@@ -319,7 +319,8 @@ class FleetOperation : public Fleet {
         });
     if (!status.ok()) {
       Log(LogLevel::kWarning,
-          "the snapshots of these databases are not from one moment: " + MessageOf(status));
+          "the snapshots of these databases are not from one moment: " +
+              MessageOf(status));
       return;
     }
     pin_id_ = reply.id;

@@ -191,7 +191,8 @@ class StandbyRounds : public RoundTarget {
     return MakeStatus(
         EndState::kRefused,
         dir + ": expected a standby or an empty directory, found a database; "
-              "--adopt makes a standby that reuses its files, and keeps it as " +
+              "--adopt makes a standby that reuses its files, and keeps it "
+              "as " +
             dir + kAdoptedInfix + "DATE",
         MendStandbyCommand(pull_.source.ToString(), dir) + " --adopt");
   }

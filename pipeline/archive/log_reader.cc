@@ -123,7 +123,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   RETURN_IF_ERROR(ReadLog(archive, &log));
   const std::string place = archive.store()->place();
   if (point.sequence.has_value()) {
-    // Names are in the order of pushes, even if a follower's clock was set back.
+    // Names are in the order of pushes, even if a clock was set back.
     std::stable_sort(log.sets.begin(), log.sets.end(),
                      [](const LoggedSet& a, const LoggedSet& b) {
                        return a.name.seconds < b.name.seconds;
@@ -233,8 +233,8 @@ Status LogTail::FindBase() {
         });
     return Status::OK();
   };
-  // Records have checksums, but wrong bytes from the store may look like the end
-  // of the WAL: reads again.
+  // Wrong bytes from the store may look like the end of the WAL, although
+  // records have checksums: reads again.
   bool is_sure = !is_readable;
   for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
     RETURN_IF_ERROR(FindWalEnd(files, open, &end));

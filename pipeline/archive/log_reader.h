@@ -1,5 +1,5 @@
-// Reads the log after a set, up to a time or a sequence number, as bytes of WALs
-// that continue the WALs of the set.
+// Reads the log after a set, up to a time or a sequence number, as bytes of
+// WALs that continue the WALs of the set.
 #pragma once
 
 #include <cstdint>
@@ -79,9 +79,9 @@ class LogTail {
   // Returns the segments that CheckRecords() reads, and the bytes of their
   // payloads.
   std::map<LogKey, uint64_t> SegmentsRead() const;
-  // Passes bytes [offset, offset + bytes) of a WAL to `sink`, in order. REQUIRES:
-  // the log has them. kDamaged: a payload has other bytes than were put, which
-  // is noticed after they were passed.
+  // Passes bytes [offset, offset + bytes) of a WAL to `sink`, in order.
+  // REQUIRES: the log has them. kDamaged: a payload has other bytes than were
+  // put, which is noticed after they were passed.
   StoreResult ReadBytes(uint64_t wal_number, uint64_t offset, uint64_t bytes,
                         const ObjectSink& sink) const;
 
@@ -114,8 +114,8 @@ class LogTail {
                                           const Place& known);
   [[nodiscard]] rocksdb::Status TryRecords(
       uint64_t* most_bytes, const std::function<bool()>& cancelled);
-  // Keeps the payloads of segments that have at least `least` bytes of a WAL from
-  // `offset` on.
+  // Keeps the payloads of segments that have at least `least` bytes of a WAL
+  // from `offset` on.
   [[nodiscard]] rocksdb::Status KeepPayload(uint64_t wal_number,
                                             uint64_t offset, uint64_t least,
                                             uint64_t* most_bytes);

@@ -367,8 +367,8 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
             "("));
   REQUIRE(message.find(found) != std::string::npos);
   REQUIRE(message.ends_with(
-      "); nothing was changed; its follower repairs it, and --force promotes it "
-      "as it is, if it is the only copy"));
+      "); nothing was changed; its follower repairs it, and --force promotes "
+      "it as it is, if it is the only copy"));
   REQUIRE(refused["error"]["next"] == mend);
   REQUIRE_FALSE(fs::exists(hooks));
   REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));

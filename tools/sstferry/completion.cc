@@ -395,7 +395,8 @@ constexpr char kZshDatabase[] = R"shell(_sstferry_database() {
 std::string BashCompletion() {
   return std::string(kBashHead) + "_sstferry_commands() {\n  echo '" +
          CommandWords() + "'\n}\n\n_sstferry_actions() {\n  case $1 in\n" +
-         BashActionRows() + "  esac\n}\n\n_sstferry_options() {\n  case $1 in\n" +
+         BashActionRows() +
+         "  esac\n}\n\n_sstferry_options() {\n  case $1 in\n" +
          BashOptionRows() +
          "  esac\n}\n\n# Of \"COMMAND --OPTION\" or \"COMMAND "
          "OPERAND_INDEX\".\n"
