@@ -474,8 +474,9 @@ TEST_CASE("A promotion is refused while the source may be open",
       dir + ": expected a source that is down, but a process had " +
       server.url() + " open "));
   REQUIRE(MessageIn(refused).ends_with(
-      " ms ago, as the follower heard; stop that process, and promote with "
-      "--after-source-closed" + unless));
+      " ms ago, as the follower heard; stop that process" + unless));
+  REQUIRE(refused["error"]["next"] ==
+          "sstferry promote " + dir + " --after-source-closed");
   REQUIRE_FALSE(fs::exists(hooks));
   const std::string how =
       GENERATE(as<std::string>(), "closed", "gone", "known");

@@ -62,7 +62,8 @@ Status CheckOwnOptions(const Command& command,
       }
     }
     if (!others.empty()) {
-      return Needs("--" + name, others, "sstferry " + command.name);
+      return Needs("--" + name, others,
+                   std::string("sstferry ") + command.name);
     }
   }
   return Status::OK();
