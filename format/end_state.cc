@@ -1,5 +1,6 @@
 #include "format/end_state.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sstferry {
@@ -37,6 +38,15 @@ const Row& RowOf(EndState state) {
   return kRows[static_cast<uint8_t>(state)];
 }
 
+// Between a sentence and its command. Neither has a line end (OneLine()).
+constexpr char kNext[] = "\nnext: ";
+
+std::string OneLine(const Slice& text) {
+  std::string line = text.ToString();
+  std::replace(line.begin(), line.end(), '\n', '?');
+  return line;
+}
+
 // The prefix of a message: "NAME: ".
 struct Prefix {
   const Row* row = nullptr;  // null: the message has none
@@ -67,14 +77,32 @@ Prefix PrefixOf(const Status& status) {
   return {};
 }
 
+// Returns the sentence with its command, without the prefix.
+std::string TextOf(const Status& status) {
+  const Prefix prefix = PrefixOf(status);
+  return prefix.row != nullptr ? status.getState() + prefix.length
+                               : OneLine(status.ToString());
+}
+
 }  // namespace
 
 const char* EndStateName(EndState state) { return RowOf(state).name; }
 
 int ExitCodeOf(EndState state) { return RowOf(state).exit_code; }
 
-Status MakeStatus(EndState state, const Slice& what) {
+std::string JoinNext(const std::string& sentence, const std::string& next) {
+  return OneLine(sentence) + (next.empty() ? "" : kNext + OneLine(next));
+}
+
+std::string SplitNext(const std::string& text, std::string* next) {
+  const size_t at = text.find(kNext);
+  *next = at == std::string::npos ? "" : text.substr(at + strlen(kNext));
+  return text.substr(0, at);
+}
+
+Status MakeStatus(EndState state, const Slice& sentence, const Slice& next) {
   const Slice name(EndStateName(state));
+  const std::string what = JoinNext(sentence.ToString(), next.ToString());
   switch (state) {
     case EndState::kRefused:
       return Status::NotSupported(name, what);
@@ -101,10 +129,12 @@ Status MakeStatus(EndState state, const Slice& what) {
   }
 }
 
-Status OnlyAsFiles(EndState state, const Slice& what) {
-  return MakeStatus(state, what.ToString() +
-                               "; only its files can hold this: pull or swap "
-                               "the whole database with --method clone");
+Status OnlyAsFiles(EndState state, const Slice& sentence, const Slice& next) {
+  return MakeStatus(state,
+                    sentence.ToString() + "; only a clone can hold this: pull "
+                                          "or swap the whole database with "
+                                          "--method clone",
+                    next);
 }
 
 Status WithContext(const Status& status, EndState state, const Slice& where) {
@@ -113,7 +143,8 @@ Status WithContext(const Status& status, EndState state, const Slice& where) {
   }
   const EndState kept =
       PrefixOf(status).row != nullptr ? EndStateOf(status) : state;
-  return MakeStatus(kept, where.ToString() + ": " + MessageOf(status));
+  return MakeStatus(kept, where.ToString() + ": " + SentenceOf(status),
+                    NextOf(status));
 }
 
 EndState EndStateOf(const Status& status) {
@@ -150,9 +181,19 @@ bool MayGoOnAfter(EndState state) {
 }
 
 std::string MessageOf(const Status& status) {
-  const Prefix prefix = PrefixOf(status);
-  return prefix.row != nullptr ? status.getState() + prefix.length
-                               : status.ToString();
+  const std::string next = NextOf(status);
+  return SentenceOf(status) + (next.empty() ? "" : "; next: " + next);
+}
+
+std::string SentenceOf(const Status& status) {
+  std::string next;
+  return SplitNext(TextOf(status), &next);
+}
+
+std::string NextOf(const Status& status) {
+  std::string next;
+  SplitNext(TextOf(status), &next).clear();
+  return next;
 }
 
 }  // namespace sstferry

@@ -6,6 +6,10 @@
 // ("NO_SPACE: staging: ..."), so all functions return plain Status and no
 // second status type exists. EndStateOf() reads the state back; a Status
 // without such a prefix maps from its code.
+//
+// A message is one sentence. If a command helps, MakeStatus() takes it apart
+// from the sentence, and NextOf() returns it: JSON has both, and a terminal
+// shows the command on a line of its own. All functions below keep it.
 #pragma once
 
 #include <cstdint>
@@ -45,13 +49,17 @@ const char* EndStateName(EndState state);
 int ExitCodeOf(EndState state);
 
 // Returns a Status that carries `state`. REQUIRES: state != kOk.
+// Line ends in `what` and `next` become '?'. `next`: the command to run next;
+// empty: none.
 [[nodiscard]] rocksdb::Status MakeStatus(EndState state,
-                                         const rocksdb::Slice& what);
+                                         const rocksdb::Slice& what,
+                                         const rocksdb::Slice& next = {});
 
-// Like MakeStatus(), for what chunks cannot hold but a clone can: names the
-// way out.
+// Like MakeStatus(), for what chunks cannot hold but a clone can: the sentence
+// says so.
 [[nodiscard]] rocksdb::Status OnlyAsFiles(EndState state,
-                                          const rocksdb::Slice& what);
+                                          const rocksdb::Slice& sentence,
+                                          const rocksdb::Slice& next = {});
 
 // Prepends `state` (unless the status already carries one) and "where: " to the
 // message of a failed status; OK stays OK.
@@ -71,9 +79,20 @@ EndState EndStateOf(const rocksdb::Status& status);
 // there is no snapshot to retain.)
 bool MayGoOnAfter(EndState state);
 
-// Returns the message for display, without the state's prefix. For a status
-// made by RocksDB, its full ToString().
+// Returns the message in one line, without the state's prefix: the sentence,
+// and "; next: COMMAND" if there is one. For a status made by RocksDB, its full
+// ToString().
 std::string MessageOf(const rocksdb::Status& status);
+// Returns the message without the command.
+std::string SentenceOf(const rocksdb::Status& status);
+// Returns the command to run next; empty: none.
+std::string NextOf(const rocksdb::Status& status);
+
+// Join a sentence and a command (may be empty) in one text, and take it apart.
+// For texts that another process reads; it must not show the command of a peer
+// as its own.
+std::string JoinNext(const std::string& sentence, const std::string& next);
+std::string SplitNext(const std::string& text, std::string* next);
 
 // Returns from the function with the status of `expression`, unless that is OK.
 #define RETURN_IF_ERROR(expression)                 \

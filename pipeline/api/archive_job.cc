@@ -207,7 +207,7 @@ class Job : public ArchiveJob {
     return std::chrono::duration<double>(Clock::now() - started_).count();
   }
   bool is_late() const { return Clock::now() >= until_; }
-  // Polled by what has no other way to be stopped.
+  // Polled by steps that cannot be stopped in another way.
   std::function<bool()> Stopped() const {
     return [this] { return cancelled_.load() || is_late(); };
   }

@@ -319,7 +319,8 @@ class FleetOperation : public Fleet {
         });
     if (!status.ok()) {
       Log(LogLevel::kWarning,
-          "the databases are not pinned at one moment: " + MessageOf(status));
+          "the snapshots of these databases are not from one moment: " +
+              MessageOf(status));
       return;
     }
     pin_id_ = reply.id;
@@ -375,7 +376,7 @@ class FleetOperation : public Fleet {
     if (window_.has_value() && started < to_pull.size()) {
       for (size_t i = next++; i < to_pull.size(); i = next++) {
         report_.members[to_pull[i]].summary.status = MakeStatus(
-            EndState::kInternal, "no thread could be started for it");
+            EndState::kInternal, "could not start a thread for this database");
         window_->EndedWithout();
       }
     }

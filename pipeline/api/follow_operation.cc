@@ -191,10 +191,10 @@ class StandbyRounds : public RoundTarget {
     return MakeStatus(
         EndState::kRefused,
         dir + ": expected a standby or an empty directory, found a database; "
-              "to make it a standby that reuses its files, and keep it as " +
-            dir + kAdoptedInfix + "DATE, run: sstferry follow " +
-            ShellWord(pull_.source.ToString()) + " " + ShellWord(dir) +
-            " --adopt");
+              "--adopt makes a standby that reuses its files, and keeps it "
+              "as " +
+            dir + kAdoptedInfix + "DATE",
+        MendStandbyCommand(pull_.source.ToString(), dir) + " --adopt");
   }
 
   // Makes a damaged or different standby begin with a cut. While the fault is

@@ -124,8 +124,8 @@ class CutSource : public SetSource, public History {
                        std::min<size_t>(wal->second.begin.size(),
                                         kLogBlockBytes));
   }
-  // Checks whether the cut continues a log that was at `from` before it was
-  // taken, by the newest place of the log that the cut contains.
+  // Checks whether the cut continues a log that had reached `from` before the
+  // cut was taken. Compares at the newest place of the log that is in the cut.
   [[nodiscard]] Status FindStandingOf(FollowPosition from,
                                       const std::vector<LogPlace>& places,
                                       Standing* standing) {
@@ -373,7 +373,7 @@ class LogRounds : public RoundTarget {
   void JoinPush() {
     if (pusher_.joinable()) pusher_.join();
   }
-  // Returns the failure of a push once.
+  // Returns the failure of a push and forgets it.
   [[nodiscard]] Status TakeFailure() {
     const std::lock_guard<std::mutex> lock(mu_);
     return std::exchange(failed_, Status::OK());

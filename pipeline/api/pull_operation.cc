@@ -14,6 +14,7 @@
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
@@ -204,9 +205,10 @@ class PullOperation : public Operation {
     return replica_.db == nullptr && IsStandby(options_.target_dir)
                ? MakeStatus(EndState::kRefused,
                             "target " + options_.target_dir +
-                                " is a standby; sstferry follow makes it "
-                                "current, and sstferry promote makes it a "
-                                "database")
+                                " is a standby, which only its follower "
+                                "makes current",
+                            MendStandbyCommand(options_.source.ToString(),
+                                               options_.target_dir))
                : Status::OK();
   }
 

@@ -96,8 +96,8 @@ class Promote : public StandbyJob {
     if (!found) {
       return MakeStatus(EndState::kRefused,
                         options_.dir + ": expected a standby, found no " +
-                            kFollowFileName +
-                            "; sstferry follow SOURCE DIR makes one");
+                            kFollowFileName,
+                        MendStandbyCommand("SOURCE", options_.dir));
     }
     if (!state->is_promoted) {
       RETURN_IF_ERROR(CheckWhole(state));
@@ -130,10 +130,9 @@ class Promote : public StandbyJob {
     }
     return MakeStatus(
         EndState::kCorrupt,
-        found + "; nothing was changed; to repair it, restart its follower, "
-                "which begins with a cut that compares all files: " +
-            MendStandbyCommand(state->source, options_.dir) +
-            "; --force promotes it as it is, if it is the only copy");
+        found + "; nothing was changed; its follower repairs it, and --force "
+                "promotes it as it is, if it is the only copy",
+        MendStandbyCommand(state->source, options_.dir));
   }
 
   // Records the fault that CheckWhole() found, if the standby is promoted with
@@ -169,9 +168,8 @@ class Promote : public StandbyJob {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
                             ": expected a running follower that hears whether "
-                            "the source is open, found none; run: " +
-                            MendStandbyCommand(state.source, options_.dir) +
-                            unless);
+                            "the source is open, found none" + unless,
+                        MendStandbyCommand(state.source, options_.dir));
     }
     const uint64_t heard_millis = MillisSince(state.heard_micros);
     const uint64_t begun_millis = MillisSince(state.begun_micros);
@@ -184,8 +182,9 @@ class Promote : public StandbyJob {
                             "had " + state.source + " open " +
                             std::to_string(heard_millis) +
                             " ms ago, as the follower heard; stop that "
-                            "process, and promote with --after-source-closed" +
-                            unless);
+                            "process" + unless,
+                        "sstferry promote " + ShellWord(options_.dir) +
+                            " --after-source-closed");
     }
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0;
@@ -227,8 +226,8 @@ class Promote : public StandbyJob {
         return MakeStatus(EndState::kRefused,
                           options_.dir +
                               ": expected a running follower that sees the "
-                              "source closed, found none; run: sstferry "
-                              "follow " + source + " " + options_.dir);
+                              "source closed, found none",
+                          MendStandbyCommand(source, options_.dir));
       }
       if (options_.wait.count() > 0 &&
           Clock::now() - begin >= options_.wait) {

@@ -62,20 +62,10 @@ bool IsStandbyHere(const JudgedSide& copy) {
 }
 
 // A copy on another machine must be refreshed there, so no command is returned.
-std::string RefreshAgain(const JudgedSide& copy, const JudgedSide& origin,
-                         const std::string& selection) {
+std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
+                    const std::string& options) {
   return copy.address.is_directory()
-             ? Command("refresh", origin.address, copy.address,
-                       selection + " --verify")
-             : "";
-}
-
-// Only a directory has the record that a refresh requires.
-std::string Repair(const JudgedSide& copy, const JudgedSide& origin,
-                   const std::string& selection) {
-  return copy.address.is_directory()
-             ? Command("refresh", origin.address, copy.address,
-                       selection + " --compare digest")
+             ? Command("refresh", origin.address, copy.address, options)
              : "";
 }
 
@@ -115,10 +105,8 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   Verdict verdict;
   if (IsStandbyHere(copy)) {
     verdict.next = MendStandbyCommand(record.source, copy.address.directory);
-    verdict.repair = verdict.next;
   } else {
-    verdict.next = RefreshAgain(copy, origin, less);
-    verdict.repair = Repair(copy, origin, less);
+    verdict.next = Refresh(copy, origin, less + " --compare digest");
     verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
   }
   verdict.reason = copy_label + " was pulled from " + origin_label +
@@ -149,6 +137,9 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
                       "'";
   } else {
     verdict.state = EndState::kChangedSince;
+    if (!IsStandbyHere(copy)) {
+      verdict.next = Refresh(copy, origin, less + " --verify");
+    }
     verdict.reason += "and " + origin_label + " is at sequence " +
                       std::to_string(origin.sequence) +
                       ": it was written to since the pull, so this is "

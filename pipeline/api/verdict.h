@@ -26,10 +26,10 @@ struct JudgedSide {
 struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
   std::string reason;  // a sentence with the compared sequences
-  std::string next;    // a command; empty: unknown
-  // A command that makes the copy equal; empty: unknown.
-  std::string repair;
-  // A sentence about families that this command keeps; empty: none.
+  // The command that makes the copy equal, or compares what can be compared;
+  // empty: unknown.
+  std::string next;
+  // A sentence about families that a refresh keeps; empty: none.
   std::string beyond_repair;
 };
 

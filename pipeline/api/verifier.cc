@@ -377,7 +377,7 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, {FailedPart::kVerify});
   }
-  // The connection that reported damage first has ended the others.
+  // Damage that one connection reports ends the others without a reason.
   for (VerifySide* side : {&left_, &right_}) {
     SourceSession* const session = side->link->session();
     side->is_corrupt =
@@ -431,8 +431,6 @@ Status Verifier::Judge(Summary* summary) const {
   }
   const Verdict verdict =
       JudgeDifference(left_.judged, right_.judged, options_.selection);
-  summary->next = verdict.next;
-  summary->repair = verdict.repair;
   if (!verdict.beyond_repair.empty()) {
     summary->notes.push_back(verdict.beyond_repair);
   }
@@ -445,7 +443,8 @@ Status Verifier::Judge(Summary* summary) const {
                       : std::to_string(entries_left_) + " left and " +
                             std::to_string(entries_right_) +
                             " right entries") +
-          "; " + verdict.reason);
+          "; " + verdict.reason,
+      verdict.next);
 }
 
 void Verifier::HangUp(const Status& status, Summary* summary) {

@@ -148,7 +148,7 @@ class VerifyOperation : public Operation {
     if (!recorded.ok()) {
       // Only reported: nothing may be written there.
     } else if (is_wrong) {
-      HealthFile fault = MakeFault(finding_.fault, MessageOf(*status),
+      HealthFile fault = MakeFault(finding_.fault, SentenceOf(*status),
                                    options_.selection);
       recorded = RecordFault(files.get(), dir, &fault);
       if (recorded.ok()) {
@@ -160,8 +160,9 @@ class VerifyOperation : public Operation {
     } else if (is_mended) {
       recorded = ClearFault(files.get(), dir, known);
       if (recorded.ok()) {
-        summary->notes.push_back("removed from " + dir + " the record that " +
-                                 FaultSentence(known));
+        summary->notes.push_back(
+            dir + " is equal again; removed its record of an earlier fault (" +
+            known.what + ")");
       }
     }
     if (!recorded.ok()) {
@@ -169,17 +170,16 @@ class VerifyOperation : public Operation {
                                ", so status and refresh do not know of it: " +
                                MessageOf(recorded));
     }
-    if (finding_.fault == ReplicaFault::kDamaged && summary->next.empty()) {
+    if (finding_.fault == ReplicaFault::kDamaged && NextOf(*status).empty()) {
       PullOptions replace;
       const bool is_right =
           options_.right.is_directory() && options_.right.directory == dir;
       replace.source = is_right ? options_.left : options_.right;
       replace.target_dir = dir;
-      summary->next =
+      *status = MakeStatus(
+          EndStateOf(*status), SentenceOf(*status),
           IsStandby(dir) ? MendStandbyCommand(replace.source.ToString(), dir)
-                         : ReplaceCommand(replace);
-      *status = MakeStatus(EndStateOf(*status), MessageOf(*status) + "; run: " +
-                                                    summary->next);
+                         : ReplaceCommand(replace));
     }
   }
 

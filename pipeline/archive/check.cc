@@ -13,6 +13,7 @@
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/set_source.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -398,9 +399,8 @@ Status Checker::Verdict() const {
   }
   if (first == nullptr && newest == nullptr) {
     return MakeStatus(EndState::kRefused,
-                      place + ": no set is whole, so nothing can be restored; "
-                              "run: sstferry archive push SOURCE " +
-                          place);
+                      place + ": no set is whole, so nothing can be restored",
+                      "sstferry archive push SOURCE " + ShellWord(place));
   }
   if (first == nullptr) {
     const uint64_t ahead =
@@ -412,23 +412,24 @@ Status Checker::Verdict() const {
                             place + ": " +
                                 SetOfTheFuture(newest->name, newest->host,
                                                ahead) +
-                                "; correct the clock, then run: sstferry "
-                                "archive remove " + place + " " + whole);
+                                "; first correct the clock",
+                            "sstferry archive remove " + ShellWord(place) +
+                                " " + whole);
   }
   return MakeStatus(
       EndState::kCorrupt,
       "set " + SetNameText(first->name) + ": " +
           (summary_->problems.empty() ? first->problem
                                       : summary_->problems.front()) +
-          (whole.empty() ? "; no set is whole; run: "
-                         : "; the newest set that is whole is " + whole +
-                               "; run: ") +
+          (whole.empty() ? "; no set is whole"
+                         : "; the newest whole set is " + whole) +
           // A push reuses objects by name and size only.
-          "sstferry archive repair " + place +
           (has_wrong_bytes_
-               ? "; then delete the object with wrong bytes, which a push "
-                 "would reuse"
-               : "; then push again, so that there is a newer set"));
+               ? "; after the repair, delete the object with wrong bytes, "
+                 "which a push would reuse"
+               : "; after the repair, push again, so that there is a newer "
+                 "set"),
+      "sstferry archive repair " + ShellWord(place));
 }
 
 Status Checker::Run() {

@@ -9,6 +9,7 @@
 #include "format/end_state.h"
 #include "format/printable.h"
 #include "pipeline/archive/log_index.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -162,8 +163,11 @@ class Chooser {
         archive_.store()->place() + ": found " + what +
             (done_.empty() ? ": push one"
                            : "; the newest is " +
-                                 SetNameText(done_.back().name) +
-                                 " ('sstferry archive list' shows all)"));
+                                 SetNameText(done_.back().name)),
+        done_.empty()
+            ? ""
+            : "sstferry archive list " +
+                  ShellWord(archive_.store()->place()));
   }
 
   const Archive& archive_;

@@ -405,7 +405,7 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
       return MakeStatus(
           EndState::kRefused,
           "credentials: profile '" + Printable(name) + "' uses " + key +
-              ", which sstferry does not support; next: --credentials-command "
+              ", which sstferry does not support; give --credentials-command "
               "'aws configure export-credentials --profile NAME'");
     }
   }
@@ -507,7 +507,7 @@ Status CredentialChain::OfContainer(const std::string& text,
   }
   token = WithoutLineEnd(token);
   if (!token.empty()) {
-    // "Basic ..." has a space.
+    // Not IsClean(), which refuses the space in "Basic ...".
     if (token.find_first_of("\r\n") != std::string::npos) {
       return MakeStatus(EndState::kRefused,
                         "credentials: expected the container's token on one "

@@ -1065,7 +1065,7 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
         !opened.ok()) {
       return opened;
     }
-    // NFS requires a file opened for writing for an exclusive lock.
+    // On NFS, an exclusive lock requires a file that is open for writing.
     Descriptor file =
         OpenIn(directory.get(), name, exclusive ? O_RDWR : O_RDONLY);
     if (!file.is_open()) {

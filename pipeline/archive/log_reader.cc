@@ -14,6 +14,7 @@
 #include "format/rocksdb/wal_end.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/archive/set_source.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -28,7 +29,7 @@ constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
 constexpr int kTriesOfBytes = 3;
 
-// Reads a WAL in order, in pieces as large as they come.
+// Reads a WAL in order, in pieces of any size.
 class PieceSource : public ByteSource {
  public:
   // Appends at least `bytes` from the offset on.
@@ -59,12 +60,12 @@ class PieceSource : public ByteSource {
   mutable std::string piece_;
 };
 
-// True if no segment behind this one is needed.
-bool EndsAtOrBehind(const LogKey& key, const LogPoint& point) {
+// Returns true if no later segment is needed.
+bool EndsAtOrAfter(const LogKey& key, const LogPoint& point) {
   return point.micros.has_value() && key.end_micros >= *point.micros;
 }
 
-// Says which points around a time can be restored.
+// Names the points around a time that can be restored.
 std::string Nearby(const ArchiveLog& log, uint64_t micros) {
   std::string before;
   std::string after;
@@ -122,8 +123,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   RETURN_IF_ERROR(ReadLog(archive, &log));
   const std::string place = archive.store()->place();
   if (point.sequence.has_value()) {
-    // A follower's clock may have been set back; names are in the order of
-    // pushes whatever it says.
+    // Names are in the order of pushes, even if a clock was set back.
     std::stable_sort(log.sets.begin(), log.sets.end(),
                      [](const LoggedSet& a, const LoggedSet& b) {
                        return a.name.seconds < b.name.seconds;
@@ -140,7 +140,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
     }
     for (LogPath& path : log.PathsOf(set->log)) {
       if (point.sequence.has_value()) {
-        // The heads tell whether it reaches the number.
+        // The heads show whether the path reaches the number.
         *choice = {set->name, std::move(path)};
         return Status::OK();
       }
@@ -158,7 +158,8 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                       place + ": the log after the set " +
                           SetNameText(*point.set) +
                           " does not reach that point, or there is no such set "
-                          "with a log ('sstferry archive list' shows all)");
+                          "with a log",
+                      "sstferry archive list " + ShellWord(place));
   }
   if (point.sequence.has_value()) {
     return MakeStatus(
@@ -170,7 +171,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                  : "the oldest one at sequence " +
                        std::to_string(log.sets.front().sequence)));
   }
-  // A set that no log continues stands for every time until the next one.
+  // A set without a log counts for every time until the next set.
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive.ListSets(&sets));
   std::optional<SetName> newest;
@@ -208,7 +209,7 @@ Status LogTail::Amiss(size_t segment, const std::string& what) const {
 }
 
 Status LogTail::FindBase() {
-  // Without its key nothing can be read of a sealed set: then all counts.
+  // A sealed set cannot be read without its key: then every segment counts.
   const bool is_readable = !set_.is_sealed || archive_.key() != nullptr;
   std::vector<CloneFile> files;
   for (const ArchivedFile& file : set_.files) {
@@ -232,7 +233,8 @@ Status LogTail::FindBase() {
         });
     return Status::OK();
   };
-  // A record has a checksum, but none may be wrong bytes of the store.
+  // Wrong bytes from the store may look like the end of the WAL, although
+  // records have checksums: reads again.
   bool is_sure = !is_readable;
   for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
     RETURN_IF_ERROR(FindWalEnd(files, open, &end));
@@ -338,7 +340,7 @@ Status LogTail::AddPayload(size_t at, uint64_t bytes) {
                   std::min(wal.bytes, bytes - std::min(bytes, payload_offset))};
     payload_offset += wal.bytes;
     wal_offset += wal.bytes;
-    // The set has this.
+    // The set has these bytes.
     if (number < base_.wal_number || extent.bytes == 0) {
       continue;
     }
@@ -384,7 +386,7 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
     if (at == tail->segments_.size()) {
       size_t end = at;
       while (end < keys.size() && end < at + kHeadsAtOnce &&
-             (end == at || !EndsAtOrBehind(keys[end - 1], point))) {
+             (end == at || !EndsAtOrAfter(keys[end - 1], point))) {
         ++end;
       }
       if (cancelled && cancelled()) {
@@ -401,19 +403,19 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
       }
       bytes = moment.bytes;
       if (point.sequence.has_value() && moment.sequence > *point.sequence) {
-        is_reached = true;  // it may begin with records that belong to it
+        is_reached = true;  // its first records may be at or before the point
         break;
       }
       if (moment.sequence != 0) {
         tail->sequence_ = std::max(tail->sequence_, moment.sequence);
-        known = std::max(known, tail->PlaceBehind(at, moment.bytes));
+        known = std::max(known, tail->PlaceAfter(at, moment.bytes));
       }
     }
     RETURN_IF_ERROR(tail->AddPayload(at, bytes));
-    is_reached = is_reached || EndsAtOrBehind(keys[at], point);
+    is_reached = is_reached || EndsAtOrAfter(keys[at], point);
   }
   if (point.sequence.has_value()) {
-    RETURN_IF_ERROR(tail->CutBehind(*point.sequence, known));
+    RETURN_IF_ERROR(tail->CutAfter(*point.sequence, known));
     const uint64_t reached = std::max(tail->sequence_, set.sequence);
     if (reached < *point.sequence && !is_reached) {
       return MakeStatus(EndState::kRefused,
@@ -430,8 +432,8 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
   return Status::OK();
 }
 
-// Reads at least `least` bytes, unless the WAL has fewer, and what else of a
-// payload comes with them.
+// Reads at least `least` bytes, unless the WAL has fewer, and the rest of the
+// payloads that were read.
 Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
                          std::string* out) const {
   const ObjectSink append = [out](const Slice& piece) {
@@ -454,7 +456,7 @@ Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
 }
 
 // Returns where the first `bytes` of a payload end in the WALs.
-LogTail::Place LogTail::PlaceBehind(size_t segment, uint64_t bytes) const {
+LogTail::Place LogTail::PlaceAfter(size_t segment, uint64_t bytes) const {
   const LogHead& head = segments_[segment].head;
   Place place{head.begin.wal_number, head.begin.wal_bytes};
   for (const LogWal& wal : head.wals) {
@@ -470,9 +472,10 @@ LogTail::Place LogTail::PlaceBehind(size_t segment, uint64_t bytes) const {
   return place;
 }
 
-// Ends the log behind the last record whose entries all count, as those before
-// `known` do. A record is a batch, which is restored whole or not at all.
-Status LogTail::CutBehind(uint64_t sequence, const Place& known) {
+// Ends the log after the last record whose entries are all at or before
+// `sequence`; those before `known` are. A record is a batch, which is restored
+// whole or not at all.
+Status LogTail::CutAfter(uint64_t sequence, const Place& known) {
   uint64_t reached = std::max(sequence_, set_.sequence);
   for (const auto& [number, wal] : std::map<uint64_t, Wal>(wals_)) {
     if (number < known.first ||
@@ -485,7 +488,7 @@ Status LogTail::CutBehind(uint64_t sequence, const Place& known) {
       return ReadSome(number, offset, bytes, out);
     };
     LogFollower follower(LogKind::kWal, number);
-    // The first records say how the others are written.
+    // The first records show how the later ones are written.
     const uint64_t begin = number == known.first ? known.second : 0;
     const uint64_t first_bytes =
         wal.set_bytes > 0 ? wal.set_bytes : extents_.at(number)[0].bytes;
@@ -509,7 +512,7 @@ Status LogTail::CutBehind(uint64_t sequence, const Place& known) {
           const uint64_t last = LastSequenceOf(record);
           if (last > sequence) {
             is_behind = true;
-            return Status::Aborted("behind the sequence");
+            return Status::Aborted("after the sequence");
           }
           reached = std::max(reached, last);
           end = at;
@@ -577,7 +580,7 @@ Status LogTail::KeepPayload(uint64_t wal_number, uint64_t offset,
   return Status::OK();
 }
 
-// A store may give other bytes now and then.
+// Retries, because a store may return wrong bytes once and right ones later.
 Status LogTail::CheckRecords(uint64_t most_bytes,
                              const std::function<bool()>& cancelled) {
   Status status;
@@ -596,9 +599,9 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
     return Status::OK();
   }
   WalContinuity continuity(0);
-  bool is_behind_set = false;
+  bool is_after_set = false;
   uint64_t reached = set_.sequence;
-  // WALs of the set alone, of both, and of the log alone.
+  // WALs that only the set has, that both have, and that only the log has.
   std::map<uint64_t, uint64_t> ends;
   for (const ArchivedFile& file : set_.files) {
     if (file.file.kind == CloneFileKind::kWal) {
@@ -635,13 +638,13 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
           if (cancelled && cancelled()) {
             return MakeStatus(EndState::kCancelled, "stopped on request");
           }
-          if (!is_behind_set && at > set_bytes) {
+          if (!is_after_set && at > set_bytes) {
             continuity.BeginBehindCut(set_.sequence);
-            is_behind_set = true;
+            is_after_set = true;
           }
           WalStep step = WalStep::kContinues;
           RETURN_IF_ERROR(continuity.Add(number, record, &step));
-          if (is_behind_set && step != WalStep::kContinues) {
+          if (is_after_set && step != WalStep::kContinues) {
             return bad("expected a record of sequence " +
                        std::to_string(reached + 1) + ", found one of " +
                        std::to_string(DecodeFixed64(record.data())));

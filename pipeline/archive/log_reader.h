@@ -1,5 +1,5 @@
-// The log behind a set, up to a time or a sequence number, as bytes of WALs that
-// continue those of the set.
+// Reads the log after a set, up to a time or a sequence number, as bytes of
+// WALs that continue the WALs of the set.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace sstferry {
 
-// Up to where a log is restored: a time or a sequence.
+// The point up to which a log is restored: a time or a sequence number.
 struct LogPoint {
   std::optional<uint64_t> micros;
   std::optional<uint64_t> sequence;
@@ -31,53 +31,57 @@ struct LogPoint {
 // one of the two. Returns false for other texts.
 [[nodiscard]] bool ParseLogPoint(const std::string& text, LogPoint* point);
 
-// A set, and the path behind it, by which a point can be restored.
+// A set, and the path of segments after it, from which a point is restored.
 struct LogChoice {
   SetName set;
   LogPath path;
 };
-// Chooses the newest set that is not behind the point, or the one that it names,
-// and a path that reaches it. *choice is not set: no log has to do with it, and `point` is a time.
-//   kRefused  the point is in no window: the message says why, and which points
-//             nearby can be had
+// Chooses the newest set that is not later than the point, or the set that the
+// point names, and a path that reaches the point. Leaves *choice unset if
+// `point` is a time that no log covers: a set alone may then be restored.
+//   kRefused  the point is in no window: the message says why, and names the
+//             nearest points that can be restored
 [[nodiscard]] rocksdb::Status ChooseLog(const Archive& archive,
                                         const LogPoint& point,
                                         std::optional<LogChoice>* choice);
 
+// The bytes of the log after one set.
+//
 // Threads: ReadBytes() from any.
 class LogTail {
  public:
   // A WAL that the log continues, or that only the log has.
   struct Wal {
-    uint64_t set_bytes = 0;  // that are in the set; the log has those behind
+    uint64_t set_bytes = 0;  // bytes in the set; the log has the later ones
     uint64_t end = 0;
   };
 
-  // Reads the heads of the path and checks that they are one chain behind the
-  // set, up to the point. The archive and the set must outlive it.
-  //   kCorrupt  a segment is damaged, is not the one that was put there, or does
-  //             not continue the set: the message names it, and the nearest time
+  // Reads the heads of the path and checks that they form one chain after the
+  // set, up to the point. The archive and the set must outlive this object.
+  //   kCorrupt  a segment is damaged, is not the one that was put, or does not
+  //             continue the set: the message names it, and the nearest time
   //             before it
-  //   kRefused  a segment is missing, or the point is behind the last one
+  //   kRefused  a segment is missing, or the point is after the last segment
   [[nodiscard]] static rocksdb::Status Read(
       const Archive& archive, const ArchiveSet& set, const LogPath& path,
       const LogPoint& point, const std::function<bool()>& cancelled,
       std::unique_ptr<LogTail>* tail);
 
   const std::map<uint64_t, Wal>& wals() const { return wals_; }
-  // Returns a sequence that the log is known to reach; 0: none.
+  // Returns a sequence number that the log is known to reach; 0: unknown.
   uint64_t sequence() const { return sequence_; }
   // Reads the records of the set's WALs and of the log, and checks that the
-  // sequence numbers of those behind the set continue. Keeps up to `most_bytes` of
-  // payloads for ReadBytes(). Call it before that.
-  //   kCorrupt  they do not: the message says up to which sequence they do
+  // sequence numbers after the set are consecutive. Keeps up to `most_bytes` of
+  // payloads for ReadBytes(), before which it must be called.
+  //   kCorrupt  they are not: the message says up to which sequence they are
   [[nodiscard]] rocksdb::Status CheckRecords(
       uint64_t most_bytes, const std::function<bool()>& cancelled);
-  // Returns the segments that it reads for that, and the bytes of their payloads.
+  // Returns the segments that CheckRecords() reads, and the bytes of their
+  // payloads.
   std::map<LogKey, uint64_t> SegmentsRead() const;
-  // Gives bytes [offset, offset + bytes) of a WAL to `sink`, in order. They are
-  // in the log. kDamaged: a payload was not what was put there, after it was
-  // given.
+  // Passes bytes [offset, offset + bytes) of a WAL to `sink`, in order.
+  // REQUIRES: the log has them. kDamaged: a payload has other bytes than were
+  // put, which is noticed after they were passed.
   StoreResult ReadBytes(uint64_t wal_number, uint64_t offset, uint64_t bytes,
                         const ObjectSink& sink) const;
 
@@ -89,7 +93,7 @@ class LogTail {
     uint64_t wal_offset = 0;
     uint64_t bytes = 0;
   };
-  using Place = std::pair<uint64_t, uint64_t>;  // a WAL, and a byte of it
+  using Place = std::pair<uint64_t, uint64_t>;  // number of a WAL, offset in it
   struct Segment {
     LogHead head;
     Sha256Digest digest{};
@@ -105,13 +109,13 @@ class LogTail {
   [[nodiscard]] rocksdb::Status CheckLink(size_t segment) const;
   // Adds the first `bytes` of a payload.
   [[nodiscard]] rocksdb::Status AddPayload(size_t segment, uint64_t bytes);
-  Place PlaceBehind(size_t segment, uint64_t bytes) const;
-  [[nodiscard]] rocksdb::Status CutBehind(uint64_t sequence,
+  Place PlaceAfter(size_t segment, uint64_t bytes) const;
+  [[nodiscard]] rocksdb::Status CutAfter(uint64_t sequence,
                                           const Place& known);
   [[nodiscard]] rocksdb::Status TryRecords(
       uint64_t* most_bytes, const std::function<bool()>& cancelled);
-  // Keeps the payloads of segments of which at least so many bytes of a WAL are
-  // read from there on.
+  // Keeps the payloads of segments that have at least `least` bytes of a WAL
+  // from `offset` on.
   [[nodiscard]] rocksdb::Status KeepPayload(uint64_t wal_number,
                                             uint64_t offset, uint64_t least,
                                             uint64_t* most_bytes);
@@ -129,7 +133,7 @@ class LogTail {
   const Archive& archive_;
   const ArchiveSet& set_;
   LogBegin base_;  // of the set; without the digest of its MANIFEST
-  // The newest WAL of the set, perhaps without a record, and its bytes: a log of
+  // The end of the newest WAL of the set, which may have no record. The log of
   // an older sstferry begins there.
   Place newest_;
   std::vector<Segment> segments_;

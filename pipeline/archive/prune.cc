@@ -411,8 +411,8 @@ Status Pruner::KeepFrom(uint64_t* micros) const {
   return Status::OK();
 }
 
-// Keeps the newest set before the kept log, and the sets after it with which a
-// log begins; further ones only save time.
+// Keeps the newest set before the kept log, and later sets with which a log
+// begins. Other sets would only make a restore faster.
 void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& sets,
                         uint64_t keep_from, Staying* kept) {
   const std::set<SetName> counted(sets.begin(), sets.end());

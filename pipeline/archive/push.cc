@@ -13,6 +13,7 @@
 #include "format/printable.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/duration.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -341,8 +342,9 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": " + what +
                           ": a set pushed now would count as an older one; "
-                          "correct that clock, then run: sstferry archive "
-                          "remove " + store_->place() + " " +
+                          "first correct that clock",
+                      "sstferry archive remove " +
+                          ShellWord(store_->place()) + " " +
                           SetNameText(newest.name));
   }
   summary_->warnings.push_back(what + ": the name of this set is dated after "

@@ -49,7 +49,7 @@ struct FamilyRange {
   std::vector<KeySpan> flushed_deletions;
 };
 
-// Bytes fetched before any part is read, and those that parts need.
+// Bytes that are fetched before any part is read, and bytes that parts need.
 struct RangeBytes {
   uint64_t first = 0;  // MANIFEST, WALs and the like
   std::atomic<uint64_t> blocks{0};

@@ -230,7 +230,7 @@ Status RemoteSource::File::EndUnit() {
     return channel_.Final(MakeStatus(
         EndState::kCorrupt,
         "unit " + std::to_string(unit().id) +
-            ": its digest or its length differs from what its frames say"));
+            ": its digest or length differs from that in its frames"));
   }
   ChunkAck ack;
   ack.part_id = unit().id;

@@ -18,6 +18,7 @@
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/seal.h"
 #include "sstferry/descriptor.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -546,8 +547,9 @@ Status Repairer::Run() {
     return MakeStatus(EndState::kRefused,
                       archive_.store()->place() + ": found no set" +
                           (options_.set.empty() ? "" : " " + options_.set) +
-                          " that is committed and has a readable record "
-                          "('sstferry archive list' shows all)");
+                          " that is committed and has a readable record",
+                      "sstferry archive list " +
+                          ShellWord(archive_.store()->place()));
   }
   Status verdict;
   for (const ArchiveSet& set : sets) {

@@ -150,7 +150,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
       verdict.what += "; this machine's clock is " + Seconds(std::abs(ahead)) +
                       (ahead > 0 ? " ahead of" : " behind") +
                       " the store's: " + SigningDate(now) + " here, " +
-                      SigningDate(*date) + " there; next: set the clock";
+                      SigningDate(*date) + " there; set the clock";
     } else {
       // The request took long to arrive; a new signature is recent.
       verdict.again = true;
@@ -165,7 +165,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   if (!region.empty() && (verdict.code == StoreCode::kUnsupported ||
                           error.code == "AuthorizationHeaderMalformed")) {
     verdict.what += "; the bucket's region is " +
-                    Printable(region.substr(0, 64)) + "; next: --region";
+                    Printable(region.substr(0, 64)) + "; name it by --region";
   }
   return verdict;
 }

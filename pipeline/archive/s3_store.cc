@@ -26,7 +26,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
-// For answers to another request: a proxy's page, or a cache's old object.
+// Limit of answers that belong to another request: a proxy's page, or an old
+// object from a cache.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.
@@ -288,7 +289,7 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       break;
     case HttpEnd::kNotTrusted:
       tried.verdict.code = StoreCode::kDenied;
-      tried.verdict.what += "; next: --ca-file with the CA that signed its "
+      tried.verdict.what += "; give --ca-file with the CA that signed its "
                             "certificate";
       break;
     case HttpEnd::kTooLarge:

@@ -108,7 +108,7 @@ class Unsealer {
     }
     return Status::OK();
   }
-  // Returns true after a failure that is not the sink's.
+  // Returns true if Unseal() failed, not the sink.
   bool is_damaged() const { return is_damaged_; }
 
  private:

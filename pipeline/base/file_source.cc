@@ -41,7 +41,7 @@ Status FileSource::Open(rocksdb::FileSystem* file_system,
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return MakeStatus(when_unreadable,
                       path + ": expected a regular file, found something "
-                             "else; remove it there");
+                             "else; remove it");
   }
   uint64_t size = 0;
   rocksdb::IOStatus status =

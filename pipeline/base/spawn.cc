@@ -185,7 +185,7 @@ Status EndWithParent(pid_t parent) {
   return getppid() == parent
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "the process that root started has ended");
+                          "the parent process of this one has ended");
 }
 
 }  // namespace

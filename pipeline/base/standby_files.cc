@@ -61,9 +61,9 @@ Status ReadManifestOf(rocksdb::FileSystem* file_system,
   RETURN_IF_ERROR(AddToDigest(*source, 0, record.manifest_bytes, &digest));
   if (!(digest.Finish() == record.manifest_digest)) {
     return MakeStatus(EndState::kCorrupt,
-                      path + ": expected the first " +
+                      path + ": its first " +
                           std::to_string(record.manifest_bytes) +
-                          " bytes as of the last cut, found other bytes");
+                          " bytes changed since the last cut");
   }
   LogFollower follower(LogKind::kManifest);
   const Status status =

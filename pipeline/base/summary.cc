@@ -246,8 +246,6 @@ void AddVerify(const Summary& summary, ordered_json* out) {
          {"what", difference.what},
          {"file", Known(difference.file)}});
   }
-  json["next"] = Known(summary.next);
-  json["repair"] = Known(summary.repair);
 }
 
 ordered_json Methods(const Summary& summary) {
@@ -315,8 +313,10 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   json["exit_code"] = ExitCodeOf(state);
   json["error"] = nullptr;
   if (!summary.status.ok()) {
-    json["error"] = {{"message", MessageOf(summary.status)},
-                     {"where", Known(summary.error_where)}};
+    json["error"] = {{"code", EndStateName(state)},
+                     {"message", SentenceOf(summary.status)},
+                     {"where", Known(summary.error_where)},
+                     {"next", Known(NextOf(summary.status))}};
   }
   json["started_at"] = Known(summary.started_at);
   json["finished_at"] = Known(summary.finished_at);

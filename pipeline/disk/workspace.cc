@@ -178,7 +178,7 @@ Status Workspace::Open(const std::string& target_dir, Existing existing,
       new Workspace(WithoutTrailingSlash(target_dir), existing,
                     std::move(file_system), log));
   opened->use_ = use;
-  if (!next.empty()) opened->next_ = next;
+  opened->next_ = next;
   const Status status = opened->Open();
   if (status.ok()) {
     *workspace = std::move(opened);
@@ -397,14 +397,16 @@ Status Workspace::RefuseNonEmpty() {
     return NoDatabase(target_dir_);
   }
   LastTransfer last;
+  const bool is_replica = ReadLastTransfer(target_dir_, &last);
   return MakeStatus(
       EndState::kRefused,
       "target " + target_dir_ + found +
-          (ReadLastTransfer(target_dir_, &last)
-               ? " and holds a replica; " + next_
-               : " and holds a database that was not pulled; "
-                 "move it away, or put a new one in its place "
-                 "by sstferry swap --adopt"));
+          (!is_replica ? " and holds a database that was not pulled; "
+                         "move it away, or put a new one in its place "
+                         "by sstferry swap --adopt"
+           : next_.empty() ? " and holds a replica; name another directory"
+                           : " and holds a replica"),
+      is_replica ? next_ : "");
 }
 
 Status Workspace::Lock() {

@@ -90,7 +90,7 @@ class Workspace {
   //             workspace's directory was not made by sstferry; a swap was
   //             interrupted that only a swap may complete
   //   kBusy     another pull works here
-  // `next`: advice for the refusal if TARGET_DIR contains a replica already.
+  // `next`: the command to run instead if TARGET_DIR has a replica already.
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
@@ -198,7 +198,7 @@ class Workspace {
   std::string old_dir() const { return dir_ + "/old"; }
 
   const std::string target_dir_;
-  std::string next_ = "name another directory";
+  std::string next_;
   const std::string parent_;
   const std::string dir_;
   const Existing existing_;

@@ -284,7 +284,7 @@ class SourceFollowers::Reader {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  // Guarded by mu_, all below.
+  // All members below are guarded by mu_.
   Status status_;  // of the last round
   uint64_t rounds_ = 0;
   SteadyClock::time_point round_begun_;  // of the last successful round

@@ -26,6 +26,7 @@
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/disk/durable.h"
@@ -74,8 +75,8 @@ Status BytesOf(rocksdb::FileSystem* file_system, const std::string& path,
 Status NoStandby(const std::string& dir) {
   return MakeStatus(EndState::kRefused,
                     dir + ": expected a standby, found no " +
-                        std::string(kFollowFileName) +
-                        "; sstferry follow SOURCE DIR makes one");
+                        std::string(kFollowFileName),
+                    MendStandbyCommand("SOURCE", dir));
 }
 
 Status ShortWal(const std::string& dir, const FollowMark& mark,
@@ -887,8 +888,8 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   }
   if (is_due && !*proven) {
     return MakeStatus(EndState::kSourceError,
-                      "the history of the source differs from that of the "
-                      "standby; next: a cut (new-life)");
+                      "the source's history differs from the standby's, so a "
+                      "new cut is needed (new-life)");
   }
   return Status::OK();
 }

@@ -384,7 +384,7 @@ class PartStore::Builder : public ChunkSink {
     std::lock_guard<std::mutex> lock(store_->mu_);
     return LooksUnwanted();
   }
-  // Returns true if the builder should end. Then it does end, since no reader
+  // Returns true if the builder should end. It then ends, because no reader
   // joins any more. REQUIRES: the store's mu_ is held.
   bool LooksUnwanted() {
     part_->gives_up = part_->gives_up || store_->stopping_ ||

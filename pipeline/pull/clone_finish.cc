@@ -301,7 +301,7 @@ std::string Finisher::Edits(uint64_t bytes) const {
   return edits;
 }
 
-// Writes the MANIFEST with the edits after the last whole record; drops a torn
+// Writes the MANIFEST with the edits after its last whole record; drops a torn
 // record there.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);

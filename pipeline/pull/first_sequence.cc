@@ -93,7 +93,8 @@ Status StandsAtZero(rocksdb::FileSystem* file_system, const std::string& dir,
       manifest.state().families.begin(), manifest.state().families.end(),
       [](const auto& family) { return !family.second.files.empty(); });
   WalFacts wals;
-  // A WAL that cannot be read may have an entry, whose number RocksDB uses.
+  // A WAL that cannot be read may hold an entry; RocksDB then continues from
+  // the number of that entry.
   *at_zero = has_tables &&
              ReadWalFacts(file_system, dir,
                           OldestNeededWal(manifest.state(), true), &wals) &&

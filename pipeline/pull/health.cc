@@ -123,10 +123,10 @@ Status FaultStatus(const PullOptions& options, const HealthFile& fault) {
       EndState::kCorrupt,
       "target " + options.target_dir + ": " + FaultSentence(fault) +
           (fault.fault == ReplicaFault::kDamaged
-               ? ", which a refresh in place does not mend; run: " +
-                     ReplaceCommand(options)
+               ? ", which a refresh in place does not repair"
                : ", and this refresh compares only a part of what was found; "
-                 "run it without --cf, --begin and --end"));
+                 "run it without --cf, --begin and --end"),
+      fault.fault == ReplicaFault::kDamaged ? ReplaceCommand(options) : "");
 }
 
 }  // namespace sstferry

@@ -25,8 +25,9 @@ using rocksdb::Status;
 
 namespace {
 
-// Minimum of chunks that share the four syncs of a call: one of the journal,
-// two of the MANIFEST and one of the directory.
+// Minimum of chunks that share the five syncs of a call: one each of the
+// staging directory and the journal, two of the MANIFEST, and one of the
+// database's directory.
 constexpr size_t kLeastTogether = 2;
 // A single chunk is ingested if the last call ended at least this many times
 // its duration ago: then calls take little of the time.

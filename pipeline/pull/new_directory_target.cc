@@ -15,9 +15,8 @@ namespace {
 // that was given. If that is an archive, the user wants to restore it, not to
 // refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
-  return (options.source.is_archive()
-              ? "to replace it with the restored database, run: sstferry swap "
-              : "to make it current, run: sstferry refresh ") +
+  return std::string(options.source.is_archive() ? "sstferry swap "
+                                                 : "sstferry refresh ") +
          ShellWord(options.source.ToString()) + " " +
          ShellWord(options.target_dir) +
          SelectionWords(TextOf(options.selection));

@@ -14,9 +14,10 @@ namespace {
 
 using rocksdb::Status;
 
-Status Refused(const PullOptions& options, const std::string& what) {
+Status Refused(const PullOptions& options, const std::string& what,
+               const std::string& next = "") {
   return MakeStatus(EndState::kRefused,
-                    "target " + options.target_dir + what);
+                    "target " + options.target_dir + what, next);
 }
 
 // Returns the key from which KeyToText() made the text.
@@ -73,10 +74,9 @@ Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
              ? Status::OK()
              : Refused(options,
                        " was pulled with" + held +
-                           ", and this command asks for more; to make only "
-                           "that selection current, run: " +
-                           TargetCommand(options) + held +
-                           "; to extend the replica, add --adopt");
+                           ", and this command asks for more, which needs "
+                           "--adopt",
+                       TargetCommand(options) + held);
 }
 
 SelectionText HeldAfterRefresh(const PullOptions& options,

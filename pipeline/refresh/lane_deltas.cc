@@ -181,9 +181,9 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
   std::string before;  // in this message
   for (GroupEntry& entry : entries) {
     if (!PutBackShared(before, &entry)) {
-      return Wrong("expected a key that shares at most the " +
+      return Wrong("expected a key that repeats at most " +
                    std::to_string(before.size()) +
-                   " bytes of the one before it, found one that shares " +
+                   " bytes of the previous key, found " +
                    std::to_string(entry.shared_bytes));
     }
     before = entry.key;

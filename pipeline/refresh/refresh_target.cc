@@ -724,7 +724,7 @@ Status RefreshTarget::Compact(Status* damage) {
     *damage = status;
   } else if (!status.ok()) {
     report()->Say(
-        "deltas were not all compacted, which the next refresh resumes: " +
+        "not all deltas were compacted; the next refresh continues: " +
         MessageOf(status));
   }
   status = RecordTables(live_->db(), planned_, &intervals_);

@@ -724,10 +724,12 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   return channel_->SendMessage(FrameType::kFinished, ours);
 }
 
-// Logs failures that are not in a TransferReport.
+// Logs failures that are not in a TransferReport. A client in this process
+// reports them itself.
 void ControlSession::LogFailure(const Status& status) const {
-  const bool reported = transfer_ != nullptr &&
-                        transfer_->request().purpose == Purpose::kPull;
+  const bool reported = channel_->is_in_process() ||
+                        (transfer_ != nullptr &&
+                         transfer_->request().purpose == Purpose::kPull);
   // A cancelled request is no failure: an in-process server often stops before
   // it has read that its only client is done. A target that found no place will
   // ask again.

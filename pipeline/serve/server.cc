@@ -203,7 +203,7 @@ class Server : public SourceServer {
     if (dropped && !stopping_) {
       LogStranger("dropped a connection from " + channel->peer() +
                   " during its handshake: too many newer connections");
-    } else if (!status.ok()) {
+    } else if (!status.ok() && !channel->is_in_process()) {
       LogStranger("handshake with " + channel->peer() + " failed: " +
                   EndStateName(EndStateOf(status)) + ": " + MessageOf(status));
     }

@@ -106,10 +106,9 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
   const std::string name = fs::path(path).filename().string();
   if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
     return MakeStatus(EndState::kSourceError,
-                      path + ": expected the private directory of a snapshot, "
-                             "found another directory or none, which stays; "
-                             "somebody who may write in its parent renamed the "
-                             "private directory, whose files are removed");
+                      path + ": another process renamed this private "
+                             "directory of a snapshot; its files were removed, "
+                             "and what has its name now was left alone");
   }
   for (int again = 3;; --again) {
     if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||

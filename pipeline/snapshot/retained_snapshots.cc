@@ -12,6 +12,7 @@
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 namespace {
@@ -199,11 +200,14 @@ Status ReleaseSnapshotOf(const std::string& directory,
     text += retained.empty() ? "; none is retained" : "; retained: " + retained;
     if (found.foreign > 0) {
       text += "; other accounts have " + std::to_string(found.foreign) +
-              ", such as " + found.foreign_owner +
-              ": run the command as that account (sudo -u " +
-              found.foreign_owner + " sstferry release ...)";
+              ", such as " + found.foreign_owner;
     }
-    return MakeStatus(EndState::kRefused, text);
+    return MakeStatus(EndState::kRefused, text,
+                      found.foreign == 0
+                          ? ""
+                          : "sudo -u " + ShellWord(found.foreign_owner) +
+                                " sstferry release " + ShellWord(directory) +
+                                " " + ShellWord(id));
   }
   *released = DescribeLeased(*meant[0], LeaseRules());
   return Release(*meant[0], deadline);

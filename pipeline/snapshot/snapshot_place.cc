@@ -43,17 +43,18 @@ Status NoRoom(const std::string& directory, const std::string& parent,
               const std::string& snapshot_dir, const std::string& command) {
   const std::string works =
       " --snapshot-dir " + ShellWord(directory + kOwnName);
+  const bool has_command = !command.empty() && snapshot_dir.empty();
   return MakeStatus(
       EndState::kRefused,
-      directory + ": expected room for hard links to its files " +
-          (snapshot_dir.empty() ? "beside it in " + parent
-                                : "in --snapshot-dir " + snapshot_dir) +
-          ", found another mount or file system there; next: " +
-          (command.empty() || !snapshot_dir.empty()
-               ? "the same command with" + works
-               : command + works) +
-          " (the links stay there while they are read; the next start removes "
-          "those of a killed process)");
+      directory + ": cannot link its files " +
+          (snapshot_dir.empty() ? "beside it, because " + parent
+                                : "into --snapshot-dir, because " +
+                                      snapshot_dir) +
+          " is another mount or file system" +
+          (has_command ? "" : "; give" + works) +
+          " (sstferry removes the links when the files were read, or at its "
+          "next start)",
+      has_command ? command + works : "");
 }
 
 }  // namespace

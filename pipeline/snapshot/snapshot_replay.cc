@@ -71,10 +71,10 @@ Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
     if (!is_named) {
       return MakeStatus(
           EndState::kRefused,
-          "its WALs refer to values in " +
+          "its WALs refer to " +
               (number == 0 ? "a blob file" : NumberedName(number, ".blob")) +
-              ": expected blob files that the MANIFEST names, found another "
-              "one, as enable_blob_direct_write writes them before a flush; "
+              ", which the MANIFEST does not name yet "
+              "(enable_blob_direct_write writes such files before a flush); "
               "let the application flush all its column families, then try "
               "again");
     }

@@ -17,6 +17,7 @@
 
 #include "format/end_state.h"
 #include "sstferry/descriptor.h"
+#include "sstferry/options.h"
 #include "sstferry/transport.h"
 
 namespace sstferry {
@@ -78,7 +79,9 @@ Status ReadPem(const std::string& path, std::string* text) {
   if (bytes < 0) {
     return MakeStatus(
         EndState::kRefused,
-        path + ": " + strerror(errno) + "; sstferry cert init makes a CA");
+        path + ": " + strerror(errno) + ", but a CA is needed",
+        "sstferry cert init " +
+            ShellWord(path.substr(0, path.rfind('/'))));
   }
   text->resize(static_cast<size_t>(bytes));
   return Status::OK();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "format/end_state.h"
 #include "format/limits.h"
@@ -56,6 +57,8 @@ Channel::~Channel() = default;
 void Channel::Close() { connection_->Close(); }
 
 const std::string& Channel::peer() const { return connection_->peer(); }
+
+bool Channel::is_in_process() const { return connection_->is_in_process(); }
 
 Status Channel::Send(FrameType type, const Slice& payload,
                      const WaitLimit& limit, uint16_t flags) {
@@ -343,12 +346,19 @@ Status Channel::ExpectType(const Frame& frame, FrameType type) const {
     return MakeStatus(EndState::kCorrupt,
                       "peer " + peer() + ": " + expected + "End with OK");
   }
-  std::string text = Printable(end.message);
+  std::string next;
+  std::string text = Printable(SplitNext(end.message, &next));
+  next = Printable(next);
+  // A command for another machine, or from a stranger, is only a part of the
+  // sentence here.
+  if (!is_in_process() && !next.empty()) {
+    text += "; next: " + std::exchange(next, "");
+  }
   if (!end.where.empty()) {
     text += " (" + Printable(end.where) + ")";
   }
   text = "peer " + peer() + ": " + text;
-  return MakeStatus(end.state, text);
+  return MakeStatus(end.state, text, next);
 }
 
 }  // namespace sstferry

@@ -129,6 +129,7 @@ class Channel {
   // thread.
   bool can_receive() const { return !receive_broken_; }
   const std::string& peer() const;
+  bool is_in_process() const;
   uint64_t bytes_sent() const { return bytes_sent_.load(); }
   uint64_t bytes_received() const { return bytes_received_.load(); }
   // Returns the time of the last received byte, in steady microseconds.

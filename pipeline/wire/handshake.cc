@@ -112,9 +112,13 @@ void SendEnd(Channel* channel, const Status& status,
              const std::string& where) {
   End end;
   end.state = EndStateOf(status);
-  end.message = status.ok() ? "" : MessageOf(status);
-  end.message.resize(
-      std::min<size_t>(end.message.size(), kMaxMessageTextBytes));
+  if (!status.ok()) {
+    end.message = JoinNext(SentenceOf(status), NextOf(status));
+    if (end.message.size() > kMaxMessageTextBytes) {
+      // Half a command would be a wrong one.
+      end.message = SentenceOf(status).substr(0, kMaxMessageTextBytes);
+    }
+  }
   end.where = where.substr(0, kMaxMessageTextBytes);
   // If the connection itself failed, the peer cannot be informed.
   channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(kEndLimit))

@@ -151,6 +151,7 @@ class MemoryConnection final : public Connection {
 
   void Close() override { CloseBoth(); }
   const std::string& peer() const override { return kInProcess; }
+  bool is_in_process() const override { return true; }
 
  private:
   void CloseBoth() {

@@ -211,8 +211,8 @@ Status TlsConnection::ExpectName() {
   }
   return accepted ? Status::OK()
                   : MakeStatus(EndState::kInternal,
-                               where_ + "cannot check for the name " +
-                                   expected_name_);
+                               where_ + "cannot compare the certificate with "
+                                        "the name " + expected_name_);
 }
 
 Status TlsConnection::Handshake(const WaitLimit& limit) {

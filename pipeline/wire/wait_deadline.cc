@@ -74,7 +74,7 @@ Status PeerGone(const std::string& what) {
 }
 
 Status ClosedHere(const std::string& what) {
-  return MakeStatus(EndState::kCancelled, what + ": closed on this side");
+  return MakeStatus(EndState::kCancelled, what + ": closed by this side");
 }
 
 }  // namespace sstferry

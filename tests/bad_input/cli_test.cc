@@ -2,6 +2,7 @@
 // them.
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -52,6 +53,8 @@ void RequireEnd(const Ended& ended, const char* status, int code,
     const std::string message = ended.object["error"]["message"];
     REQUIRE_FALSE(message.empty());
     REQUIRE(message.find(sentence) != std::string::npos);
+    REQUIRE(ended.object["error"]["code"] == status);
+    REQUIRE(message.find("next: ") == std::string::npos);
   }
 }
 
@@ -109,6 +112,18 @@ TEST_CASE("Every bad address ends with its status and exit code",
              "DEAD_PEER", 4);
 }
 
+TEST_CASE("A source in this process that fails is reported once",
+          "[bad_input][cli]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  Process verify(Sstferry({"verify", dir / "source", dir / "missing"}));
+  REQUIRE(verify.Wait() == 1);
+  INFO(verify.err());
+  REQUIRE(verify.err().find("in-process") == std::string::npos);
+  const std::string err = verify.err();
+  REQUIRE(std::count(err.begin(), err.end(), '\n') == 1);
+}
+
 TEST_CASE("verify of a source that has changed since reports it and ends with 3",
           "[bad_input][cli][end_state]") {
   ScratchDir dir;
@@ -124,8 +139,9 @@ TEST_CASE("verify of a source that has changed since reports it and ends with 3"
   const Ended ended = RunJson(verify);
   RequireEnd(ended, "CHANGED_SINCE", 3, "right was pulled from left");
   REQUIRE(ended.object["first_differences"].size() == 1);
-  REQUIRE(ended.object["next"] == "sstferry refresh " + (dir / "source") + " " +
-                                      (dir / "target") + " --verify");
+  REQUIRE(ended.object["error"]["next"] == "sstferry refresh " +
+                                               (dir / "source") + " " +
+                                               (dir / "target") + " --verify");
   Process process(Sstferry(verify));
   REQUIRE(process.Wait() == 3);
   REQUIRE(process.out().find("changed since: 1 difference in 2001 left") == 0);

@@ -52,7 +52,8 @@ void RequireTarget(const Summary& summary, EndState state) {
   REQUIRE(ExitCodeOf(state) == ReadmeExitCode(state));
   REQUIRE(json["error"].is_null() == (state == EndState::kOk));
   if (state != EndState::kOk) {
-    REQUIRE(json["error"]["message"] == MessageOf(summary.status));
+    REQUIRE(json["error"]["code"] == EndStateName(state));
+    REQUIRE(json["error"]["message"] == SentenceOf(summary.status));
     REQUIRE(json["error"]["where"] == summary.error_where);
     REQUIRE_FALSE(summary.error_where.empty());
   }
@@ -285,12 +286,15 @@ TEST_CASE("Whatever end a target says is the source's report, with its words",
   std::unique_ptr<Channel> control;
   Opened opened;
   REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
-  SendEnd(control.get(), MakeStatus(state, "as the target says"), "fake");
+  SendEnd(control.get(), MakeStatus(state, "as the target says", "rm -rf /"),
+          "fake");
   const TransferReport report = bench.server->Report(0);
   INFO(report.status.ToString());
   REQUIRE(EndStateOf(report.status) == state);
-  REQUIRE(MessageOf(report.status).find("as the target says") !=
+  REQUIRE(MessageOf(report.status)
+              .find("as the target says; next: rm -rf / (fake)") !=
           std::string::npos);
+  REQUIRE(NextOf(report.status).empty());  // never a stranger's command
 }
 
 }  // namespace

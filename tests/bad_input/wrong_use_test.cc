@@ -125,7 +125,7 @@ void TryWrongSources(Place* place) {
               "sst://127.0.0.1:7420/users, and a directory of that machine "
               "127.0.0.1:/DIR");
   place->Says(52, {"pull", dir / "letters", to, "--key-file", "/k"}, 2,
-              "--key-file: expected an archive as source with it");
+              "--key-file: needs an archive as source");
   place->Says(9,
               {"pull", "192.0.2.7:/users", to, "--ssh-command", "exit 255 #",
                "--timeout", "1s"},
@@ -156,7 +156,7 @@ void TryOtherDatabases(Place* place) {
   const std::string mine = place->dir / "mine";
   Said({"pull", from, copy}, 0);
   RequireSays({"pull", from, copy}, 1,
-              "run: sstferry refresh " + from + " " + copy);
+              "\nnext: sstferry refresh " + from + " " + copy);
   MakeSampleDatabase(mine, Small());
   RequireSays({"pull", from, mine}, 1, "sstferry swap --adopt");
   RequireSays({"refresh", from, mine}, 1, "--adopt");
@@ -313,7 +313,7 @@ void TryWrongTls(Place* place) {
               "expected all three or none");
   RequireSays({"serve", db, "--tls", dir / "letters"}, 1, "cert.pem");
   RequireSays({"cert", "issue", dir / "letters", "db1"}, 1,
-              "sstferry cert init makes a CA");
+              "\nnext: sstferry cert init " + (dir / "letters"));
   const ServeProcess server(tls({db}, files), "0.0.0.0:0");
   const std::string port = server.address().substr(server.address().rfind(':'));
   const std::string to = dir / "over_tls";

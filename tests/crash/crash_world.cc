@@ -346,8 +346,8 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   INFO(summary.status.ToString());
   // "is complete", or "is not empty" when the workspace was gone nearly.
   const bool was_complete = EndStateOf(summary.status) == EndState::kRefused &&
-                            summary.status.ToString().find(
-                                "run: sstferry refresh ") != std::string::npos;
+                            NextOf(summary.status).starts_with(
+                                "sstferry refresh ");
   REQUIRE((summary.status.ok() || (was_complete && !Swaps(scenario))));
   if (summary.status.ok() && HoldsChunks(scenario, crash)) {
     REQUIRE(summary.chunks_resumed > 0);

@@ -30,6 +30,34 @@ TEST_CASE("WithContext keeps the state a Status carries and adds the place",
   REQUIRE(WithContext(rocksdb::Status::OK(), EndState::kInternal, "a").ok());
 }
 
+TEST_CASE("A Status keeps its sentence and the next command apart",
+          "[format]") {
+  const rocksdb::Status status =
+      MakeStatus(EndState::kRefused, "a\nb", "run\nit");
+  REQUIRE(SentenceOf(status) == "a?b");
+  REQUIRE(NextOf(status) == "run?it");
+  REQUIRE(MessageOf(status) == "a?b; next: run?it");
+  const rocksdb::Status outer =
+      WithContext(status, EndState::kInternal, "/data");
+  REQUIRE(MessageOf(outer) == "/data: a?b; next: run?it");
+  REQUIRE(NextOf(outer) == "run?it");
+  REQUIRE(NextOf(MakeStatus(EndState::kRefused, "a")).empty());
+  REQUIRE(NextOf(rocksdb::Status::OK()).empty());
+}
+
+TEST_CASE("No name in a sentence can pass for a command", "[format]") {
+  const std::string name = "file\nnext: rm -rf /";
+  const rocksdb::Status status = MakeStatus(EndState::kCorrupt, name);
+  REQUIRE(NextOf(status).empty());
+  REQUIRE(SentenceOf(status) == "file?next: rm -rf /");
+  REQUIRE(NextOf(rocksdb::Status::IOError(name)).empty());
+  std::string next;
+  REQUIRE(SplitNext(JoinNext(name, "ls"), &next) == "file?next: rm -rf /");
+  REQUIRE(next == "ls");
+  REQUIRE(SplitNext(JoinNext("a", ""), &next) == "a");
+  REQUIRE(next.empty());
+}
+
 TEST_CASE("What only files can hold is refused with the way out", "[format]") {
   for (const EndState state :
        {EndState::kRefused, EndState::kIncompatible}) {

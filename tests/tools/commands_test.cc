@@ -455,8 +455,7 @@ TEST_CASE("Metrics are shown to this machine only, and a file ends in .prom",
   }
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull,
-                       {"/s", "/t", "--metrics", "127.0.0.1:0",
-                        "--metrics-file", "/var/lib/m/users.prom"},
+                       {"/s", "/t", "--metrics-file", "/var/lib/m/users.prom"},
                        &pull));
   REQUIRE(pull.metrics.file == "/var/lib/m/users.prom");
   for (const std::string file : {"", "users", "users.prom.tmp", "/d/.prom"}) {
@@ -516,7 +515,7 @@ TEST_CASE("TLS takes all three files or none, and opens serve to others",
                 .find("--tls-") == 0);
   }
   const std::vector<std::pair<Words, std::string>> rows = {
-      {{"--allow", "n=x"}, "--allow: expected --tls-cert"},
+      {{"--allow", "n=x"}, "--allow: needs --tls"},
       {with({"--allow", "m=x"}, tls), "--allow: expected a NAME that --db"},
       {with({"--allow", "n="}, tls), "--allow: expected NAME=SUBJECT"},
       {with({"--allow", "n"}, tls), "--allow: expected NAME=SUBJECT"},
@@ -552,7 +551,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
       {{"--allow-uid", "4294967295"}, "--allow-uid: expected a whole number"},
       // In a user namespace that is everybody.
       {{"--allow-uid", "65534"}, "--allow-uid: expected another account"},
-      {{"--allow", "n=x"}, "--allow: expected --tls-cert"},
+      {{"--allow", "n=x"}, "--allow: needs --tls"},
       {{"--metrics", "unix:/run/m"}, "--metrics: expected an address"},
       {tls, "--tls, --tls-cert, --tls-key, --tls-ca: expected none"},
   };
@@ -566,7 +565,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
   }
   serve = ServeArguments();
   REQUIRE(Refusal(ParseServe({"--db", "n=/d", "--allow-uid", "0"}, &serve))
-              .find("--allow-uid: expected --listen unix:/PATH") == 0);
+              .find("--allow-uid: needs --listen unix:/PATH") == 0);
   const auto with = [&tls](Words words) {
     words.insert(words.end(), tls.begin(), tls.end());
     return words;
@@ -612,7 +611,7 @@ TEST_CASE("Plan lists what a plan depends on and takes all options of the job",
   REQUIRE_OK(ParsePlan({"swap", "s", "t", "--after-swap", "a"}, &plan));
   REQUIRE(plan.options.mode == PullMode::kSwap);
   REQUIRE(Refusal(ParsePlan({"s", "t", "--compare", "digest"}, &plan))
-              .find("--compare: expected sstferry refresh with it") == 0);
+              .find("--compare: needs sstferry refresh") == 0);
   // A source of that name.
   REQUIRE_OK(ParsePlan({"./swap", "t"}, &plan));
   REQUIRE(plan.options.source.directory == "./swap");

@@ -130,6 +130,29 @@ TEST_CASE("Log lines to the journal begin with their priority and have no time",
               .ends_with("Z info x\n"));
 }
 
+TEST_CASE("The command to run next has a line of its own, but is in one object",
+          "[tools][console]") {
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    Stream stream(false);
+    CommonArguments arguments;
+    arguments.log_format = format;
+    {
+      Console console(arguments, stream.file());
+      console.WriteFailure("sstferry pull: BUSY: in use", "kill 1");
+      console.WriteFailure("sstferry pull: BUSY: again", "");
+    }
+    const std::string text = stream.text();
+    INFO(text);
+    if (format == LogFormat::kText) {
+      REQUIRE(text == "sstferry pull: BUSY: in use\nnext: kill 1\n"
+                      "sstferry pull: BUSY: again\n");
+    } else {
+      REQUIRE(text.find("\"sstferry pull: BUSY: in use; next: kill 1\"") !=
+              std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("Log lines in JSON have time, level, transfer and message",
           "[tools][console]") {
   Stream stream(false);

@@ -120,12 +120,11 @@ TEST_CASE("A former primary becomes a standby, and what only it had is kept",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const std::string before = Fingerprint(world.old_dir());
-  const std::string refused =
-      MessageIn(Ran({"follow", world.new_dir(), world.old_dir()}, 1));
-  INFO(refused);
-  REQUIRE(refused.find("found a database") != std::string::npos);
-  REQUIRE(refused.find("run: sstferry follow " + world.new_dir() + " " +
-                       world.old_dir() + " --adopt") != std::string::npos);
+  const json refused = Ran({"follow", world.new_dir(), world.old_dir()}, 1);
+  INFO(refused.dump());
+  REQUIRE(MessageIn(refused).find("found a database") != std::string::npos);
+  REQUIRE(refused["error"]["next"] == "sstferry follow " + world.new_dir() +
+                                          " " + world.old_dir() + " --adopt");
   REQUIRE(Fingerprint(world.old_dir()) == before);
   auto application = std::make_unique<OpenDb>(
       world.new_dir(), Families{{"default", Quiet()}, {"other", Quiet()}});

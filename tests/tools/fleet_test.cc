@@ -521,7 +521,7 @@ TEST_CASE("Option --all takes no source of one database, and its options need it
   REQUIRE(err_of({"pull", "--all", "sst://db1/users", dir / "x"})
               .find("expected all of a server") != std::string::npos);
   REQUIRE(err_of({"pull", "sst://db1/users", dir / "x", "--delete"})
-              .find("--delete: expected --all") != std::string::npos);
+              .find("--delete: needs --all") != std::string::npos);
   REQUIRE(err_of({"pull", "--all", "sst://db1", dir / "x", "--cf", "a"})
               .find("--cf: expected none with --all") != std::string::npos);
 }

@@ -210,8 +210,10 @@ TEST_CASE("A planned move believes only what its follower hears now",
     INFO(refused.dump());
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(refused["error"]["message"].get<std::string>().ends_with(
-        "expected a running follower that sees the source closed, found none; "
-        "run: sstferry follow " + source + " " + dir));
+        "expected a running follower that sees the source closed, found none"));
+    REQUIRE(refused["error"]["code"] == "REFUSED");
+    REQUIRE(refused["error"]["next"] == "sstferry follow " + source + " " +
+                                            dir);
   }
   SECTION("the server is gone") {
     ServeProcess server({"--db", "db=" + source});
@@ -287,6 +289,8 @@ void FollowOnce(const StandbyWorld& world) {
   AwaitAll(world, world.dir(), world.sequence());
   follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);
+  INFO(follower.err());  // the end of its own source is no warning
+  REQUIRE(follower.err().find("in-process") == std::string::npos);
 }
 
 std::string TableIn(const std::string& dir) {
@@ -339,7 +343,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(20);
     file.put('\x7f');
-    found = dir + "/" + manifest + ": expected the first ";
+    found = dir + "/" + manifest + ": its first ";
   } else {
     std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(40);
@@ -348,7 +352,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
     // Who reads the bytes finds it, and records it.
     const json verified = Ran({"verify", world.source_dir(), dir}, 1);
     INFO(verified.dump());
-    REQUIRE(verified["next"] == mend);
+    REQUIRE(verified["error"]["next"] == mend);
     REQUIRE(fs::exists(dir + "/sstferry.health"));
     found = "found 20";
   }
@@ -363,9 +367,9 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
             "("));
   REQUIRE(message.find(found) != std::string::npos);
   REQUIRE(message.ends_with(
-      "); nothing was changed; to repair it, restart its follower, which "
-      "begins with a cut that compares all files: " + mend +
-      "; --force promotes it as it is, if it is the only copy"));
+      "); nothing was changed; its follower repairs it, and --force promotes "
+      "it as it is, if it is the only copy"));
+  REQUIRE(refused["error"]["next"] == mend);
   REQUIRE_FALSE(fs::exists(hooks));
   REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
   const json status = Ran({"status", dir});
@@ -449,8 +453,9 @@ TEST_CASE("A promotion is refused while the source may be open",
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(MessageIn(refused) ==
             dir + ": expected a running follower that hears whether the source "
-                  "is open, found none; run: sstferry follow " + source +
-                  " " + dir + unless);
+                  "is open, found none" + unless);
+    REQUIRE(refused["error"]["next"] == "sstferry follow " + source + " " +
+                                            dir);
     return;
   }
   ServeProcess server({"--db", "db=" + source});
@@ -469,8 +474,9 @@ TEST_CASE("A promotion is refused while the source may be open",
       dir + ": expected a source that is down, but a process had " +
       server.url() + " open "));
   REQUIRE(MessageIn(refused).ends_with(
-      " ms ago, as the follower heard; stop that process, and promote with "
-      "--after-source-closed" + unless));
+      " ms ago, as the follower heard; stop that process" + unless));
+  REQUIRE(refused["error"]["next"] ==
+          "sstferry promote " + dir + " --after-source-closed");
   REQUIRE_FALSE(fs::exists(hooks));
   const std::string how =
       GENERATE(as<std::string>(), "closed", "gone", "known");

@@ -64,6 +64,7 @@ TEST_CASE("Help of an archive's action has its options, and no other",
            is_used ? std::set<ArchiveAction>() : uses->second) {
         is_used = is_used || ArchiveActionName(each) == std::string(action);
       }
+      is_used = is_used && spec.group != OptionGroup::kHidden;
       REQUIRE(Rows(help, spec) == (is_used ? 1 : 0));
     }
   }
@@ -88,7 +89,8 @@ TEST_CASE("No help has a line of more than 80 columns or spaces at its end",
   }
 }
 
-TEST_CASE("Every option is in exactly one group and once in --help=all",
+TEST_CASE("Every option is in exactly one group, and once in --help=all if it "
+          "is not of every command",
           "[tools][help]") {
   for (const Command& command : Commands()) {
     const std::string all = HelpOf(command, "all");
@@ -96,7 +98,9 @@ TEST_CASE("Every option is in exactly one group and once in --help=all",
     for (const OptionSpec& spec : AllOptions(command)) {
       INFO(command.name << " --" << spec.name);
       REQUIRE(names.insert(spec.name).second);
-      REQUIRE(Rows(all, spec) == 1);
+      const bool is_hidden = spec.group == OptionGroup::kHidden;
+      REQUIRE(Rows(all, spec) ==
+              (is_hidden || spec.group == OptionGroup::kEvery ? 0 : 1));
       int rows = 0;
       for (const OptionGroupName& group : OptionGroups()) {
         std::string text;
@@ -104,9 +108,22 @@ TEST_CASE("Every option is in exactly one group and once in --help=all",
         REQUIRE(known == !OptionsIn(command, group.group).empty());
         rows += known ? Rows(text, spec) : 0;
       }
-      REQUIRE(rows == 1);
+      REQUIRE(rows == (is_hidden ? 0 : 1));
     }
   }
+}
+
+TEST_CASE("The help of a pull shows at most 36 options, and 8 at first",
+          "[tools][help]") {
+  const auto options = [](const std::string& group) {
+    size_t count = 0;
+    for (const std::string& line : Lines(HelpOf(*FindCommand("pull"), group))) {
+      count += line.starts_with("  --") ? 1 : 0;
+    }
+    return count;
+  };
+  REQUIRE(options("common") <= 8);
+  REQUIRE(options("all") <= 36);
 }
 
 TEST_CASE("Help says how the other options are shown", "[tools][help]") {
@@ -115,9 +132,8 @@ TEST_CASE("Help says how the other options are shown", "[tools][help]") {
   REQUIRE(Lines(help).back().find("or all.") != std::string::npos);
   REQUIRE(help.find("sstferry pull --help=GROUP") != std::string::npos);
   REQUIRE(HelpGroupNames(pull) ==
-          "common, network, limits, output, advanced or all");
-  REQUIRE(HelpGroupNames(*FindCommand("cert")) ==
-          "common, output, advanced or all");
+          "common, network, limits, output, advanced, every or all");
+  REQUIRE(HelpGroupNames(*FindCommand("cert")) == "common, every or all");
   std::string text;
   REQUIRE_FALSE(CommandHelp(*FindCommand("cert"), "network", &text));
   REQUIRE_FALSE(CommandHelp(pull, "", &text));

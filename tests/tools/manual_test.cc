@@ -100,7 +100,7 @@ std::string Offered(const std::string& line, const std::string& directory) {
   const ScratchDir dir;
   WriteFile(dir / "completion", BashCompletion());
   WriteFile(dir / "sstferry",
-            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || "
+            "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls c' ] || "
             "exit 1\necho 'sst://h:1 serves 2 databases:'\n"
             "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
   const Said said = Shell(
@@ -141,6 +141,7 @@ TEST_CASE("The manuals name every command and every option",
     REQUIRE(markdown.find(std::string("\n## sstferry ") + command.name +
                           "\n") != std::string::npos);
     for (const OptionSpec& spec : AllOptions(command)) {
+      if (spec.group == OptionGroup::kHidden) continue;
       INFO(command.name << " --" << spec.name);
       REQUIRE(markdown.find("`" + OptionForm(spec) + "`") !=
               std::string::npos);
@@ -269,13 +270,23 @@ TEST_CASE("bash completes commands, options, values, names and directories",
       {"sstferry pull d", "data"},
       {"sstferry pull --json d", "data"},
       {"sstferry pull x d", "data"},
-      {"sstferry pull --tls-ca d", "data dump.sst"},
+      {"sstferry pull --ca-file d", "data dump.sst"},
       {"sstferry release x ", ""},
       {"sstferry pull --wal-dir d", "data"},
-      {"sstferry pull --tls-ca c sst://h:1/", "1/orders 1/users"},
-      {"sstferry pull --tls-ca c sst://h:1/u", "1/users"},
+      {"sstferry pull --tls c sst://h:1/", "1/orders 1/users"},
+      {"sstferry pull --tls c sst://h:1/u", "1/users"},
       {"sstferry pull sst://h:1/u", ""},
       {"sstferry pull sst://h:1", ""},
+      {"sstferry archive ", "check init list prune push remove repair"},
+      {"sstferry archive p", "prune push"},
+      {"sstferry archive prune --keep-l", "--keep-last --keep-log"},
+      {"sstferry archive push --keep", ""},
+      {"sstferry archive push d", "data"},
+      {"sstferry cert i", "init issue"},
+      {"sstferry cert issue --d", "--days"},
+      {"sstferry plan re", "refresh"},
+      {"sstferry plan d", "data"},
+      {"sstferry plan refresh --compare d", "digest"},
   };
   for (const auto& [line, expected] : rows) {
     INFO(line);

@@ -83,7 +83,8 @@ TEST_CASE("The command that a verify advises makes the copy equal",
   Process verify(
       Sstferry({"verify", world.source(), world.target(), "--json"}));
   REQUIRE(verify.Wait() == 3);
-  const std::string advised = nlohmann::json::parse(verify.out())["repair"];
+  const std::string advised =
+      nlohmann::json::parse(verify.out())["error"]["next"];
   const std::string command = "sstferry refresh " + world.source() + " " +
                               world.target() + " --compare digest";
   REQUIRE(advised == command);

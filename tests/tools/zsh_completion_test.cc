@@ -88,9 +88,9 @@ TEST_CASE("zsh completes commands, options, values, names and directories",
   WriteFile(dir / "ask", kAsk);
   WriteFile(
       dir / "sstferry",
-      "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1/ --tls-ca c' ] || "
+      "#!/bin/sh\n[ \"$1 $2 $3 $4\" = 'plan sst://h:1/ --tls c' ] || "
       "[ \"$1 $2\" = 'plan unix:/s' ] && echo '  unix:/s:orders' && exit\n"
-      "[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls-ca c' ] || exit 1\n"
+      "[ \"$1 $2 $3 $4\" = 'plan sst://h:1 --tls c' ] || exit 1\n"
       "echo 'sst://h:1 serves 2 databases:'\n"
       "echo '  sst://h:1/orders'\necho '  sst://h:1/users'\n");
   std::filesystem::permissions(dir / "sstferry",
@@ -102,12 +102,17 @@ TEST_CASE("zsh completes commands, options, values, names and directories",
       {"sstferry refresh --compare ", "files digest"},
       {"sstferry refresh --compare=d", "digest"},
       {"sstferry pull da", "data"},
-      {"sstferry pull --tls-ca du", "dump.sst"},
+      {"sstferry pull --ca-file du", "dump.sst"},
       {"sstferry pull --wal-dir d", "data"},
-      {"sstferry pull --tls-ca c sst://h:1/", "orders users"},
-      {"sstferry pull --tls-ca c sst://h:1/u", "users"},
+      {"sstferry pull --tls c sst://h:1/", "orders users"},
+      {"sstferry pull --tls c sst://h:1/u", "users"},
       {"sstferry pull unix:/s:", "orders"},
       {"sstferry help ve", "verify"},
+      {"sstferry archive pu", "push"},
+      {"sstferry archive prune --keep-la", "--keep-last"},
+      {"sstferry archive push --keep", ""},
+      {"sstferry cert is", "issue"},
+      {"sstferry plan ref", "refresh"},
   };
   for (const auto& [line, expected] : rows) {
     INFO(line);

@@ -137,7 +137,7 @@ TEST_CASE("A plan refuses the directory that the pull refuses",
   SECTION("of an earlier pull") {
     REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
     RequireSameEnd(options, EndState::kRefused,
-                   "run: sstferry refresh " + (dir / "source"));
+                   "next: sstferry refresh " + (dir / "source"));
   }
   SECTION("a link") {
     fs::create_directory(dir / "elsewhere");

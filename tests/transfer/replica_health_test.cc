@@ -97,7 +97,7 @@ void RequireTold(const Ferried& run, const std::string& target) {
   INFO(run.message());
   REQUIRE(run.state() == EndState::kCorrupt);
   REQUIRE(run.message().find(target) != std::string::npos);
-  REQUIRE(run.message().find("run: sstferry swap ") != std::string::npos);
+  REQUIRE(run.message().find("next: sstferry swap ") != std::string::npos);
 }
 
 struct World {
@@ -138,7 +138,7 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run",
     REQUIRE(found.state() == EndState::kCorrupt);
     REQUIRE(found.message().find(world.target) != std::string::npos);
     REQUIRE(found.message().find(table) != std::string::npos);
-    REQUIRE(found.message().find("run: sstferry swap ") != std::string::npos);
+    REQUIRE(found.message().find("next: sstferry swap ") != std::string::npos);
     REQUIRE(found.message().find("sstferry-snapshot") == std::string::npos);
     REQUIRE(found.summary.next.find("sstferry swap ") != std::string::npos);
   }
@@ -278,7 +278,7 @@ TEST_CASE("A verify that finds a replica equal forgets what was wrong with it",
   REQUIRE_OK(RecordFault(disk, world.target, &fault));
   const Ferried compared = Compare(world.source, world.target);
   REQUIRE_OK(compared.status);
-  REQUIRE(compared.notes_mention("removed from"));
+  REQUIRE(compared.notes_mention("removed its record of an earlier fault"));
   RequireSound(world.source, world.target);
 }
 

@@ -11,6 +11,7 @@
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/result_json.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/table.h"
@@ -283,18 +284,9 @@ std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
 
 std::string ToJson(const ArchiveOptions& options,
                    const ArchiveReport& report) {
-  const EndState state = EndStateOf(report.status);
   const std::string place = options.store.where.ToString();
-  ordered_json json;
-  json["schema"] = 1;
-  json["command"] = "archive";
+  ordered_json json = ResultJson("archive", report.status, place);
   json["action"] = ArchiveActionName(options.action);
-  json["status"] = EndStateName(state);
-  json["exit_code"] = ExitCodeOf(state);
-  json["error"] = nullptr;
-  if (!report.status.ok()) {
-    json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
-  }
   json["archive"] = place;
   json["seconds"] = report.seconds;
   json["notes"] = report.notes;

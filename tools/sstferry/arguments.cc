@@ -145,6 +145,12 @@ Status Wrong(const std::string& what, const std::string& expected,
                                  ", found \"" + found + "\"");
 }
 
+Status Needs(const std::string& option, const std::string& needed,
+             const std::string& found) {
+  return Status::InvalidArgument(option + ": needs " + needed +
+                                 (found.empty() ? "" : ", found " + found));
+}
+
 Status ParseByteCount(const std::string& what, const std::string& text,
                       uint64_t* bytes) {
   if (!ReadByteCount(text, bytes)) {

@@ -23,6 +23,12 @@ namespace sstferry {
                                     const std::string& expected,
                                     const std::string& found);
 
+// Returns InvalidArgument "OPTION: needs NEEDED", for an option that works only
+// together with something else; `found`, unless empty: what is there instead.
+[[nodiscard]] rocksdb::Status Needs(const std::string& option,
+                                    const std::string& needed,
+                                    const std::string& found = "");
+
 // Parses "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki
 // Mi Gi Ti (powers of 1024) in any case, each with or without a final B. At
 // least 1. `what` names the option in errors.
@@ -63,8 +69,17 @@ struct NamedDirectory {
                                                   const std::string& text,
                                                   NamedDirectory* out);
 
-// The section of a command's help that lists an option.
-enum class OptionGroup { kCommon, kNetwork, kLimits, kOutput, kAdvanced };
+// The section of a command's help that lists an option. kEvery: every command
+// has it. kHidden: in no help, for tests and for what an error message names.
+enum class OptionGroup {
+  kCommon,
+  kNetwork,
+  kLimits,
+  kOutput,
+  kAdvanced,
+  kEvery,
+  kHidden,
+};
 
 // One option, as used by the command line, the config file and the manuals
 // (option_rows.h makes those that set a member of their command's arguments).

@@ -3,6 +3,7 @@
 
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
+#include "tools/sstferry/result_json.h"
 #include "tools/sstferry/run.h"
 
 namespace sstferry {
@@ -13,16 +14,7 @@ using rocksdb::Status;
 
 std::string ToJson(const CertArguments& asked, const Status& status,
                    const TlsFiles& files, uint64_t until_seconds) {
-  const EndState state = EndStateOf(status);
-  ordered_json json;
-  json["schema"] = 1;
-  json["command"] = "cert";
-  json["status"] = EndStateName(state);
-  json["exit_code"] = ExitCodeOf(state);
-  json["error"] = nullptr;
-  if (!status.ok()) {
-    json["error"] = {{"message", MessageOf(status)}, {"where", asked.dir}};
-  }
+  ordered_json json = ResultJson("cert", status, asked.dir);
   json["ca"] = asked.dir + "/ca.pem";
   for (const char* name : {"cert", "key", "valid_until"}) {
     json[name] = nullptr;

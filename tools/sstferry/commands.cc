@@ -30,6 +30,10 @@ const OptionSpec kEndOption = {
     "end", "KEY", Group::kCommon,
     "End before KEY. Default: after the last key."};
 
+OptionSpec MetricsFileRow(const char* help) {
+  return {"metrics-file", "FILE.prom", Group::kOutput, help};
+}
+
 // `file_help` says when the file is written.
 template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
@@ -44,7 +48,7 @@ std::vector<OptionSpec> MetricsRows(const char* file_help) {
           "Allow --metrics beyond this machine without TLS. Anyone who reaches "
           "the port can then read names and sizes of the databases.",
           [](auto& a) -> auto& { return a.metrics.insecure; }),
-      {"metrics-file", "FILE.prom", Group::kOutput, file_help},
+      MetricsFileRow(file_help),
   };
 }
 
@@ -62,18 +66,18 @@ std::vector<OptionSpec> TlsRows() {
   return {
       {"tls", "DIR", Group::kCommon,
        "Use TLS 1.3 for every connection, with DIR/cert.pem (and its "
-       "intermediates), DIR/key.pem and DIR/ca.pem, unless --tls-cert, "
-       "--tls-key or --tls-ca names another. Default: plain TCP."},
+       "intermediates), DIR/key.pem and DIR/ca.pem. --tls-cert, --tls-key and "
+       "--tls-ca name other files. Default: plain TCP."},
       Row<Arguments>(
-          "tls-cert", Group::kNetwork,
+          "tls-cert", Group::kHidden,
           "Certificate of this side with its intermediates, PEM.",
           [](auto& a) -> auto& { return TlsOf(a).cert; }, PathValue("FILE")),
       Row<Arguments>(
-          "tls-key", Group::kNetwork,
+          "tls-key", Group::kHidden,
           "Private key of --tls-cert, PEM, without a passphrase.",
           [](auto& a) -> auto& { return TlsOf(a).key; }, PathValue("FILE")),
       Row<Arguments>(
-          "tls-ca", Group::kNetwork,
+          "tls-ca", Group::kHidden,
           "CA certificates that may sign the other side's certificate, PEM.",
           [](auto& a) -> auto& { return TlsOf(a).ca; }, PathValue("FILE")),
   };
@@ -332,28 +336,11 @@ std::vector<OptionSpec> StoreRows() {
           [](auto& a) -> auto& { return a.options.store.region; },
           TextValue("NAME", "the name of a region")),
       Row<Arguments>(
-          "path-style", Group::kNetwork,
-          "Name the bucket in the path, not in the host's name. Default: with "
-          "--endpoint, and for a bucket with a dot in its name.",
-          [](auto& a) -> auto& { return a.options.store.path_style; }),
-      Row<Arguments>(
-          "proxy", Group::kNetwork,
-          "Reach the S3 server through the proxy URL. Default: https_proxy of "
-          "the environment.",
-          [](auto& a) -> auto& { return a.options.store.proxy; },
-          TextValue("URL", "a URL")),
-      Row<Arguments>(
           "ca-file", Group::kNetwork,
           "Trust the CA certificates of FILE, PEM, for the S3 server. Default: "
           "the system's.",
           [](auto& a) -> auto& { return a.options.store.ca_file; },
           PathValue("FILE")),
-      Row<Arguments>(
-          "profile", Group::kNetwork,
-          "Take the credentials of the profile NAME. Default: search in the "
-          "usual order of AWS's programs.",
-          [](auto& a) -> auto& { return a.options.store.profile; },
-          TextValue("NAME", "the name of a profile")),
       Row<Arguments>(
           "credentials-command", Group::kNetwork,
           "Take the credentials that CMD prints as JSON, such as 'aws "
@@ -551,7 +538,7 @@ const std::vector<JobOption>& JobOptions() {
           "pulls with latest got within the source's --share-snapshots) or the "
           "snapshot of transfer ID. Default: new."}},
         {kAnyJob, Row<Pull>(
-                      "chunk-bytes", Group::kAdvanced, "Size of an SST chunk.",
+                      "chunk-bytes", Group::kHidden, "Size of an SST chunk.",
                       [](auto& a) -> auto& { return a.options.chunk_bytes; },
                       BytesValue("", nullptr, kMinChunkBytes, kMaxChunkBytes))},
         {kOfPull | kOfSwap,
@@ -585,7 +572,7 @@ const std::vector<JobOption>& JobOptions() {
           "Clean up after the refresh, so that reads stay fast: auto (a "
           "bounded part each time) or none. Default: auto."}},
         {kAnyJob,
-         {"source-id", "ID", Group::kAdvanced,
+         {"source-id", "ID", Group::kHidden,
           "Identify a source that has no IDENTITY file as ID, so that the next "
           "refresh recognizes it."}},
         {kAnyJob,
@@ -600,7 +587,7 @@ const std::vector<JobOption>& JobOptions() {
                  "copy|ignore", {OtherFiles::kCopy, OtherFiles::kIgnore}))},
         {kAnyJob,
          Row<Pull>(
-             "durability", Group::kAdvanced,
+             "durability", Group::kHidden,
              "When to sync: chunk (each chunk before it is recorded) or none "
              "(once, "
              "before the final rename).",
@@ -632,9 +619,9 @@ const std::vector<JobOption>& JobOptions() {
     const char* const metrics_file =
         "Write metrics to FILE.prom at the end, even if the pull fails, for "
         "node_exporter's textfile collector. Default: none.";
+    rows.push_back({kAnyJob, MetricsFileRow(metrics_file)});
     for (const std::vector<JobOption>& others :
-         {ForAll(MetricsRows<Pull>(metrics_file)), ForAll(TlsRows<Pull>()),
-          ForAll(SshRows<Pull>())}) {
+         {ForAll(TlsRows<Pull>()), ForAll(SshRows<Pull>())}) {
       rows.insert(rows.end(), others.begin(), others.end());
     }
     for (const OptionSpec& spec : StoreRows<Pull>()) {
@@ -659,16 +646,12 @@ std::vector<OptionSpec> JobOptionSpecs(int job) {
 // accepted, too.
 std::vector<OptionSpec> PlanOptionSpecs() {
   static const std::set<std::string> for_plan = {
-      "remote-command", "ssh-command",   "adopt",        "always-swap",
-      "before-swap",    "begin",         "cf",           "chunk-bytes",
-      "compare",        "deadline",      "drop-missing", "end",
-      "for-rocksdb",    "keep-identity", "lanes",        "max-age",
-      "method",         "min-free",      "other-files",  "owner",
-      "permissions",    "restart",       "reuse",        "snapshot",
-      "snapshot-dir",   "source-id",     "timeout",      "tls-ca",
-      "tls-cert",       "tls-key",       "wal-dir",      "endpoint",
-      "region",         "proxy",         "ca-file",      "profile",
-      "credentials-command", "path-style", "key-file"};
+      "remote-command", "ssh-command", "adopt", "always-swap", "before-swap",
+      "begin", "cf", "compare", "deadline", "drop-missing", "end",
+      "for-rocksdb", "keep-identity", "lanes", "max-age", "method", "min-free",
+      "other-files", "owner", "permissions", "restart", "reuse", "snapshot",
+      "snapshot-dir", "timeout", "tls", "wal-dir", "endpoint", "region",
+      "ca-file", "credentials-command", "key-file"};
   std::vector<OptionSpec> specs = {PlanSummaryRow()};
   for (const JobOption& option : JobOptions()) {
     if (for_plan.contains(option.spec.name)) {
@@ -988,10 +971,10 @@ const std::vector<OptionSpec>& CommonOptions() {
       Row<Common>("json", Group::kCommon,
        "Print one JSON object, except with exit code 2.",
        [](auto& a) -> auto& { return a.json; }),
-      {"config", "FILE", Group::kAdvanced,
+      {"config", "FILE", Group::kEvery,
        "Read options from the TOML file FILE, operands by their names in lower "
        "case. The command line wins."},
-      Row<Common>("progress", Group::kOutput,
+      Row<Common>("progress", Group::kEvery,
        "Progress on standard error: auto (one redrawn line on a terminal, "
        "otherwise a line per interval), always (redrawn), never, or json (an "
        "object per interval).",
@@ -999,24 +982,24 @@ const std::vector<OptionSpec>& CommonOptions() {
        ChoiceValue<ProgressMode>("auto|always|never|json",
                                  {ProgressMode::kAuto, ProgressMode::kAlways,
                                   ProgressMode::kNever, ProgressMode::kJson})),
-      Row<Common>("progress-interval", Group::kOutput,
+      Row<Common>("progress-interval", Group::kHidden,
        "Time between progress lines that are not redrawn.",
        [](auto& a) -> auto& { return a.progress_interval; }, DurationValue()),
-      Row<Common>("log-level", Group::kOutput,
+      Row<Common>("log-level", Group::kEvery,
        "Minimum level of the log lines on standard error.",
        [](auto& a) -> auto& { return a.log_level; },
        ChoiceValue<LogLevel>("error|warning|info|debug",
                              {LogLevel::kError, LogLevel::kWarning,
                               LogLevel::kInfo, LogLevel::kDebug})),
-      Row<Common>("log-format", Group::kOutput,
+      Row<Common>("log-format", Group::kEvery,
        "Log lines as text, or as one JSON object per line: time, level, "
        "transfer_id, message.",
        [](auto& a) -> auto& { return a.log_format; },
        ChoiceValue<LogFormat>("text|json",
                               {LogFormat::kText, LogFormat::kJson})),
-      {"help", "[=GROUP]", Group::kCommon,
+      {"help", "[=GROUP]", Group::kEvery,
        "Show the common options, a GROUP of the others, or all (--help=all)."},
-      {"version", nullptr, Group::kOutput,
+      {"version", nullptr, Group::kEvery,
        "Print the versions of sstferry, RocksDB, zstd and the protocol, and "
        "exit."},
   };

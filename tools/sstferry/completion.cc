@@ -42,9 +42,61 @@ Completion CompletionOf(const Command& command, const OptionSpec& spec) {
 }
 
 Completion CompletionOfOperand(const std::string& operand) {
-  return {operand == "target" ? Completion::kDirectory
-          : operand == "id"   ? Completion::kNothing
-                              : Completion::kDatabase};
+  return {operand == "target"                    ? Completion::kDirectory
+          : operand == "id" || operand == "host" ? Completion::kNothing
+                                                 : Completion::kDatabase};
+}
+
+std::vector<OptionSpec> ShownOptions(const Command& command) {
+  std::vector<OptionSpec> specs = AllOptions(command);
+  std::erase_if(specs, [](const OptionSpec& spec) {
+    return spec.group == OptionGroup::kHidden;
+  });
+  return specs;
+}
+
+// A command, or one with its action: "archive push", with the options and the
+// operands of that action.
+struct Completed {
+  std::string words;
+  Command command;
+};
+
+// Returns the actions of a command; empty: it has none.
+std::vector<std::string> ActionsOf(const std::string& command) {
+  return command == "archive" ? std::vector<std::string>{"init", "push", "list",
+                                                         "check", "prune",
+                                                         "remove", "repair"}
+         : command == "cert"  ? std::vector<std::string>{"init", "issue"}
+         : command == "plan"  ? std::vector<std::string>{"pull", "refresh",
+                                                         "swap"}
+                              : std::vector<std::string>();
+}
+
+Command WithAction(const Command& command, const std::string& action) {
+  const std::string name = command.name;
+  if (name == "archive") {
+    return *FindArchiveAction(action);
+  }
+  if (name == "plan") {
+    return Planned(*FindCommand(action));
+  }
+  Command one = command;
+  one.operands.erase(one.operands.begin());
+  return one;
+}
+
+// Returns all commands, each followed by those with its actions.
+std::vector<Completed> CompletedCommands() {
+  std::vector<Completed> all;
+  for (const Command& command : Commands()) {
+    all.push_back({command.name, command});
+    for (const std::string& action : ActionsOf(command.name)) {
+      all.push_back({std::string(command.name) + " " + action,
+                     WithAction(command, action)});
+    }
+  }
+  return all;
 }
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -84,30 +136,38 @@ std::string CommandWords() {
 // options, and its operands.
 std::string BashOptionRows() {
   std::string rows;
-  for (const Command& command : Commands()) {
+  for (const auto& [words, command] : CompletedCommands()) {
     std::vector<std::string> names;
-    for (const OptionSpec& spec : AllOptions(command)) {
+    for (const OptionSpec& spec : ShownOptions(command)) {
       names.push_back(std::string("--") + spec.name);
     }
-    rows += std::string("    ") + command.name + ") echo '" + Joined(names) +
-            "' ;;\n";
+    rows += "    '" + words + "') echo '" + Joined(names) + "' ;;\n";
+  }
+  return rows;
+}
+
+std::string BashActionRows() {
+  std::string rows;
+  for (const Command& command : Commands()) {
+    const std::vector<std::string> actions = ActionsOf(command.name);
+    rows += actions.empty() ? ""
+                            : std::string("    ") + command.name + ") echo '" +
+                                  Joined(actions) + "' ;;\n";
   }
   return rows;
 }
 
 std::string BashValueRows() {
   std::string rows;
-  for (const Command& command : Commands()) {
-    for (const OptionSpec& spec : AllOptions(command)) {
+  for (const auto& [words, command] : CompletedCommands()) {
+    for (const OptionSpec& spec : ShownOptions(command)) {
       if (spec.value != nullptr) {
-        rows += std::string("    '") + command.name + " --" + spec.name +
-                "') echo '" + BashWord(CompletionOf(command, spec)) +
-                "' ;;\n";
+        rows += "    '" + words + " --" + spec.name + "') echo '" +
+                BashWord(CompletionOf(command, spec)) + "' ;;\n";
       }
     }
     for (size_t i = 0; i < command.operands.size(); ++i) {
-      rows += std::string("    '") + command.name + " " + std::to_string(i) +
-              "') echo '" +
+      rows += "    '" + words + " " + std::to_string(i) + "') echo '" +
               BashWord(CompletionOfOperand(command.operands[i])) + "' ;;\n";
     }
   }
@@ -168,16 +228,26 @@ _sstferry() {
     mapfile -t COMPREPLY < <(compgen -W "$(_sstferry_commands)" -- "$cur")
     return
   fi
+  local actions first=2
+  actions=$(_sstferry_actions "$command")
+  if [[ -n $actions ]] && ((${#words[@]} == 3)) && [[ $cur != -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$actions" -- "$cur")
+    # plan takes a source without an action, too.
+    [[ $command != plan || ${#COMPREPLY[@]} -gt 0 ]] && return
+  elif [[ -n $actions && " $actions " == *" ${words[2]} "* ]]; then
+    command+=" ${words[2]}"
+    first=3
+  fi
   local kind=''
-  for ((i = 2; i < ${#words[@]} - 1; ++i)); do
+  for ((i = first; i < ${#words[@]} - 1; ++i)); do
     kind=''
     if [[ ${words[i]} == --*=* ]]; then
-      [[ ${words[i]} == --tls-* ]] && _sstferry_tls+=("${words[i]}")
+      [[ ${words[i]} == --tls* ]] && _sstferry_tls+=("${words[i]}")
     elif [[ ${words[i]} == --* ]]; then
       kind=$(_sstferry_values "$command ${words[i]}")
       [[ ${words[i]} == --help ]] && kind=''
       if [[ -n $kind && $((i + 1)) -lt $((${#words[@]} - 1)) ]]; then
-        [[ ${words[i]} == --tls-* ]] &&
+        [[ ${words[i]} == --tls* ]] &&
           _sstferry_tls+=("${words[i]}" "${words[i + 1]}")
         ((++i))
         kind=''
@@ -259,18 +329,41 @@ std::string ZshOption(const Command& command, const OptionSpec& spec) {
   return text + "'";
 }
 
+// Returns the call of _arguments for a command, at this indent.
+std::string ZshArguments(const Command& command, const std::string& indent) {
+  std::string row = indent + "_arguments";
+  for (const OptionSpec& spec : ShownOptions(command)) {
+    row += " \\\n" + indent + "  " + ZshOption(command, spec);
+  }
+  for (const std::string& operand : command.operands) {
+    row += " \\\n" + indent + "  ':" + operand + ":" +
+           ZshAction(CompletionOfOperand(operand)) + "'";
+  }
+  return row + "\n";
+}
+
+// The words of a command with actions begin with the command.
 std::string ZshCommandRows() {
   std::string rows;
   for (const Command& command : Commands()) {
-    rows += std::string("      ") + command.name + ")\n        _arguments";
-    for (const OptionSpec& spec : AllOptions(command)) {
-      rows += " \\\n          " + ZshOption(command, spec);
+    const std::vector<std::string> actions = ActionsOf(command.name);
+    rows += std::string("      ") + command.name + ")\n";
+    if (!actions.empty()) {
+      rows += "        if ((CURRENT == 2)) && [[ $PREFIX != -* ]]; then\n"
+              "          compadd -- " + Joined(actions) + "\n";
+      rows += std::string(command.name) == "plan"
+                  ? "          _sstferry_database\n"
+                  : "";
+      rows += "          return\n        fi\n        case $words[2] in\n";
+      for (const std::string& action : actions) {
+        rows += "          " + action +
+                ")\n            shift words\n            ((CURRENT--))\n" +
+                ZshArguments(WithAction(command, action), "            ") +
+                "            return\n            ;;\n";
+      }
+      rows += "        esac\n";
     }
-    for (const std::string& operand : command.operands) {
-      rows += " \\\n          ':" + operand + ":" +
-              ZshAction(CompletionOfOperand(operand)) + "'";
-    }
-    rows += "\n        ;;\n";
+    rows += ZshArguments(command, "        ") + "        ;;\n";
   }
   return rows;
 }
@@ -282,8 +375,8 @@ constexpr char kZshDatabase[] = R"shell(_sstferry_database() {
     local -a tls names
     for ((i = 2; i < CURRENT; ++i)); do
       case $words[i] in
-        --tls-*=*) tls+=($words[i]) ;;
-        --tls-*) tls+=($words[i] $words[i+1]) ;;
+        --tls*=*) tls+=($words[i]) ;;
+        --tls*) tls+=($words[i] $words[i+1]) ;;
       esac
     done
     names=(${(f)"$(_sstferry_served $address $tls)"})
@@ -301,7 +394,9 @@ constexpr char kZshDatabase[] = R"shell(_sstferry_database() {
 
 std::string BashCompletion() {
   return std::string(kBashHead) + "_sstferry_commands() {\n  echo '" +
-         CommandWords() + "'\n}\n\n_sstferry_options() {\n  case $1 in\n" +
+         CommandWords() + "'\n}\n\n_sstferry_actions() {\n  case $1 in\n" +
+         BashActionRows() +
+         "  esac\n}\n\n_sstferry_options() {\n  case $1 in\n" +
          BashOptionRows() +
          "  esac\n}\n\n# Of \"COMMAND --OPTION\" or \"COMMAND "
          "OPERAND_INDEX\".\n"

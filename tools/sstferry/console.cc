@@ -161,7 +161,7 @@ std::string FailureLine(const std::string& command, const Status& status,
                         const std::string& where) {
   // Prefix of messages of the source in this process.
   static const std::string here = "peer in-process: ";
-  const std::string message = MessageOf(status);
+  const std::string message = SentenceOf(status);
   std::string line =
       "sstferry " + command + ": " + EndStateName(EndStateOf(status)) + ": " +
       (message.starts_with(here) ? message.substr(here.size()) : message);
@@ -261,6 +261,15 @@ void Console::WriteLine(LogLevel level, const std::string& line) {
                  : Before(level) + Printable(line) + Behind(level) + "\n");
 }
 
+void Console::WriteFailure(const std::string& line, const std::string& next) {
+  if (next.empty() || format_ == LogFormat::kJson) {
+    WriteError(line + (next.empty() ? "" : "; next: " + next));
+  } else {
+    WriteError(line);
+    WriteLine(LogLevel::kError, "next: " + next);
+  }
+}
+
 void Console::Log(LogLevel level, const std::string& text) {
   logger_->log.log(SpdlogLevel(level),
                    spdlog::string_view_t(Printable(text)));
@@ -332,7 +341,7 @@ int FinishCommand(const std::string& command, const Status& status,
            Console* console) {
   const EndState state = EndStateOf(status);
   if (state != EndState::kOk && state != EndState::kDifferent) {
-    console->WriteError(FailureLine(command, status, where));
+    console->WriteFailure(FailureLine(command, status, where), NextOf(status));
   }
   const int exit_code = ExitCodeOf(state);
   if (!WriteResult(json_or_human)) {

@@ -21,8 +21,8 @@ inline constexpr int kExitUsage = 2;
 // error and returns kExitUsage. `command` may be empty.
 int ReportUsage(const std::string& command, const rocksdb::Status& status);
 
-// Returns "sstferry pull: NO_SPACE: MESSAGE (WHERE)" without control
-// characters.
+// Returns "sstferry pull: NO_SPACE: SENTENCE (WHERE)" without control
+// characters and without the command to run next.
 std::string FailureLine(const std::string& command,
                         const rocksdb::Status& status,
                         const std::string& where);
@@ -58,6 +58,9 @@ class Console {
   void WriteError(const std::string& line) {
     WriteLine(LogLevel::kError, line);
   }
+  // Writes why a command failed and, unless `next` is empty, the command to run
+  // next on a line of its own. As JSON, both are in one object.
+  void WriteFailure(const std::string& line, const std::string& next);
   // Writes through spdlog, with time and level.
   void Log(LogLevel level, const std::string& text);
   LogFunction log_function();

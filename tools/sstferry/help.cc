@@ -82,6 +82,7 @@ const std::vector<OptionGroupName>& OptionGroups() {
       {OptionGroup::kLimits, "limits", "Limits"},
       {OptionGroup::kOutput, "output", "Output"},
       {OptionGroup::kAdvanced, "advanced", "Advanced"},
+      {OptionGroup::kEvery, "every", "Options of every command"},
   };
   return groups;
 }
@@ -187,7 +188,7 @@ bool CommandHelp(const Command& command, const std::string& group,
   bool known = group == "all";
   for (const OptionGroupName& name : OptionGroups()) {
     if (group == "all") {
-      AppendGroup(command, name, out);
+      if (name.group != OptionGroup::kEvery) AppendGroup(command, name, out);
     } else if (group == name.word && !OptionsIn(command, name.group).empty()) {
       AppendGroup(command, name, out);
       known = true;
@@ -197,7 +198,9 @@ bool CommandHelp(const Command& command, const std::string& group,
             return UsesValue(command, form);
           }) + "\n";
   if (group == "all") {
-    *out += ExitCodeTable();
+    *out += ExitCodeTable() + "\n" +
+            Paragraph("Options of every command: " + program +
+                      " --help=every.");
   } else {
     *out += Paragraph("Exit codes: 0 OK, 1 failed, 2 wrong usage, 3 "
                       "DIFFERENT, 4 interrupted (run it again), 5 BUSY; see "

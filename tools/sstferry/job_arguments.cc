@@ -22,8 +22,8 @@ Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
   return options.drop_missing && part
              ? Status::InvalidArgument(
-                   "--drop-missing: expected none of --cf, --begin and --end "
-                   "with it")
+                   "--drop-missing: not possible together with --cf, --begin "
+                   "or --end")
              : Status::OK();
 }
 
@@ -45,17 +45,15 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   if (options.method != PullMethod::kClone) {
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
       if (texts.Has(name) || texts.IsSet(name)) {
-        return Status::InvalidArgument(std::string("--") + name +
-                                       ": expected --method clone with it");
+        return Needs(std::string("--") + name, "--method clone");
       }
     }
     return Status::OK();
   }
   for (const char* name : {"begin", "end"}) {
     if (texts.Has(name)) {
-      return Status::InvalidArgument(std::string("--") + name +
-                                     ": expected --method ingest with it, "
-                                     "found --method clone");
+      return Needs(std::string("--") + name, "--method ingest",
+                   "--method clone");
     }
   }
   const std::vector<std::string>& families = options.selection.families;

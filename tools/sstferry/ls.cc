@@ -10,6 +10,7 @@
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/result_json.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/table.h"
@@ -42,16 +43,7 @@ std::string LsText(const std::string& place, bool is_directory,
 }
 
 std::string LsToJson(const std::string& place, const StatusReport& report) {
-  const EndState state = EndStateOf(report.status);
-  ordered_json json;
-  json["schema"] = 1;
-  json["command"] = "ls";
-  json["status"] = EndStateName(state);
-  json["exit_code"] = ExitCodeOf(state);
-  json["error"] = nullptr;
-  if (!report.status.ok()) {
-    json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
-  }
+  ordered_json json = ResultJson("ls", report.status, place);
   json["place"] = place;
   json["databases"] = ordered_json::array();
   for (const ServedState& served : report.served) {

@@ -177,8 +177,8 @@ Status CheckProc() {
              : MakeStatus(EndState::kRefused,
                           "expected /proc, found none (or not that of this "
                           "process's namespace): sstferry needs it to name "
-                          "directories that it has open; next: mount -t proc "
-                          "proc /proc");
+                          "directories that it has open",
+                          "mount -t proc proc /proc");
 }
 
 int Main(const std::vector<std::string>& words) {
@@ -216,8 +216,9 @@ int Main(const std::vector<std::string>& words) {
   }
   const Status proc = CheckProc();
   if (!proc.ok()) {
-    std::fprintf(stderr, "%s\n",
-                 FailureLine(command->name, proc, "").c_str());
+    std::fprintf(stderr, "%s\nnext: %s\n",
+                 FailureLine(command->name, proc, "").c_str(),
+                 NextOf(proc).c_str());
     return ExitCodeOf(EndStateOf(proc));
   }
   return kRuns.at(command->name)({words.begin() + 1, words.end()});

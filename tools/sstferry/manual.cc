@@ -65,7 +65,8 @@ OptionUses CountUses() {
 std::string SharedOptions(const Command& command, const OptionUses& uses) {
   std::string names;
   for (const OptionSpec& spec : command.options) {
-    if (uses.at(OptionItem(spec)) > 1) {
+    if (spec.group != OptionGroup::kHidden &&
+        uses.at(OptionItem(spec)) > 1) {
       names += (names.empty() ? "`--" : ", `--") + std::string(spec.name) + "`";
     }
   }
@@ -500,7 +501,7 @@ std::string CommandsMarkdown() {
   }
   text += "\n## Options of every command\n\n";
   for (const OptionSpec& spec : CommonOptions()) {
-    text += OptionItem(spec);
+    text += spec.group == OptionGroup::kHidden ? "" : OptionItem(spec);
   }
   text += "\n## Values\n\n";
   for (const ValueForm& form : ValueForms()) {

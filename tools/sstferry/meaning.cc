@@ -62,9 +62,8 @@ Status CheckOwnOptions(const Command& command,
       }
     }
     if (!others.empty()) {
-      return Status::InvalidArgument("--" + name + ": expected " + others +
-                                     " with it, found sstferry " +
-                                     command.name);
+      return Needs("--" + name, others,
+                   std::string("sstferry ") + command.name);
     }
   }
   return Status::OK();
@@ -252,11 +251,10 @@ Status CheckStoreOptions(const OptionTexts& texts,
         IsArchiveDirectory(source.directory)))) {
     return Status::OK();
   }
-  for (const char* name : {"endpoint", "region", "path-style", "proxy",
-                           "ca-file", "profile", "credentials-command",
-                           "key-file"}) {
+  for (const char* name : {"endpoint", "region", "ca-file",
+                           "credentials-command", "key-file"}) {
     if (texts.Has(name) || texts.IsSet(name)) {
-      return Wrong(std::string("--") + name, "an archive as source with it",
+      return Needs(std::string("--") + name, "an archive as source",
                    source.ToString());
     }
   }
@@ -316,8 +314,7 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
   if (!pull.all) {
     for (const char* const option : {"jobs", "delete"}) {
       if (texts.Has(option) || texts.IsSet(option)) {
-        return Status::InvalidArgument(std::string("--") + option +
-                                       ": expected --all with it");
+        return Needs(std::string("--") + option, "--all");
       }
     }
     return Status::OK();
@@ -331,8 +328,7 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
                  texts.Get("source"));
   }
   for (const char* const option :
-       {"cf", "begin", "end", "snapshot", "source-id", "wal-dir", "reuse",
-        "metrics"}) {
+       {"cf", "begin", "end", "snapshot", "source-id", "wal-dir", "reuse"}) {
     if (texts.Has(option)) {
       return Wrong(std::string("--") + option,
                    "none with --all, because it applies to one database",
@@ -501,7 +497,7 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
         names += (names.empty() ? "" : " or ") +
                  std::string("archive ") + ArchiveActionName(each);
       }
-      return Wrong(std::string("--") + option, names + " with it",
+      return Needs(std::string("--") + option, names,
                    std::string("archive ") + ArchiveActionName(action));
     }
   }
@@ -596,17 +592,15 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   };
   for (const char* const option : {"durable", "keep-identity", "max-audit"}) {
     if (into_archive && is_given(option)) {
-      return Status::InvalidArgument(std::string("--") + option +
-                                     ": expected a standby with it, found an "
-                                     "archive");
+      return Needs(std::string("--") + option, "a standby as DIR",
+                   "an archive");
     }
   }
   for (const char* const option :
        {"segment", "segment-bytes", "label", "key-file"}) {
     if (!into_archive && is_given(option)) {
-      return Status::InvalidArgument(std::string("--") + option +
-                                     ": expected an archive with it, found a "
-                                     "standby");
+      return Needs(std::string("--") + option, "an archive as DIR",
+                   "a standby");
     }
   }
   return Status::OK();
@@ -650,7 +644,7 @@ Status ParsePromote(const std::vector<std::string>& arguments,
   OptionTexts texts;
   RETURN_IF_ERROR(Read(*FindCommand("promote"), arguments, &texts, out));
   if (texts.Has("wait") && !out->options.after_source_closed) {
-    return Wrong("--wait", "--after-source-closed with it", texts.Get("wait"));
+    return Needs("--wait", "--after-source-closed");
   }
   if (out->options.source_is_down && out->options.after_source_closed) {
     return Wrong("--source-is-down",

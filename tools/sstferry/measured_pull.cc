@@ -68,7 +68,6 @@ MeasuredPull::MeasuredPull(const PullArguments& arguments,
                            std::unique_ptr<Operation> pull,
                            MetricsWriter write)
     : options_(arguments.options),
-      is_shown_(arguments.metrics.listen || !arguments.metrics.file.empty()),
       file_(arguments.metrics.file),
       target_(Absolute(arguments.options.target_dir)),
       pull_(std::move(pull)),
@@ -159,13 +158,12 @@ void MeasuredPull::FillLastPull(const Summary& summary) {
 }
 
 Status MeasuredPull::Run(Summary* summary) {
-  if (!is_shown_) {
+  if (!!file_.empty()) {
     return pull_->Run(summary);
   }
   ReadReplica();
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    running_ = true;
   }
   // If the first run is killed, the file still exists for an alert.
   if (!file_.empty() && ReadMetricsFile(file_).empty()) {
@@ -175,7 +173,6 @@ Status MeasuredPull::Run(Summary* summary) {
   ReadReplica();
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    running_ = false;
     CountEnd(*summary);
   }
   if (!file_.empty()) {
@@ -220,22 +217,6 @@ void MeasuredPull::CountEnd(const Summary& summary) {
   } else {
     metrics_.Add(metric::kReplicaFailuresInRow, target, 1);
   }
-}
-
-std::string MeasuredPull::Text() const {
-  const Progress progress = pull_->progress();
-  const MetricLabels target = {{"target", target_}};
-  MetricSet set;
-  {
-    const std::lock_guard<std::mutex> lock(mu_);
-    set = metrics_;
-    set.Set(metric::kRunActive, target, running_ ? 1 : 0);
-  }
-  set.Set(metric::kRunPlannedBytes, target,
-          static_cast<double>(progress.planned_bytes));
-  set.Set(metric::kRunDoneBytes, target,
-          static_cast<double>(progress.done_bytes));
-  return set.Text();
 }
 
 }  // namespace sstferry

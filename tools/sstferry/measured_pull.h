@@ -20,7 +20,7 @@ using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
 // --metrics-file for the same target.
 //
 // Ownership: owns the pull that it runs.
-// Threads:   as those of Operation; Text() from any thread.
+// Threads:   as those of Operation.
 class MeasuredPull : public Operation {
  public:
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
@@ -35,10 +35,6 @@ class MeasuredPull : public Operation {
   }
   Progress progress() const override { return pull_->progress(); }
 
-  // Returns the present metrics in Prometheus' format, including those of the
-  // run.
-  std::string Text() const;
-
  private:
   void FillEmpty();
   // Reads the time of TARGET_DIR's snapshot from its record.
@@ -50,14 +46,12 @@ class MeasuredPull : public Operation {
   void WriteFile();
 
   const PullOptions options_;
-  const bool is_shown_;  // false: no metrics were requested
-  const std::string file_;
+  const std::string file_;  // empty: no metrics were requested
   const std::string target_;  // the value of the label "target"
   const std::unique_ptr<Operation> pull_;
   const MetricsWriter write_;
   mutable std::mutex mu_;
-  MetricSet metrics_;    // guarded by mu_
-  bool running_ = false;  // guarded by mu_
+  MetricSet metrics_;  // guarded by mu_
 };
 
 }  // namespace sstferry

@@ -133,14 +133,6 @@ const MetricSpec kReplicaDiskSize = {
 const MetricSpec kReplicaMinFree = {
     "sstferry_replica_min_free_ratio", kGauge, "target",
     "Share of free disk space that a refresh or swap keeps (--min-free)."};
-const MetricSpec kRunActive = {
-    "sstferry_replica_run_active", kGauge, "target", "1 while a pull runs."};
-const MetricSpec kRunPlannedBytes = {
-    "sstferry_replica_run_planned_bytes", kGauge, "target",
-    "Estimated bytes of the pull that runs or ran last."};
-const MetricSpec kRunDoneBytes = {
-    "sstferry_replica_run_done_bytes", kGauge, "target",
-    "Part of the planned bytes that is done."};
 const MetricSpec kLastRunDuration = {
     "sstferry_replica_last_run_duration_seconds", kGauge, "target",
     "Duration of the last pull."};
@@ -318,9 +310,6 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kReplicaDiskFree,
       &metric::kReplicaDiskSize,
       &metric::kReplicaMinFree,
-      &metric::kRunActive,
-      &metric::kRunPlannedBytes,
-      &metric::kRunDoneBytes,
       &metric::kLastRunDuration,
       &metric::kLastRunBytes,
       &metric::kLastRunEntries,

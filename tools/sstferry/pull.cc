@@ -5,7 +5,6 @@
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"
 #include "tools/sstferry/measured_pull.h"
-#include "tools/sstferry/metrics_endpoint.h"
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/old_databases.h"
 #include "tools/sstferry/operation_runner.h"
@@ -262,26 +261,6 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
               console);
 }
 
-// Without metrics the pull still runs, because the replica matters more.
-std::unique_ptr<MetricsEndpoint> ShowMetrics(const PullArguments& arguments,
-                                             const MeasuredPull* pull,
-                                             Console* console) {
-  std::unique_ptr<MetricsEndpoint> endpoint;
-  if (arguments.metrics.listen) {
-    const rocksdb::Status status = MetricsEndpoint::Start(
-        arguments.metrics, arguments.options.tls,
-        [pull] { return pull->Text(); }, &endpoint);
-    console->Log(status.ok() ? LogLevel::kInfo : LogLevel::kError,
-                 status.ok() ? "metrics at " + endpoint->url()
-                             : MessageOf(status));
-  }
-  return endpoint;
-}
-
-}  // namespace
-
-namespace {
-
 // Pulls in this process. `root`: does what only root may do; null: this process
 // may. `arguments` are read again on SIGHUP.
 int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
@@ -330,8 +309,6 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
                         });
   }
   MeasuredPull operation(pull, std::move(started), write_metrics);
-  const std::unique_ptr<MetricsEndpoint> endpoint =
-      ShowMetrics(pull, &operation, &console);
   const PullMode mode = pull.options.mode;
   const int code =
       RunOperation(PullModeName(mode), pull.common, &console, &operation,

@@ -5,6 +5,7 @@
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/result_json.h"
 #include "tools/sstferry/run.h"
 
 namespace sstferry {
@@ -15,17 +16,7 @@ using rocksdb::Status;
 
 std::string ToJson(const ReleaseArguments& asked, const Status& status,
                    const RetainedSnapshot& released) {
-  const EndState state = EndStateOf(status);
-  ordered_json json;
-  json["schema"] = 1;
-  json["command"] = "release";
-  json["status"] = EndStateName(state);
-  json["exit_code"] = ExitCodeOf(state);
-  json["error"] = nullptr;
-  if (!status.ok()) {
-    json["error"] = {{"message", MessageOf(status)},
-                     {"where", asked.source.directory}};
-  }
+  ordered_json json = ResultJson("release", status, asked.source.directory);
   json["source"] = asked.source.directory;
   json["id"] = status.ok() ? ToHex(released.transfer_id) : asked.id;
   json["pinned_bytes"] = nullptr;

@@ -80,7 +80,7 @@ Status StatusOf(const std::string& answer) {
                  state <= kMaxEndState
              ? MakeStatus(static_cast<EndState>(state), answer.substr(2))
              : MakeStatus(EndState::kInternal,
-                          "the process that root started has ended");
+                          "the process of the other account has ended");
 }
 
 // An unnamed copy of a file, which any account may open through its descriptor.

@@ -33,14 +33,14 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
                                    "tls", "tls-cert", "tls-key",
                                    "tls-ca", "allow", "allow-uid"}) {
     if (texts.Has(option)) {
-      return Wrong("--stdio", std::string("no --") + option + " with it",
-                   texts.Get(option));
+      return Status::InvalidArgument(
+          std::string("--stdio: not possible together with --") + option);
     }
   }
   for (const char* const option : {"insecure", "once", "json"}) {
     if (texts.IsSet(option)) {
-      return Status::InvalidArgument(std::string("--stdio: expected no --") +
-                                     option + " with it, found one");
+      return Status::InvalidArgument(
+          std::string("--stdio: not possible together with --") + option);
     }
   }
   ServedDatabase database;
@@ -99,10 +99,8 @@ Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
       return Wrong("--allow", "NAME=SUBJECT", text);
     }
     if (!tls) {
-      return Wrong("--allow",
-                   "--tls-cert, --tls-key and --tls-ca with it, because only a "
-                   "certificate names a target",
-                   text);
+      return Needs("--allow",
+                   "--tls DIR, because only a certificate names a target");
     }
     const auto database =
         std::find_if(out->databases.begin(), out->databases.end(),
@@ -124,10 +122,9 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
                        std::vector<uint32_t>* uids) {
   for (const std::string& text : texts.GetAll("allow-uid")) {
     if (!is_unix) {
-      return Wrong("--allow-uid",
-                   "--listen unix:/PATH with it, because only there the system "
-                   "reports a peer's account",
-                   text);
+      return Needs("--allow-uid",
+                   "--listen unix:/PATH, because only there the system reports "
+                   "a peer's account");
     }
     const bool is_number =
         !text.empty() &&

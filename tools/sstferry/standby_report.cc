@@ -1,4 +1,5 @@
 #include "tools/sstferry/standby_report.h"
+#include "tools/sstferry/result_json.h"
 
 #include <algorithm>
 #include <chrono>
@@ -175,16 +176,7 @@ ordered_json StandbyMembers(const StandbyState& state) {
 std::string StandbyJson(const std::string& command,
                         const rocksdb::Status& status,
                         const StandbyState& state) {
-  ordered_json json;
-  const EndState end = EndStateOf(status);
-  json["schema"] = 1;
-  json["command"] = command;
-  json["status"] = EndStateName(end);
-  json["exit_code"] = ExitCodeOf(end);
-  json["error"] = nullptr;
-  if (!status.ok()) {
-    json["error"] = {{"message", MessageOf(status)}, {"where", state.dir}};
-  }
+  ordered_json json = ResultJson(command, status, state.dir);
   json["place"] = state.dir;
   json["standby"] = nullptr;
   if (!state.source.empty()) {

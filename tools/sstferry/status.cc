@@ -13,6 +13,7 @@
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
+#include "tools/sstferry/result_json.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/standby_report.h"
@@ -348,16 +349,7 @@ std::string StatusText(const std::string& place, const StatusReport& report) {
 
 std::string StatusToJson(const std::string& place,
                          const StatusReport& report) {
-  const EndState state = EndStateOf(report.status);
-  ordered_json json;
-  json["schema"] = 1;
-  json["command"] = "status";
-  json["status"] = EndStateName(state);
-  json["exit_code"] = ExitCodeOf(state);
-  json["error"] = nullptr;
-  if (!report.status.ok()) {
-    json["error"] = {{"message", MessageOf(report.status)}, {"where", place}};
-  }
+  ordered_json json = ResultJson("status", report.status, place);
   json["place"] = place;
   json["source"] = nullptr;
   json["target"] = nullptr;

@@ -54,7 +54,7 @@ std::string VerifyReport(const Summary& summary) {
   }
   std::string text =
       state == EndState::kChangedSince ? "changed since: " : "different: ";
-  text += Printable(MessageOf(summary.status)) + "\n" + sides;
+  text += Printable(SentenceOf(summary.status)) + "\n" + sides;
   for (const DifferenceSummary& difference : summary.first_differences) {
     text += "  " +
             (difference.file.empty()
@@ -69,14 +69,12 @@ std::string VerifyReport(const Summary& summary) {
     text += "  and " + std::to_string(summary.differences - shown) +
             " more (--show N lists more)\n";
   }
-  if (!summary.repair.empty()) {
-    text += "repair: " + Printable(summary.repair) + "\n";
-  }
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";
   }
-  if (!summary.next.empty()) {
-    text += "next: " + Printable(summary.next) + "\n";
+  const std::string next = NextOf(summary.status);
+  if (!next.empty()) {
+    text += "next: " + Printable(next) + "\n";
   }
   return text;
 }

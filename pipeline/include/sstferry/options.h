@@ -444,9 +444,6 @@ struct Summary {
   uint64_t entries_right = 0;
   uint64_t differences = 0;
   std::vector<DifferenceSummary> first_differences;  // in order
-  std::string next;  // after a difference: the command to run next
-  // After a difference: the command that makes the copy equal; empty: unknown.
-  std::string repair;
   // plan
   std::vector<PlanItemSummary> items;
   // Bytes that the pull needs on the target's disk, without the minimum free

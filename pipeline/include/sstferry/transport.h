@@ -117,6 +117,8 @@ class Connection {
 
   // The other side, for logs: "192.0.2.7:52114", "uid 1000" or "in-process".
   virtual const std::string& peer() const = 0;
+  // Returns true if the other side is this process too.
+  virtual bool is_in_process() const { return false; }
 };
 
 // Accepts connections. Accept() may be called from one thread, Close() from

@@ -81,7 +81,7 @@ TEST_CASE("Workspace says what its caller advises where a replica lies",
       Workspace::Open(dir / "target", Existing::kRefuse,
                       rocksdb::FileSystem::Default(), nullptr, &workspace,
                       WorkspaceUse::kPull, "do that"),
-      "is not empty and holds a replica; do that");
+      "is not empty and holds a replica; next: do that");
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 

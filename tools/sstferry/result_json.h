@@ -1,0 +1,37 @@
+// The head of the JSON object of a command that has no Summary.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "format/end_state.h"
+
+namespace sstferry {
+
+// Returns an object with schema, command, status, exit_code and error, as in
+// docs/json.md. `where`: the place that the command is about.
+inline nlohmann::ordered_json ResultJson(const std::string& command,
+                                         const rocksdb::Status& status,
+                                         const std::string& where) {
+  const EndState state = EndStateOf(status);
+  nlohmann::ordered_json json;
+  json["schema"] = 1;
+  json["command"] = command;
+  json["status"] = EndStateName(state);
+  json["exit_code"] = ExitCodeOf(state);
+  json["error"] = nullptr;
+  if (!status.ok()) {
+    const std::string next = NextOf(status);
+    json["error"] = {{"code", EndStateName(state)},
+                     {"message", SentenceOf(status)},
+                     {"where", where},
+                     {"next", nullptr}};
+    if (!next.empty()) {
+      json["error"]["next"] = next;
+    }
+  }
+  return json;
+}
+
+}  // namespace sstferry
