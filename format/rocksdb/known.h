@@ -44,8 +44,7 @@ enum class KnownKind : uint8_t {
 enum class Handling : uint8_t {
   kNone,     // no effect
   kHandled,  // handled in a file of sstferry
-  kRefused,  // refused, with a reason
-  kOpen      // has an effect that nothing handles
+  kRefused   // refused, with a reason
 };
 
 struct Effect {

@@ -1,8 +1,8 @@
 // The table of known.h. Only known.cc includes this file.
 //
-// The effect "In(FILE)" means that FILE handles the name; "Open" means that the
-// option has an effect that nothing handles. Add new names of a release to the
-// list of their kind, in a row of that release and those effects.
+// The effect "In(FILE)" means that FILE handles the name. Add new names of a
+// release to the list of their kind, in a row of that release and these
+// effects.
 #pragma once
 
 #include <span>
@@ -14,7 +14,6 @@ namespace sstferry::known_table {
 // --- who handles it, or why it is refused ------------------------------------
 constexpr Effect In(const char* file) { return {Handling::kHandled, file}; }
 constexpr Effect Refused(const char* why) { return {Handling::kRefused, why}; }
-constexpr Effect Open(const char* what) { return {Handling::kOpen, what}; }
 
 inline constexpr Effect kNothing{};
 inline constexpr Effect kFiles = In("pipeline/snapshot/snapshot_files.cc");
@@ -116,13 +115,14 @@ inline constexpr Effects kBlobs = With(kClone, kFamily, kFollowed);
 inline constexpr Effects kBlobsInWals =
     Everywhere(Refused("values in blob files that no MANIFEST names yet"));
 inline constexpr Effects kInplace = Chunks(kCopy);
-inline constexpr Effects kAges =
-    With(kNothing, Open("ages are not moved: they begin anew"), kJudge);
+// Ages of chunks begin anew, which a note says where data depend on them.
+inline constexpr Effects kAges = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kStyle = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kLevels =
     Chunks(In("pipeline/refresh/delta_compaction.cc"));
 inline constexpr Effects kIngestBehind =
-    Chunks(Open("chunks fill the last level, which it wants to be free"));
+    Chunks(Refused("chunks fill the level that is reserved, and have no "
+                   "deletions"));
 
 // Tables.
 inline constexpr Effects kTables = With(kClone, kCopy, kNothing);
@@ -145,7 +145,7 @@ inline constexpr Effects kCompressors =
 inline constexpr Effects kCollectors =
     Chunks(In("pipeline/options/option_rules.cc"));
 inline constexpr Effects kFileChecksums =
-    Chunks(Open("tables have no checksum of the file until a compaction"));
+    Chunks(In("pipeline/pull/seed_target.cc"));
 
 // Records of WALs and of MANIFESTs.
 inline constexpr Effects kLogRecord = Everywhere(kLogReader);

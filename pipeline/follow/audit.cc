@@ -235,7 +235,7 @@ void StandbyAudit::Await() {
 
 void StandbyAudit::Run() {
   // End() makes the thread that takes cuts wait until this thread notices.
-  LowerThreadPriority();
+  if (options_.cpu_percent < 100) LowerThreadPriority();
   if (!damage_.empty()) {
     TakeFault(ReplicaFault::kDamaged, damage_);
   } else {

@@ -42,7 +42,7 @@ struct AuditOptions {
   std::shared_ptr<rocksdb::FileSystem> file_system;
   // Maximum bytes of keys and values in a slice, per side. 0: no audits.
   uint64_t max_bytes = 1u << 30;
-  // Average share of one core, in percent; 100: no pauses.
+  // Average share of one core, in percent; 100: no pauses, and no low priority.
   uint32_t cpu_percent = 1;
   // Maximum time for which a cut waits until the standby has reached its end.
   std::chrono::milliseconds patience{5000};

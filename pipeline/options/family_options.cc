@@ -228,7 +228,28 @@ class FamilyBuilder {
                        "until compactions separate them again; a clone keeps "
                        "the blob files");
     }
+    AdviseAges();
     return s;
+  }
+
+  // Adds advice where RocksDB drops or places entries by their age. Elsewhere
+  // ages only decide when it compacts.
+  void AdviseAges() {
+    const ColumnFamilyOptions& options = out_->final_options;
+    // The defaults are not 0: RocksDB then chooses a month.
+    if (options.compaction_style == rocksdb::kCompactionStyleFIFO &&
+        (options.ttl != 0 || options.periodic_compaction_seconds != 0)) {
+      AddNote(&out_->advice,
+              where_ + ": FIFO compaction drops entries by their age (ttl), "
+                       "and ages begin anew with the pull; a clone keeps the "
+                       "ages");
+    }
+    if (options.preclude_last_level_data_seconds != 0) {
+      AddNote(&out_->advice,
+              where_ + ": new entries are in the last level, where "
+                       "preclude_last_level_data_seconds does not want them; "
+                       "a clone keeps the ages");
+    }
   }
 
   // Limits numbers from a peer, which would determine threads and memory of
@@ -383,6 +404,8 @@ class FamilyBuilder {
     pull->hard_pending_compaction_bytes_limit = 0;
     pull->ttl = 0;
     pull->periodic_compaction_seconds = 0;
+    pull->preclude_last_level_data_seconds = 0;
+    pull->preserve_internal_time_seconds = 0;
     pull->write_buffer_size = kPullWriteBufferBytes;
     pull->arena_block_size = 0;
     pull->max_write_buffer_number = 2;

@@ -2,6 +2,7 @@
 
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/family_options.h"
+#include "pipeline/options/options_file.h"
 #include "pipeline/parts/interval_reader.h"
 #include "pipeline/pull/background_errors.h"
 #include "pipeline/pull/first_sequence.h"
@@ -55,6 +56,11 @@ Status SeedTarget::SetDatabaseOptions() {
   for (const NamedValue& option : plan().opened.database_options) {
     if (option.name == "write_dbid_to_manifest") {
       database_options_.write_dbid_to_manifest = option.value == "true";
+    } else if (option.name == "file_checksum_gen_factory" &&
+               !IsNullObject(option.value)) {
+      report()->Note("tables have checksums of their blocks, but none of the "
+                     "whole file (file_checksum_gen_factory) until they are "
+                     "compacted; a clone keeps those of the source");
     }
   }
   return OptionsTextOf(plan(), &database_options_.options_text);

@@ -120,6 +120,11 @@ Status TransferPlanner::DescribeFamilies() {
     }
   }
   plan_->opened.database_options = described.options;
+  const bool is_moved = asked_.request.purpose != Purpose::kVerify;
+  if (is_moved) {
+    RETURN_IF_ERROR(CheckIngestsBehind("database", "allow_ingest_behind",
+                                       described.options));
+  }
   plan_->written_by = described.release;
   for (const SnapshotFamily& source : snapshot_.families()) {
     TransferFamily family;
@@ -137,9 +142,13 @@ Status TransferPlanner::DescribeFamilies() {
       RETURN_IF_ERROR(DescribeFamily(source.name, source.options,
                                      &told(family).description));
     }
-    if (asked_.request.purpose != Purpose::kVerify) {
-      RETURN_IF_ERROR(CheckNextTables(told(family).description));
-      RETURN_IF_ERROR(CheckOwnIndex(told(family).description));
+    if (is_moved) {
+      const FamilyDescription& description = told(family).description;
+      RETURN_IF_ERROR(CheckNextTables(description));
+      RETURN_IF_ERROR(CheckOwnIndex(description));
+      RETURN_IF_ERROR(CheckIngestsBehind("column family '" + source.name + "'",
+                                         "cf_allow_ingest_behind",
+                                         description.options));
     }
     family.chunk_options = rocksdb::Options(rocksdb::DBOptions(),
                                             source.options);
@@ -198,6 +207,24 @@ Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
                                   "), the application cannot open a table "
                                   "without its user-defined index, which "
                                   "chunks do not have");
+}
+
+// Chunks fill the last level, which RocksDB reserves for what is ingested, and
+// have none of the deletions that hide it: a deleted key could come back.
+Status TransferPlanner::CheckIngestsBehind(
+    const std::string& where, const std::string& option,
+    const std::vector<NamedValue>& options) {
+  const bool has_option = std::any_of(
+      options.begin(), options.end(), [&option](const NamedValue& each) {
+        return each.name == option && each.value == "true";
+      });
+  return !has_option
+             ? Status::OK()
+             : RefuseAsChunks(EndState::kRefused,
+                              where + ": according to its OPTIONS (" + option +
+                                  "), the application ingests older data, "
+                                  "which deletions must hide, but chunks have "
+                                  "no deletions");
 }
 
 Status TransferPlanner::ChooseFormat(TransferFamily* family) {

@@ -62,6 +62,12 @@ class TransferPlanner {
   //             could not open their tables
   [[nodiscard]] rocksdb::Status CheckOwnIndex(
       const FamilyDescription& family) const;
+  // Checks an option of `where` with which the application ingests older data
+  // below all that the database has (IngestExternalFileOptions::ingest_behind).
+  //   kRefused  it has that option
+  [[nodiscard]] static rocksdb::Status CheckIngestsBehind(
+      const std::string& where, const std::string& option,
+      const std::vector<NamedValue>& options);
   [[nodiscard]] rocksdb::Status PlanFamilies();
   [[nodiscard]] rocksdb::Status PlanFilesOf(size_t index);
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);

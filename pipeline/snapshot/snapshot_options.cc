@@ -195,6 +195,8 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   // requires that all files are open.
   options->ttl = 0;
   options->periodic_compaction_seconds = 0;
+  options->preclude_last_level_data_seconds = 0;
+  options->preserve_internal_time_seconds = 0;
   options->disable_auto_compactions = true;
   options->level0_file_num_compaction_trigger = kNever;
   options->level0_slowdown_writes_trigger = kNever;

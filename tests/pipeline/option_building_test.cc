@@ -309,6 +309,40 @@ TEST_CASE("BuildFamily refuses FIFO where ingestion would misplace files",
   REQUIRE(built.keeps_level0);
 }
 
+TEST_CASE("BuildFamily says where entries depend on ages, which begin anew",
+          "[pipeline][options]") {
+  BuildLimits limits;
+  limits.fifo_ingests_to_level0 = true;
+  ColumnFamilyOptions fifo;
+  fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
+  BuiltFamily built;
+  for (const uint64_t seconds : {0, 70}) {
+    fifo.ttl = 0;
+    fifo.periodic_compaction_seconds = seconds;
+    REQUIRE_OK(Build(fifo, &built, limits));
+    REQUIRE(HasNote(built.advice, "ages begin anew") == (seconds != 0));
+  }
+  fifo.ttl = 5000;
+  REQUIRE_OK(Build(fifo, &built, limits));
+  REQUIRE(HasNote(built.advice, "FIFO compaction drops entries by their age"));
+  // Elsewhere they only say when RocksDB compacts.
+  ColumnFamilyOptions options;
+  options.ttl = 5000;
+  options.periodic_compaction_seconds = 70;
+  options.preserve_internal_time_seconds = 60;
+  REQUIRE_OK(Build(options, &built));
+  REQUIRE(built.advice.empty());
+  REQUIRE(built.pull_options.ttl == 0);
+  REQUIRE(built.pull_options.preserve_internal_time_seconds == 0);
+  REQUIRE(built.final_options.preserve_internal_time_seconds == 60);
+  options.compaction_style = rocksdb::kCompactionStyleUniversal;
+  options.preclude_last_level_data_seconds = 80;
+  REQUIRE_OK(Build(options, &built));
+  REQUIRE(HasNote(built.advice, "preclude_last_level_data_seconds"));
+  REQUIRE(built.pull_options.preclude_last_level_data_seconds == 0);
+  REQUIRE(built.final_options.preclude_last_level_data_seconds == 80);
+}
+
 TEST_CASE("Pull options are small and compact nothing", "[pipeline][options]") {
   BlockBasedTableOptions table;
   table.no_block_cache = true;

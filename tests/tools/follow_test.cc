@@ -665,8 +665,12 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
           std::string::npos);
   REQUIRE(text.find("sstferry_standby_cuts_total{reason=\"first\"," + target +
                     "1\n") != std::string::npos);
-  REQUIRE(text.find("sstferry_standby_written_timestamp_seconds{" + target) !=
-          std::string::npos);
+  for (const char* name : {"heard_timestamp_seconds", "source_open",
+                           "written_timestamp_seconds"}) {
+    INFO(name);
+    REQUIRE(text.find("sstferry_standby_" + std::string(name) + "{" + target) !=
+            std::string::npos);
+  }
 }
 
 TEST_CASE("A follower goes on beside options that it does not know, and counts "

@@ -26,6 +26,7 @@
 #include "tools/sstferry/metrics_endpoint.h"
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/serve_metrics.h"
+#include "tools/sstferry/standby_metrics.h"
 
 namespace sstferry::metrics_test {
 namespace {
@@ -194,6 +195,28 @@ TEST_CASE("serve's series come and go with the databases",
   metrics.Report(Running("a", 120));
   state.transfers.clear();
   REQUIRE(text(state).find("\"db\"") == std::string::npos);
+}
+
+TEST_CASE("A standby's metrics tell what its source answered last",
+          "[tools][metrics]") {
+  const MetricLabels labels = {{"target", "/s"}};
+  StandbyMetrics metrics("/s", TlsFiles());
+  StandbyState state;
+  state.cut_micros = 1'795'385'000'000'000;
+  metrics.Take(state);
+  REQUIRE(Count(metrics.Collect().Text(), "sstferry_standby_heard") == 0);
+  REQUIRE(Count(metrics.Collect().Text(), "sstferry_standby_source_open") == 0);
+  state.heard_micros = 1'795'385'083'500'000;
+  for (const bool is_open : {true, false}) {
+    state.source_open = is_open;
+    metrics.Take(state);
+    const MetricSet set = metrics.Collect();
+    REQUIRE(set.Get(metric::kStandbyHeard, labels) == Approx(1795385083.5));
+    REQUIRE(set.Get(metric::kStandbySourceOpen, labels) == (is_open ? 1 : 0));
+    REQUIRE(Has(metrics.FileText(),
+                std::string("sstferry_standby_source_open{target=\"/s\"} ") +
+                    (is_open ? "1" : "0")));
+  }
 }
 
 TEST_CASE("A metrics file is replaced as a whole, and others may read it",

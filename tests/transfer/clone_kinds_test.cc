@@ -12,6 +12,7 @@
 #include "rocksdb/comparator.h"
 #include "rocksdb/file_checksum.h"
 #include "rocksdb/slice_transform.h"
+#include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "rocksdb/wide_columns.h"
 #include "tests/support/catch.h"
@@ -289,6 +290,84 @@ TEST_CASE("Tables without checksums are compared with those of the MANIFEST",
   REQUIRE(EndStateOf(damaged.status) == EndState::kCorrupt);
   REQUIRE(damaged.message().find("file checksum") != std::string::npos);
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+}
+
+TEST_CASE("Tables that were built anew have no checksum of the file, and a "
+          "note says so",
+          "[transfer]") {
+  const ScratchDir dir;
+  rocksdb::DBOptions summed;
+  summed.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()), summed);
+    for (int i = 0; i < 500; ++i) db.Put(NumberedKey(i), "value");
+    db.Flush();
+  }
+  PullOptions pull;
+  pull.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  const bool is_clone = pull.method == PullMethod::kClone;
+  const Ferried moved = Ferry(dir / "source", dir / "target", pull);
+  REQUIRE_OK(moved.status);
+  REQUIRE(moved.notes_mention("file_checksum_gen_factory") == !is_clone);
+  OpenDb db(dir / "target", OneFamily(Quiet()), summed);
+  const auto names = [&db] {
+    std::vector<rocksdb::LiveFileMetaData> files;
+    db->GetLiveFilesMetaData(&files);
+    REQUIRE(files.size() == 1);
+    return files[0].file_checksum_func_name;
+  };
+  REQUIRE((names() == "FileChecksumCrc32c") == is_clone);
+  REQUIRE_OK(db->VerifyFileChecksums({}));
+  REQUIRE_OK(db->VerifyChecksum());
+  db.Compact();
+  REQUIRE(names() == "FileChecksumCrc32c");
+}
+
+// Ingests two keys below all that the database has.
+rocksdb::Status IngestBehind(const ScratchDir& dir, OpenDb* db) {
+  const std::string path = dir / "older.sst";
+  rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), rocksdb::Options()};
+  REQUIRE_OK(writer.Open(path));
+  REQUIRE_OK(writer.Put("deleted", "older"));
+  REQUIRE_OK(writer.Put("never written", "older"));
+  REQUIRE_OK(writer.Finish());
+  rocksdb::IngestExternalFileOptions behind;
+  behind.ingest_behind = true;
+  return (*db)->IngestExternalFile({path}, behind);
+}
+
+TEST_CASE("A database that ingests older data is cloned with its deletions",
+          "[transfer][clone]") {
+  const ScratchDir dir;
+  rocksdb::ColumnFamilyOptions universal = Quiet();
+  universal.compaction_style = rocksdb::kCompactionStyleUniversal;
+  rocksdb::DBOptions behind;
+  behind.allow_ingest_behind = true;
+  {
+    OpenDb db(dir / "source", OneFamily(universal), behind);
+    db.Put("a", "value");
+    db.Put("deleted", "value");
+    db.Flush();
+    db.Delete("deleted");
+    db.Flush();
+  }
+  PullOptions chunks;
+  chunks.method = PullMethod::kIngest;
+  const Ferried refused = Ferry(dir / "source", dir / "chunks", chunks);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("database: according to its OPTIONS "
+                                 "(allow_ingest_behind)") !=
+          std::string::npos);
+  const Ferried cloned = Ferry(dir / "source", dir / "clone");
+  REQUIRE_OK(cloned.status);
+  REQUIRE(cloned.summary.method == "clone");
+  REQUIRE(cloned.notes_mention("allow_ingest_behind"));
+  OpenDb db(dir / "clone", OneFamily(universal), behind);
+  REQUIRE_OK(IngestBehind(dir, &db));
+  std::string value;
+  REQUIRE(db->Get({}, "deleted", &value).IsNotFound());
+  REQUIRE_OK(db->Get({}, "never written", &value));
 }
 
 TEST_CASE("Cuckoo tables are in a clone, and counted as unchecked",

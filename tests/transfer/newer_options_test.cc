@@ -151,8 +151,7 @@ TEST_CASE("Families that take no writes and those whose large values go "
       {"default", FamilyWith({{"enable_blob_files", "true"},
                               {"min_blob_size", "100"},
                               {"enable_blob_direct_write", "true"}})},
-      {"readers", FamilyWith({{"disallow_memtable_writes", "true"},
-                              {"cf_allow_ingest_behind", "true"}})}};
+      {"readers", FamilyWith({{"disallow_memtable_writes", "true"}})}};
   rocksdb::DBOptions one_writer;
   one_writer.allow_concurrent_memtable_write = false;
   {

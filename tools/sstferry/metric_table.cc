@@ -174,6 +174,14 @@ const MetricSpec kStandbyReplay = {
 const MetricSpec kStandbyReceived = {
     "sstferry_standby_received_bytes_total", kCounter, "target",
     "Bytes of WALs received."};
+const MetricSpec kStandbyHeard = {
+    "sstferry_standby_heard_timestamp_seconds", kGauge, "target",
+    "Time of the source's last answer, by the standby's clock. Absent: there "
+    "was none."};
+const MetricSpec kStandbySourceOpen = {
+    "sstferry_standby_source_open", kGauge, "target",
+    "1: the source's last answer said that a process has its database open. "
+    "Absent: there was no answer."};
 const MetricSpec kStandbyLastCut = {
     "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
     "Time of the last cut, by the standby's clock. Absent: there was none."};
@@ -322,6 +330,8 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kStandbyBehind,
       &metric::kStandbyReplay,
       &metric::kStandbyReceived,
+      &metric::kStandbyHeard,
+      &metric::kStandbySourceOpen,
       &metric::kStandbyLastCut,
       &metric::kStandbyCuts,
       &metric::kStandbyLost,

@@ -71,6 +71,8 @@ extern const MetricSpec kStandbyLag;
 extern const MetricSpec kStandbyBehind;
 extern const MetricSpec kStandbyReplay;
 extern const MetricSpec kStandbyReceived;
+extern const MetricSpec kStandbyHeard;
+extern const MetricSpec kStandbySourceOpen;
 extern const MetricSpec kStandbyLastCut;
 extern const MetricSpec kStandbyCuts;
 extern const MetricSpec kStandbyLost;
