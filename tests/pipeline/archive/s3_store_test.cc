@@ -656,7 +656,7 @@ TEST_CASE("Init names what a bucket does not do, after its own answer",
   const std::map<Fault, std::pair<const char*, const char*>> expected = {
       {Fault::kPut, {"status 403 AccessDenied", "(s3:PutObject)"}},
       {Fault::kLength, {"Content-Length", "its length"}},
-      {Fault::kRange, {"of status 200", "(Range)"}},
+      {Fault::kRange, {"found status 200", "(Range)"}},
       {Fault::kList, {"status 403 AccessDenied", "(s3:ListBucket)"}},
       {Fault::kParts, {"status 403 AccessDenied", "uploads in parts"}},
       {Fault::kAbsent, {"status 403", "that an object is missing"}},
