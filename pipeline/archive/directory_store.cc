@@ -19,6 +19,7 @@
 
 #include "format/end_state.h"
 #include "format/printable.h"
+#include "pipeline/base/full_disk.h"
 #include "pipeline/base/random_id.h"
 #include "pipeline/base/stop_signal.h"
 #include "sstferry/descriptor.h"
@@ -65,7 +66,9 @@ StoreCode CodeOfErrno(int error) {
 }
 
 StoreResult FromErrno(const std::string& what, int error) {
-  return StoreError(CodeOfErrno(error), what + ": " + std::strerror(error));
+  return StoreError(CodeOfErrno(error),
+                    what + ": " + std::strerror(error) +
+                        (error == ENOSPC ? InodeNote(what) : ""));
 }
 
 // Splits a key into its directories and the name in the last one.
@@ -141,12 +144,15 @@ class DirectoryLock : public StoreLock {
 
 class DirectoryStore : public ObjectStore {
  public:
-  DirectoryStore(const StoreOptions& options, Descriptor root, mode_t mode)
+  DirectoryStore(const StoreOptions& options, Descriptor root,
+                 const struct stat& info)
       : options_(options),
         place_(options.where.directory),
         root_(std::move(root)),
-        directory_mode_(mode & 07777),
-        file_mode_(mode & 0666) {}
+        owner_(info.st_uid),
+        group_(info.st_gid),
+        directory_mode_(info.st_mode & 07777),
+        file_mode_(info.st_mode & 0666) {}
 
   void Cancel() override { stop_.Stop(); }
   const std::string& place() const override { return place_; }
@@ -187,6 +193,9 @@ class DirectoryStore : public ObjectStore {
                          Descriptor* directory, std::string* name) const;
   StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
                             const std::string& what) const;
+  // Gives what root has just made, with rights for itself alone, to the owner of
+  // the archive's directory, and sets the mode.
+  bool GiveAway(int fd, mode_t mode) const;
   // Opens .sstferry/, or an upload in it.
   StoreResult OpenPrivate(bool make, Descriptor* directory) const;
   StoreResult OpenUpload(const std::string& key, const std::string& upload_id,
@@ -217,6 +226,8 @@ class DirectoryStore : public ObjectStore {
   const StoreOptions options_;
   const std::string place_;
   const Descriptor root_;
+  const uid_t owner_;
+  const gid_t group_;
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
@@ -270,6 +281,20 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                                       "store: " + Printable(key));
 }
 
+// That owner could not prune what belongs to root. A directory has no rights for
+// others yet, so the owner cannot have put one of root's from elsewhere in its
+// place.
+bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0) {
+    return false;
+  }
+  const bool gives = geteuid() == 0 && owner_ != 0 && info.st_uid == 0 &&
+                     (info.st_mode & (S_ISUID | S_ISVTX | S_IRWXG | S_IRWXO)) ==
+                         0;
+  return (!gives || fchown(fd, owner_, group_) == 0) && fchmod(fd, mode) == 0;
+}
+
 StoreResult DirectoryStore::MakeDirectory(const Descriptor& parent,
                                           const std::string& name,
                                           const std::string& what) const {
@@ -277,8 +302,7 @@ StoreResult DirectoryStore::MakeDirectory(const Descriptor& parent,
     return errno == EEXIST ? StoreResult{} : FromErrno(what, errno);
   }
   const Descriptor made = OpenDirectoryIn(parent.get(), name);
-  if (!made.is_open() || fchmod(made.get(), directory_mode_) != 0 ||
-      !SyncOpen(made.get()) || !SyncOpen(parent.get())) {
+  if (!made.is_open() || !GiveAway(made.get(), directory_mode_) || !SyncOpen(made.get()) || !SyncOpen(parent.get())) {
     return FromErrno(what, errno);
   }
   return {};
@@ -497,7 +521,7 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
     return result;
   }
   struct stat info = {};
-  if (fchmod(file.get(), file_mode_) != 0 || fstat(file.get(), &info) != 0) {
+  if (!GiveAway(file.get(), file_mode_) || fstat(file.get(), &info) != 0) {
     return FromErrno(what, errno);
   }
   if (StoreResult written =
@@ -782,7 +806,7 @@ StoreResult DirectoryStore::BeginUpload(const std::string& key,
   for (const char* name : {kDataFile, kKeyFile}) {
     const Descriptor file =
         OpenIn(upload.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (!file.is_open() || fchmod(file.get(), file_mode_) != 0) {
+    if (!file.is_open() || !GiveAway(file.get(), file_mode_)) {
       return FromErrno(what, errno);
     }
     if (name == kKeyFile) {
@@ -1115,7 +1139,7 @@ Status OpenDirectoryStore(const StoreOptions& options,
                           std::strerror(errno));
   }
   *store = std::make_unique<DirectoryStore>(options, std::move(root),
-                                            info.st_mode);
+                                            info);
   return Status::OK();
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 
@@ -49,11 +50,31 @@ std::string CaFile(const HttpOptions& options) {
 
 bool IsOfUse(const std::string& name) {
   static const std::set<std::string> names = {
-      "age",           "content-length", "content-range",
+      "age",           "content-encoding", "content-length", "content-range",
       "date",          "etag",           "retry-after",
-      "last-modified", "x-amz-request-id",
+      "last-modified", "location",       "x-amz-request-id",
       "x-amz-bucket-region"};
   return names.count(name) != 0;
+}
+
+// Returns where a proxy was named, because libcurl's message shows only its
+// address; empty if none was.
+std::string ProxyNote(const HttpOptions& options, const std::string& scheme) {
+  if (options.no_proxy) return "";
+  if (!options.proxy.empty()) return " (the proxy of --proxy)";
+  const std::vector<const char*> names =
+      scheme == "http"
+          ? std::vector<const char*>{"http_proxy", "all_proxy", "ALL_PROXY"}
+          : std::vector<const char*>{"https_proxy", "HTTPS_PROXY", "all_proxy",
+                                     "ALL_PROXY"};
+  for (const char* name : names) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') {
+      return std::string("; the environment names a proxy: next: check ") +
+             name + " and no_proxy";
+    }
+  }
+  return "";
 }
 
 std::string Lower(std::string text) {
@@ -271,6 +292,7 @@ void HttpClient::Handle::Prepare(const HttpOptions& options, Running* running,
     set(CURLOPT_PROXY, "");
   } else if (!options.proxy.empty()) {
     set(CURLOPT_PROXY, options.proxy.c_str());
+    set(CURLOPT_NOPROXY, "");  // not what no_proxy of the environment says
   }
   for (const auto& [name, value] : request.headers) {
     // curl writes a header without a value if it ends with a semicolon.
@@ -381,7 +403,12 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
   }
   const std::string what = Printable(
       error_[0] != '\0' ? std::string(error_) : curl_easy_strerror(code));
-  return {EndOf(code), what, {}};
+  const HttpEnd end = EndOf(code);
+  return {end,
+          end == HttpEnd::kNoConnection
+              ? what + ProxyNote(options, exchange.scheme)
+              : what,
+          {}};
 }
 
 HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) {

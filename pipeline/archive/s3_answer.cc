@@ -45,6 +45,7 @@ constexpr Meaning kMeanings[] = {
     {"TokenRefreshRequired", StoreCode::kDenied, true, false, true},
     {"InvalidToken", StoreCode::kDenied, true, false, true},
     {"AccessDenied", StoreCode::kDenied},
+    {"InvalidObjectState", StoreCode::kUnsupported},
     {"SignatureDoesNotMatch", StoreCode::kDenied},
     {"InvalidAccessKeyId", StoreCode::kDenied},
     {"BadDigest", StoreCode::kDamaged},
@@ -109,12 +110,31 @@ std::string Seconds(UnixSeconds seconds) {
 
 }  // namespace
 
+std::string ForeignEncoding(const HttpAnswer& answer) {
+  const std::string encoding = answer.Header("content-encoding");
+  // Some stores repeat how an upload was framed.
+  return encoding.empty() || encoding == "identity" ||
+                 encoding == "aws-chunked"
+             ? ""
+             : "expected bytes as they are stored, found 'Content-Encoding: " +
+                   Printable(encoding.substr(0, 100)) +
+                   "': the store, or a proxy before it, changes them on the "
+                   "way; next: turn that off there";
+}
+
 S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                       UnixSeconds now) {
   S3Error error;
   const bool is_error = !answer.body.empty() &&
                         ParseS3Error(answer.body, &error);
   const bool is_success = answer.status >= 200 && answer.status < 300;
+  if (const std::string changed = ForeignEncoding(answer);
+      is_success && !changed.empty()) {
+    S3Verdict verdict;
+    verdict.code = StoreCode::kUnsupported;
+    verdict.what = changed;
+    return verdict;
+  }
   if (is_success && !is_error) {
     return {};
   }
@@ -160,6 +180,20 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
       (error.code.empty() || error.code == "AccessDenied")) {
     verdict.what += "; a bucket also answers this for a missing object if the "
                     "caller does not have the right s3:ListBucket";
+  }
+  const std::string location = answer.Header("location");
+  if (!location.empty() && answer.status >= 300 && answer.status < 400) {
+    verdict.what += "; it refers to " + Printable(location.substr(0, 200)) +
+                    ", and signed requests follow nobody; next: --endpoint "
+                    "with the scheme and host that serve the bucket";
+  }
+  if (error.code == "InvalidObjectState") {
+    verdict.what += "; the object was moved to " +
+                    (error.storage_class.empty() ? "a storage class"
+                                                 : error.storage_class) +
+                    ", where nothing can be read; next: restore the archive's "
+                    "objects in the store, and exclude them from the lifecycle "
+                    "rule that moves them";
   }
   const std::string region = answer.Header("x-amz-bucket-region");
   if (!region.empty() && (verdict.code == StoreCode::kUnsupported ||

@@ -25,6 +25,10 @@ struct S3Asked {
   bool reads_object = false;  // GET or HEAD of an object
 };
 
+// Returns what is wrong with an answer whose body was changed on the way, such
+// as compressed by a proxy; empty if nothing is.
+std::string ForeignEncoding(const HttpAnswer& answer);
+
 // Judges an answer of any status. `now`: this machine's clock.
 S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                       UnixSeconds now);

@@ -466,6 +466,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   bool has_info = false;
   bool is_ranged = false;
   std::string problem;
+  std::string unfit;  // what the store does that no archive can live with
 
   Ask ask;
   ask.method = "GET";
@@ -489,6 +490,15 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     const uint64_t first = request.offset + taken;
     if (answer.status < 200 || answer.status >= 300) {
       return false;  // the body is the error
+    }
+    unfit = ForeignEncoding(answer);
+    if (is_ranged && answer.status == 200 && unfit.empty()) {
+      unfit = "expected bytes from " + std::to_string(first) +
+              " on with status 206, found status 200: the store, or a proxy "
+              "before it, ignores Range, which an archive needs";
+    }
+    if (!unfit.empty()) {
+      return false;
     }
     ContentRange range;
     if (is_ranged) {
@@ -556,8 +566,9 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     return Status::OK();
   };
   ask.accept = [&](const HttpAnswer&) {
-    if (!problem.empty()) {
-      return NotAnAnswer(problem);
+    if (const std::string& wrong = unfit.empty() ? problem : unfit;
+        !wrong.empty()) {
+      return NotAnAnswer(wrong);
     }
     return taken == wanted ? Status::OK()
                            : NotAnAnswer("expected " +
@@ -567,6 +578,10 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   };
   HttpAnswer answer;
   StoreResult result = Run(what, std::move(ask), &answer);
+  if (!unfit.empty() && result.code == StoreCode::kDamaged) {
+    // This tells nothing about the object.
+    return StoreError(StoreCode::kUnsupported, what + ": " + unfit);
+  }
   if (!problem.empty() && (result.code == StoreCode::kCaller ||
                            result.code == StoreCode::kDamaged)) {
     // More bytes than requested, or an answer that is too large to keep.

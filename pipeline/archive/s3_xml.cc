@@ -184,6 +184,7 @@ bool ParseS3Error(const Slice& xml, S3Error* error) {
   }
   error->code = Cut(root.child_value("Code"), 100);
   error->message = Cut(root.child_value("Message"), 500);
+  error->storage_class = Cut(root.child_value("StorageClass"), 100);
   return true;
 }
 

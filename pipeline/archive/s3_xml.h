@@ -21,6 +21,7 @@ inline constexpr size_t kMaxXmlBytes = 4u << 20;
 struct S3Error {
   std::string code;     // "NoSuchKey"; printable, at most 100 bytes
   std::string message;  // printable, at most 500 bytes
+  std::string storage_class;  // printable, at most 100 bytes
 };
 // Returns true if the document is an error. Servers also send one with status
 // 200.

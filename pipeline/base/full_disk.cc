@@ -1,6 +1,9 @@
 #include "pipeline/base/full_disk.h"
 
+#include <sys/statvfs.h>
+
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include "format/end_state.h"
@@ -25,6 +28,17 @@ IOStatus Judged(const Call& call) {
   return !status.ok() && !status.IsNoSpace() && IsOutOfRoom(errno)
              ? IOStatus::NoSpace(MessageOf(status))
              : status;
+}
+
+// Judges a call that makes a name.
+template <typename Call>
+IOStatus JudgedName(const std::string& name, const Call& call) {
+  const IOStatus status = Judged(call);
+  const std::string note = status.IsNoSpace() ? InodeNote(name) : "";
+  return note.empty()
+             ? status
+             : rocksdb::status_to_io_status(
+                   MakeStatus(EndState::kNoSpace, MessageOf(status) + note));
 }
 
 class FullDiskFile : public rocksdb::FSWritableFileOwnerWrapper {
@@ -114,7 +128,7 @@ class FullDiskFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
                            std::unique_ptr<FSWritableFile>* file,
                            IODebugContext* dbg) override {
-    return Watched<FullDiskFile>(file, [&] {
+    return Watched<FullDiskFile>(name, file, [&] {
       return FileSystemWrapper::NewWritableFile(name, options, file, dbg);
     });
   }
@@ -122,7 +136,7 @@ class FullDiskFileSystem : public rocksdb::FileSystemWrapper {
                               const FileOptions& options,
                               std::unique_ptr<FSWritableFile>* file,
                               IODebugContext* dbg) override {
-    return Watched<FullDiskFile>(file, [&] {
+    return Watched<FullDiskFile>(name, file, [&] {
       return FileSystemWrapper::ReopenWritableFile(name, options, file, dbg);
     });
   }
@@ -130,7 +144,7 @@ class FullDiskFileSystem : public rocksdb::FileSystemWrapper {
                              const FileOptions& options,
                              std::unique_ptr<FSWritableFile>* file,
                              IODebugContext* dbg) override {
-    return Watched<FullDiskFile>(file, [&] {
+    return Watched<FullDiskFile>(name, file, [&] {
       return FileSystemWrapper::ReuseWritableFile(name, old, options, file,
                                                   dbg);
     });
@@ -138,26 +152,26 @@ class FullDiskFileSystem : public rocksdb::FileSystemWrapper {
   IOStatus NewRandomRWFile(const std::string& name, const FileOptions& options,
                            std::unique_ptr<FSRandomRWFile>* file,
                            IODebugContext* dbg) override {
-    return Watched<FullDiskRandomFile>(file, [&] {
+    return Watched<FullDiskRandomFile>(name, file, [&] {
       return FileSystemWrapper::NewRandomRWFile(name, options, file, dbg);
     });
   }
   IOStatus CreateDir(const std::string& name, const IOOptions& options,
                      IODebugContext* dbg) override {
-    return Judged([&] {
+    return JudgedName(name, [&] {
       return FileSystemWrapper::CreateDir(name, options, dbg);
     });
   }
   IOStatus CreateDirIfMissing(const std::string& name,
                               const IOOptions& options,
                               IODebugContext* dbg) override {
-    return Judged([&] {
+    return JudgedName(name, [&] {
       return FileSystemWrapper::CreateDirIfMissing(name, options, dbg);
     });
   }
   IOStatus LinkFile(const std::string& from, const std::string& to,
                     const IOOptions& options, IODebugContext* dbg) override {
-    return Judged([&] {
+    return JudgedName(to, [&] {
       return FileSystemWrapper::LinkFile(from, to, options, dbg);
     });
   }
@@ -170,8 +184,9 @@ class FullDiskFileSystem : public rocksdb::FileSystemWrapper {
 
  private:
   template <typename Wrapper, typename File, typename Call>
-  static IOStatus Watched(std::unique_ptr<File>* file, const Call& call) {
-    const IOStatus status = Judged(call);
+  static IOStatus Watched(const std::string& name, std::unique_ptr<File>* file,
+                          const Call& call) {
+    const IOStatus status = JudgedName(name, call);
     if (status.ok()) {
       *file = std::make_unique<Wrapper>(std::move(*file));
     }
@@ -183,6 +198,21 @@ class FullDiskFileSystem : public rocksdb::FileSystemWrapper {
 
 bool IsOutOfRoom(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+std::string InodeNote(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::absolute(path, error);
+  while (!error && at.has_relative_path() &&
+         !std::filesystem::exists(at, error)) {
+    at = at.parent_path();
+  }
+  struct statvfs info;
+  return !error && statvfs(at.c_str(), &info) == 0 && info.f_files > 0 &&
+                 info.f_favail == 0 && info.f_bavail > 0
+             ? ": no inode is free, so no file can be made (df -i); next: "
+               "remove files there"
+             : "";
 }
 
 std::shared_ptr<rocksdb::FileSystem> MakeFullDiskFileSystem(

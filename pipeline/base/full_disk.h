@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "rocksdb/file_system.h"
 
@@ -12,6 +13,11 @@ namespace sstferry {
 // Returns true for an errno that means lack of room: ENOSPC (also of inodes),
 // EDQUOT, EFBIG.
 bool IsOutOfRoom(int error);
+
+// Returns a sentence if the file system of `path`, or of the directory where it
+// would be, has free bytes but no free inode: "No space left" then surprises.
+// Empty otherwise.
+std::string InodeNote(const std::string& path);
 
 // Returns a file system that behaves like `base`, but in which writes beyond a
 // quota or a size limit fail with NoSpace.

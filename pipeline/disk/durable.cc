@@ -46,9 +46,13 @@ IOStatus RenameAt2(const std::string& from, const std::string& to,
               flags) == 0) {
     return IOStatus::OK();
   }
-  const char* reason = strerror(errno);
-  return IsOutOfRoom(errno) ? IOStatus::NoSpace(reason)
-                            : IOStatus::IOError(reason);
+  const int error = errno;
+  const char* reason = strerror(error);
+  // EINVAL: NFS, 9p and most FUSE file systems know no flags.
+  return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP
+             ? IOStatus::NotSupported(reason)
+         : IsOutOfRoom(error) ? IOStatus::NoSpace(reason)
+                              : IOStatus::IOError(reason);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace sstferry {
 // A file system with two kinds of rename that rocksdb::FileSystem does not
 // have. A file system that must see all renames derives from this class and
 // overrides them; for any other, the functions below call the kernel.
+// NotSupported: the file system below has no such rename.
 class RenamingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;

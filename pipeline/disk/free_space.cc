@@ -38,6 +38,11 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
   // of an application, it is kept.
   struct statvfs info;
   if (asked.ok() && statvfs(dir.c_str(), &info) == 0) {
+    if (info.f_blocks == 0 && *bytes == 0) {
+      // ramfs and some FUSE file systems have no size to report.
+      *bytes = std::numeric_limits<uint64_t>::max();
+      return Status::OK();
+    }
     const uint64_t available = uint64_t{info.f_bavail} * info.f_frsize;
     const uint64_t free = uint64_t{info.f_bfree} * info.f_frsize;
     const bool with_reserve =

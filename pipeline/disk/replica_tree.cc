@@ -318,9 +318,15 @@ Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
     return Status::OK();
   }
   const std::string old = last + suffix;
-  if (syscall(SYS_renameat2, parent.get(), last.c_str(), parent.get(),
-              old.c_str(), RENAME_NOREPLACE) != 0 ||
-      fsync(parent.get()) != 0) {
+  // NFS, 9p and most FUSE file systems know no flags (EINVAL). Without one, a
+  // directory replaces at most an empty directory.
+  bool renamed = syscall(SYS_renameat2, parent.get(), last.c_str(),
+                         parent.get(), old.c_str(), RENAME_NOREPLACE) == 0;
+  if (!renamed && (errno == EINVAL || errno == ENOSYS)) {
+    renamed = renameat(parent.get(), last.c_str(), parent.get(),
+                       old.c_str()) == 0;
+  }
+  if (!renamed || fsync(parent.get()) != 0) {
     return TreeError("cannot move to " + old + ":", path, errno);
   }
   *moved = true;

@@ -71,12 +71,13 @@ std::string JournalTransferId(const std::string& journal) {
 
 // Returns true for a workspace whose pull died while it created it, or just
 // before it had removed everything: it contains nothing, or only a lock file,
-// whose mark may be torn or zeros, and staging/.
+// whose mark may be torn or zeros, staging/ and probe/.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
     const std::string name = entry.path().filename();
-    if (name != "lock" && (name != "staging" || !Workspace::IsOne(dir))) {
+    const bool is_part = name == "staging" || name == "probe";
+    if (name != "lock" && (!is_part || !Workspace::IsOne(dir))) {
       return false;
     }
   }
@@ -242,12 +243,53 @@ Status Workspace::Open() {
              : status;
 }
 
-// Checks, before the application stops for an exchange, that TARGET_DIR can get
-// another name: overlayfs renames no directory of a lower layer, such as that of
+// Checks, before data moves and the application stops for an exchange, that one
+// can be made. REQUIRES: this object has the lock.
+Status Workspace::CheckMovable() {
+  Status status = CheckLayer();
+  // An exchange that was made needs no second one, and the disk may be full.
+  if (status.ok() && swap_state_ != SwapState::kExchanged &&
+      swap_state_ != SwapState::kRetired) {
+    status = CheckExchange();
+  }
+  if (!status.ok() && IsBarelyBegun(dir_)) {
+    const Status removed = RemoveWorkspace();  // this object made it
+    if (!removed.ok() && log_) {
+      log_(LogLevel::kWarning, MessageOf(removed));
+    }
+  }
+  return status;
+}
+
+// Checks that two names can be exchanged in one step: NFS, 9p and most FUSE
+// file systems cannot do it. Only an exchange tells.
+Status Workspace::CheckExchange() {
+  const std::string probe = dir_ + "/probe";
+  RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
+  RETURN_IF_ERROR(CreateDirectory(probe));
+  RETURN_IF_ERROR(CreateDirectory(probe + "/a"));
+  RETURN_IF_ERROR(CreateDirectory(probe + "/b"));
+  const Status exchanged =
+      ExchangeNames(file_system_.get(), probe + "/a", probe + "/b");
+  FaultPoint("Workspace:ExchangeProbed");
+  RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
+  return EndStateOf(exchanged) != EndState::kRefused
+             ? exchanged
+             : MakeStatus(
+                   EndState::kRefused,
+                   "target " + target_dir_ +
+                       ": expected a file system that exchanges two names in "
+                       "one step, as a swap must, found one that cannot, such "
+                       "as NFS, 9p or FUSE; keep the replica on a local file "
+                       "system, or use sstferry refresh, which renames no "
+                       "directory");
+}
+
+// Checks that TARGET_DIR can get another name: overlayfs renames no directory of a lower layer, such as that of
 // a container's image (EXDEV). Only a rename tells. This one changes nothing:
 // no file system puts a directory in the place of one with files, as the
 // workspace is, and overlayfs looks at the layer first.
-Status Workspace::CheckMovable() const {
+Status Workspace::CheckLayer() const {
   struct statfs info {};
   if (statfs(target_dir_.c_str(), &info) != 0 ||
       info.f_type != OVERLAYFS_SUPER_MAGIC ||
@@ -537,7 +579,7 @@ Status Workspace::Clear(KeptOfDb kept) {
   if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
   Status status =
-      RemoveParts({"old", "exchange", "journal", "staging", "other"},
+      RemoveParts({"old", "exchange", "probe", "journal", "staging", "other"},
                   removed_one);
   if (status.ok()) status = CreateDirectory(staging_dir());
   if (status.ok() && kept == KeptOfDb::kEarlier) {
@@ -608,7 +650,7 @@ Status Workspace::RemoveWorkspace() {
   // Remove the lock last, because its mark proves that sstferry made the
   // workspace. The order of staging/ and the journal does not matter.
   const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
-  Status status = RemoveParts({"old", "exchange", "other"}, removed_one);
+  Status status = RemoveParts({"old", "exchange", "probe", "other"}, removed_one);
   const auto remove = [&](const std::string& path) {
     if (status.ok()) status = RemoveTree(file_system_.get(), path);
     if (status.ok()) removed_one();

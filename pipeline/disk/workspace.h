@@ -10,6 +10,7 @@
 //                               sstferry.files (other_files.h)
 //     db/                       the new database
 //     exchange                  exists only around an exchange
+//     probe/                    exists while two names are exchanged as a test
 //     old/                      the old database while a swap deletes it
 //   TARGET_DIR                  appears (or is exchanged) at the end, at once
 //
@@ -187,8 +188,10 @@ class Workspace {
   [[nodiscard]] rocksdb::Status RefuseNonEmpty();
   std::string FinishedTransfer() const;
   [[nodiscard]] rocksdb::Status Lock();
-  // kRefused: TARGET_DIR cannot be renamed.
-  [[nodiscard]] rocksdb::Status CheckMovable() const;
+  // kRefused: TARGET_DIR cannot be renamed, or not exchanged.
+  [[nodiscard]] rocksdb::Status CheckMovable();
+  [[nodiscard]] rocksdb::Status CheckLayer() const;
+  [[nodiscard]] rocksdb::Status CheckExchange();
   [[nodiscard]] rocksdb::Status CreateDirectory(const std::string& path);
   [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
   [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);

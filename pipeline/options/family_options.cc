@@ -90,9 +90,9 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   }
   const std::string what = where + ": option " + Quoted(name);
   if (rule != nullptr && rule->kind == OptionKind::kVitalName) {
-    return MakeStatus(EndState::kIncompatible,
-                      what + ": expected a value known to this RocksDB, " +
-                          "found " + Quoted(value));
+    return RefuseAsChunks(EndState::kIncompatible,
+                          what + ": expected a value known to this RocksDB, " +
+                              "found " + Quoted(value));
   }
   AddNote(notes, what + " was left out here: this RocksDB does not accept " +
                      Quoted(value));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "format/quantity.h"
@@ -570,7 +571,8 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   uint64_t free_bytes = 0;
   rocksdb::FileSystem* const files = work_->file_system().get();
   const Status status = FreeBytes(files, dir, &free_bytes);
-  report_->SetSpace(needed_bytes, free_bytes);
+  const bool is_known = free_bytes != std::numeric_limits<uint64_t>::max();
+  report_->SetSpace(needed_bytes, is_known ? free_bytes : 0);
   return status.ok() ? CheckFreeSpace(files, dir, need) : status;
 }
 

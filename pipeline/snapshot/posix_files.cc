@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "format/follow_file.h"
+#include "pipeline/base/last_transfer.h"
 #include "sstferry/descriptor.h"
 
 namespace sstferry {
@@ -155,8 +156,26 @@ Status OwnerOf(const std::string& directory, uint32_t* uid) {
 
 namespace {
 
-// Checks that the directory is not LevelDB's, which has no OPTIONS file and
-// another suffix for tables.
+// Returns true for a directory of Pebble, which names its files as RocksDB does.
+bool IsOfPebble(const std::string& directory,
+                const std::vector<std::string>& names) {
+  std::string newest;
+  for (const std::string& name : names) {
+    if (name.starts_with("marker.format-version.")) {
+      return true;
+    }
+    if (name.starts_with("OPTIONS-") && !name.ends_with(".dbtmp")) {
+      newest = std::max(newest, name);
+    }
+  }
+  constexpr size_t kHeadBytes = 1024;  // the version is in the first section
+  return !newest.empty() &&
+         ReadStart(directory + "/" + newest, kHeadBytes)
+                 .find("\n  pebble_version=") != std::string::npos;
+}
+
+// Checks that the directory is not Pebble's, and not LevelDB's, which has no
+// OPTIONS file and another suffix for tables.
 Status CheckIsRocksDb(const std::string& directory) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(directory, &names));
@@ -166,6 +185,12 @@ Status CheckIsRocksDb(const std::string& directory) {
   const auto has = [&](const char* suffix) {
     return any([&](const std::string& name) { return name.ends_with(suffix); });
   };
+  if (IsOfPebble(directory, names)) {
+    return MakeStatus(EndState::kSourceError,
+                      directory +
+                          " is a Pebble database, and sstferry reads those of "
+                          "RocksDB only");
+  }
   // A standby has its own record instead of CURRENT.
   if (!any([](const std::string& name) {
         return name == "CURRENT" || name == kFollowFileName;
@@ -372,6 +397,14 @@ bool IsOnReadOnlyFileSystem(const std::string& path) {
   return statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
 }
 
+// Returns true for a file of chattr +i or +a, which gets no link.
+bool IsImmutable(const std::string& path) {
+  struct statx info;
+  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+         (info.stx_attributes &
+          (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+}
+
 Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   *found = true;
   const Descriptor directory = OpenDirectory(ParentOf(from));
@@ -427,6 +460,12 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
                            "name a directory beside them with "
                            "--snapshot-dir");
   }
+  if (error == EPERM && IsImmutable(from)) {
+    return WithContext(status, EndState::kSourceError,
+                       "expected a file that may get a hard link, found an "
+                       "immutable or append-only one; next: chattr -i -a " +
+                           ShownPath(from));
+  }
   if (error == EPERM || error == EACCES) {
     return WithContext(status, EndState::kSourceError,
                        "run as the owner of the source's files or as root "
@@ -476,7 +515,8 @@ Status WriteSmallFile(const std::string& path, const std::string& contents) {
 
 uint64_t FreeBytesAbove(const std::string& path, double kept_percent) {
   struct statvfs info;
-  if (statvfs(path.c_str(), &info) != 0) {
+  // ramfs and some FUSE file systems have no size to report.
+  if (statvfs(path.c_str(), &info) != 0 || info.f_blocks == 0) {
     return UINT64_MAX;
   }
   const double kept = static_cast<double>(info.f_blocks) * kept_percent / 100;

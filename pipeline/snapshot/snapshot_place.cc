@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,14 @@ struct MountOf {
       minor = info.stx_dev_minor;
       has_id = (info.stx_mask & STATX_MNT_ID) != 0;  // since Linux 5.8
       id = info.stx_mnt_id;
+      return;
+    }
+    // An older container runtime denies calls that it does not know.
+    struct stat old;
+    is_known = stat(path.c_str(), &old) == 0;
+    if (is_known) {
+      major = gnu_dev_major(old.st_dev);
+      minor = gnu_dev_minor(old.st_dev);
     }
   }
   bool is_known = false;

@@ -212,7 +212,9 @@ Status TlsContext::LoadFiles() {
   }
   if (mismatch || SSL_CTX_check_private_key(context) != 1) {
     return Unusable("--tls-key", files_.key,
-                    "is not the key of --tls-cert " + files_.cert);
+                    "is not the key of --tls-cert " + files_.cert +
+                        "; the first certificate there must be that of the "
+                        "key");
   }
   return TrustAll(context, ca)
              ? Status::OK()

@@ -4,13 +4,16 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 
 #include "rocksdb/db.h"
 #include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/sanitizer.h"
@@ -255,6 +258,109 @@ TEST_CASE("A replica in a lower layer of overlayfs is refused before a hook "
               .code == 0);
   REQUIRE(EntriesOf(all + "/upper").count("more") == 1);
   REQUIRE(umount(all.c_str()) == 0);
+}
+
+TEST_CASE("A file system that exchanges no two names is refused before a hook "
+          "stops the application",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string method = GENERATE("clone", "ingest");
+  const auto run = [&](const std::string& command, const std::string& target,
+                       const std::vector<std::string>& more) {
+    std::vector<std::string> words = {command, dir / "source", dir / target};
+    words.insert(words.end(), more.begin(), more.end());
+    Ended ended;
+    // As NFS, 9p and most FUSE file systems answer.
+    if (!RunWithDenied({{SYS_renameat2, EINVAL, 4, ~0u}},
+                       [&] { ended = Run(Sstferry(words)); })) {
+      ended.code = 77;
+    }
+    return ended;
+  };
+  const Ended pulled = run("pull", "replica", {"--method", method});
+  if (pulled.code == 77) {
+    WARN("SKIPPED: needs the right to filter system calls");
+    return;
+  }
+  INFO(pulled.err);
+  REQUIRE(pulled.code == 0);
+  {
+    test::OpenDb db(dir / "source", {{"default", test::Quiet()}});
+    db.Put("more", "entries");
+  }
+  const std::vector<std::string> swap = {"--method", method, "--before-swap",
+                                         "touch " + (dir / "stopped")};
+  RequireSays(run("swap", "replica", swap), 1,
+              "expected a file system that exchanges two names in one step");
+  REQUIRE_FALSE(fs::exists(dir / "stopped"));
+  REQUIRE(NamesOf(dir.path()) ==
+          std::vector<std::string>{"replica", "source"});
+  REQUIRE(EntriesOf(dir / "replica").count("more") == 0);
+  // A first swap exchanges nothing.
+  REQUIRE(run("swap", "new", {"--method", method}).code == 0);
+  REQUIRE(EntriesOf(dir / "new").count("more") == 1);
+  // What the refusal names.
+  if (method == "ingest") {
+    REQUIRE(run("refresh", "replica", {}).code == 0);
+    REQUIRE(EntriesOf(dir / "replica").count("more") == 1);
+  }
+}
+
+TEST_CASE("Calls that an older container runtime denies are done without",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string method = GENERATE("clone", "ingest");
+  Ended pulled;
+  Ended swapped;
+  if (!RunWithDenied({{SYS_statx, EPERM},
+                      {SYS_copy_file_range, EPERM},
+                      {SYS_close_range, EPERM},
+                      {SYS_faccessat2, EPERM},
+                      {SYS_openat2, EPERM}},
+                     [&] {
+                       pulled = Run(Sstferry({"pull", dir / "source",
+                                              dir / "target", "--method",
+                                              method}));
+                       swapped = Run(Sstferry({"swap", dir / "source",
+                                               dir / "target", "--method",
+                                               method}));
+                     })) {
+    WARN("SKIPPED: needs the right to filter system calls");
+    return;
+  }
+  INFO(pulled.err << swapped.err);
+  REQUIRE(pulled.code == 0);
+  REQUIRE(swapped.code == 0);
+  REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "target"));
+}
+
+TEST_CASE("A file system that reports no size is not full",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string disk = dir / "disk";
+  fs::create_directory(disk);
+  if (mount("none", disk.c_str(), "ramfs", 0, nullptr) != 0) {
+    WARN("SKIPPED: needs the right to mount");
+    return;
+  }
+  const std::string method = GENERATE("clone", "ingest");
+  Process plan(Sstferry({"plan", "pull", dir / "source", disk + "/target",
+                         "--method", method}));
+  const int planned = plan.Wait();
+  const Ended pulled = Run(Sstferry(
+      {"pull", dir / "source", disk + "/target", "--method", method}));
+  const bool equal =
+      pulled.code == 0 &&
+      EntriesOf(dir / "source") == EntriesOf(disk + "/target");
+  const int unmounted = umount(disk.c_str());
+  INFO(plan.out() << plan.err() << pulled.err);
+  REQUIRE(planned == 0);
+  REQUIRE(plan.out().find("are free there") == std::string::npos);
+  REQUIRE(equal);
+  REQUIRE(unmounted == 0);
 }
 
 TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",

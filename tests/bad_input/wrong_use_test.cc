@@ -117,6 +117,20 @@ void TryWrongSources(Place* place) {
               "expected the directory of a database, found a file");
   place->Says(5, {"pull", dir / "leveldb", to}, 1, "is a LevelDB database");
   place->Says(6, {"serve", dir / "leveldb"}, 1, "is a LevelDB database");
+  for (const char* name : {"old_pebble", "new_pebble"}) {
+    fs::create_directory(dir / name);
+    WriteBytes((dir / name) + "/MANIFEST-000001", std::string(2, '\0'));
+  }
+  WriteBytes(dir / "old_pebble/CURRENT", "MANIFEST-000001\n");
+  WriteBytes(dir / "old_pebble/OPTIONS-000003",
+             "[Version]\n  pebble_version=0.1\n\n[Options]\n");
+  WriteBytes(dir / "new_pebble/marker.format-version.000012.013", "");
+  for (const char* name : {"old_pebble", "new_pebble"}) {
+    Process pull(Sstferry({"pull", dir / name, to}));
+    REQUIRE(pull.Wait() == 1);
+    INFO(pull.err());
+    REQUIRE(pull.err().find("is a Pebble database") != std::string::npos);
+  }
   place->Says(7, {"pull", "https://db1/users", to}, 2,
               "file:///DIR[@SET], found");
   place->Says(8, {"pull", "db1:users", to}, 1,
@@ -206,7 +220,8 @@ void TryWrongPlaces(Place* place) {
       place->Says(26, {"pull", from, dir / "little/copy"}, 4,
                   "make room there");
       const OwnDisk few(dir / "few", "size=64m,nr_inodes=5");
-      place->Says(27, {"pull", from, dir / "few/copy"}, 4, "No space left");
+      place->Says(27, {"pull", from, dir / "few/copy"}, 4,
+                  "no inode is free, so no file can be made");
     }
     REQUIRE(disk.MakeReadOnly());
     place->Says(24, {"pull", from, dir / "disk/copy"}, 1,
@@ -308,7 +323,7 @@ void TryWrongTls(Place* place) {
   place->Says(42, tls({"serve", db}, {files.key, files.cert, files.ca}), 1,
               "are --tls-cert and --tls-key exchanged?");
   place->Says(43, tls({"serve", db}, {files.cert, pki.client.key, files.ca}), 1,
-              "is not the key of --tls-cert");
+              "; the first certificate there must be that of the key");
   RequireSays({"serve", db, "--tls-cert", files.cert}, 2,
               "expected all three or none");
   RequireSays({"serve", db, "--tls", dir / "letters"}, 1, "cert.pem");

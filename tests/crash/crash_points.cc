@@ -43,6 +43,7 @@ const std::vector<CrashPoint>& CrashPoints() {
       {"Workspace:Locked", {kFresh, kAgain}},
       {"Workspace:LeftoverRemoved", {kAgain, kRestart}},
       {"Workspace:DirectoriesMade", {kFresh, kRestart}},
+      {"Workspace:ExchangeProbed", {kSwap}},
       {"Puller:DatabaseCreated", {kFresh, kRestart}},
       {"Puller:JournalWritten", {kFresh, kRestart}},
       {"Puller:JournalSynced", {kFresh, kRestart, kClone}},

@@ -115,7 +115,7 @@ void MetricSet::SetDisk(const MetricSpec& free, const MetricSpec& size,
                         const std::string& directory) {
   struct statvfs info {};
   if (statvfs(directory.c_str(), &info) == 0 &&
-      (info.f_flag & ST_RDONLY) == 0) {
+      (info.f_flag & ST_RDONLY) == 0 && info.f_blocks > 0) {
     const auto block = static_cast<double>(info.f_frsize);
     Set(free, labels, block * static_cast<double>(info.f_bavail));
     Set(size, labels, block * static_cast<double>(info.f_blocks));

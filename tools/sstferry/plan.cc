@@ -156,7 +156,7 @@ std::string Disk(const Summary& summary) {
     return FormatBytes(count);
   };
   return "disk: the target needs " + bytes(summary.needed_bytes) +
-         (summary.target.empty()
+         (summary.target.empty() || summary.free_bytes == 0
               ? ""
               : "; " + bytes(summary.free_bytes) + " are free there") +
          "; the source links its files and writes no chunk\n";

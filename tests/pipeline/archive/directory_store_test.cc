@@ -113,6 +113,31 @@ TEST_CASE("An object is a file with the directory's permissions",
   CHECK_FALSE(fs::exists(place / "files"));
 }
 
+TEST_CASE("What root puts into a user's archive belongs to that user",
+          "[archive]") {
+  if (geteuid() != 0) {
+    WARN("SKIPPED: needs root");
+    return;
+  }
+  constexpr uid_t kUser = 61751;
+  const ScratchDir scratch;
+  const fs::path place = fs::path(scratch.path()) / "archive";
+  fs::create_directory(place);
+  REQUIRE(chown(place.c_str(), kUser, kUser) == 0);
+  REQUIRE(chmod(place.c_str(), 0700) == 0);
+  const auto store = Open(place);
+  REQUIRE(PutBytes(store.get(), "files/0a/b", "bytes", true).ok());
+  std::string id;
+  REQUIRE(store->BeginUpload("files/0b/c", &id).ok());
+  for (const auto& entry : fs::recursive_directory_iterator(place)) {
+    INFO(entry.path());
+    struct stat info = {};
+    REQUIRE(lstat(entry.path().c_str(), &info) == 0);
+    CHECK(info.st_uid == kUser);
+    CHECK(info.st_gid == kUser);
+  }
+}
+
 TEST_CASE("No link below a directory is followed", "[archive]") {
   const ScratchDir scratch;
   const fs::path root = scratch.path();

@@ -167,11 +167,6 @@ TEST_CASE("Other bytes than those of the range are never given on",
       [](FakeAnswer* a) { a->headers["Content-Range"] = "bytes 100-199/*"; },
       [](FakeAnswer* a) { a->headers["Content-Range"] = "rubbish"; },
       [](FakeAnswer* a) { a->headers.erase("Content-Range"); },
-      [&](FakeAnswer* a) {
-        a->status = 200;
-        a->headers.erase("Content-Range");
-        a->body = bytes;
-      },
       [](FakeAnswer* a) { a->status = 204; },
       [](FakeAnswer* a) { a->body += a->body; },
       [](FakeAnswer* a) { a->body = std::string(5u << 20, 'x'); },
@@ -198,6 +193,68 @@ TEST_CASE("Other bytes than those of the range are never given on",
   CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) == StoreCode::kOk);
   CHECK(got == bytes.substr(100, 100));
   lie = [](FakeAnswer*) {};
+  CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) == StoreCode::kOk);
+  CHECK(got == bytes.substr(100, 100));
+}
+
+TEST_CASE("What a store or a proxy does to all answers is no damage of an object",
+          "[archive]") {
+  std::function<void(FakeAnswer*)> lie;
+  FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
+    if (request.method != "PUT") {
+      lie(answer);
+    }
+  });
+  const std::string bytes = Digits(1000);
+  server.Set("/b/p/a", bytes);
+  const auto store = Open(OptionsOf(server));
+  const auto ignores_range = [&](FakeAnswer* a) {
+    a->status = 200;
+    a->headers.erase("Content-Range");
+    a->body = bytes;
+  };
+  const auto keeps_status = [](FakeAnswer* a) {
+    a->status = 200;
+    a->headers.erase("Content-Range");
+  };
+  const auto compresses = [](FakeAnswer* a) {
+    a->headers["Content-Encoding"] = "gzip";
+    a->body = "\x1f\x8b\x08";
+  };
+  const auto compresses_much = [](FakeAnswer* a) {
+    a->headers["Content-Encoding"] = "gzip";
+    a->body = std::string(5u << 20, 'x');
+  };
+  const auto is_cold = [](FakeAnswer* a) {
+    *a = FakeError(403, "InvalidObjectState");
+  };
+  const std::vector<
+      std::pair<std::function<void(FakeAnswer*)>, std::string>>
+      lies = {{ignores_range, "ignores Range"},
+              {keeps_status, "ignores Range"},
+              {compresses, "'Content-Encoding: gzip'"},
+              {compresses_much, "'Content-Encoding: gzip'"},
+              {is_cold, "restore the archive's objects"}};
+  for (size_t i = 0; i < lies.size(); ++i) {
+    INFO(i);
+    lie = lies[i].first;
+    std::string got;
+    const StoreResult result = GetPart(store.get(), "a", 100, 100, &got);
+    INFO(result.status.ToString());
+    CHECK(CodeOf(result) == StoreCode::kUnsupported);
+    CHECK(result.status.ToString().find(lies[i].second) != std::string::npos);
+    CHECK(got.empty());
+  }
+  lie = compresses;
+  GetRequest whole;
+  whole.key = "a";
+  CHECK(CodeOf(store->Get(
+            whole, [](const rocksdb::Slice&) { return rocksdb::Status::OK(); },
+            nullptr)) == StoreCode::kUnsupported);
+  ListPage page;
+  CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kUnsupported);
+  lie = [](FakeAnswer* a) { a->headers["Content-Encoding"] = "aws-chunked"; };
+  std::string got;
   CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) == StoreCode::kOk);
   CHECK(got == bytes.substr(100, 100));
 }
@@ -320,6 +377,44 @@ TEST_CASE("A storm of 503 halves the connections, and passes", "[archive]") {
   CHECK(gate.allowed() == 16);
   gate.Close();
   CHECK_FALSE(gate.Enter(Clock::time_point::max()));
+}
+
+TEST_CASE("A redirect is followed by nobody, and its address is shown",
+          "[archive]") {
+  FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
+    answer->status = 308;
+    answer->headers["Location"] = "https://store.example/b/p/a";
+    answer->body = "<html>Moved</html>";
+  });
+  std::string got;
+  const StoreResult result =
+      GetPart(Open(OptionsOf(server)).get(), "a", 0, 1, &got);
+  INFO(result.status.ToString());
+  CHECK(CodeOf(result) == StoreCode::kUnsupported);
+  CHECK(result.status.ToString().find("https://store.example/b/p/a") !=
+        std::string::npos);
+  CHECK(result.status.ToString().find("--endpoint") != std::string::npos);
+}
+
+TEST_CASE("A proxy that cannot be reached is named, and --proxy beats no_proxy",
+          "[archive]") {
+  FakeS3 server;
+  server.Set("/b/p/a", Digits(10));
+  StoreOptions options = TriedOnceOptions(server);
+  std::string got;
+  setenv("http_proxy", "http://127.0.0.1:9", 1);
+  const StoreResult found = GetPart(Open(options).get(), "a", 0, 1, &got);
+  setenv("no_proxy", "127.0.0.1", 1);
+  CHECK(GetPart(Open(options).get(), "a", 0, 1, &got).ok());
+  options.proxy = "http://127.0.0.1:9";
+  const StoreResult asked = GetPart(Open(options).get(), "a", 0, 1, &got);
+  unsetenv("http_proxy");
+  unsetenv("no_proxy");
+  INFO(found.status.ToString() << asked.status.ToString());
+  CHECK(CodeOf(found) == StoreCode::kUnreachable);
+  CHECK(found.status.ToString().find("http_proxy") != std::string::npos);
+  CHECK(CodeOf(asked) == StoreCode::kUnreachable);
+  CHECK(asked.status.ToString().find("--proxy") != std::string::npos);
 }
 
 TEST_CASE("Retry-After is obeyed up to five minutes", "[archive]") {
@@ -561,7 +656,7 @@ TEST_CASE("Init names what a bucket does not do, after its own answer",
   const std::map<Fault, std::pair<const char*, const char*>> expected = {
       {Fault::kPut, {"status 403 AccessDenied", "(s3:PutObject)"}},
       {Fault::kLength, {"Content-Length", "its length"}},
-      {Fault::kRange, {"of status 200", "(Range)"}},
+      {Fault::kRange, {"found status 200", "(Range)"}},
       {Fault::kList, {"status 403 AccessDenied", "(s3:ListBucket)"}},
       {Fault::kParts, {"status 403 AccessDenied", "uploads in parts"}},
       {Fault::kAbsent, {"status 403", "that an object is missing"}},
