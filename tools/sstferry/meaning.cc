@@ -594,7 +594,8 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   const auto is_given = [&texts](const char* option) {
     return texts.Has(option) || texts.IsSet(option);
   };
-  for (const char* const option : {"durable", "keep-identity", "max-audit"}) {
+  for (const char* const option : {"durable", "keep-identity", "max-audit",
+                                   "view-every", "keep-views"}) {
     if (into_archive && is_given(option)) {
       return Status::InvalidArgument(std::string("--") + option +
                                      ": expected a standby with it, found an "
