@@ -6,6 +6,7 @@
 //             requested a cut is scheduled: starts the cutter, and continues
 //   syncer    every `durable`: syncs, writes a mark
 //   cutter    takes a scheduled cut
+//   viewer    every `view_every`: makes a view, and removes old ones
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,6 +34,7 @@
 #include "pipeline/follow/round_target.h"
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/follow/standby_views.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/source_session.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -74,7 +76,7 @@ class StandbyRounds : public RoundTarget {
   // Both must outlive this object.
   StandbyRounds(const FollowOptions& options,
                 const std::unique_ptr<Endpoint>* endpoint)
-      : pull_(options.pull), endpoint_(endpoint) {
+      : options_(options), pull_(options.pull), endpoint_(endpoint) {
     AuditOptions audit;
     audit.dir = pull_.target_dir;
     audit.file_system = pull_.file_system;
@@ -96,9 +98,11 @@ class StandbyRounds : public RoundTarget {
     }
     if (is_database) {
       RETURN_IF_ERROR(CheckExchangeable(dir));  // before contacting the source
-      return Standby::Adopt(dir, pull_.file_system, &standby_);
+      RETURN_IF_ERROR(Standby::Adopt(dir, pull_.file_system, &standby_));
+      return OpenViews();
     }
     RETURN_IF_ERROR(Standby::Open(dir, pull_.file_system, &standby_));
+    RETURN_IF_ERROR(OpenViews());
     RETURN_IF_ERROR(KeepAdopted(dir, pull_.file_system, pull_.log));
     if (adopts && !standby_->exists() && pull_.log) {
       pull_.log(LogLevel::kInfo, dir + " holds nothing that could be adopted; "
@@ -123,9 +127,14 @@ class StandbyRounds : public RoundTarget {
     }
     return standby_->gap();
   }
-  void Hear(const Round& round) override { standby_->Hear(round); }
+  void Hear(const Round& round) override {
+    standby_->Hear(round);
+    if (round.end.cut != CutReason::kNone) ConfirmViews(false);
+  }
   Status Append(const FollowPosition& asked, const Round& round) override {
-    return standby_->Append(asked, round);
+    RETURN_IF_ERROR(standby_->Append(asked, round));
+    ConfirmViews(standby_->gap().reason == CutReason::kNone);
+    return Status::OK();
   }
   // During a cut nothing is requested, but bytes of the cut arrive from the
   // source.
@@ -169,6 +178,7 @@ class StandbyRounds : public RoundTarget {
   void Cancel() override {
     slot_.Cancel();
     audit_->Cancel();
+    if (views_ != nullptr) views_->Cancel();
   }
   uint64_t cut_micros() const override {
     return standby_->record().cut_micros;
@@ -182,10 +192,26 @@ class StandbyRounds : public RoundTarget {
     state.sequence = received.last_sequence;
     state.durable_sequence = standby_->durable().last_sequence;
     state.moment_micros = received.read_micros;
+    if (views_ != nullptr) views_->AddTo(&state);
     return state;
   }
 
  private:
+  Status OpenViews() {
+    if (options_.view_every.count() == 0) {
+      return Status::OK();
+    }
+    RETURN_IF_ERROR(StandbyViews::Open(
+        {pull_.target_dir, options_.view_every, options_.keep_views,
+         pull_.file_system, pull_.log},
+        standby_.get(), &views_));
+    return views_->Begin();
+  }
+
+  void ConfirmViews(bool is_confirmed) {
+    if (views_ != nullptr) views_->SetConfirmed(is_confirmed);
+  }
+
   Status NeedsAdopt() const {
     const std::string& dir = pull_.target_dir;
     return MakeStatus(
@@ -225,6 +251,7 @@ class StandbyRounds : public RoundTarget {
                pull_.target_dir + ": " + FaultSentence(fault)};
   }
 
+  const FollowOptions& options_;
   const PullOptions& pull_;
   mutable std::mutex mu_;
   Gap damage_;  // guarded by mu_
@@ -233,6 +260,7 @@ class StandbyRounds : public RoundTarget {
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
   std::unique_ptr<StandbyAudit> audit_;  // ends before all of the above
+  std::unique_ptr<StandbyViews> views_;  // likewise
 };
 
 class Follow : public StandbyJob {

@@ -23,6 +23,7 @@
 #include "pipeline/follow/audit.h"
 #include "pipeline/follow/promote.h"
 #include "pipeline/follow/standby.h"
+#include "pipeline/follow/standby_views.h"
 #include "pipeline/options/unknown_options.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/linked_copy.h"
@@ -447,6 +448,10 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   state->source_open = mark.source_open;
   state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
   state->is_promoted = !IsStandby(dir);
+  ViewName view;
+  if (FindNewestView(dir, &view)) {
+    state->view_moment_micros = view.moment_micros;
+  }
   std::error_code error;
   for (std::filesystem::directory_iterator it(dir, error), end;
        !error && it != end; it.increment(error)) {

@@ -40,10 +40,9 @@ Status At(const std::string& what, const Status& status) {
   return WithContext(status, EndStateOf(status), what);
 }
 
-IOStatus RenameAt2(const std::string& from, const std::string& to,
-                   unsigned flags) {
-  if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
-              flags) == 0) {
+// Returns the status of a system call that returned `result`.
+IOStatus CallStatus(long result) {
+  if (result == 0) {
     return IOStatus::OK();
   }
   const int error = errno;
@@ -53,6 +52,16 @@ IOStatus RenameAt2(const std::string& from, const std::string& to,
              ? IOStatus::NotSupported(reason)
          : IsOutOfRoom(error) ? IOStatus::NoSpace(reason)
                               : IOStatus::IOError(reason);
+}
+
+IOStatus RenameAt2(const std::string& from, const std::string& to,
+                   unsigned flags) {
+  return CallStatus(syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD,
+                            to.c_str(), flags));
+}
+
+IOStatus SymbolicLink(const std::string& to, const std::string& path) {
+  return CallStatus(symlink(to.c_str(), path.c_str()));
 }
 
 }  // namespace
@@ -65,6 +74,11 @@ IOStatus RenamingFileSystem::ExchangeNames(const std::string& a,
 IOStatus RenamingFileSystem::RenameToNew(const std::string& from,
                                          const std::string& to) {
   return RenameAt2(from, to, RENAME_NOREPLACE);
+}
+
+IOStatus RenamingFileSystem::LinkSymbolically(const std::string& to,
+                                              const std::string& path) {
+  return SymbolicLink(to, path);
 }
 
 Status ExchangeNames(rocksdb::FileSystem* file_system, const std::string& a,
@@ -81,6 +95,14 @@ Status RenameToNew(rocksdb::FileSystem* file_system, const std::string& from,
   return At("rename " + from + " to " + to,
             watching != nullptr ? watching->RenameToNew(from, to)
                                 : RenameAt2(from, to, RENAME_NOREPLACE));
+}
+
+Status LinkSymbolically(rocksdb::FileSystem* file_system, const std::string& to,
+                        const std::string& path) {
+  auto* watching = file_system->CheckedCast<RenamingFileSystem>();
+  return At("link " + path + " to " + to,
+            watching != nullptr ? watching->LinkSymbolically(to, path)
+                                : SymbolicLink(to, path));
 }
 
 Status SetModifiedTime(const std::string& path, uint64_t modified_ns) {

@@ -13,9 +13,10 @@
 
 namespace sstferry {
 
-// A file system with two kinds of rename that rocksdb::FileSystem does not
-// have. A file system that must see all renames derives from this class and
-// overrides them; for any other, the functions below call the kernel.
+// A file system with two kinds of rename, and with symbolic links, which
+// rocksdb::FileSystem does not have. A file system that must see all changes of
+// names derives from this class and overrides them; for any other, the
+// functions below call the kernel.
 // NotSupported: the file system below has no such rename.
 class RenamingFileSystem : public rocksdb::FileSystemWrapper {
  public:
@@ -30,6 +31,9 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
   // Renames `from`; fails if `to` exists, whatever it is.
   virtual rocksdb::IOStatus RenameToNew(const std::string& from,
                                         const std::string& to);
+  // Makes a symbolic link with the text `to`; fails if `path` exists.
+  virtual rocksdb::IOStatus LinkSymbolically(const std::string& to,
+                                             const std::string& path);
 };
 
 [[nodiscard]] rocksdb::Status ExchangeNames(rocksdb::FileSystem* file_system,
@@ -38,6 +42,9 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status RenameToNew(rocksdb::FileSystem* file_system,
                                           const std::string& from,
                                           const std::string& to);
+[[nodiscard]] rocksdb::Status LinkSymbolically(rocksdb::FileSystem* file_system,
+                                               const std::string& to,
+                                               const std::string& path);
 
 // Syncs a file. REQUIRES: no process has it open for writing.
 [[nodiscard]] rocksdb::Status SyncFile(rocksdb::FileSystem* file_system,

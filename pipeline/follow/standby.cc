@@ -1012,7 +1012,24 @@ Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
   return WithContext(status, EndStateOf(status), "keep " + *kept);
 }
 
+Status Standby::UseFiles(const FilesUse& use) {
+  std::lock_guard<std::mutex> stay(files_mu_);
+  FollowFile record;
+  StandbyPosition end;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    RETURN_IF_ERROR(CheckUsable());
+    if (is_damaged()) {
+      return MakeStatus(EndState::kCorrupt, gap_.note);
+    }
+    record = record_;
+    end = received_;
+  }
+  return use(record, end);
+}
+
 Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
+  exchanging_ = std::unique_lock<std::mutex>(files_mu_);
   sync_mu_.lock();
   cutting_ = std::unique_lock<std::mutex>(mu_);
   carried_all_ = false;
@@ -1112,6 +1129,7 @@ Status Standby::Carry(const std::string& new_dir) {
 Status Standby::EndCut(bool exchanged) {
   Status status;
   if (!cutting_.owns_lock()) {
+    exchanging_ = std::unique_lock<std::mutex>(files_mu_);
     sync_mu_.lock();
     cutting_ = std::unique_lock<std::mutex>(mu_);
   }
@@ -1136,6 +1154,7 @@ Status Standby::EndCut(bool exchanged) {
   cutting_.unlock();
   cutting_ = std::unique_lock<std::mutex>();
   sync_mu_.unlock();
+  exchanging_ = std::unique_lock<std::mutex>();
   return status.ok() && exchanged ? Sync() : status;
 }
 

@@ -94,8 +94,9 @@ using OnWalRecord =
 
 // The standby in one DIR, locked while the object lives.
 //
-// Threads: any. Append() and Sync() may run concurrently. Append() blocks from
-//          CarryInto() to EndCut(), both of which one thread calls.
+// Threads: any. Append(), Sync() and UseFiles() may run concurrently. The first
+//          two block from CarryInto() to EndCut(), both of which one thread
+//          calls; CarryInto() waits for UseFiles() before that.
 // Errors:  contain the path; kNoSpace if the disk is full. After an error of
 //          Append(), Sync() or EndCut() all later calls of them fail; Open()
 //          finds what is in DIR.
@@ -169,6 +170,14 @@ class Standby {
                                              CutReason reason,
                                              FollowFile* record);
 
+  // Calls `use` with the record of the cut that is in DIR, and the end of what
+  // was received. Meanwhile no cut replaces DIR, and nothing in it changes but
+  // what is appended after that end. Must not be called by `use`.
+  //   kCorrupt  DIR is damaged
+  using FilesUse =
+      std::function<rocksdb::Status(const FollowFile&, const StandbyPosition&)>;
+  [[nodiscard]] rocksdb::Status UseFiles(const FilesUse& use);
+
   // --- around the exchange of a cut ------------------------------------------
   // Links into `new_dir`, which is all of the next cut, the WALs of DIR that
   // are longer than those of the cut. Without `of_this_life` the cut is of
@@ -212,9 +221,11 @@ class Standby {
   const std::string dir_;
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
 
+  std::mutex files_mu_;  // locked before sync_mu_; the files stay in place
   std::mutex sync_mu_;  // locked before mu_; one Sync() at a time
   mutable std::mutex mu_;
   std::unique_lock<std::mutex> cutting_;  // holds mu_ during an exchange
+  std::unique_lock<std::mutex> exchanging_;  // likewise files_mu_
   // Guarded by mu_, all below.
   bool exists_ = false;
   bool adopts_ = false;

@@ -51,6 +51,10 @@ class Copier {
 
   Status Run() {
     RETURN_IF_ERROR(ResolveDatabase(options_.database_dir, &real_));
+    if (options_.end) {
+      RETURN_IF_ERROR(TakeStandby(*options_.end));
+      return SyncDirectory(file_system_, options_.copy_dir);
+    }
     for (const std::string& dir : {options_.scratch_dir, pinned_, files_}) {
       if (mkdir(dir.c_str(), 0700) != 0) {
         return ErrnoStatus(EndState::kInternal, "cannot create", dir, errno);
@@ -87,9 +91,51 @@ class Copier {
       RETURN_IF_ERROR(known && IsData(file) ? TakeData(name)
                       : known && file.kind == CloneFileKind::kOptions
                           ? TakeOptions(name, files.options_text())
-                          : CopyFile(name));
+                          : CopyFile(files_ + "/" + name, name));
     }
     return Status::OK();
+  }
+
+  // Takes the files of a cut, and the WALs up to `end`. A later WAL has no
+  // record yet. Nobody appends to an earlier one, which is durable as a whole.
+  Status TakeStandby(const StandbyEnd& end) {
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(ListDirectory(real_, &names));
+    for (const std::string& name : names) {
+      CloneFile file;
+      if (!ParseCloneFileName(name, &file)) {
+        continue;
+      }
+      const std::string path = real_ + "/" + name;
+      const bool is_wal = file.kind == CloneFileKind::kWal;
+      if (IsData(file) || (is_wal && file.number < end.wal_number)) {
+        RETURN_IF_ERROR(Link(path, name));
+      } else if (is_wal && file.number == end.wal_number) {
+        RETURN_IF_ERROR(CopyFile(path, name, end.wal_bytes));
+      } else if (name == end.manifest) {
+        RETURN_IF_ERROR(CopyFile(path, name, end.manifest_bytes));
+      } else if (file.kind == CloneFileKind::kOptions ||
+                 file.kind == CloneFileKind::kIdentity) {
+        RETURN_IF_ERROR(CopyFile(path, name));
+      }
+    }
+    const std::string current = options_.copy_dir + "/CURRENT";
+    RETURN_IF_ERROR(
+        WriteDurably(file_system_, current, end.manifest + "\n"));
+    return SetAccess(current, options_.file_access);
+  }
+
+  Status Link(const std::string& path, const std::string& name) {
+    struct stat info;
+    if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      return MakeStatus(EndState::kCorrupt,
+                        path + ": expected a file of the standby, found none");
+    }
+    copy_->files_linked++;
+    copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
+    const rocksdb::IOStatus linked = file_system_->LinkFile(
+        path, options_.copy_dir + "/" + name, IOOptions(), nullptr);
+    return WithContext(linked, EndStateOf(linked), "link " + name);
   }
 
   Status TakeData(const std::string& name) {
@@ -102,7 +148,7 @@ class Copier {
     }
     if (!HasAccess(info, options_.file_access)) {
       copy_->files_copied++;
-      return CopyFile(name);
+      return CopyFile(from, name);
     }
     copy_->files_linked++;
     copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
@@ -139,8 +185,10 @@ class Copier {
                  : Status::OK();
   }
 
-  Status CopyFile(const std::string& name) {
-    const std::string path = files_ + "/" + name;
+  // Copies the first `most_bytes` of a file; kCorrupt: it must have all of
+  // them, and is shorter.
+  Status CopyFile(const std::string& path, const std::string& name,
+                  std::optional<uint64_t> most_bytes = std::nullopt) {
     Descriptor from;
     RETURN_IF_ERROR(OpenPrivate(path, &from));
     if (!from.is_open()) {
@@ -148,10 +196,20 @@ class Copier {
     }
     const DescriptorSource source(from.get(), path);
     std::unique_ptr<rocksdb::FSWritableFile> file;
-    Status status = file_system_->NewWritableFile(
-        options_.copy_dir + "/" + name, FileOptions(), &file, nullptr);
+    const std::string to = options_.copy_dir + "/" + name;
+    Status status =
+        file_system_->NewWritableFile(to, FileOptions(), &file, nullptr);
+    if (status.ok() && options_.end) {
+      status = SetAccess(to, options_.file_access);
+    }
     std::string scratch;
-    const uint64_t bytes = source.size();
+    const uint64_t bytes = most_bytes.value_or(source.size());
+    if (status.ok() && bytes > source.size()) {
+      status = MakeStatus(EndState::kCorrupt,
+                          path + ": expected at least " +
+                              std::to_string(bytes) + " bytes, found " +
+                              std::to_string(source.size()));
+    }
     for (uint64_t offset = 0; status.ok() && offset < bytes;) {
       const size_t n = static_cast<size_t>(
           std::min<uint64_t>(kCopyBytes, bytes - offset));

@@ -7,12 +7,17 @@
 // that a refresh needs. The point in time is taken as at a source
 // (snapshot/snapshot_files.h).
 //
+// A standby's own follower knows the point in time, and that nothing changes
+// but the newest WAL. Then no byte is read to find it, and the other WALs are
+// linked, too.
+//
 // Nothing may be written, truncated or given another owner or mode through a
 // link. So a file is copied, too, if the copy must not have its owner or mode.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "pipeline/disk/access.h"
@@ -21,12 +26,24 @@
 
 namespace sstferry {
 
+// Point in time of a standby whose files stay in place, except that records are
+// appended after it.
+struct StandbyEnd {
+  std::string manifest;       // its name
+  uint64_t manifest_bytes = 0;
+  uint64_t wal_number = 0;    // the newest WAL with a record; 0: no WAL
+  uint64_t wal_bytes = 0;
+};
+
 struct LinkedCopyOptions {
   std::string database_dir;
   std::string scratch_dir;  // must not exist; on the same file system
   std::string copy_dir;     // must exist and be empty
   Access file_access;       // final owner and mode of the copy's files
   std::function<bool()> cancelled;
+  // Set by a standby's follower, for a copy that is only read. Then there is no
+  // scratch_dir, and linked files keep the owner and mode that they have.
+  std::optional<StandbyEnd> end;
 };
 
 // Counts of the files in a copy.

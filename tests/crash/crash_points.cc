@@ -112,7 +112,9 @@ const std::vector<const char*>& StandbyCrashPoints() {
       "Standby:WalBegun",    "Standby:Synced",       "Standby:Marked",
       "Standby:WalsCarried", "Promote:TailCut",      "Promote:TransferWritten",
       "Promote:CurrentMade", "Promote:CurrentWritten", "Promote:PartRemoved",
-      "View:Copied",         "StandbyAudit:Opened"};
+      "View:Copied",         "StandbyAudit:Opened",  "StandbyViews:Begun",
+      "StandbyViews:Copied", "StandbyViews:Named",   "StandbyViews:Linked",
+      "StandbyViews:Exchanged", "StandbyViews:OldRemoved"};
   return points;
 }
 

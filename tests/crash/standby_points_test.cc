@@ -13,6 +13,7 @@
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/follow/audit.h"
+#include "pipeline/follow/standby_views.h"
 #include "sstferry/follow.h"
 #include "tests/crash/crash_points.h"
 #include "tests/support/catch.h"
@@ -27,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr int kCrashed = 99;
 constexpr char kDurable[] = "durable ";
+constexpr char kSeen[] = "view ";  // the sequence of `current`
 
 std::string Setting(const char* name) {
   const char* value = std::getenv(name);
@@ -62,6 +64,35 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
       REQUIRE_OK(
           CutStandby(cut_options, {CutReason::kCutEvery}, standby));
     }
+  }
+}
+
+// Makes three views, of which the later ones replace the earlier ones, and
+// removes what was replaced.
+void MakeViews(const std::string& source, Standby* standby,
+               const std::shared_ptr<rocksdb::FileSystem>& disk) {
+  std::unique_ptr<StandbyViews> views;
+  REQUIRE_OK(StandbyViews::Open(
+      {standby->dir(), std::chrono::milliseconds(1), 1, disk, nullptr},
+      standby, &views));
+  views->SetConfirmed(true);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE_OK(standby->Append(standby->position(),
+                               ReadRoundOf(source, standby->position(), 4)));
+    bool made = false;
+    REQUIRE_OK(views->Make(&made));
+    REQUIRE(made);
+    std::cout << kSeen << standby->received().last_sequence << std::endl;
+  }
+  const auto one_is_left = [standby] {
+    int names = 0;
+    for (const auto& entry : fs::directory_iterator(standby->dir() + ".view")) {
+      names += entry.path().filename() != "current";
+    }
+    return names == 1;
+  };
+  while (!one_is_left()) {
+    REQUIRE_OK(views->RemoveOld());
   }
 }
 
@@ -107,6 +138,7 @@ TEST_CASE("child: a standby that crashes", "[.child]") {
   });
   std::unique_ptr<Standby> standby;
   REQUIRE_OK(Standby::Open(root + "/standby", disk, &standby));
+  MakeViews(source, standby.get(), disk);
   FollowToTheEnd(source, standby.get(), /*cuts=*/true,
                  CutOptions(source, root, disk));
   CutAndAudit(CutOptions(source, root, disk), standby.get());
@@ -162,16 +194,41 @@ class StandbyWalk {
         REQUIRE(nth > 1);
         return;
       }
-      RequireMadeGood(LastDurable(output));
+      RequireViewWhole(LastOf(kSeen, output));
+      RequireMadeGood(LastOf(kDurable, output));
     }
   }
 
  private:
-  static uint64_t LastDurable(const std::string& output) {
-    const size_t at = output.rfind(kDurable);
+  static uint64_t LastOf(const std::string& what, const std::string& output) {
+    const size_t at = output.rfind(what);
     return at == std::string::npos
                ? 0
-               : std::stoull(output.substr(at + sizeof(kDurable) - 1));
+               : std::stoull(output.substr(at + what.size()));
+  }
+
+  // `current` leads to a whole view, not older than the one that was seen, and
+  // what is not of use is removed.
+  void RequireViewWhole(uint64_t seen) {
+    const std::string dir = root() + "/standby";
+    const std::string current = dir + ".view/current";
+    uint64_t sequence = 0;
+    if (seen > 0 || fs::is_symlink(current)) sequence = RequireView(current);
+    REQUIRE(sequence >= seen);
+    if (!IsStandby(dir)) {
+      return;
+    }
+    const auto disk = rocksdb::FileSystem::Default();
+    std::unique_ptr<Standby> standby;
+    REQUIRE_OK(Standby::Open(dir, disk, &standby));
+    std::unique_ptr<StandbyViews> views;
+    REQUIRE_OK(StandbyViews::Open(
+        {dir, std::chrono::hours(1), 1, disk, nullptr}, standby.get(),
+        &views));
+    REQUIRE_OK(views->RemoveOld());
+    REQUIRE_FALSE(fs::exists(dir + ".view/sstferry.making"));
+    REQUIRE_FALSE(fs::is_symlink(dir + ".view/sstferry.next"));
+    if (sequence > 0) REQUIRE(RequireView(current) == sequence);
   }
 
   void RequireMadeGood(uint64_t durable) {

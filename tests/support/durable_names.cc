@@ -10,6 +10,8 @@
 #include <set>
 #include <tuple>
 
+#include "sstferry/descriptor.h"
+
 namespace sstferry {
 namespace {
 
@@ -69,7 +71,8 @@ DurableNames::Id DurableNames::Register(bool is_dir, const std::string& path) {
 }
 
 bool DurableNames::IsBelowRoot(const std::string& path) const {
-  const std::string normal = fs::path(path).lexically_normal().string();
+  const std::string normal =
+      fs::path(ShownPath(path)).lexically_normal().string();
   return normal.rfind(root_ + "/", 0) == 0;
 }
 
@@ -78,8 +81,8 @@ bool DurableNames::Find(const std::string& path, Place* place) const {
     return false;
   }
   Id dir = kRoot;
-  const fs::path below = fs::path(path).lexically_normal().lexically_relative(
-      root_);
+  const fs::path below =
+      fs::path(ShownPath(path)).lexically_normal().lexically_relative(root_);
   std::string name;
   for (const fs::path& part : below) {
     if (part.empty() || part == ".") {

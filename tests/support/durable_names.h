@@ -38,7 +38,8 @@ class DurableNames {
   DurableNames(const std::string& root, const std::string& limbo);
   ~DurableNames();  // removes limbo
 
-  // False when the path is not below the root, or its directory is unknown.
+  // False when the path is not below the root, or its directory is unknown. A
+  // path by a descriptor of a directory (PathOfOpen()) is that of the directory.
   bool Find(const std::string& path, Place* place) const;
   bool IsBelowRoot(const std::string& path) const;
   Id At(const Place& place) const;

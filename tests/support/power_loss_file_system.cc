@@ -364,6 +364,23 @@ IOStatus PowerLossFileSystem::RenameToNew(const std::string& from,
   return names_.IsBelowRoot(from) ? Rename(from, to, rename) : rename();
 }
 
+IOStatus PowerLossFileSystem::LinkSymbolically(const std::string& to,
+                                               const std::string& path) {
+  if (!names_.IsBelowRoot(path)) {
+    return RenamingFileSystem::LinkSymbolically(to, path);
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  Place place;
+  IOStatus status = Check(path, &place);
+  if (status.ok()) {
+    status = RenamingFileSystem::LinkSymbolically(to, path);
+  }
+  if (status.ok()) {
+    contents_[names_.Created(place, /*is_dir=*/false)] = Contents();
+  }
+  return status;
+}
+
 IOStatus PowerLossFileSystem::ExchangeNames(const std::string& a,
                                             const std::string& b) {
   if (!names_.IsBelowRoot(a)) {

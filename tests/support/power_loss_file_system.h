@@ -111,6 +111,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
                                   const std::string& b) override;
   rocksdb::IOStatus RenameToNew(const std::string& from,
                                 const std::string& to) override;
+  rocksdb::IOStatus LinkSymbolically(const std::string& to,
+                                     const std::string& path) override;
 
  private:
   using Place = DurableNames::Place;

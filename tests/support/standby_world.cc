@@ -4,6 +4,7 @@
 
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/follow/promote.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -116,6 +117,52 @@ uint64_t RequirePrefixIn(const std::string& path,
     REQUIRE_OK(it->status());
     REQUIRE(found == model.family(i));
   }
+  return sequence;
+}
+
+std::string ReadView(const std::string& link, HistoryModel* model,
+                     uint64_t* sequence) {
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(link, error).string();
+  if (error) {
+    return link + ": " + error.message();
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  std::unique_ptr<rocksdb::DB> db;
+  const Status opened = rocksdb::DB::OpenForReadOnly(
+      rocksdb::DBOptions(), path, TwoFamilies(), &handles, IntoDb(&db));
+  if (!opened.ok()) {
+    return path + ": " + opened.ToString();
+  }
+  *sequence = db->GetLatestSequenceNumber();
+  std::string wrong;
+  if (!model->AdvanceTo(*sequence)) {
+    wrong = path + ": no batch ends at sequence " + std::to_string(*sequence);
+  }
+  for (size_t i = 0; i < handles.size() && wrong.empty(); ++i) {
+    std::map<std::string, std::string> found;
+    const std::unique_ptr<rocksdb::Iterator> it(
+        db->NewIterator(rocksdb::ReadOptions(), handles[i]));
+    for (it->SeekToFirst(); it->Valid(); it->Next()) {
+      found[it->key().ToString()] = it->value().ToString();
+    }
+    if (!it->status().ok()) {
+      wrong = path + ": " + it->status().ToString();
+    } else if (found != model->family(i)) {
+      wrong = path + ": other entries than at sequence " +
+              std::to_string(*sequence);
+    }
+  }
+  for (rocksdb::ColumnFamilyHandle* const handle : handles) {
+    db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  return wrong;
+}
+
+uint64_t RequireView(const std::string& link) {
+  HistoryModel model(2);
+  uint64_t sequence = 0;
+  REQUIRE(ReadView(link, &model, &sequence) == "");
   return sequence;
 }
 

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pipeline/api/standby_cut.h"
+#include "pipeline/disk/durable.h"
 #include "pipeline/follow/standby.h"
+#include "sstferry/follow.h"
 #include "tests/support/catch.h"
 #include "tests/support/live_history.h"
 #include "tests/support/scratch_dir.h"
@@ -31,6 +34,39 @@ rocksdb::Status PromoteIn(const std::string& dir,
 // does at its sequence, which is returned. Families of others may be there, too.
 uint64_t RequirePrefixIn(const std::string& path,
                          const rocksdb::DBOptions& options = {});
+
+// Opens a database as a reader of a view does: resolves `link` first, opens for
+// reading only, and reads all of it. Returns "" if it holds what the history
+// does at its sequence, which must not be before that of the `model`; otherwise
+// what is wrong. Threads: any.
+std::string ReadView(const std::string& link, HistoryModel* model,
+                     uint64_t* sequence);
+// Requires that ReadView() finds nothing wrong; returns the sequence.
+uint64_t RequireView(const std::string& link);
+
+// A follower that runs in this process until it is stopped, and with it the
+// fault hook.
+class RunningFollower {
+ public:
+  explicit RunningFollower(const FollowOptions& options)
+      : job_(MakeFollow(options)), runs_([this] {
+          StandbyState state;
+          status_ = job_->Run(&state);
+        }) {}
+  ~RunningFollower() { Stop().PermitUncheckedError(); }
+  rocksdb::Status Stop() {
+    if (job_ != nullptr) job_->Cancel();
+    if (runs_.joinable()) runs_.join();
+    job_.reset();  // and with it the lock of the standby
+    TEST_SetFaultHook(nullptr);
+    return status_;
+  }
+
+ private:
+  std::unique_ptr<StandbyJob> job_;
+  rocksdb::Status status_;
+  std::thread runs_;
+};
 
 // DIR/disk/standby follows DIR/source. Threads: one.
 class StandbyWorld {

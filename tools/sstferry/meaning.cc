@@ -590,7 +590,8 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   const auto is_given = [&texts](const char* option) {
     return texts.Has(option) || texts.IsSet(option);
   };
-  for (const char* const option : {"durable", "keep-identity", "max-audit"}) {
+  for (const char* const option : {"durable", "keep-identity", "max-audit",
+                                   "view-every", "keep-views"}) {
     if (into_archive && is_given(option)) {
       return Needs(std::string("--") + option, "a standby as DIR",
                    "an archive");

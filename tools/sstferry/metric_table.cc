@@ -164,6 +164,10 @@ const MetricSpec kStandbyLag = {
     "sstferry_standby_lag_seconds", kGauge, "target",
     "Age of the newest state of the source that the standby holds completely, "
     "by both clocks. Absent: not known."};
+const MetricSpec kStandbyViewAge = {
+    "sstferry_standby_view_age_seconds", kGauge, "target",
+    "Age of the newest view (--view-every), by both clocks. Absent: there is "
+    "none."};
 const MetricSpec kStandbyBehind = {
     "sstferry_standby_behind_bytes", kGauge, "target",
     "Bytes of WALs that the source has and the standby does not."};
@@ -327,6 +331,7 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kReplicaCompactionDebt,
       &metric::kLastRunPeakMemory,
       &metric::kStandbyLag,
+      &metric::kStandbyViewAge,
       &metric::kStandbyBehind,
       &metric::kStandbyReplay,
       &metric::kStandbyReceived,

@@ -68,6 +68,7 @@ extern const MetricSpec kReplicaCompactionDebt;
 extern const MetricSpec kLastRunPeakMemory;
 
 extern const MetricSpec kStandbyLag;
+extern const MetricSpec kStandbyViewAge;
 extern const MetricSpec kStandbyBehind;
 extern const MetricSpec kStandbyReplay;
 extern const MetricSpec kStandbyReceived;

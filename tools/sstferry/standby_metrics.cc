@@ -28,6 +28,8 @@ void StandbyMetrics::Take(const StandbyState& state) {
   const std::lock_guard<std::mutex> lock(mu_);
   state_ = state;
   lag_seconds_ = std::max(0.0, SecondsNow() - SecondsOf(state.moment_micros));
+  view_age_seconds_ =
+      std::max(0.0, SecondsNow() - SecondsOf(state.view_moment_micros));
   told_ = steady_clock::now();
 }
 
@@ -46,9 +48,13 @@ MetricSet StandbyMetrics::Collect() const {
     return set;  // there is no standby yet
   }
   const std::chrono::duration<double> since = steady_clock::now() - told_;
+  const double untold_seconds = since > kToldEvery ? since.count() : 0;
   if (state_.moment_micros != 0) {
-    set.Set(metric::kStandbyLag, labels,
-            lag_seconds_ + (since > kToldEvery ? since.count() : 0));
+    set.Set(metric::kStandbyLag, labels, lag_seconds_ + untold_seconds);
+  }
+  if (state_.view_moment_micros != 0) {
+    set.Set(metric::kStandbyViewAge, labels,
+            view_age_seconds_ + untold_seconds);
   }
   set.Set(metric::kStandbyBehind, labels,
           static_cast<double>(state_.behind_bytes));

@@ -89,6 +89,13 @@ std::string StandbyLine(const StandbyState& state) {
   const std::optional<uint64_t> cut = MillisSince(state.cut_micros);
   line += std::to_string(cut.value_or(0) / 1000) + " s ago (" +
           state.cut_reason + ")";
+  const std::optional<uint64_t> view = MillisSince(state.view_moment_micros);
+  if (view) {
+    line += "; newest view as of " + std::to_string(*view / 1000) + " s ago";
+  }
+  if (!state.view_problem.empty()) {
+    line += ", no newer one: " + Printable(state.view_problem);
+  }
   if (!state.lost_dir.empty()) {
     line += "; its source returned with " +
             std::to_string(state.lost_sequences) +
@@ -165,6 +172,9 @@ ordered_json StandbyMembers(const StandbyState& state) {
                    {"unput_age_millis",
                     OrNull(MillisSince(state.unput_micros))}};
   }
+  json["view_age_millis"] = OrNull(MillisSince(state.view_moment_micros));
+  json["views_made"] = state.views_made;
+  json["view_problem"] = OrNull(state.view_problem);
   json["audit"] = nullptr;
   if (!state.is_archive) json["audit"] = AuditMembers(state.audit);
   json["lost_sequences"] = state.lost_sequences;

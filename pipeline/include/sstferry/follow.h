@@ -86,6 +86,11 @@ struct StandbyState {
   // oldest first.
   std::vector<std::string> unproven_dirs;
   AuditState audit;
+  // The newest view (FollowOptions::view_every): its moment, as moment_micros;
+  // 0: there is no view, or its moment is unknown.
+  uint64_t view_moment_micros = 0;
+  uint64_t views_made = 0;         // in this run
+  std::string view_problem;        // why the next one is late; empty: it is not
   double seconds = 0;              // of a promotion, without its hooks
 
   // --- for a follower into an archive ----------------------------------------
@@ -186,6 +191,12 @@ struct FollowOptions {
   std::chrono::milliseconds durable{100};
   // A compaction of a family with a compaction filter causes a cut.
   bool exact_filters = false;
+  // Makes a view this often: a database of hard links in DIR.view/, which
+  // applications open for reading only. The link DIR.view/current leads to the
+  // newest one. After the next one has replaced it, a view stays for
+  // keep_views * view_every. 0: no views.
+  std::chrono::milliseconds view_every{0};
+  uint32_t keep_views = 6;
   // As ServeOptions::max_held_bytes, if the source is a directory.
   uint64_t max_held_bytes = 1'000'000'000;
   // Called after each cut and once a second, from a thread of Run().
@@ -194,11 +205,13 @@ struct FollowOptions {
 
 // Follows until cancelled, and then returns OK. Retries without limit while the
 // source cannot be reached, or while a cut has no room on the target's disk.
-//   kRefused  the source cannot be followed, or DIR is no standby of it
+//   kRefused  the source cannot be followed, or DIR is no standby of it, or
+//             DIR.view has other files, or belongs to another account
 //   kBusy     another process follows into DIR, or has the adopted database
 //             open
 //   kCorrupt  received or local data is damaged
 //   kNoSpace  no room for records; the standby keeps those it has
+// A view that cannot be made is a warning, and tried again.
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
 // Turns a standby into a database by creating CURRENT. Uses no network.

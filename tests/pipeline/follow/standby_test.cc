@@ -571,30 +571,6 @@ void AwaitDurable(const StandbyWorld& world) {
   }
 }
 
-// A follower that runs in this process until it is stopped, and with it the
-// fault hook.
-class RunningFollower {
- public:
-  explicit RunningFollower(const FollowOptions& options)
-      : job_(MakeFollow(options)), runs_([this] {
-          StandbyState state;
-          status_ = job_->Run(&state);
-        }) {}
-  ~RunningFollower() { Stop().PermitUncheckedError(); }
-  rocksdb::Status Stop() {
-    if (job_ != nullptr) job_->Cancel();
-    if (runs_.joinable()) runs_.join();
-    job_.reset();  // and with it the lock of the standby
-    TEST_SetFaultHook(nullptr);
-    return status_;
-  }
-
- private:
-  std::unique_ptr<StandbyJob> job_;
-  rocksdb::Status status_;
-  std::thread runs_;
-};
-
 // An ingestion, or a new family, comes while a cut that gives way to others on
 // the machine is half done.
 TEST_CASE("A cut that is due is given up for one that is needed now",

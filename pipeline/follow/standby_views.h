@@ -1,0 +1,148 @@
+// Views of a standby that is followed: databases of hard links, which
+// applications open for reading only.
+//
+//   DIR.view/current                      link to the newest view
+//   DIR.view/sstferry.view-MOMENT-N/      a view, with its moment (microseconds
+//                                         by the source's clock) and a number
+//                                         that no other view has had
+//   DIR.view/sstferry.making/             a view that is being made
+//   DIR.view/sstferry.next                the link that becomes `current`
+//
+// A view is what a promotion would have made at one moment. It is made and
+// synced as sstferry.making, renamed, and only then does `current` lead to it,
+// by one rename. So after a crash every name of a view is a whole view, and
+// `current` is the newest view or the one before.
+//
+// Nothing in a view is a link to a file to which the standby still appends.
+//
+// All names in DIR.view are made and removed by a descriptor of that directory,
+// which belongs to this account and in which no other account may write.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/follow/standby.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
+#include "sstferry/follow.h"
+
+namespace sstferry {
+
+// The parts of a view's name.
+struct ViewName {
+  uint64_t moment_micros = 0;
+  uint64_t number = 0;
+  friend bool operator==(const ViewName&, const ViewName&) = default;
+};
+std::string ToText(const ViewName& name);
+// Returns false if `text` is not exactly ToText() of a name.
+[[nodiscard]] bool ParseViewName(const std::string& text, ViewName* name);
+
+// Finds the view to which DIR.view/current leads. Returns false if there is
+// none.
+[[nodiscard]] bool FindNewestView(const std::string& dir, ViewName* name);
+
+struct StandbyViewsOptions {
+  std::string dir;  // the standby's
+  std::chrono::milliseconds every{0};
+  uint32_t keep = 6;
+  std::shared_ptr<rocksdb::FileSystem> file_system;
+  LogFunction log;
+};
+
+// Makes and removes the views of one standby.
+//
+// Threads: Begin() starts a thread that calls Make() and RemoveOld(); without
+//          it, another thread may. The rest: any.
+class StandbyViews {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Checks DIR.view, if it exists. `standby` must outlive this object.
+  //   kRefused  it is no directory, holds other files, or another account owns
+  //             it or may write there
+  [[nodiscard]] static rocksdb::Status Open(
+      const StandbyViewsOptions& options, Standby* standby,
+      std::unique_ptr<StandbyViews>* views);
+  ~StandbyViews();  // stops the thread
+  StandbyViews(const StandbyViews&) = delete;
+  StandbyViews& operator=(const StandbyViews&) = delete;
+
+  // Starts the thread that makes a view every options.every, while the source
+  // has confirmed what the standby holds.
+  [[nodiscard]] rocksdb::Status Begin();
+  // Stops the thread's work, permanently.
+  void Cancel() { stop_.Stop(); }
+
+  // Takes note that the source has confirmed, or no longer confirms, that it
+  // continues what the standby holds.
+  void SetConfirmed(bool is_confirmed);
+
+  // Makes a view of what the standby holds now, unless the newest one is that
+  // already; *made tells.
+  //   kCorrupt      the standby is known to be damaged or different
+  //   kSourceError  the source has not confirmed what the standby holds, or its
+  //                 moment is unknown
+  //   kRefused      as Open()
+  [[nodiscard]] rocksdb::Status Make(bool* made);
+  // Removes what crashes have left, and the views that were replaced more than
+  // keep * every ago. Errors: as Open().
+  [[nodiscard]] rocksdb::Status RemoveOld();
+
+  // Sets the members of the state about views.
+  void AddTo(StandbyState* state) const;
+
+ private:
+  struct OldView {
+    std::string name;
+    Clock::time_point until;
+  };
+
+  StandbyViews(const StandbyViewsOptions& options, Standby* standby);
+  std::string PathOf(const std::string& name) const;
+  // Replaces the path of the open directory in a message by DIR.view.
+  rocksdb::Status Shown(const rocksdb::Status& status) const;
+  [[nodiscard]] rocksdb::Status OpenDirectory(bool creates);
+  [[nodiscard]] rocksdb::Status CheckNames(std::vector<std::string>* names);
+  [[nodiscard]] rocksdb::Status Load();
+  [[nodiscard]] rocksdb::Status MakeIn();
+  [[nodiscard]] rocksdb::Status Copy(const FollowFile& record,
+                                     const StandbyPosition& end);
+  [[nodiscard]] rocksdb::Status Publish(const ViewName& name);
+  void Run();
+  void Step();
+  void Report(const std::string& problem);
+
+  const StandbyViewsOptions options_;
+  const std::string view_dir_;
+  Standby* const standby_;
+  StopSignal stop_;
+
+  // Used by one thread.
+  Descriptor directory_;       // of view_dir_
+  bool is_loaded_ = false;     // the three members below are known
+  std::string current_;        // name of the newest view; empty: none
+  std::vector<OldView> old_;
+  uint64_t last_number_ = 0;
+  Clock::time_point due_ = Clock::now();  // of the next view
+  StandbyPosition made_at_;    // what the newest view holds
+  FollowFile made_of_;         // its cut
+
+  mutable std::mutex mu_;
+  bool is_confirmed_ = false;  // guarded by mu_, all below
+  uint64_t moment_micros_ = 0;
+  uint64_t made_ = 0;
+  std::string problem_;
+
+  std::thread thread_;
+};
+
+}  // namespace sstferry

@@ -1,0 +1,609 @@
+// Views of a standby: each is one moment, never changes and stays in time for
+// its readers, whatever crashes, and nothing else is touched in DIR.view.
+//
+// SSTFERRY_VIEW_SECONDS: for how long the storm rages; it also measures how far
+// the standby is behind, with and without views.
+#include "pipeline/follow/standby_views.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "format/end_state.h"
+#include "pipeline/base/stop_signal.h"
+#include "pipeline/disk/durable.h"
+#include "pipeline/pull/health.h"
+#include "tests/support/catch.h"
+#include "tests/support/gate.h"
+#include "tests/support/sample_bytes.h"
+#include "tests/support/standby_world.h"
+
+namespace sstferry::test::standby_views_test {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// A standby with views that only the test makes.
+class ViewsWorld : public StandbyWorld {
+ public:
+  ViewsWorld() {
+    Write(100);
+    source()->Flush();
+    Write(20);
+    REQUIRE_OK(Open());
+    REQUIRE_OK(Cut());
+    Write(5);
+    REQUIRE_OK(Follow());
+  }
+
+  // Opens the views anew, as a follower that starts.
+  rocksdb::Status OpenViews(milliseconds every = std::chrono::hours(1),
+                            uint32_t keep = 2) {
+    views_.reset();
+    const rocksdb::Status status = StandbyViews::Open(
+        {dir(), every, keep, rocksdb::FileSystem::Default(), nullptr},
+        standby(), &views_);
+    if (status.ok()) views_->SetConfirmed(true);
+    return status;
+  }
+  // Makes a view of new records.
+  std::string MakeView() {
+    Write(3);
+    REQUIRE_OK(Follow());
+    bool made = false;
+    REQUIRE_OK(views_->Make(&made));
+    REQUIRE(made);
+    return fs::canonical(current());
+  }
+  StandbyViews* views() { return views_.get(); }
+  std::string view_dir() const { return dir() + ".view"; }
+  std::string current() const { return view_dir() + "/current"; }
+
+ private:
+  std::unique_ptr<StandbyViews> views_;
+};
+
+ino_t InodeOf(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+std::map<std::string, std::string> FilesIn(const std::string& dir) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    files[entry.path().filename()] = BytesIn(in);
+  }
+  return files;
+}
+
+TEST_CASE("A view is one moment and never changes while records keep coming",
+          "[follow][views]") {
+  ViewsWorld world;
+  // The family `other` keeps the ended WAL.
+  REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  REQUIRE(FileCount(world.dir(), ".log") == 2);
+  REQUIRE_OK(world.OpenViews());
+  const std::string view = world.MakeView();
+  const uint64_t sequence = world.sequence();
+  const auto before = FilesIn(view);
+  uint64_t linked = 0;
+  for (const auto& [name, bytes] : before) {
+    INFO(name);
+    const bool is_link =
+        InodeOf(view + "/" + name) == InodeOf(world.dir() + "/" + name);
+    const bool is_newest_wal =
+        world.newest_wal() == world.dir() + "/" + name;
+    REQUIRE(is_link == (name.ends_with(".sst") ||
+                        (name.ends_with(".log") && !is_newest_wal)));
+    linked += is_link ? 1 : 0;
+  }
+  REQUIRE(linked > 1);
+  REQUIRE(FileCount(view, ".log") == 2);
+  for (int i = 0; i < 4; ++i) {
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    if (i == 1) world.source()->Flush();
+    if (i == 2) REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  }
+  REQUIRE(FilesIn(view) == before);
+  REQUIRE(RequireView(view) == sequence);
+  const std::string next = world.MakeView();
+  REQUIRE(next != view);
+  REQUIRE(RequireView(world.current()) == world.sequence());
+  REQUIRE(FilesIn(view) == before);
+}
+
+TEST_CASE("A view holds what the source has confirmed, of an intact standby",
+          "[follow][views]") {
+  ViewsWorld world;
+  REQUIRE_OK(world.OpenViews());
+  const std::string first = world.MakeView();
+  bool made = true;
+  REQUIRE_OK(world.views()->Make(&made));  // holds the same
+  REQUIRE_FALSE(made);
+  world.Write(3);
+  REQUIRE_OK(world.Follow());
+  SECTION("not confirmed") {
+    world.views()->SetConfirmed(false);
+    REQUIRE(EndStateOf(world.views()->Make(&made)) == EndState::kSourceError);
+    world.views()->SetConfirmed(true);
+    REQUIRE_OK(world.views()->Make(&made));
+    REQUIRE(made);
+    return;
+  }
+  SECTION("known to be different") {
+    HealthFile fault = MakeFault(ReplicaFault::kDifferent, "k1", Selection());
+    REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.dir(),
+                           &fault));
+  }
+  SECTION("a table is missing") {
+    for (const auto& entry : fs::directory_iterator(world.dir())) {
+      if (entry.path().extension() == ".sst") fs::remove(entry.path());
+    }
+  }
+  REQUIRE(EndStateOf(world.views()->Make(&made)) == EndState::kCorrupt);
+  REQUIRE(fs::canonical(world.current()) == first);
+  REQUIRE(RequireView(first) < world.sequence());
+}
+
+TEST_CASE("Records arrive while a view is made, and a cut waits for it",
+          "[follow][views]") {
+  ViewsWorld world;
+  REQUIRE_OK(world.OpenViews());
+  Gate making;
+  Gate carried;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "StandbyViews:Begun") making.Pass();
+    if (name == "Standby:WalsCarried") carried.Pass();
+  });
+  const uint64_t sequence = world.sequence();
+  std::thread maker([&] {
+    bool made = false;
+    world.views()->Make(&made).PermitUncheckedError();
+  });
+  const bool is_making = making.AwaitReached();
+  world.Write(10);
+  const rocksdb::Status followed = world.Follow();
+  const rocksdb::Status synced = world.standby()->Sync();
+  const uint64_t durable = world.standby()->durable().last_sequence;
+  carried.Open();
+  std::thread cutter([&] {
+    world.Cut(CutReason::kCutEvery).PermitUncheckedError();
+  });
+  const bool was_carried = carried.AwaitReached(std::chrono::seconds(1));
+  making.Open();
+  maker.join();
+  cutter.join();
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(is_making);
+  REQUIRE_OK(followed);
+  REQUIRE_OK(synced);
+  REQUIRE(durable == world.sequence());
+  REQUIRE_FALSE(was_carried);
+  REQUIRE(world.standby()->record().reason == CutReason::kCutEvery);
+  REQUIRE(RequireView(world.current()) == sequence);
+}
+
+TEST_CASE("Views are removed in time, also those of a follower that ended",
+          "[follow][views]") {
+  ViewsWorld world;
+  REQUIRE_OK(world.OpenViews());
+  std::vector<std::string> views;
+  for (int i = 0; i < 5; ++i) views.push_back(world.MakeView());
+  const auto present = [&views] {
+    std::string text;
+    for (const std::string& view : views) text += fs::exists(view) ? '1' : '0';
+    return text;
+  };
+  REQUIRE(present() == "11111");
+  // Three hours and a half ago the second one replaced the first one.
+  const auto set_age = [](const std::string& view, milliseconds age) {
+    fs::last_write_time(view, fs::file_time_type::clock::now() - age);
+  };
+  set_age(views[0], std::chrono::hours(4));
+  set_age(views[1], std::chrono::minutes(210));
+  set_age(views[2], std::chrono::minutes(150));
+  set_age(views[3], std::chrono::minutes(90));
+  set_age(views[4], std::chrono::minutes(30));
+  REQUIRE_OK(world.OpenViews());
+  REQUIRE_OK(world.views()->RemoveOld());
+  REQUIRE(present() == "00111");  // stay two hours after they were replaced
+  // The newest view stays, however old it is, and a clock that was set back
+  // removes nothing.
+  set_age(views[3], std::chrono::hours(-9));
+  set_age(views[4], std::chrono::hours(9));
+  REQUIRE_OK(world.OpenViews());
+  REQUIRE_OK(world.views()->RemoveOld());
+  REQUIRE(present() == "00101");
+  REQUIRE(fs::canonical(world.current()) == views[4]);
+  views.push_back(world.MakeView());
+  REQUIRE(present() == "001011");
+}
+
+TEST_CASE("What a crash left in DIR.view goes, and nothing else",
+          "[follow][views]") {
+  ViewsWorld world;
+  REQUIRE_OK(world.OpenViews());
+  const std::string view = world.MakeView();
+  const std::string root = world.view_dir();
+  fs::copy(view, root + "/sstferry.making");
+  fs::copy(view, root + "/sstferry.view-7-99");  // no link has led there
+  fs::create_symlink("sstferry.view-7-99", root + "/sstferry.next");
+  REQUIRE_OK(world.OpenViews());
+  REQUIRE_OK(world.views()->RemoveOld());
+  REQUIRE_FALSE(fs::exists(root + "/sstferry.making"));
+  REQUIRE_FALSE(fs::exists(root + "/sstferry.view-7-99"));
+  REQUIRE_FALSE(fs::is_symlink(root + "/sstferry.next"));
+  REQUIRE(fs::canonical(world.current()) == view);
+  const std::string next = world.MakeView();
+  REQUIRE(next.ends_with("-100"));
+  REQUIRE(RequireView(world.current()) == world.sequence());
+}
+
+TEST_CASE("A DIR.view that is not of views only, or not ours, is refused",
+          "[follow][views]") {
+  ViewsWorld world;
+  const std::string root = world.view_dir();
+  const std::string elsewhere = world.root() + "/elsewhere";
+  fs::create_directory(elsewhere);
+  std::ofstream(elsewhere + "/precious") << "bytes";
+  const bool has_views = GENERATE(false, true);
+  if (has_views) {
+    REQUIRE_OK(world.OpenViews());
+    world.MakeView();
+  } else {
+    fs::create_directory(root);
+  }
+  const std::string attack =
+      GENERATE("a link", "a file", "another file", "a making link",
+               "a view link", "a current file", "others may write", "an account");
+  INFO(attack << (has_views ? " with views" : ""));
+  if (attack == "a link" || attack == "a file") {
+    fs::rename(root, world.root() + "/moved");
+    if (attack == "a link") fs::create_directory_symlink(elsewhere, root);
+    if (attack == "a file") std::ofstream(root) << "bytes";
+  }
+  if (attack == "another file") std::ofstream(root + "/notes") << "bytes";
+  if (attack == "a making link") {
+    fs::create_directory_symlink(elsewhere, root + "/sstferry.making");
+  }
+  if (attack == "a view link") {
+    fs::create_directory_symlink(elsewhere, root + "/sstferry.view-7-99");
+  }
+  if (attack == "a current file") {
+    fs::remove(root + "/current");
+    std::ofstream(root + "/current") << "bytes";
+  }
+  if (attack == "others may write") {
+    fs::permissions(root, fs::perms::others_write, fs::perm_options::add);
+  }
+  if (attack == "an account") {
+    if (geteuid() != 0) return;
+    REQUIRE(chown(root.c_str(), 1, static_cast<gid_t>(-1)) == 0);
+  }
+  // While the follower runs, and when it starts.
+  if (has_views && (attack == "a link" || attack == "a file")) {
+    bool made = false;
+    world.Write(3);
+    REQUIRE_OK(world.Follow());
+    REQUIRE(EndStateOf(world.views()->Make(&made)) == EndState::kRefused);
+  }
+  const rocksdb::Status opened = world.OpenViews();
+  REQUIRE(EndStateOf(opened) == EndState::kRefused);
+  REQUIRE(opened.ToString().find(root) != std::string::npos);
+  REQUIRE(FilesIn(elsewhere) ==
+          std::map<std::string, std::string>{{"precious", "bytes"}});
+}
+
+TEST_CASE("A link in the place of DIR.view gets nothing from a running follower",
+          "[follow][views]") {
+  ViewsWorld world;
+  REQUIRE_OK(world.OpenViews());
+  world.MakeView();
+  const std::string elsewhere = world.root() + "/elsewhere";
+  fs::create_directory(elsewhere);
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "StandbyViews:Begun") {
+      fs::rename(world.view_dir(), world.root() + "/moved");
+      fs::create_directory_symlink(elsewhere, world.view_dir());
+    }
+  });
+  world.Write(3);
+  REQUIRE_OK(world.Follow());
+  bool made = false;
+  world.views()->Make(&made).PermitUncheckedError();
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(fs::is_empty(elsewhere));
+  REQUIRE(RequireView(world.root() + "/moved/current") == world.sequence());
+}
+
+TEST_CASE("A view's name is read exactly", "[follow][views]") {
+  ViewName name;
+  REQUIRE(ParseViewName("sstferry.view-1764304500123456-17", &name));
+  REQUIRE(name == ViewName{1764304500123456, 17});
+  for (const char* const text :
+       {"", "current", "sstferry.view-", "sstferry.view-1", "sstferry.view-1-",
+        "sstferry.view-01-1", "sstferry.view-1-+1", "sstferry.view- 1-1",
+        "sstferry.view-1-1/", "sstferry.view-1-99999999999999999999",
+        "../sstferry.view-1-1"}) {
+    INFO(text);
+    REQUIRE_FALSE(ParseViewName(text, &name));
+  }
+}
+
+// --- a storm -----------------------------------------------------------------
+
+// Returns the sum of the sizes of all files below a directory, each once, as
+// far as they are not removed meanwhile.
+uint64_t DiskBytes(const std::string& dir) {
+  std::map<ino_t, uint64_t> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(dir, error), end;
+       !error && it != end; it.increment(error)) {
+    struct stat info;
+    if (lstat(it->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      files[info.st_ino] = static_cast<uint64_t>(info.st_size);
+    }
+  }
+  uint64_t bytes = 0;
+  for (const auto& [inode, size] : files) bytes += size;
+  return bytes;
+}
+
+uint64_t ViewsIn(const std::string& dir) {
+  uint64_t views = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    views += it->path().filename().string().starts_with("sstferry.view-");
+  }
+  return views;
+}
+
+// Returns the number and the size of the newest WAL.
+std::pair<uint64_t, uint64_t> NewestWal(const std::string& dir) {
+  std::pair<uint64_t, uint64_t> newest{0, 0};
+  std::error_code error;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error)) {
+    struct stat info;
+    if (it->path().extension() == ".log" &&
+        lstat(it->path().c_str(), &info) == 0 && info.st_size > 0) {
+      newest = std::max(newest,
+                        {std::strtoull(it->path().filename().c_str(), nullptr,
+                                       10),
+                         static_cast<uint64_t>(info.st_size)});
+    }
+  }
+  return newest;
+}
+
+struct StormResult {
+  uint64_t views = 0;
+  uint64_t opens = 0;
+  uint64_t late = 0;        // opens that took longer than a view stays
+  std::string wrong;        // the first failure of a reader that was in time
+  uint64_t most_views = 0;  // in DIR.view at once
+  uint64_t most_bytes = 0;  // on the disk
+  uint64_t cuts = 0;
+  uint64_t batches = 0;
+  std::vector<double> lags_millis;
+  std::string problem;
+};
+
+struct StormOptions {
+  milliseconds every{20};  // 0: no views
+  uint32_t keep = 200;
+  milliseconds cut_every{200};
+  uint32_t readers = 2;
+  std::chrono::seconds time{0};   // 0: up to `opens` opens of each reader
+  uint64_t opens = 40;
+  milliseconds pause{0};          // after each batch
+};
+
+class Storm {
+ public:
+  explicit Storm(const StormOptions& options) : options_(options) {}
+
+  StormResult Run() {
+    world_.Write(500);
+    FollowOptions follow;
+    follow.pull = world_.Options();
+    follow.pull.full_rate = true;
+    follow.pull.log = [this](LogLevel level, const std::string& text) {
+      if (level == LogLevel::kWarning) Note(text);
+    };
+    follow.view_every = options_.every;
+    follow.keep_views = options_.keep;
+    follow.cut_every = options_.cut_every;
+    follow.on_state = [this](const StandbyState& state) {
+      std::lock_guard<std::mutex> lock(mu_);
+      result_.views = state.views_made;
+      result_.cuts = 0;
+      for (const auto& [reason, cuts] : state.cuts) result_.cuts += cuts;
+      if (!state.view_problem.empty()) result_.problem = state.view_problem;
+    };
+    RunningFollower follower(follow);
+    std::vector<std::thread> threads;
+    threads.emplace_back([this] { Watch(); });
+    threads.emplace_back([this] { MeasureLag(); });
+    if (options_.every.count() > 0) {
+      for (uint32_t i = 0; i < options_.readers; ++i) {
+        threads.emplace_back([this] { Read(); });
+      }
+    }
+    const Clock::time_point end = Clock::now() + options_.time;
+    uint64_t written = 0;
+    while (options_.time.count() > 0 ? Clock::now() < end
+                                     : reading_ > 0 || written == 0) {
+      world_.Write(1);
+      if (++written % 400 == 0) world_.source()->Flush();
+      if (options_.pause.count() > 0) stop_.WaitFor(options_.pause);
+    }
+    result_.batches = written;
+    stop_.Stop();
+    for (std::thread& thread : threads) thread.join();
+    if (options_.every.count() > 0) RequireLast();
+    REQUIRE_OK(follower.Stop());
+    return result_;
+  }
+
+ private:
+  std::string view_dir() const { return world_.dir() + ".view"; }
+
+  void Note(const std::string& text) {
+    std::lock_guard<std::mutex> lock(mu_);
+    result_.problem = text;
+  }
+
+  // The views reach the end of what was written.
+  void RequireLast() {
+    const Clock::time_point end = Clock::now() + std::chrono::minutes(1);
+    uint64_t sequence = 0;
+    while (sequence != world_.sequence()) {
+      HistoryModel model(2);
+      REQUIRE(ReadView(view_dir() + "/current", &model, &sequence) == "");
+      REQUIRE(Clock::now() < end);
+    }
+  }
+
+  bool IsOver(uint64_t opens) const {
+    return stop_.stopped() ||
+           (options_.time.count() == 0 && opens >= options_.opens);
+  }
+
+  void Read() {
+    HistoryModel model(2);
+    for (uint64_t opens = 0; !IsOver(opens);) {
+      const Clock::time_point begin = Clock::now();
+      uint64_t sequence = 0;
+      if (!fs::exists(view_dir() + "/current")) {
+        continue;  // no view yet
+      }
+      const std::string wrong =
+          ReadView(view_dir() + "/current", &model, &sequence);
+      const bool is_in_time =
+          Clock::now() - begin < options_.every * options_.keep;
+      ++opens;
+      std::lock_guard<std::mutex> lock(mu_);
+      ++result_.opens;
+      result_.late += is_in_time ? 0 : 1;
+      if (is_in_time && !wrong.empty() && result_.wrong.empty()) {
+        result_.wrong = wrong;
+      }
+    }
+    --reading_;
+  }
+
+  void Watch() {
+    while (!stop_.WaitFor(milliseconds(50))) {
+      const uint64_t views = ViewsIn(view_dir());
+      const uint64_t bytes = DiskBytes(world_.root());
+      std::lock_guard<std::mutex> lock(mu_);
+      result_.most_views = std::max(result_.most_views, views);
+      result_.most_bytes = std::max(result_.most_bytes, bytes);
+    }
+  }
+
+  // Measures how long after the source the standby has a byte.
+  void MeasureLag() {
+    while (!stop_.WaitFor(milliseconds(10))) {
+      const auto target = NewestWal(world_.source_dir());
+      const Clock::time_point begin = Clock::now();
+      while (NewestWal(world_.dir()) < target && !stop_.stopped()) {
+        stop_.WaitFor(milliseconds(1));
+      }
+      if (stop_.stopped()) return;
+      const double millis = std::chrono::duration<double, std::milli>(
+                                Clock::now() - begin)
+                                .count();
+      std::lock_guard<std::mutex> lock(mu_);
+      result_.lags_millis.push_back(millis);
+    }
+  }
+
+  const StormOptions options_;
+  StandbyWorld world_;
+  StopSignal stop_;
+  std::atomic<uint32_t> reading_{
+      options_.every.count() > 0 ? options_.readers : 0};
+  std::mutex mu_;
+  StormResult result_;  // guarded by mu_ while threads run
+};
+
+TEST_CASE("Readers of views in a storm see one moment each and never fail",
+          "[follow][views][storm]") {
+  const StormResult result = Storm(StormOptions()).Run();
+  INFO(result.problem);
+  REQUIRE(result.wrong == "");
+  REQUIRE(result.opens >= 80);
+  REQUIRE(result.late < result.opens);
+  REQUIRE(result.cuts > 0);
+}
+
+TEST_CASE("Views that nobody needs any longer are gone in a storm",
+          "[follow][views][storm]") {
+  StormOptions options;
+  options.every = milliseconds(10);
+  options.keep = 3;
+  const StormResult result = Storm(options).Run();
+  INFO(result.problem);
+  REQUIRE(result.wrong == "");
+  REQUIRE(result.views > 10);
+  // What was replaced in 30 ms, the newest one, and one that is being made.
+  REQUIRE(result.most_views <= 3 + 4);
+}
+
+double Percentile(std::vector<double> values, double part) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0
+                        : values[static_cast<size_t>(
+                              part * static_cast<double>(values.size() - 1))];
+}
+
+TEST_CASE("A long storm over views, and the lag with and without them",
+          "[.slow][views]") {
+  const char* const asked = getenv("SSTFERRY_VIEW_SECONDS");
+  StormOptions options;
+  options.time = std::chrono::seconds(asked == nullptr ? 60 : std::stoi(asked));
+  options.every = milliseconds(1000);
+  options.keep = 6;
+  options.cut_every = std::chrono::seconds(5);
+  options.pause = milliseconds(1);
+  for (const bool has_views : {true, false}) {
+    StormOptions half = options;
+    if (!has_views) half.every = milliseconds(0);
+    const StormResult result = Storm(half).Run();
+    printf("%s views: %llu made, %llu opens (%llu late), at most %llu at once; "
+           "%llu batches, %llu cuts, at most %.1f MB on the disk; lag p50 %.1f "
+           "ms, p99 %.1f ms of %zu\n",
+           has_views ? "with" : "without",
+           static_cast<unsigned long long>(result.views),
+           static_cast<unsigned long long>(result.opens),
+           static_cast<unsigned long long>(result.late),
+           static_cast<unsigned long long>(result.most_views),
+           static_cast<unsigned long long>(result.batches),
+           static_cast<unsigned long long>(result.cuts),
+           static_cast<double>(result.most_bytes) / 1e6,
+           Percentile(result.lags_millis, 0.5),
+           Percentile(result.lags_millis, 0.99), result.lags_millis.size());
+    INFO(result.problem);
+    REQUIRE(result.wrong == "");
+  }
+}
+
+}  // namespace
+}  // namespace sstferry::test::standby_views_test
