@@ -112,7 +112,8 @@ class OptionTexts {
 // --config names; an option on the command line replaces that of the file,
 // whole lists included. The operands (SOURCE, TARGET_DIR...) are options of
 // those names as well; they are set from arguments that are no options, in
-// order. `specs` must contain an option "config".
+// order. `specs` must contain an option "config"; if it sets a member of the
+// command's arguments, the command reads that file itself.
 [[nodiscard]] rocksdb::Status ReadOptions(
     const std::vector<OptionSpec>& specs,
     const std::vector<std::string>& operands,
