@@ -256,7 +256,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"sstferry ",
        "archive cert follow help ls plan promote pull refresh release serve "
-       "status swap verify view"},
+       "status swap units verify view"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry refresh --comp", "--compact --compare --compress"},

@@ -23,6 +23,10 @@ namespace sstferry {
                                     const std::string& expected,
                                     const std::string& found);
 
+// Returns an error of wrong usage with "WHERE: " before its sentence.
+[[nodiscard]] rocksdb::Status WithPlace(const std::string& where,
+                                        const rocksdb::Status& status);
+
 // Parses "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki
 // Mi Gi Ti (powers of 1024) in any case, each with or without a final B. At
 // least 1. `what` names the option in errors.

@@ -1,14 +1,8 @@
 #include "tools/sstferry/host_file.h"
 
-#include <fcntl.h>
-#include <fnmatch.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -16,14 +10,10 @@
 #include <utility>
 
 #include "format/end_state.h"
-#include "format/follow_file.h"
-#include "format/nearest.h"
-#include "sstferry/descriptor.h"
 #include "sstferry/own_file.h"
-#include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
-#include "tools/sstferry/toml.h"
-#include "tools/sstferry/unit_templates.h"
+#include "tools/sstferry/find_databases.h"
+#include "tools/sstferry/host_values.h"
 
 namespace sstferry {
 namespace {
@@ -51,360 +41,10 @@ const JobForm& FormOf(JobKind kind) {
   return kForms[static_cast<size_t>(kind)];
 }
 
-// Options that a job cannot have: they print, or the file has them elsewhere.
-const std::set<std::string>& OtherOptions() {
-  static const std::set<std::string> names = {
-      "config", "help", "version", "dry-run", "db", "db-dir", "stdio", "once"};
-  return names;
-}
-
-
-std::string PositionOf(const toml::source_region& region) {
-  return "line " + std::to_string(region.begin.line) + ", column " +
-         std::to_string(region.begin.column);
-}
-
-Status At(const std::string& where, const Status& status) {
-  return Status::InvalidArgument(where + ": " + status.getState());
-}
-
-bool HasControl(const std::string& text) {
-  return std::any_of(text.begin(), text.end(), [](unsigned char c) {
-    return c < ' ' || c == 0x7f;
-  });
-}
-
-// Reads a text without control characters, which no unit, cron line or manifest
-// may contain.
-Status ReadText(const std::string& name, const toml::node& node,
-                std::string* text) {
-  const std::string where = PositionOf(node.source());
-  const Status status = TextOfToml(name, node, text);
-  if (!status.ok()) {
-    return At(where, status);
-  }
-  return text->empty() || HasControl(*text)
-             ? At(where, Wrong(name, "a text without control characters",
-                               text->empty() ? "" : "one with them"))
-             : Status::OK();
-}
-
-Status ReadPath(const std::string& name, const toml::node& node,
-                std::string* path) {
-  RETURN_IF_ERROR(ReadText(name, node, path));
-  while (path->size() > 1 && path->back() == '/') {
-    path->pop_back();
-  }
-  return (*path)[0] == '/'
-             ? Status::OK()
-             : At(PositionOf(node.source()),
-                  Wrong(name, "a path that begins with /", *path));
-}
-
-// Reads an account's name or number.
-Status ReadAccount(const toml::node& node, std::string* account) {
-  RETURN_IF_ERROR(ReadText("account", node, account));
-  const bool is_right =
-      (*account)[0] != '-' && account->size() <= 32 &&
-      std::all_of(account->begin(), account->end(), [](unsigned char c) {
-        return std::isalnum(c) || c == '_' || c == '-' || c == '.';
-      });
-  return is_right ? Status::OK()
-                  : At(PositionOf(node.source()),
-                       Wrong("account", "the name or number of an account",
-                             *account));
-}
-
-Status ReadTable(const std::string& name, const toml::node& node,
-                 const toml::table** table) {
-  *table = node.as_table();
-  return *table != nullptr
-             ? Status::OK()
-             : At(PositionOf(node.source()),
-                  Status::InvalidArgument(name + ": expected a table, such as "
-                                          "[database." + name +
-                                          "], found a value"));
-}
-
-Status UnknownKey(const toml::key& key, const std::string& table,
-                  const Strings& known) {
-  const std::string name(key.str());
-  return At(PositionOf(key.source()),
-            Status::InvalidArgument(name + ": unknown key of " + table +
-                                    DidYouMean(name, known)));
-}
-
-std::string Named(std::string text, const std::string& name) {
-  static const std::string mark = "{name}";
-  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos;
-       at += name.size()) {
-    text.replace(at, mark.size(), name);
-  }
-  return text;
-}
-
 std::vector<OptionSpec> OptionsOf(const JobForm& form) {
   return AllOptions(form.action == nullptr
                         ? *FindCommand(form.name)
                         : *FindArchiveAction(form.action));
-}
-
-// Checks a command line as its command does.
-Status CheckWords(const Strings& words) {
-  const Strings arguments(words.begin() + 1, words.end());
-  PullArguments pull;
-  ServeArguments serve;
-  FollowArguments follow;
-  ArchiveArguments archive;
-  return words[0] == "serve"    ? ParseServe(arguments, &serve)
-         : words[0] == "follow" ? ParseFollow(arguments, &follow)
-         : words[0] == "archive"
-             ? ParseArchive(arguments, &archive)
-             : ParsePull(words[0] == "swap" ? PullMode::kSwap
-                                            : PullMode::kRefresh,
-                         arguments, &pull);
-}
-
-// Adds the options that the packaged unit of the job has, unless the file has
-// them.
-void AddPackagedOptions(JobKind kind, const toml::table& table, HostJob* job) {
-  const std::string unit = PackagedUnit(kind, false, "service");
-  std::istringstream lines(UnitTemplates().at(unit));
-  const std::string prefix = "ExecStart=";
-  Strings words;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(prefix)) {
-      std::istringstream stream(line);
-      for (std::string word; stream >> word;) {
-        words.push_back(word);
-      }
-    }
-  }
-  // The rest of its command line comes from the file.
-  static const std::set<std::string> others = {"config", "metrics-file",
-                                               "drill"};
-  for (size_t i = 0; i + 1 < words.size(); ++i) {
-    const std::string name = words[i].substr(words[i].starts_with("--") ? 2 : 0);
-    if (name == words[i] || others.contains(name) ||
-        name.starts_with("keep-") || table.contains(name)) {
-      continue;
-    }
-    std::string value = words[i + 1];
-    if (value.ends_with("%%")) {
-      value.pop_back();
-    }
-    job->words.push_back(words[i] + "=" + value);
-  }
-}
-
-// An option of a job, and its place in the file.
-struct GivenOption {
-  Strings words;
-  std::string where;
-};
-
-bool IsPathValue(const OptionSpec& spec) {
-  const std::string value = spec.value == nullptr ? "" : spec.value;
-  return value == "DIR" || value.starts_with("FILE");
-}
-
-// Reads an option of a job. `spec`: null if its command has no such option.
-Status ReadOption(const OptionSpec& spec, const toml::node& node,
-                  const std::string& database, HostJob* job,
-                  GivenOption* option) {
-  const std::string name = spec.name;
-  option->where = PositionOf(node.source());
-  if (const auto* truth = node.as_boolean(); truth != nullptr) {
-    if (spec.value != nullptr) {
-      return At(option->where, Wrong(name, "a value", truth->get() ? "true"
-                                                                   : "false"));
-    }
-    if (truth->get()) {
-      option->words.push_back("--" + name);
-    }
-    return Status::OK();
-  }
-  const toml::array* const array = node.as_array();
-  if (spec.value == nullptr || (array != nullptr && !spec.repeatable)) {
-    return At(option->where,
-              Wrong(name, spec.value == nullptr ? "true or false" : "one value",
-                    spec.value == nullptr ? "a value" : "a list"));
-  }
-  for (size_t i = 0; i < (array != nullptr ? array->size() : 1); ++i) {
-    const toml::node& one = array != nullptr ? *array->get(i) : node;
-    std::string text;
-    if (IsPathValue(spec)) {
-      RETURN_IF_ERROR(ReadPath(name, one, &text));
-      text = Named(text, database);
-      job->paths.push_back({text, name == "drill" || name == "metrics-file" ||
-                                      name == "snapshot-dir"});
-    } else {
-      RETURN_IF_ERROR(ReadText(name, one, &text));
-      text = Named(text, database);
-    }
-    option->words.push_back("--" + name + "=" + text);
-  }
-  if (std::string(spec.value) == "CMD") {
-    job->has_hooks = true;
-  }
-  return Status::OK();
-}
-
-// Reads the options in a job's table after the words that the job has already,
-// and checks the whole command line. An error that goes away without one of the
-// options is at that option.
-Status ReadOptionsOf(const JobForm& form, const toml::table& table,
-                     const Strings& own_keys, const std::string& database,
-                     HostJob* job) {
-  std::vector<GivenOption> given;
-  const std::vector<OptionSpec> specs = OptionsOf(form);
-  Strings known = own_keys;
-  for (const OptionSpec& spec : specs) {
-    if (!OtherOptions().contains(spec.name)) {
-      known.push_back(spec.name);
-    }
-  }
-  for (const auto& [key, node] : table) {
-    const std::string name(key.str());
-    if (std::find(own_keys.begin(), own_keys.end(), name) != own_keys.end()) {
-      continue;
-    }
-    const auto spec =
-        std::find_if(specs.begin(), specs.end(),
-                     [&](const OptionSpec& one) { return one.name == name; });
-    if (spec == specs.end() || OtherOptions().contains(name)) {
-      return UnknownKey(key, form.name, known);
-    }
-    RETURN_IF_ERROR(
-        ReadOption(*spec, node, database, job, &given.emplace_back()));
-    if (name == "metrics-file" && !given.back().words.empty()) {
-      job->metrics_file = given.back().words[0].substr(name.size() + 3);
-    }
-  }
-  const auto words_without = [&](const GivenOption* left_out) {
-    Strings words = job->words;
-    for (const GivenOption& option : given) {
-      if (&option != left_out) {
-        words.insert(words.end(), option.words.begin(), option.words.end());
-      }
-    }
-    return words;
-  };
-  const Status status = CheckWords(words_without(nullptr));
-  if (status.ok()) {
-    job->words = words_without(nullptr);
-    return status;
-  }
-  for (const GivenOption& option : given) {
-    if (CheckWords(words_without(&option)).ok()) {
-      return At(option.where, status);
-    }
-  }
-  return At(job->where, status);
-}
-
-bool IsPattern(const std::string& text) {
-  return text.find_first_of("*?[") != std::string::npos;
-}
-
-// Returns false for names that sstferry gives to what it keeps beside a
-// database.
-bool IsNameOfDatabase(const std::string& name) {
-  return IsValidDatabaseName(name) && name[0] != '.' && name[0] != '-' &&
-         name.find(".old-") == std::string::npos &&
-         name.find(".sstferry") == std::string::npos;
-}
-
-bool IsDatabase(const Descriptor& directory) {
-  struct stat info;
-  return fstatat(directory.get(), "CURRENT", &info, AT_SYMLINK_NOFOLLOW) == 0 ||
-         fstatat(directory.get(), kFollowFileName, &info,
-                 AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-Status CannotRead(const std::string& path) {
-  return MakeStatus(EndState::kRefused, "path: cannot read " + path + ": " +
-                                            std::strerror(errno));
-}
-
-// Adds the databases below an open directory. `parts`: the components of the
-// pattern after it. Follows no link.
-Status FindBelow(const Descriptor& directory, const std::string& path,
-                 const Strings& parts, Strings* found) {
-  if (parts.empty()) {
-    if (IsDatabase(directory)) {
-      found->push_back(path);
-    }
-    return Status::OK();
-  }
-  Strings names = {parts[0]};
-  if (IsPattern(parts[0])) {
-    const DirectoryStream stream = NamesIn(directory.get());
-    if (stream == nullptr) {
-      return CannotRead(path);
-    }
-    names.clear();
-    errno = 0;
-    for (const dirent* entry = readdir(stream.get()); entry != nullptr;
-         entry = readdir(stream.get())) {
-      const std::string name = entry->d_name;
-      if (IsNameOfDatabase(name) &&
-          fnmatch(parts[0].c_str(), name.c_str(), FNM_PERIOD) == 0) {
-        names.push_back(name);
-      }
-      errno = 0;
-    }
-    if (errno != 0) {
-      return CannotRead(path);
-    }
-    std::sort(names.begin(), names.end());
-  }
-  for (const std::string& name : names) {
-    const std::string below = path + "/" + name;
-    const Descriptor child = OpenDirectoryIn(directory.get(), name);
-    if (!child.is_open()) {
-      if (errno == ENOTDIR || errno == ENOENT || errno == ELOOP) {
-        continue;
-      }
-      return CannotRead(below);
-    }
-    RETURN_IF_ERROR(
-        FindBelow(child, below, {parts.begin() + 1, parts.end()}, found));
-  }
-  return Status::OK();
-}
-
-// Finds the databases of a pattern. None is an error: a volume that is not
-// mounted must not look like databases that are gone.
-Status FindDatabases(const std::string& pattern, Strings* found) {
-  std::string fixed;
-  Strings parts;
-  std::istringstream stream(pattern);
-  for (std::string part; std::getline(stream, part, '/');) {
-    if (part.empty()) {
-      continue;
-    }
-    if (parts.empty() && !IsPattern(part)) {
-      fixed += "/" + part;
-    } else {
-      parts.push_back(part);
-    }
-  }
-  std::error_code error;
-  const std::filesystem::path real =
-      std::filesystem::canonical(fixed.empty() ? "/" : fixed, error);
-  errno = error.value();
-  const Descriptor directory =
-      error ? Descriptor() : OpenDirectory(real.string());
-  if (!directory.is_open()) {
-    return CannotRead(fixed);
-  }
-  RETURN_IF_ERROR(FindBelow(directory, fixed, parts, found));
-  return !found->empty()
-             ? Status::OK()
-             : MakeStatus(EndState::kRefused,
-                          "path: expected a database at " + pattern +
-                              ", found none: is its file system mounted?");
 }
 
 // The keys of a [[database]], and its jobs.
@@ -471,7 +111,7 @@ Status Reader::ReadKubernetes(const toml::node& node) {
   }
   return !place.image.empty()
              ? Status::OK()
-             : At(PositionOf(node.source()),
+             : WithPlace(PositionOf(node.source()),
                   Wrong("image", "an image of sstferry", ""));
 }
 
@@ -494,7 +134,7 @@ Status Reader::AddServed(const DatabaseTable& database,
   const toml::table* table = nullptr;
   RETURN_IF_ERROR(ReadTable("serve", node, &table));
   if (!serve_.has_value() || database.path.empty()) {
-    return At(where, Status::InvalidArgument(
+    return WithPlace(where, Status::InvalidArgument(
                          !serve_.has_value()
                              ? "serve: expected a table [serve] with listen, "
                                "found none"
@@ -529,12 +169,12 @@ Status Reader::FinishServe() {
     return Status::OK();
   }
   if (!is_served_) {
-    return At(serve_->where,
+    return WithPlace(serve_->where,
               Status::InvalidArgument("[serve]: expected a database with "
                                       "serve.allow, found none"));
   }
-  RETURN_IF_ERROR(ReadOptionsOf(FormOf(JobKind::kServe), *serve_table_,
-                                {"account"}, "", &*serve_));
+  RETURN_IF_ERROR(ReadJobOptions(OptionsOf(FormOf(JobKind::kServe)),
+                                 *serve_table_, {"account"}, &*serve_));
   out_->jobs.insert(out_->jobs.begin(), *serve_);
   return Status::OK();
 }
@@ -597,7 +237,7 @@ Status Reader::SetOperands(const JobForm& form, const DatabaseTable& database,
   }
   return missing.empty()
              ? Status::OK()
-             : At(job->where,
+             : WithPlace(job->where,
                   Status::InvalidArgument(std::string(form.name) +
                                           ": expected " + missing.front() +
                                           " of the database, found none"));
@@ -616,7 +256,7 @@ Status Reader::AddJob(const JobForm& form, const DatabaseTable& database,
   job.where = PositionOf(node.source());
   const toml::node* const when = table->get("when");
   if ((when != nullptr) == form.runs_forever) {
-    return At(when != nullptr ? PositionOf(when->source()) : job.where,
+    return WithPlace(when != nullptr ? PositionOf(when->source()) : job.where,
               Status::InvalidArgument(
                   std::string(form.name) +
                   (form.runs_forever ? ": expected no when: it always runs"
@@ -627,7 +267,7 @@ Status Reader::AddJob(const JobForm& form, const DatabaseTable& database,
     RETURN_IF_ERROR(ReadText("when", *when, &job.when));
     const Status status = Calendar::Parse("when", job.when, &job.calendar);
     if (!status.ok()) {
-      return At(PositionOf(when->source()), status);
+      return WithPlace(PositionOf(when->source()), status);
     }
   }
   RETURN_IF_ERROR(SetOperands(form, database, &job));
@@ -636,7 +276,7 @@ Status Reader::AddJob(const JobForm& form, const DatabaseTable& database,
       specs.begin(), specs.end(), [](const OptionSpec& spec) {
         return std::string(spec.name) == "metrics-file";
       });
-  AddPackagedOptions(form.kind, *table, &job);
+  AddPackagedOptions(*table, &job);
   if (has_metrics && !metrics_dir_.empty() &&
       table->get("metrics-file") == nullptr) {
     // push, check and drill may share a file.
@@ -647,19 +287,19 @@ Status Reader::AddJob(const JobForm& form, const DatabaseTable& database,
     job.words.push_back("--metrics-file=" + job.metrics_file);
     job.paths.push_back({job.metrics_file, true});
   }
-  RETURN_IF_ERROR(ReadOptionsOf(form, *table, {"when"}, database.name, &job));
+  RETURN_IF_ERROR(ReadJobOptions(specs, *table, {"when"}, &job));
   const auto has = [&](const std::string& prefix) {
     return std::any_of(
         job.words.begin(), job.words.end(),
         [&](const std::string& word) { return word.starts_with(prefix); });
   };
   if (form.kind == JobKind::kPrune && !has("--keep-")) {
-    return At(job.where,
+    return WithPlace(job.where,
               Status::InvalidArgument("prune: expected a retention, such as "
                                       "keep-daily = 14, found none"));
   }
   if (form.kind == JobKind::kDrill && !has("--drill=")) {
-    return At(job.where,
+    return WithPlace(job.where,
               Status::InvalidArgument("drill: expected drill = \"DIR\", a "
                                       "directory to restore beside, found "
                                       "none"));
@@ -670,7 +310,7 @@ Status Reader::AddJob(const JobForm& form, const DatabaseTable& database,
 
 Status Reader::AddDatabase(const DatabaseTable& database) {
   if (!names_.insert(database.name).second) {
-    return At(database.where, Wrong("name", "each name once", database.name));
+    return WithPlace(database.where, Wrong("name", "each name once", database.name));
   }
   DatabaseTable named = database;
   named.source = Named(database.source, database.name);
@@ -712,7 +352,7 @@ Status Reader::ReadDatabase(const toml::table& table) {
       };
       if (!std::all_of(database.environment_file.begin(),
                        database.environment_file.end(), is_plain)) {
-        return At(PositionOf(node.source()),
+        return WithPlace(PositionOf(node.source()),
                   Wrong(name, "a path of letters, digits and /._@+=,:-",
                         database.environment_file));
       }
@@ -727,14 +367,14 @@ Status Reader::ReadDatabase(const toml::table& table) {
       const bool is_relative = text->find(':') == std::string::npos &&
                                (*text)[0] != '/';
       if ((name != "name" && is_relative) || (*text)[0] == '-') {
-        return At(PositionOf(node.source()),
+        return WithPlace(PositionOf(node.source()),
                   Wrong(name, "an address, or a path that begins with /",
                         *text));
       }
     }
   }
   if (jobs == 0) {
-    return At(database.where,
+    return WithPlace(database.where,
               Status::InvalidArgument("[[database]]: expected a job, such as "
                                       "[database.push], found none"));
   }
@@ -746,7 +386,7 @@ Status Reader::ReadDatabase(const toml::table& table) {
     return IsNameOfDatabase(database.name) &&
                    database.name.find('/') == std::string::npos
                ? AddDatabase(database)
-               : At(database.where,
+               : WithPlace(database.where,
                     Wrong("name",
                           "a name of A-Z a-z 0-9 . _ - that begins with a "
                           "letter or a digit, or path with such a last part",
@@ -754,7 +394,7 @@ Status Reader::ReadDatabase(const toml::table& table) {
   }
   const toml::source_region& at = table.get("path")->source();
   if (!database.name.empty()) {
-    return At(PositionOf(table.get("name")->source()),
+    return WithPlace(PositionOf(table.get("name")->source()),
               Wrong("name", "none with a pattern: each directory's name counts",
                     database.name));
   }
@@ -762,7 +402,7 @@ Status Reader::ReadDatabase(const toml::table& table) {
     const toml::node* const node = table.get(key);
     if (node != nullptr &&
         node->value_or(std::string()).find("{name}") == std::string::npos) {
-      return At(PositionOf(node->source()),
+      return WithPlace(PositionOf(node->source()),
                 Wrong(key, "{name} in it, because path is a pattern",
                       node->value_or(std::string())));
     }
@@ -797,7 +437,7 @@ Status Reader::Read(const toml::table& root) {
     Calendar unused;
     const Status status = Calendar::Parse("rescan", out_->rescan, &unused);
     if (!status.ok()) {
-      return At(PositionOf(node->source()), status);
+      return WithPlace(PositionOf(node->source()), status);
     }
   }
   if (const toml::node* const node = root.get("kubernetes")) {
@@ -810,7 +450,7 @@ Status Reader::Read(const toml::table& root) {
   const toml::array* const tables = node != nullptr ? node->as_array() : nullptr;
   if (tables == nullptr || tables->empty() ||
       !tables->is_homogeneous<toml::table>()) {
-    return At(node != nullptr ? PositionOf(node->source())
+    return WithPlace(node != nullptr ? PositionOf(node->source())
                               : std::string("line 1, column 1"),
               Wrong("database", "[[database]]", node != nullptr ? "another value"
                                                                 : ""));
@@ -842,7 +482,7 @@ Status ParseHostFile(const std::string& path, const std::string& text,
   const toml::parse_result parsed = toml::parse(stream);
   Status status;
   if (!parsed) {
-    status = At(PositionOf(parsed.error().source()),
+    status = WithPlace(PositionOf(parsed.error().source()),
                 Status::InvalidArgument(
                     "not TOML: " + std::string(parsed.error().description())));
   } else {
@@ -852,10 +492,9 @@ Status ParseHostFile(const std::string& path, const std::string& text,
     return status;
   }
   *out = HostFile();
-  const std::string where = "--config " + path + ": ";
   return status.IsInvalidArgument()
-             ? Status::InvalidArgument(where + status.getState())
-             : MakeStatus(EndStateOf(status), where + MessageOf(status));
+             ? WithPlace("--config " + path, status)
+             : MakeStatus(EndStateOf(status), "--config " + path + ": " + MessageOf(status));
 }
 
 Status ReadHostFile(const std::string& path, HostFile* out) {

@@ -126,8 +126,7 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
 }
 
 Status AtLine(size_t line, const Status& status) {
-  return Status::InvalidArgument("line " + std::to_string(line) + ": " +
-                                 status.getState());
+  return WithPlace("line " + std::to_string(line), status);
 }
 
 // Reads one value, or an array of them for a repeatable option.
@@ -257,11 +256,14 @@ Status ReadConfigFile(const std::string& path,
   }
   return status.ok()
              ? status
-             : Status::InvalidArgument("--config " + path + ": " +
-                                       status.getState());
+             : WithPlace("--config " + path, status);
 }
 
 }  // namespace
+
+Status WithPlace(const std::string& where, const Status& status) {
+  return Status::InvalidArgument(where + ": " + status.getState());
+}
 
 Status TextOfToml(const std::string& name, const toml::node& node,
                   std::string* text) {

@@ -32,8 +32,7 @@ constexpr size_t kMaxKubernetesName = 52;
 constexpr int64_t kImageUser = 65532;
 
 Status AtJob(const HostFile& host, const HostJob& job, const Status& status) {
-  return Status::InvalidArgument("--config " + host.path + ": " + job.where +
-                                 ": " + status.getState());
+  return WithPlace("--config " + host.path + ": " + job.where, status);
 }
 
 std::string ParentOf(const std::string& path) {

@@ -33,7 +33,7 @@ using Strings = std::vector<std::string>;
 
 constexpr off_t kMaxUnitBytes = 1 << 20;
 
-// What happens to a file of the directory.
+// How a file of the directory changes.
 enum class Change { kNew, kChanged, kSame, kRemoved };
 
 const char* ChangeName(Change change) {
