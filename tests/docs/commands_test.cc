@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
+#include "tools/sstferry/host_file.h"
 
 namespace sstferry::commands_test {
 namespace {
@@ -38,6 +39,7 @@ Status ParseAny(const std::string& command, const Words& words) {
   if (command == "follow") return Parsed(ParseFollow, words);
   if (command == "promote") return Parsed(ParsePromote, words);
   if (command == "view") return Parsed(ParseView, words);
+  if (command == "units") return Parsed(ParseUnits, words);
   return Status::InvalidArgument("there is no command " + command);
 }
 
@@ -101,8 +103,20 @@ std::string BadMention(const std::string& code) {
 }
 
 // A config file is one command's: all its names are options or operands of it.
+// One with paths of databases is that of a host.
 std::string BadConfig(const Block& block) {
   std::string bad;
+  std::string whole;
+  bool is_host = false;
+  for (const std::string& line : block.lines) {
+    whole += line + "\n";
+    is_host |= line.starts_with("path = ");
+  }
+  if (is_host) {
+    HostFile host;
+    const Status status = ParseHostFile("/host.toml", whole, &host);
+    return status.ok() ? "" : status.ToString();
+  }
   for (const Command& command : Commands()) {
     std::string unknown;
     for (const std::string& line : block.lines) {
@@ -193,6 +207,9 @@ TEST_CASE("A config line that no command knows is found", "[docs]") {
   INFO(bad);
   REQUIRE(bad.find("pull has no listn") != std::string::npos);
   REQUIRE(bad.find("pull has no source") == std::string::npos);
+  REQUIRE(BadLinesOf("```toml\n[[database]]\npath = \"/a\"\npush.wen = "
+                     "\"b\"\n```\n")
+              .find("line 3, column ") != std::string::npos);
   // Each is known, but to two commands.
   REQUIRE_FALSE(
       BadLinesOf("```toml\nlisten = \"a\"\nlanes = 4\n```\n").empty());

@@ -78,6 +78,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
   FollowArguments follow;
   PromoteArguments promote;
   ViewArguments view;
+  UnitsArguments units;
   return command == "serve"     ? ParseServe(words, &serve)
          : command == "pull"    ? ParsePull(PullMode::kPull, words, &pull)
          : command == "refresh" ? ParsePull(PullMode::kRefresh, words, &pull)
@@ -91,6 +92,7 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
          : command == "follow"  ? ParseFollow(words, &follow)
          : command == "promote" ? ParsePromote(words, &promote)
          : command == "view"    ? ParseView(words, &view)
+         : command == "units"   ? ParseUnits(words, &units)
                                 : ParseRelease(words, &release);
 }
 
@@ -255,7 +257,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"sstferry ",
        "archive cert follow help ls plan promote pull refresh release serve "
-       "status swap verify view"},
+       "status swap units verify view"},
       {"sstferry pl", "plan"},
       {"sstferry help ve", "verify"},
       {"sstferry refresh --comp", "--compact --compare --compress"},

@@ -29,6 +29,10 @@ namespace sstferry {
                                     const std::string& needed,
                                     const std::string& found = "");
 
+// Returns an error of wrong usage with "WHERE: " before its sentence.
+[[nodiscard]] rocksdb::Status WithPlace(const std::string& where,
+                                        const rocksdb::Status& status);
+
 // Parses "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki
 // Mi Gi Ti (powers of 1024) in any case, each with or without a final B. At
 // least 1. `what` names the option in errors.
@@ -127,7 +131,8 @@ class OptionTexts {
 // --config names; an option on the command line replaces that of the file,
 // whole lists included. The operands (SOURCE, TARGET_DIR...) are options of
 // those names as well; they are set from arguments that are no options, in
-// order. `specs` must contain an option "config".
+// order. `specs` must contain an option "config"; if it sets a member of the
+// command's arguments, the command reads that file itself.
 [[nodiscard]] rocksdb::Status ReadOptions(
     const std::vector<OptionSpec>& specs,
     const std::vector<std::string>& operands,

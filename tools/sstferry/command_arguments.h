@@ -103,6 +103,16 @@ struct ViewArguments {
   ViewOptions options;
 };
 
+struct UnitsArguments {
+  CommonArguments common;
+  std::string config;     // the host's file (host_file.h)
+  std::string directory;  // empty: the default one
+  bool check = false;
+  bool start = false;
+  bool cron = false;
+  bool kubernetes = false;
+};
+
 struct CertArguments {
   CommonArguments common;
   std::string dir;                 // of the CA
@@ -140,6 +150,8 @@ struct CertArguments {
     const std::vector<std::string>& arguments, PromoteArguments* out);
 [[nodiscard]] rocksdb::Status ParseView(
     const std::vector<std::string>& arguments, ViewArguments* out);
+[[nodiscard]] rocksdb::Status ParseUnits(
+    const std::vector<std::string>& arguments, UnitsArguments* out);
 [[nodiscard]] rocksdb::Status ParseCert(
     const std::vector<std::string>& arguments, CertArguments* out);
 

@@ -1,6 +1,7 @@
 // Over 600 lines because the tables are read side by side.
 #include "tools/sstferry/commands.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <set>
 
@@ -963,6 +964,42 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
   };
 }
 
+std::vector<OptionSpec> UnitsOptionSpecs() {
+  using Units = UnitsArguments;
+  return {
+      Row<Units>(
+          "config", Group::kCommon,
+          "Read the databases and their jobs from the TOML file FILE.",
+          [](auto& a) -> auto& { return a.config; }, PathValue("FILE")),
+      Row<Units>(
+          "directory", Group::kCommon,
+          "Write into DIR. Default: /etc/systemd/system, or /etc/cron.d with "
+          "--cron.",
+          [](auto& a) -> auto& { return a.directory; }, PathValue("DIR")),
+      Row<Units>(
+          "check", Group::kCommon,
+          "Write nothing; print which lines of which files would change.",
+          [](auto& a) -> auto& { return a.check; }),
+      Row<Units>(
+          "start", Group::kCommon,
+          "Run systemctl afterwards: reload the units, stop those that were "
+          "removed, restart servers and followers that changed, and enable and start "
+          "sstferry.target, which wants all of them.",
+          [](auto& a) -> auto& { return a.start; }),
+      Row<Units>(
+          "cron", Group::kAdvanced,
+          "Write a file for cron instead, which starts servers and followers "
+          "again within a minute after they end. It has no sandbox, and tries "
+          "nothing again.",
+          [](auto& a) -> auto& { return a.cron; }),
+      Row<Units>(
+          "kubernetes", Group::kAdvanced,
+          "Write manifests instead, CronJobs and Deployments on the node that "
+          "has the directories.",
+          [](auto& a) -> auto& { return a.kubernetes; }),
+  };
+}
+
 std::vector<OptionSpec> CertOptionSpecs() {
   return {
       {"also", "NAME", Group::kCommon,
@@ -1250,6 +1287,25 @@ const std::vector<Command>& Commands() {
        {"dir", "view"},
        {{"Look at today's orders",
          "sstferry view /srv/orders /srv/orders-today"}}},
+      {"units",
+       "--config FILE [options]",
+       "Write the systemd units of all jobs of a host",
+       "Reads FILE, which names the databases of this host, by paths or by "
+       "patterns, and the jobs of each: serve, follow, push, check, drill, "
+       "prune, refresh, swap. Writes a systemd service for each, with the "
+       "sandbox of the packaged unit, a timer for each that has a time, and "
+       "sstferry.target for all. Removes the units that it wrote earlier and "
+       "the file no longer asks for; leaves others alone. A wrong file changes "
+       "nothing.",
+       UnitsOptionSpecs(),
+       {},
+       {{"Show what would change", "sstferry units --config "
+         "/etc/sstferry/host.toml --check"},
+        {"Write the units and start them",
+         "sstferry units --config /etc/sstferry/host.toml --start"},
+        {"Write manifests for Kubernetes",
+         "sstferry units --config /etc/sstferry/host.toml --kubernetes "
+         "--directory manifests"}}},
       {"cert",
        "init DIR | issue DIR HOST [options]",
        "Make the certificates for --tls",
@@ -1278,7 +1334,15 @@ const Command* FindCommand(const std::string& name) {
 
 std::vector<OptionSpec> AllOptions(const Command& command) {
   std::vector<OptionSpec> specs = command.options;
-  specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
+  for (const OptionSpec& common : CommonOptions()) {
+    // units has a --config of its own.
+    if (std::none_of(command.options.begin(), command.options.end(),
+                     [&](const OptionSpec& own) {
+                       return std::string(own.name) == common.name;
+                     })) {
+      specs.push_back(common);
+    }
+  }
   return specs;
 }
 

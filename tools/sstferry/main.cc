@@ -37,6 +37,7 @@ const std::map<std::string, Run> kRuns = {
     {"status", RunStatus}, {"ls", RunLs},         {"release", RunRelease},
     {"cert", RunCert},     {"archive", RunArchive},
     {"follow", RunFollow}, {"promote", RunPromote}, {"view", RunView},
+    {"units", RunUnits},
 };
 
 int Print(const std::string& text) {

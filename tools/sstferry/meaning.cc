@@ -666,6 +666,29 @@ Status ParseView(const std::vector<std::string>& arguments,
                        &out->options.view_dir);
 }
 
+Status ParseUnits(const std::vector<std::string>& arguments,
+                  UnitsArguments* out) {
+  OptionTexts texts;
+  RETURN_IF_ERROR(Read(*FindCommand("units"), arguments, &texts, out));
+  if (out->config.empty()) {
+    return Wrong("--config", "a file with the jobs of this host", "");
+  }
+  if (out->cron && out->kubernetes) {
+    return Wrong("--cron", "only one of --cron and --kubernetes", "both");
+  }
+  if (out->start && (out->cron || out->kubernetes || out->check)) {
+    return Wrong("--start", "none of --check, --cron and --kubernetes with it",
+                 out->check ? "--check" : out->cron ? "--cron" : "--kubernetes");
+  }
+  if (out->directory.empty()) {
+    if (out->kubernetes) {
+      return Wrong("--directory", "one with --kubernetes", "");
+    }
+    out->directory = out->cron ? "/etc/cron.d" : "/etc/systemd/system";
+  }
+  return Status::OK();
+}
+
 Status ParseCert(const std::vector<std::string>& arguments,
                  CertArguments* out) {
   OptionTexts texts;

@@ -23,23 +23,24 @@ using rocksdb::Status;
 constexpr std::chrono::seconds kInterval{15};
 constexpr off_t kMaxBytes = 1'000'000;
 
-Status Failed(const std::string& path, const char* what) {
-  return MakeStatus(EndState::kInternal, "--metrics-file: cannot " +
-                                             std::string(what) + " " + path +
-                                             ": " + std::strerror(errno));
+// `step`: "--metrics-file: cannot write".
+Status Failed(const std::string& step, const std::string& path) {
+  return MakeStatus(EndState::kInternal,
+                    step + " " + path + ": " + std::strerror(errno));
 }
 
-Status WriteAll(int fd, const std::string& path, const std::string& text) {
+Status WriteAll(int fd, const std::string& step, const std::string& path,
+                const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     const ssize_t wrote = write(fd, text.data() + at, text.size() - at);
     if (wrote < 0 && errno != EINTR) {
-      return Failed(path, "write");
+      return Failed(step, path);
     }
     at += wrote < 0 ? 0 : static_cast<size_t>(wrote);
   }
   // Avoids a truncated file after a crash of the machine.
   return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? Status::OK()
-                                                 : Failed(path, "write");
+                                                 : Failed(step, path);
 }
 
 }  // namespace
@@ -57,7 +58,8 @@ std::string ReadMetricsFile(const std::string& path) {
   return text;
 }
 
-Status WriteMetricsFile(const std::string& path, const std::string& text) {
+Status WriteWholeFile(const std::string& what, const std::string& path,
+                      const std::string& text) {
   // Not *.prom, which a collector would read.
   const std::string draft = path + "." + std::to_string(getpid()) + ".tmp";
   unlink(draft.c_str());  // left by a killed process
@@ -66,17 +68,21 @@ Status WriteMetricsFile(const std::string& path, const std::string& text) {
     const Descriptor file =
         OpenPath(draft, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (!file.is_open()) {
-      return Failed(draft, "create");
+      return Failed(what + ": cannot create", draft);
     }
-    status = WriteAll(file.get(), draft, text);
+    status = WriteAll(file.get(), what + ": cannot write", draft, text);
   }
   if (status.ok() && std::rename(draft.c_str(), path.c_str()) != 0) {
-    status = Failed(path, "rename a draft to");
+    status = Failed(what + ": cannot rename a draft to", path);
   }
   if (!status.ok()) {
     unlink(draft.c_str());
   }
   return status;
+}
+
+Status WriteMetricsFile(const std::string& path, const std::string& text) {
+  return WriteWholeFile("--metrics-file", path, text);
 }
 
 MetricsFileWriter::MetricsFileWriter(std::string path,

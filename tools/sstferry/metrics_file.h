@@ -17,8 +17,14 @@ namespace sstferry {
 // of at most a megabyte.
 std::string ReadMetricsFile(const std::string& path);
 
-// Replaces the file atomically, with mode 0644, because node_exporter runs as
-// another user. kInternal: the file is unchanged.
+// Replaces a file atomically, with mode 0644. kInternal: the file is unchanged;
+// the message begins with `what`.
+[[nodiscard]] rocksdb::Status WriteWholeFile(const std::string& what,
+                                             const std::string& path,
+                                             const std::string& text);
+
+// Does the same with the file of --metrics-file, which node_exporter reads as
+// another user.
 [[nodiscard]] rocksdb::Status WriteMetricsFile(const std::string& path,
                                                const std::string& text);
 

@@ -7,15 +7,11 @@
 
 #include <boost/program_options.hpp>
 
-#define TOML_EXCEPTIONS 0
-// The parser asserts on some invalid input ("[:x"), which it also reports.
-#define TOML_ASSERT(expression) static_cast<void>(0)
-#include <toml++/toml.h>
-
 #include "format/end_state.h"
 #include "format/nearest.h"
 #include "sstferry/own_file.h"
 #include "tools/sstferry/arguments.h"
+#include "tools/sstferry/toml.h"
 
 namespace sstferry {
 namespace {
@@ -130,25 +126,7 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
 }
 
 Status AtLine(size_t line, const Status& status) {
-  return Status::InvalidArgument("line " + std::to_string(line) + ": " +
-                                 status.getState());
-}
-
-// Returns the text that a command line would have: "yes" or "no" for a switch.
-Status TextOf(const std::string& name, const toml::node& node,
-              std::string* text) {
-  if (const auto* string = node.as_string()) {
-    *text = string->get();
-  } else if (const auto* number = node.as_integer()) {
-    *text = std::to_string(number->get());
-  } else if (const auto* truth = node.as_boolean()) {
-    *text = truth->get() ? "yes" : "no";
-  } else {
-    std::ostringstream found;
-    found << node.type();
-    return Wrong(name, "text, a whole number, true or false", found.str());
-  }
-  return Status::OK();
+  return WithPlace("line " + std::to_string(line), status);
 }
 
 // Reads one value, or an array of them for a repeatable option.
@@ -168,7 +146,7 @@ Status ReadValue(const std::string& name, const toml::node& node,
   for (size_t i = 0; i < count; ++i) {
     std::string text;
     const Status status =
-        TextOf(name, array != nullptr ? *array->get(i) : node, &text);
+        TextOfToml(name, array != nullptr ? *array->get(i) : node, &text);
     if (!status.ok()) {
       return status;
     }
@@ -225,7 +203,7 @@ Status ReadDatabaseTables(const toml::node& node,
            ++i) {
         std::string text;
         const Status status =
-            TextOf(word, array != nullptr ? *array->get(i) : value, &text);
+            TextOfToml(word, array != nullptr ? *array->get(i) : value, &text);
         if (!status.ok()) {
           return AtLine(value.source().begin.line, status);
         }
@@ -278,11 +256,30 @@ Status ReadConfigFile(const std::string& path,
   }
   return status.ok()
              ? status
-             : Status::InvalidArgument("--config " + path + ": " +
-                                       status.getState());
+             : WithPlace("--config " + path, status);
 }
 
 }  // namespace
+
+Status WithPlace(const std::string& where, const Status& status) {
+  return Status::InvalidArgument(where + ": " + status.getState());
+}
+
+Status TextOfToml(const std::string& name, const toml::node& node,
+                  std::string* text) {
+  if (const auto* string = node.as_string()) {
+    *text = string->get();
+  } else if (const auto* number = node.as_integer()) {
+    *text = std::to_string(number->get());
+  } else if (const auto* truth = node.as_boolean()) {
+    *text = truth->get() ? "yes" : "no";
+  } else {
+    std::ostringstream found;
+    found << node.type();
+    return Wrong(name, "text, a whole number, true or false", found.str());
+  }
+  return Status::OK();
+}
 
 std::string OptionTexts::Get(const std::string& name,
                              const std::string& otherwise) const {
@@ -318,7 +315,11 @@ Status ReadOptions(const std::vector<OptionSpec>& specs,
   }
   po::variables_map map;
   Status status = ReadCommandLine(operands, arguments, known, &map);
-  if (status.ok() && map.count("config") != 0) {
+  const bool is_own_file =
+      std::any_of(specs.begin(), specs.end(), [](const OptionSpec& spec) {
+        return std::string(spec.name) == "config" && spec.read != nullptr;
+      });
+  if (status.ok() && map.count("config") != 0 && !is_own_file) {
     status = ReadConfigFile(map["config"].as<std::string>(), known, &map);
   }
   for (const auto& [name, given] : map) {

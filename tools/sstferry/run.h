@@ -20,6 +20,7 @@ int RunArchive(const std::vector<std::string>& arguments);
 int RunFollow(const std::vector<std::string>& arguments);
 int RunPromote(const std::vector<std::string>& arguments);
 int RunView(const std::vector<std::string>& arguments);
+int RunUnits(const std::vector<std::string>& arguments);
 int RunCert(const std::vector<std::string>& arguments);
 
 }  // namespace sstferry

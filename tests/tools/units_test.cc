@@ -1,0 +1,525 @@
+// sstferry units: the file of a host, and what is made from it.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "format/end_state.h"
+#include "tests/support/catch.h"
+#include "tests/support/process.h"
+#include "tests/support/sample_database.h"
+#include "tests/support/scratch_dir.h"
+#include "tools/sstferry/host_file.h"
+#include "tools/sstferry/unit_files.h"
+
+namespace sstferry::units_test {
+namespace {
+
+using rocksdb::Status;
+using Strings = std::vector<std::string>;
+
+constexpr char kPath[] = "/etc/sstferry/host.toml";
+constexpr char kProgram[] = "/usr/bin/sstferry";
+
+// A host with a job of each kind.
+constexpr char kHost[] = R"toml(
+metrics-dir = "/var/lib/metrics"
+
+[serve]
+listen = "0.0.0.0:7420"
+tls = "/etc/sstferry/tls"
+
+[kubernetes]
+image = "sstferry:0.1.0"
+node = "db1"
+
+[[database]]
+path = "/data/orders"
+archive = "s3://backups/{name}"
+account = "1000"
+serve.allow = ["db2.example"]
+follow.segment = "5s"
+push.when = "02:00"
+check.when = "04:30"
+drill = {when = "Sun 07:00", drill = "/scratch/drill-{name}"}
+prune = {when = "12:00", keep-daily = 14}
+
+[[database]]
+path = "/srv/users"
+source = "sst://db1/users"
+refresh.when = "Mon..Fri 03:00"
+[database.swap]
+when = "*:0/15"
+before-swap = "systemctl stop app"
+
+[[database]]
+path = "/srv/standby"
+source = "sst://db1/users"
+follow = {}
+)toml";
+
+HostFile Host(const std::string& text) {
+  HostFile host;
+  REQUIRE_OK(ParseHostFile(kPath, text, &host));
+  return host;
+}
+
+// Returns the message of a wrong file, without the name of the file.
+std::string Refused(const std::string& text) {
+  HostFile host;
+  const Status status = ParseHostFile(kPath, text, &host);
+  INFO(text << "\n" << status.ToString());
+  REQUIRE(status.IsInvalidArgument());
+  REQUIRE(host.jobs.empty());
+  const std::string message = status.getState();
+  const std::string begin = std::string("--config ") + kPath + ": ";
+  REQUIRE(message.starts_with(begin));
+  return message.substr(begin.size());
+}
+
+std::string WordsOf(const HostFile& host, const std::string& unit) {
+  for (const HostJob& job : host.jobs) {
+    if (job.unit == unit) {
+      std::string line;
+      for (const std::string& word : job.words) {
+        line += (line.empty() ? "" : " ") + word;
+      }
+      return line;
+    }
+  }
+  return "no job " + unit;
+}
+
+std::map<std::string, std::string> Units(const HostFile& host) {
+  std::vector<MadeFile> files;
+  REQUIRE_OK(MakeUnits(host, kProgram, &files));
+  std::map<std::string, std::string> texts;
+  for (const MadeFile& file : files) {
+    REQUIRE(file.text.starts_with(OwnHeader(host)));
+    texts[file.name] = file.text;
+  }
+  return texts;
+}
+
+bool HasLine(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+std::string TextOfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("Each kind of job of a host's file gets its command line",
+          "[tools][units]") {
+  const HostFile host = Host(kHost);
+  REQUIRE(host.jobs.size() == 9);
+  REQUIRE(WordsOf(host, "sstferry-server") ==
+          "serve --db=orders=/data/orders --allow=orders=db2.example "
+          "--listen=0.0.0.0:7420 --tls=/etc/sstferry/tls");
+  REQUIRE(WordsOf(host, "sstferry-orders-follow") ==
+          "follow /data/orders s3://backups/orders "
+          "--metrics-file=/var/lib/metrics/sstferry-orders-follow.prom "
+          "--segment=5s");
+  REQUIRE(WordsOf(host, "sstferry-orders-push") ==
+          "archive push /data/orders s3://backups/orders --label=nightly "
+          "--metrics-file=/var/lib/metrics/sstferry-orders-archive.prom");
+  REQUIRE(WordsOf(host, "sstferry-orders-check") ==
+          "archive check s3://backups/orders --read-data=5% "
+          "--metrics-file=/var/lib/metrics/sstferry-orders-archive.prom");
+  REQUIRE(WordsOf(host, "sstferry-orders-drill") ==
+          "archive check s3://backups/orders "
+          "--metrics-file=/var/lib/metrics/sstferry-orders-archive.prom "
+          "--drill=/scratch/drill-orders");
+  REQUIRE(WordsOf(host, "sstferry-orders-prune")
+              .starts_with("archive prune s3://backups/orders "));
+  REQUIRE(WordsOf(host, "sstferry-orders-prune").ends_with("--keep-daily=14"));
+  REQUIRE(WordsOf(host, "sstferry-users-refresh") ==
+          "refresh sst://db1/users /srv/users --progress=never --max-age=20h "
+          "--timeout=5m "
+          "--metrics-file=/var/lib/metrics/sstferry-users-refresh.prom");
+  REQUIRE(WordsOf(host, "sstferry-users-swap")
+              .ends_with("--before-swap=systemctl stop app"));
+  REQUIRE(WordsOf(host, "sstferry-standby-follow")
+              .starts_with("follow sst://db1/users /srv/standby"));
+}
+
+TEST_CASE("The units of a host have the sandbox of the packaged ones",
+          "[tools][units]") {
+  const HostFile host = Host(kHost);
+  const auto units = Units(host);
+  REQUIRE(units.size() == 9 + 6 + 1);
+  const std::string& push = units.at("sstferry-orders-push.service");
+  INFO(push);
+  REQUIRE(HasLine(push, "Description=sstferry: push of orders"));
+  REQUIRE(HasLine(
+      push,
+      "ExecStart=/usr/bin/sstferry archive push /data/orders "
+      "s3://backups/orders --label=nightly "
+      "--metrics-file=/var/lib/metrics/sstferry-orders-archive.prom"));
+  REQUIRE(HasLine(push, "SystemCallFilter=@system-service"));
+  REQUIRE(HasLine(push, "RestartPreventExitStatus=1 2 3"));
+  REQUIRE(HasLine(push, "User=1000"));
+  REQUIRE(HasLine(push, "CapabilityBoundingSet="));
+  const std::string& check = units.at("sstferry-orders-check.service");
+  REQUIRE(check.find(" --read-data=5%% ") == std::string::npos);
+  REQUIRE(check.find(" \"--read-data=5%%\" ") != std::string::npos);
+  const std::string& timer = units.at("sstferry-orders-drill.timer");
+  REQUIRE(HasLine(timer, "OnCalendar=Sun 07:00"));
+  REQUIRE(HasLine(timer, "Persistent=true"));
+  REQUIRE(HasLine(timer, "PartOf=sstferry.target"));
+  const std::string& server = units.at("sstferry-server.service");
+  INFO(server);
+  REQUIRE(HasLine(server, "User=sstferry"));
+  REQUIRE(HasLine(server, "ReadWritePaths=-/data"));
+  REQUIRE(HasLine(server, "ReadWritePaths=-/var/lib -/srv"));
+  const std::string& swap = units.at("sstferry-users-swap.service");
+  REQUIRE(swap.find("\nUser=") == std::string::npos);
+  REQUIRE(swap.find(" \"--before-swap=systemctl stop app\"") !=
+          std::string::npos);
+  for (const auto& [name, text] : units) {
+    INFO(name << "\n" << text);
+    REQUIRE(text.find("%i") == std::string::npos);
+    REQUIRE(text.find("${") == std::string::npos);
+    const bool is_target = name == "sstferry.target";
+    REQUIRE((text.find("[Install]") != std::string::npos) == is_target);
+    const bool is_wanted =
+        HasLine(units.at("sstferry.target"), "Wants=" + name);
+    const bool runs_forever =
+        name == "sstferry-server.service" || name.ends_with("-follow.service");
+    REQUIRE(is_wanted == (name.ends_with(".timer") || runs_forever));
+  }
+}
+
+TEST_CASE("A wrong file of a host is refused with its line and column",
+          "[tools][units]") {
+  const std::string head = "[[database]]\npath = \"/data/a\"\n";
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"[[database]\n", "line 1, column 12: not TOML: "},
+      {"", "line 1, column 1: database: expected [[database]]"},
+      {"metrics-dirs = \"/x\"\n" + head + "push.when = \"02:00\"\n",
+       "line 1, column 1: metrics-dirs: unknown key of a file of a host; did "
+       "you mean metrics-dir?"},
+      {head, "line 1, column 1: [[database]]: expected a job"},
+      {head + "pushes.when = \"02:00\"\n",
+       "line 3, column 1: pushes: unknown key of [[database]]; did you mean "
+       "push?"},
+      {head + "archive = \"s3://b\"\npush = true\n",
+       "line 4, column 8: push: expected a table"},
+      {head + "archive = \"s3://b\"\npush.wen = \"02:00\"\n",
+       "line 4, column 1: push: expected when"},
+      {head + "archive = \"s3://b\"\npush = {when = \"02:00\", lable = \"x\"}\n",
+       "line 4, column 25: lable: unknown key of push; did you mean label?"},
+      {head + "archive = \"s3://b\"\npush.when = \"25:00\"\n",
+       "line 4, column 13: when: expected a time as in systemd's OnCalendar"},
+      {head + "archive = \"s3://b\"\npush = {when = \"02:00\", lanes = 0}\n",
+       "line 4, column 33: --lanes: expected a whole number from 1 to 64"},
+      {head + "archive = \"s3://b\"\nprune.when = \"02:00\"\n",
+       "line 4, column 1: prune: expected a retention"},
+      {head + "archive = \"s3://b\"\ndrill.when = \"02:00\"\n",
+       "line 4, column 1: drill: expected drill = \"DIR\""},
+      {head + "archive = \"s3://b\"\n"
+              "drill = {when = \"02:00\", drill = \"scratch\"}\n",
+       "line 4, column 34: drill: expected a path that begins with /"},
+      {head + "push.when = \"02:00\"\n",
+       "line 3, column 1: push: expected archive of the database"},
+      {head + "refresh.when = \"02:00\"\n",
+       "line 3, column 1: refresh: expected source of the database"},
+      {head + "archive = \"s3://b\"\nfollow.when = \"02:00\"\n",
+       "line 4, column 15: follow: expected no when"},
+      {head + "serve.allow = [\"x\"]\n",
+       "line 3, column 1: serve: expected a table [serve]"},
+      {"[serve]\nlisten = \"127.0.0.1:1\"\n" + head +
+           "archive = \"s3://b\"\npush.when = \"02:00\"\n",
+       "line 1, column 1: [serve]: expected a database with serve.allow"},
+      {"[serve]\nlisten = \"0.0.0.0:1\"\n" + head + "serve = {}\n",
+       "line 2, column 10: --listen: expected an address of this machine"},
+      {head + "archive = \"s3://b\"\npush.when = \"02:00\"\n" + head +
+           "archive = \"s3://b\"\npush.when = \"02:00\"\n",
+       "line 5, column 1: name: expected each name once"},
+      {"[[database]]\npath = \"data/a\"\npush.when = \"02:00\"\n",
+       "line 2, column 8: path: expected a path that begins with /"},
+      {head + "archive = \"backup\"\npush.when = \"02:00\"\n",
+       "line 3, column 11: archive: expected an address"},
+      {head + "account = \"-x\"\narchive = \"s3://b\"\npush.when = \"02:00\"\n",
+       "line 3, column 11: account: expected the name or number"},
+      {head + "rescan = \"x\"\n", "line 3, column 1: rescan: unknown key"},
+      {"rescan = \"x\"\n" + head, "line 1, column 10: rescan: expected a time"},
+      {"[kubernetes]\nnode = \"x\"\n" + head, "line 1, column 1: image: "},
+  };
+  for (const auto& [text, message] : wrong) {
+    const std::string found = Refused(text);
+    INFO(text << "\n" << found);
+    CHECK(found.starts_with(message));
+  }
+}
+
+TEST_CASE("No value of a host's file is more than a word of a command line",
+          "[tools][units]") {
+  for (const char* const text :
+       {"push.label = \"a\\nExecStartPre=/bin/evil\"\n",
+        "push.label = \"a\\r\"\n", "push.label = \"a\\u0000b\"\n",
+        "environment-file = \"/etc/x\\n[Service]\"\n",
+        "environment-file = \"/etc/x \\\\\"\n",
+        "account = \"root\\nCapabilityBoundingSet=~\"\n",
+        "account = \"%i\"\n", "name = \"a\\n\"\n", "name = \"a b\"\n",
+        "name = \"%n\"\n", "name = \"../x\"\n", "name = \"a/b\"\n",
+        "push.lanes = \"4\\n\"\n"}) {
+    INFO(text);
+    HostFile host;
+    REQUIRE(ParseHostFile(kPath,
+                          std::string("[[database]]\npath = \"/data/a\"\n"
+                                      "archive = \"s3://b\"\n"
+                                      "push.when = \"02:00\"\n") +
+                              text,
+                          &host)
+                .IsInvalidArgument());
+  }
+  const std::string label = "a \"b\" %n $HOME `id` 'x' ; | # {}";
+  HostFile host =
+      Host("[kubernetes]\nimage = \"i\"\n[[database]]\npath = \"/data/a\"\n"
+           "account = \"1000\"\narchive = \"s3://b\"\npush.when = \"02:00\"\n"
+           "push.label = '''" + label + "'''\n");
+  const auto units = Units(host);
+  const std::string& push = units.at("sstferry-a-push.service");
+  INFO(push);
+  REQUIRE(HasLine(push,
+                  "ExecStart=/usr/bin/sstferry archive push /data/a s3://b "
+                  "\"--label=a \\\"b\\\" %%n $$HOME `id` 'x' ; | # {}\""));
+  REQUIRE(UnitWord("a\\") == "\"a\\\\\"");
+  REQUIRE(UnitWord("") == "\"\"");
+  REQUIRE(UnitWord(";") == "\";\"");
+
+  std::vector<MadeFile> files;
+  REQUIRE_OK(MakeCronFile(host, kProgram, &files));
+  REQUIRE(files.size() == 1);
+  REQUIRE(files[0].name == "sstferry");
+  std::string line = files[0].text.substr(files[0].text.find("\n0 2 ") + 1);
+  line.pop_back();
+  INFO(line);
+  const std::string fields = "0 2 * * * 1000 ";
+  REQUIRE(line.starts_with(fields));
+  // What cron gives to the shell: \% is %, and a bare % would end the command.
+  std::string command;
+  for (size_t i = fields.size(); i < line.size(); ++i) {
+    REQUIRE(line[i] != '%');
+    if (line[i] == '\\' && line[i + 1] == '%') {
+      ++i;
+    }
+    command += line[i];
+  }
+  Process shell({"/bin/sh", "-c",
+                 "set -- " + command + "; printf '%s\\n' \"$@\""});
+  REQUIRE(shell.Wait() == 0);
+  REQUIRE(shell.out() ==
+          "/usr/bin/sstferry\narchive\npush\n/data/a\ns3://b\n--label=" +
+              label + "\n");
+
+  REQUIRE_OK(MakeManifests(host, &files));
+  REQUIRE(files.size() == 1);
+  const std::string header = OwnHeader(host);
+  const auto manifest =
+      nlohmann::json::parse(files[0].text.substr(header.size()));
+  const auto& pod =
+      manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+  REQUIRE(pod["containers"][0]["args"].back() ==
+          "--label=a \"b\" %n $$HOME `id` 'x' ; | # {}");
+  REQUIRE(pod["securityContext"]["runAsUser"] == 1000);
+  REQUIRE(manifest["spec"]["schedule"] == "0 2 * * *");
+}
+
+TEST_CASE("Cron and Kubernetes refuse what they cannot run, with its line",
+          "[tools][units]") {
+  const auto cron = [](const std::string& text) {
+    std::vector<MadeFile> files;
+    const Status status = MakeCronFile(Host(text), kProgram, &files);
+    return status.ok() ? "" : std::string(status.getState());
+  };
+  const auto manifests = [](const std::string& text) {
+    std::vector<MadeFile> files;
+    const Status status = MakeManifests(Host(text), &files);
+    return status.ok() ? "" : std::string(status.getState());
+  };
+  const std::string head =
+      "[[database]]\npath = \"/data/a\"\narchive = \"s3://b\"\n";
+  REQUIRE(cron(head + "push.when = \"02:00\"\n") == "");
+  REQUIRE(cron(head + "push.when = \"02:00:30\"\n")
+              .starts_with("--config /etc/sstferry/host.toml: line 4, column "));
+  REQUIRE(cron(head + "push.when = \"02:00 UTC\"\n").find("no zone") !=
+          std::string::npos);
+  REQUIRE(cron(head + "push = {when = \"02:00\", label = '\\'}\n")
+              .find("no backslash") != std::string::npos);
+  REQUIRE(cron("[serve]\nlisten = \"127.0.0.1:1\"\n" + head + "serve = {}\n")
+              .find("account: expected one") != std::string::npos);
+  REQUIRE(manifests(head + "push.when = \"02:00\"\n").find("[kubernetes]") !=
+          std::string::npos);
+  const std::string place = "[kubernetes]\nimage = \"i\"\n";
+  REQUIRE(manifests(place + head + "push.when = \"02:00\"\n")
+              .find("account: expected the owner of /data/a") !=
+          std::string::npos);
+  REQUIRE(manifests(place + head + "account = \"7\"\nname = \"A\"\n"
+                                   "push.when = \"02:00\"\n")
+              .find("lower-case") != std::string::npos);
+  REQUIRE(manifests(place + head + "account = \"7\"\nsource = \"sst://h/a\"\n"
+                                   "[database.swap]\nwhen = \"02:00\"\n"
+                                   "after-swap = \"x\"\n")
+              .find("no shell") != std::string::npos);
+}
+
+TEST_CASE("A pattern finds databases, and none of what lies beside them",
+          "[tools][units]") {
+  const ScratchDir dir;
+  namespace fs = std::filesystem;
+  for (const char* const name :
+       {"b", "a", "a.old-20261125T020003Z", "a.sstferry", "empty", ".hidden",
+        "with space"}) {
+    fs::create_directory(dir / name);
+    if (std::string(name) != "empty") {
+      WriteBytes(dir / name + "/CURRENT", "MANIFEST-000001\n");
+    }
+  }
+  fs::create_directory_symlink(dir / "a", dir / "link");
+  WriteBytes(dir / "file", "");
+  const std::string text = "[[database]]\npath = \"" + dir.path() +
+                           "/*\"\narchive = \"s3://b/{name}\"\n"
+                           "push.when = \"02:00\"\n";
+  const HostFile host = Host(text);
+  REQUIRE(host.jobs.size() == 2);
+  REQUIRE(WordsOf(host, "sstferry-a-push")
+              .starts_with("archive push " + (dir / "a") + " s3://b/a"));
+  REQUIRE(WordsOf(host, "sstferry-b-push")
+              .starts_with("archive push " + (dir / "b") + " s3://b/b"));
+  REQUIRE(Refused("[[database]]\npath = \"/data/*\"\narchive = \"s3://b\"\n"
+                  "push.when = \"02:00\"\n")
+              .starts_with("line 3, column 11: archive: expected {name}"));
+  // A volume that is not mounted must not remove the units of its databases.
+  HostFile none;
+  for (const std::string& pattern : {dir / "empty/*", dir / "missing/*"}) {
+    const Status status =
+        ParseHostFile(kPath,
+                      "[[database]]\npath = \"" + pattern +
+                          "\"\narchive = \"s3://b/{name}\"\n"
+                          "push.when = \"02:00\"\n",
+                      &none);
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kRefused);
+    REQUIRE(MessageOf(status).find("line 2, column 8: path: ") !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("units writes and removes its own files, and touches no other",
+          "[tools][units]") {
+  const ScratchDir dir;
+  const std::string config = dir / "host.toml";
+  const std::string out = dir / "units";
+  namespace fs = std::filesystem;
+  fs::create_directory(out);
+  const std::string head = "[[database]]\npath = \"/data/a\"\n"
+                           "archive = \"s3://b\"\npush.when = \"02:00\"\n";
+  const auto run = [&](const std::string& text, Strings more, int code) {
+    WriteBytes(config, text);
+    more.insert(more.begin(),
+                {"units", "--config", config, "--directory", out});
+    return OutputOf(more, code);
+  };
+  WriteBytes(out + "/sstferry-mine.timer", "[Timer]\n");
+  WriteBytes(out + "/other.service", "[Service]\n");
+  // A check writes nothing.
+  std::string said = run(head, {"--check"}, 0);
+  REQUIRE(said.find("would have: 3 files, 3 new") != std::string::npos);
+  REQUIRE(said.find("\n+ OnCalendar=02:00\n") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(out + "/sstferry-a-push.service"));
+
+  run(head + "check.when = \"04:30\"\n", {}, 0);
+  REQUIRE(fs::exists(out + "/sstferry-a-check.timer"));
+  const std::string push = TextOfFile(out + "/sstferry-a-push.service");
+  // A draft that a killed run left.
+  WriteBytes(out + "/sstferry-x.service.1.tmp", push);
+
+  // A wrong file changes nothing.
+  run(head + "chek.when = \"04:30\"\n", {}, 2);
+  REQUIRE(fs::exists(out + "/sstferry-a-check.timer"));
+
+  said = run(head + "push.label = \"x\"\n", {}, 0);
+  INFO(said);
+  REQUIRE(said.find("1 changed, 2 unchanged") == std::string::npos);
+  REQUIRE(said.find("removed: sstferry-a-check.timer\n") !=
+          std::string::npos);
+  REQUIRE_FALSE(fs::exists(out + "/sstferry-a-check.timer"));
+  REQUIRE_FALSE(fs::exists(out + "/sstferry-a-check.service"));
+  REQUIRE_FALSE(fs::exists(out + "/sstferry-x.service.1.tmp"));
+  REQUIRE(TextOfFile(out + "/sstferry-a-push.service") != push);
+  REQUIRE(TextOfFile(out + "/sstferry-mine.timer") == "[Timer]\n");
+  REQUIRE(TextOfFile(out + "/other.service") == "[Service]\n");
+
+  // Another file, or a unit of the operator, has the name already.
+  WriteBytes(dir / "second.toml", head);
+  OutputOf({"units", "--config", dir / "second.toml", "--directory", out}, 1);
+  fs::remove(out + "/sstferry-a-push.timer");
+  fs::create_symlink("/dev/null", out + "/sstferry-a-push.timer");
+  run(head, {}, 1);
+  REQUIRE(fs::is_symlink(out + "/sstferry-a-push.timer"));
+  REQUIRE(TextOfFile(out + "/sstferry-a-push.service").find("--label=x") !=
+          std::string::npos);
+}
+
+TEST_CASE("A calendar knows the next time, and cron's form of it",
+          "[tools][units]") {
+  const auto cron = [](const std::string& text) {
+    Calendar calendar;
+    REQUIRE_OK(Calendar::Parse("when", text, &calendar));
+    std::string fields;
+    return calendar.ToCron("when", &fields).ok() ? fields : "none";
+  };
+  REQUIRE(cron("02:00") == "0 2 * * *");
+  REQUIRE(cron("*:0/15") == "0,15,30,45 * * * *");
+  REQUIRE(cron("Sun 07:00") == "0 7 * * 0");
+  REQUIRE(cron("Mon..Fri *-*-* 04:30:00") == "30 4 * * 1,2,3,4,5");
+  REQUIRE(cron("Fri..Mon 04:30") == "30 4 * * 0,1,5,6");
+  REQUIRE(cron("*-*-01,15 12:00") == "0 12 1,15 * *");
+  REQUIRE(cron("quarterly") == "0 0 1 1,4,7,10 *");
+  REQUIRE(cron("hourly UTC") == "0 * * * *");
+  REQUIRE(cron("Mon *-*-01 12:00") == "none");
+  REQUIRE(cron("*-*~01 12:00") == "none");
+  REQUIRE(cron("2027-*-* 12:00") == "none");
+
+  // 2026-11-28 is a Saturday; 1795860000 is 2026-11-28T10:00:00Z.
+  constexpr std::time_t kNow = 1795860000;
+  const auto next = [](const std::string& text) {
+    Calendar calendar;
+    REQUIRE_OK(Calendar::Parse("when", text, &calendar));
+    const std::optional<std::time_t> at = calendar.NextAfter(kNow);
+    return at.has_value() ? *at - kNow : -1;
+  };
+  REQUIRE(next("10:00 UTC") == 24 * 3600);
+  REQUIRE(next("10:00:01 UTC") == 1);
+  REQUIRE(next("Sun 07:00 UTC") == 21 * 3600);
+  REQUIRE(next("*:0/15 UTC") == 900);
+  REQUIRE(next("*-*~01 12:00 UTC") == (2 * 24 + 2) * 3600);
+  REQUIRE(next("*-02-30 12:00 UTC") == -1);
+  REQUIRE(next("2020-*-* 12:00 UTC") == -1);
+  REQUIRE(next("10:00 Asia/Tokyo") == -1);
+
+  Calendar unused;
+  for (const char* const text :
+       {"", "2", "24:00", "02:60", "*-13-01", "Foo 02:00", "02:00 02:00",
+        "*/5:00", "0/0:00", "5..2:00", "02:00\n", "02:00%i", "%i", "Mon,",
+        "Mon.. 02:00", "*-*-*-* 02:00", "1:2:3:4", "UTC"}) {
+    INFO(text);
+    REQUIRE(Calendar::Parse("when", text, &unused).IsInvalidArgument());
+  }
+}
+
+}  // namespace sstferry::units_test

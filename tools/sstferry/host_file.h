@@ -1,0 +1,95 @@
+// The file that describes all jobs of a host (docs/operations.md, "One file for
+// a host"): databases by path or pattern, and the jobs of each.
+//
+//   metrics-dir = "/var/lib/prometheus/node-exporter"
+//
+//   [[database]]
+//   path = "/var/lib/app/*"
+//   archive = "s3://backups/{name}"
+//   push.when = "02:00"
+//   prune = {when = "12:00", keep-daily = 14}
+//
+// The other keys of a job are options of its command, by their names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rocksdb/status.h"
+#include "tools/sstferry/calendar.h"
+
+namespace sstferry {
+
+enum class JobKind {
+  kServe,
+  kFollow,
+  kPush,
+  kCheck,
+  kDrill,
+  kPrune,
+  kRefresh,
+  kSwap,
+};
+const char* JobKindName(JobKind kind);  // "serve", "follow", ...
+// Returns true for jobs that run until they are stopped; the others have a
+// time.
+bool RunsForever(JobKind kind);
+// Returns the name of the packaged unit of a job (unit_templates.h): `suffix` is
+// "service" or "timer".
+std::string PackagedUnit(JobKind kind, bool has_account,
+                         const std::string& suffix);
+
+// A path that a job uses.
+struct JobPath {
+  std::string path;  // absolute
+  bool is_written = false;
+};
+
+struct HostJob {
+  JobKind kind = JobKind::kServe;
+  std::string database;  // name; empty: serve, for all databases
+  // The name of its unit without a suffix: "sstferry-orders-push".
+  std::string unit;
+  // The command line after the program: "archive", "push", ... No word has a
+  // control character.
+  std::vector<std::string> words;
+  std::string when;  // as in the file; empty: runs forever
+  Calendar calendar;
+  std::string account;           // empty: that of the packaged unit
+  std::string environment_file;  // empty: none
+  // Directories of the databases, and files and directories of options.
+  std::vector<JobPath> paths;
+  bool has_hooks = false;     // runs commands of the operator
+  std::string metrics_file;   // empty: none
+  std::string where;          // "line 12, column 3", for messages
+};
+
+// The table [kubernetes].
+struct KubernetesPlace {
+  bool is_given = false;
+  std::string image;
+  std::string space;            // empty: kubectl's namespace
+  std::string node;             // that has the directories; empty: any
+  std::string service_account;  // empty: the default one
+};
+
+struct HostFile {
+  std::string path;
+  std::vector<HostJob> jobs;  // in the order of the file; serve first
+  std::string rescan;  // when to look for databases again; empty: never
+  KubernetesPlace kubernetes;
+};
+
+// Reads the file and finds the databases of its patterns.
+//   InvalidArgument  a wrong line, as in arguments.h: "--config FILE: line 12,
+//                    column 3: MESSAGE"
+//   kRefused         a directory of a pattern cannot be read, or has no
+//                    database
+[[nodiscard]] rocksdb::Status ReadHostFile(const std::string& path,
+                                           HostFile* out);
+// Does the same with the text of the file.
+[[nodiscard]] rocksdb::Status ParseHostFile(const std::string& path,
+                                            const std::string& text,
+                                            HostFile* out);
+
+}  // namespace sstferry

@@ -1,0 +1,37 @@
+// Makes the files that run the jobs of a host: systemd units, a cron file, or
+// manifests for Kubernetes. No value of the host's file becomes more than a word
+// of a command line there.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rocksdb/status.h"
+#include "tools/sstferry/host_file.h"
+
+namespace sstferry {
+
+struct MadeFile {
+  std::string name;
+  std::string text;  // begins with OwnHeader()
+};
+
+// Returns the first line of each file that is made from this host's file.
+std::string OwnHeader(const HostFile& host);
+
+// Make the files. `program`: the absolute path of sstferry.
+//   InvalidArgument  this form cannot run a job; as in arguments.h, with the
+//                    job's line and column
+[[nodiscard]] rocksdb::Status MakeUnits(const HostFile& host,
+                                        const std::string& program,
+                                        std::vector<MadeFile>* files);
+[[nodiscard]] rocksdb::Status MakeCronFile(const HostFile& host,
+                                           const std::string& program,
+                                           std::vector<MadeFile>* files);
+[[nodiscard]] rocksdb::Status MakeManifests(const HostFile& host,
+                                            std::vector<MadeFile>* files);
+
+// Formats a word for a line of a unit, in quotes if it needs them.
+std::string UnitWord(const std::string& word);
+
+}  // namespace sstferry
