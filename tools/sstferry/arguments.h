@@ -25,9 +25,9 @@ namespace sstferry {
 
 // Returns InvalidArgument "OPTION: needs NEEDED", for an option that works only
 // together with something else; `found`, unless empty: what is there instead.
-[[nodiscard]] rocksdb::Status Needs(const std::string& option,
-                                    const std::string& needed,
-                                    const std::string& found = "");
+[[nodiscard]] rocksdb::Status OnlyWith(const std::string& option,
+                                       const std::string& needed,
+                                       const std::string& found = "");
 
 // Parses "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki
 // Mi Gi Ti (powers of 1024) in any case, each with or without a final B. At
