@@ -145,8 +145,8 @@ Status Wrong(const std::string& what, const std::string& expected,
                                  ", found \"" + found + "\"");
 }
 
-Status Needs(const std::string& option, const std::string& needed,
-             const std::string& found) {
+Status OnlyWith(const std::string& option, const std::string& needed,
+                const std::string& found) {
   return Status::InvalidArgument(option + ": needs " + needed +
                                  (found.empty() ? "" : ", found " + found));
 }

@@ -25,9 +25,9 @@ namespace sstferry {
 
 // Returns InvalidArgument "OPTION: needs NEEDED", for an option that works only
 // together with something else; `found`, unless empty: what is there instead.
-[[nodiscard]] rocksdb::Status Needs(const std::string& option,
-                                    const std::string& needed,
-                                    const std::string& found = "");
+[[nodiscard]] rocksdb::Status OnlyWith(const std::string& option,
+                                       const std::string& needed,
+                                       const std::string& found = "");
 
 // Returns an error of wrong usage with "WHERE: " before its sentence.
 [[nodiscard]] rocksdb::Status WithPlace(const std::string& where,

@@ -45,15 +45,15 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   if (options.method != PullMethod::kClone) {
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
       if (texts.Has(name) || texts.IsSet(name)) {
-        return Needs(std::string("--") + name, "--method clone");
+        return OnlyWith(std::string("--") + name, "--method clone");
       }
     }
     return Status::OK();
   }
   for (const char* name : {"begin", "end"}) {
     if (texts.Has(name)) {
-      return Needs(std::string("--") + name, "--method ingest",
-                   "--method clone");
+      return OnlyWith(std::string("--") + name, "--method ingest",
+                      "--method clone");
     }
   }
   const std::vector<std::string>& families = options.selection.families;

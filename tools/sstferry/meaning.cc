@@ -62,8 +62,8 @@ Status CheckOwnOptions(const Command& command,
       }
     }
     if (!others.empty()) {
-      return Needs("--" + name, others,
-                   std::string("sstferry ") + command.name);
+      return OnlyWith("--" + name, others,
+                      std::string("sstferry ") + command.name);
     }
   }
   return Status::OK();
@@ -254,8 +254,8 @@ Status CheckStoreOptions(const OptionTexts& texts,
   for (const char* name : {"endpoint", "region", "ca-file",
                            "credentials-command", "key-file"}) {
     if (texts.Has(name) || texts.IsSet(name)) {
-      return Needs(std::string("--") + name, "an archive as source",
-                   source.ToString());
+      return OnlyWith(std::string("--") + name, "an archive as source",
+                      source.ToString());
     }
   }
   return Status::OK();
@@ -314,7 +314,7 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
   if (!pull.all) {
     for (const char* const option : {"jobs", "delete"}) {
       if (texts.Has(option) || texts.IsSet(option)) {
-        return Needs(std::string("--") + option, "--all");
+        return OnlyWith(std::string("--") + option, "--all");
       }
     }
     return Status::OK();
@@ -497,8 +497,8 @@ Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
         names += (names.empty() ? "" : " or ") +
                  std::string("archive ") + ArchiveActionName(each);
       }
-      return Needs(std::string("--") + option, names,
-                   std::string("archive ") + ArchiveActionName(action));
+      return OnlyWith(std::string("--") + option, names,
+                      std::string("archive ") + ArchiveActionName(action));
     }
   }
   return Status::OK();
@@ -593,15 +593,15 @@ Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   for (const char* const option : {"durable", "keep-identity", "max-audit",
                                    "view-every", "keep-views"}) {
     if (into_archive && is_given(option)) {
-      return Needs(std::string("--") + option, "a standby as DIR",
-                   "an archive");
+      return OnlyWith(std::string("--") + option, "a standby as DIR",
+                      "an archive");
     }
   }
   for (const char* const option :
        {"segment", "segment-bytes", "label", "key-file"}) {
     if (!into_archive && is_given(option)) {
-      return Needs(std::string("--") + option, "an archive as DIR",
-                   "a standby");
+      return OnlyWith(std::string("--") + option, "an archive as DIR",
+                      "a standby");
     }
   }
   return Status::OK();
@@ -645,7 +645,7 @@ Status ParsePromote(const std::vector<std::string>& arguments,
   OptionTexts texts;
   RETURN_IF_ERROR(Read(*FindCommand("promote"), arguments, &texts, out));
   if (texts.Has("wait") && !out->options.after_source_closed) {
-    return Needs("--wait", "--after-source-closed");
+    return OnlyWith("--wait", "--after-source-closed");
   }
   if (out->options.source_is_down && out->options.after_source_closed) {
     return Wrong("--source-is-down",

@@ -99,8 +99,8 @@ Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
       return Wrong("--allow", "NAME=SUBJECT", text);
     }
     if (!tls) {
-      return Needs("--allow",
-                   "--tls DIR, because only a certificate names a target");
+      return OnlyWith("--allow",
+                      "--tls DIR, because only a certificate names a target");
     }
     const auto database =
         std::find_if(out->databases.begin(), out->databases.end(),
@@ -122,9 +122,9 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
                        std::vector<uint32_t>* uids) {
   for (const std::string& text : texts.GetAll("allow-uid")) {
     if (!is_unix) {
-      return Needs("--allow-uid",
-                   "--listen unix:/PATH, because only there the system reports "
-                   "a peer's account");
+      return OnlyWith("--allow-uid",
+                      "--listen unix:/PATH, because only there the system "
+                      "reports a peer's account");
     }
     const bool is_number =
         !text.empty() &&
