@@ -164,6 +164,7 @@ class StandbyRounds : public RoundTarget {
       std::lock_guard<std::mutex> lock(mu_);
       damage_ = Gap();  // the cut has compared all files that it kept
     }
+    ConfirmViews(true);  // these are the source's own files
     audit_->Begin();
     return Status::OK();
   }

@@ -82,8 +82,8 @@ class StandbyViews {
   // Stops the thread's work, permanently.
   void Cancel() { stop_.Stop(); }
 
-  // Takes note that the source has confirmed, or no longer confirms, that it
-  // continues what the standby holds.
+  // Stores that the source has confirmed, or no longer confirms, that it
+  // continues what the standby holds. A cut confirms, too.
   void SetConfirmed(bool is_confirmed);
 
   // Makes a view of what the standby holds now, unless the newest one is that

@@ -644,21 +644,29 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
   const std::string file = world.root() + "/standby.prom";
   ServiceManager manager(world.root() + "/notify");
   Process follower(Sstferry({"follow", world.source_dir(), world.dir(),
-                             "--metrics-file", file}),
+                             "--metrics-file", file, "--view-every", "1s"}),
                    {{"NOTIFY_SOCKET", world.root() + "/notify"}});
   manager.Await("READY=1\nSTATUS=taking a cut");
   manager.Await("READY=1\nSTATUS=at sequence " +
                 std::to_string(world.sequence()));
   world.Write(20);
   AwaitAll(world, world.dir(), world.sequence());
-  manager.Await("READY=1\nSTATUS=at sequence " +
-                std::to_string(world.sequence()));
+  while (AwaitAll(world, world.dir(), world.sequence())["view_age_millis"]
+             .is_null()) {
+  }
+  for (int i = 0; i < 2; ++i) {  // the second one knows of the view
+    manager.Await("READY=1\nSTATUS=at sequence " +
+                  std::to_string(world.sequence()));
+  }
   follower.Signal(SIGTERM);
   manager.Await("STOPPING=1");
   REQUIRE(follower.Wait() == 0);
+  REQUIRE(RequireView(world.dir() + ".view/current") <= world.sequence());
   const std::string text = Contents(file);
   INFO(text);
   const std::string target = "target=\"" + world.dir() + "\"} ";
+  REQUIRE(text.find("sstferry_standby_view_age_seconds{" + target) !=
+          std::string::npos);
   REQUIRE(text.find("sstferry_standby_lag_seconds{" + target) !=
           std::string::npos);
   REQUIRE(text.find("sstferry_standby_behind_bytes{" + target + "0\n") !=
