@@ -463,8 +463,8 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   if (error == EPERM && IsImmutable(from)) {
     return WithContext(status, EndState::kSourceError,
                        "expected a file that may get a hard link, found an "
-                       "immutable or append-only one; next: chattr -i -a " +
-                           ShownPath(from));
+                       "immutable or append-only one (chattr -i -a makes it an "
+                       "ordinary one)");
   }
   if (error == EPERM || error == EACCES) {
     return WithContext(status, EndState::kSourceError,

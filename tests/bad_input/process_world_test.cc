@@ -363,6 +363,20 @@ TEST_CASE("A file system that reports no size is not full",
   REQUIRE(unmounted == 0);
 }
 
+TEST_CASE("An account that does not exist is told by the command that was given",
+          "[bad_input][limits]") {
+  if (geteuid() != 0) {
+    WARN("SKIPPED: needs root");
+    return;
+  }
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  REQUIRE(Run(Sstferry({"pull", dir / "source", dir / "target"})).code == 0);
+  REQUIRE(Run({"/bin/chown", "-R", "61752", dir.path()}).code == 0);
+  RequireSays(Run(Sstferry({"refresh", dir / "source", dir / "target"})), 1,
+              "sstferry refresh: REFUSED: user 61752");
+}
+
 TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",
           "[bad_input][limits]") {
   const ScratchDir dir;

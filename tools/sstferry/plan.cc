@@ -250,6 +250,7 @@ int RunPlan(const std::vector<std::string>& arguments) {
   RootDuties duties;
   duties.target_dir = plan.options.target_dir;
   duties.tls = &plan.options.tls;
+  duties.command = "plan";
   duties.log = console.log_function();
   duties.uses_ssh = plan.options.source.is_ssh();
   return RunAs(*account, duties, arguments,

@@ -336,7 +336,8 @@ int PullAs(uid_t account, const std::vector<std::string>& arguments,
   RootDuties duties = {pull.options.target_dir,    hooks.options.before_swap,
                        hooks.options.after_swap,   nullptr,
                        &pull.options.tls,          console.log_function(),
-                       pull.options.source.is_ssh()};
+                       pull.options.source.is_ssh(),
+                       PullModeName(pull.options.mode)};
   if (!pull.metrics.file.empty()) {
     duties.write_metrics = [path = pull.metrics.file](const std::string& text) {
       return WriteMetricsFile(path, text);

@@ -374,8 +374,8 @@ class RootLoop {
   std::thread hook_;
 };
 
-int Refused(const Status& status) {
-  std::fprintf(stderr, "sstferry pull: %s: %s\n",
+int Refused(const RootDuties& duties, const Status& status) {
+  std::fprintf(stderr, "sstferry %s: %s: %s\n", duties.command.c_str(),
                EndStateName(EndStateOf(status)), MessageOf(status).c_str());
   return ExitCodeOf(EndStateOf(status));
 }
@@ -431,7 +431,7 @@ int RunAs(uid_t uid, const RootDuties& duties,
   std::array<int, 2> sockets{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) !=
       0) {
-    return Refused(Errno("socketpair"));
+    return Refused(duties, Errno("socketpair"));
   }
   const int room = static_cast<int>(kMaxMessageBytes);
   for (const int socket : sockets) {
@@ -443,7 +443,7 @@ int RunAs(uid_t uid, const RootDuties& duties,
   Relays relays;
   const Status opened = relays.Open();
   if (!opened.ok()) {
-    return Refused(opened);
+    return Refused(duties, opened);
   }
   AccountStart start;
   start.account = account;
@@ -459,12 +459,12 @@ int RunAs(uid_t uid, const RootDuties& duties,
   const Status status = ForkAs(start, &process);
   if (process == 0) {
     ChildSide root(sockets[1], screen);
-    return status.ok() ? child(arguments, &root) : Refused(status);
+    return status.ok() ? child(arguments, &root) : Refused(duties, status);
   }
   close(sockets[1]);
   if (!status.ok()) {
     close(sockets[0]);
-    return Refused(status);
+    return Refused(duties, status);
   }
   relays.Begin();
   int code = RootLoop(duties, word != nullptr ? &config : nullptr, &columns,
@@ -472,9 +472,9 @@ int RunAs(uid_t uid, const RootDuties& duties,
                  .Run();
   close(sockets[0]);
   if (!relays.Finish() && code == 0) {
-    code = Refused(MakeStatus(EndState::kInternal,
-                              "standard output: the result could not be "
-                              "written"));
+    code = Refused(duties, MakeStatus(EndState::kInternal,
+                                      "standard output: the result could not "
+                                      "be written"));
   }
   return code;
 }

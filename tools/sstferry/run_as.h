@@ -35,6 +35,7 @@ struct RootDuties {
   TlsFiles* tls = nullptr;
   LogFunction log;
   bool uses_ssh = false;  // the log then says that ssh uses the account's keys
+  std::string command = "pull";  // for messages
 };
 
 // Root's side, which the child calls for what only root may do. Threads: any,

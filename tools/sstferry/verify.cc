@@ -127,6 +127,7 @@ int RunVerify(const std::vector<std::string>& arguments) {
   duties.target_dir = is_left ? verify.options.left.directory
                               : verify.options.right.directory;
   duties.tls = &verify.options.tls;
+  duties.command = "verify";
   duties.log = console.log_function();
   duties.uses_ssh =
       verify.options.left.is_ssh() || verify.options.right.is_ssh();

@@ -447,7 +447,7 @@ struct Summary {
   // plan
   std::vector<PlanItemSummary> items;
   // Bytes that the pull needs on the target's disk, without the minimum free
-  // space; and bytes that are free there (0: no TARGET_DIR was given).
+  // space; and bytes that are free there (0: unknown, or no TARGET_DIR).
   uint64_t needed_bytes = 0;
   uint64_t free_bytes = 0;
   std::vector<std::string> served_names;  // plan sst://HOST:PORT

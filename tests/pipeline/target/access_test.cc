@@ -96,7 +96,7 @@ class Peeper {
     for (const auto& entry : fs::directory_iterator(workspace_, gone)) {
       const std::string path = entry.path().string();
       const std::string name = entry.path().filename().string();
-      if (name == "staging" || name == "other") {
+      if (name == "staging" || name == "other" || name == "probe") {
         Expect(point, path, 0700);
       } else if (name == "db" && point != "Puller:AccessSet" &&
                  point != "OtherFiles:Placed" &&
