@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ctime>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,6 +19,8 @@
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 #include "tools/sstferry/host_file.h"
+#include "tools/sstferry/job_status.h"
+#include "tools/sstferry/metric_set.h"
 #include "tools/sstferry/unit_files.h"
 
 namespace sstferry::units_test {
@@ -142,9 +146,10 @@ TEST_CASE("Each kind of job of a host's file gets its command line",
           "archive check s3://backups/orders "
           "--metrics-file=/var/lib/metrics/sstferry-orders-archive.prom "
           "--drill=/scratch/drill-orders");
-  REQUIRE(WordsOf(host, "sstferry-orders-prune")
-              .starts_with("archive prune s3://backups/orders "));
-  REQUIRE(WordsOf(host, "sstferry-orders-prune").ends_with("--keep-daily=14"));
+  REQUIRE(WordsOf(host, "sstferry-orders-prune") ==
+          "archive prune s3://backups/orders "
+          "--metrics-file=/var/lib/metrics/sstferry-orders-archive.prom "
+          "--keep-daily=14");
   REQUIRE(WordsOf(host, "sstferry-users-refresh") ==
           "refresh sst://db1/users /srv/users --progress=never --max-age=20h "
           "--timeout=5m "
@@ -520,6 +525,98 @@ TEST_CASE("A calendar knows the next time, and cron's form of it",
     INFO(text);
     REQUIRE(Calendar::Parse("when", text, &unused).IsInvalidArgument());
   }
+}
+
+TEST_CASE("The state of all jobs is read from the records that they leave",
+          "[tools][units]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  PullOptions pull = PullFrom(dir / "source", dir / "replica");
+  pull.full_rate = true;
+  REQUIRE_OK(RunPull(pull).status);
+  const std::string text =
+      "metrics-dir = \"" + dir.path() +
+      "\"\n[[database]]\nname = \"a\"\npath = \"" + (dir / "source") +
+      "\"\narchive = \"s3://b/a\"\nfollow = {}\n"
+      "push.when = \"02:00 UTC\"\ncheck.when = \"04:30 UTC\"\n"
+      "prune = {when = \"12:00 UTC\", keep-last = 3}\n"
+      "[[database]]\nname = \"replica\"\nsource = \"" + (dir / "source") +
+      "\"\npath = \"" + (dir / "replica") +
+      "\"\nrefresh.when = \"03:00 UTC\"\n"
+      "[[database]]\nname = \"none\"\nsource = \"sst://h/none\"\npath = \"" +
+      (dir / "none") + "\"\nrefresh.when = \"03:00 UTC\"\n";
+  const HostFile host = Host(text);
+  const std::time_t now = std::time(nullptr);
+  const auto seconds = static_cast<double>(now);
+  const MetricLabels archive = {{"archive", "s3://b/a"}};
+  MetricSet archived;
+  archived.Set(metric::kArchiveLastPush, archive, seconds - 100);
+  archived.Set(metric::kArchiveLastCheck, archive, 0);
+  REQUIRE(WordsOf(host, "sstferry-a-prune").find("a-archive.prom") !=
+          std::string::npos);
+  WriteBytes(dir / "sstferry-a-archive.prom", archived.Text());
+  const MetricLabels log = {{"target", "s3://b/a"}};
+  MetricSet followed;
+  followed.Set(metric::kStandbyWritten, log, seconds - 5);
+  followed.Set(metric::kLogPut, log, seconds - 20);
+  followed.Set(metric::kLogUnput, log, seconds - 7);
+  WriteBytes(dir / "sstferry-a-follow.prom", followed.Text());
+
+  std::vector<JobState> jobs = ReadJobStates(host, now);
+  REQUIRE(jobs.size() == 6);
+  const auto is = [&](size_t i, JobKind kind, std::optional<uint64_t> good,
+                      std::optional<double> lag) {
+    INFO(i << ": " << jobs[i].problem);
+    REQUIRE(jobs[i].kind == kind);
+    REQUIRE(jobs[i].last_good_seconds == good);
+    REQUIRE(jobs[i].lag_seconds == lag);
+    REQUIRE(jobs[i].next.has_value() == !RunsForever(kind));
+  };
+  const auto whole = static_cast<uint64_t>(now);
+  is(0, JobKind::kFollow, whole - 20, 7);
+  REQUIRE(jobs[0].problem.empty());
+  is(1, JobKind::kPush, whole - 100, 100);
+  REQUIRE(jobs[1].problem.empty());
+  is(2, JobKind::kCheck, 0, std::nullopt);
+  REQUIRE(jobs[2].problem == "has never succeeded");
+  is(3, JobKind::kPrune, std::nullopt, std::nullopt);
+  REQUIRE(jobs[4].kind == JobKind::kRefresh);
+  REQUIRE(jobs[4].last_good_seconds.has_value());
+  REQUIRE(jobs[4].lag_seconds.has_value());
+  REQUIRE(jobs[4].problem.empty());
+  REQUIRE_FALSE(jobs[5].last_good_seconds.has_value());
+  REQUIRE_FALSE(jobs[5].problem.empty());
+
+  const auto json = nlohmann::json::parse(JobStatesJson(host, jobs));
+  REQUIRE(json["jobs"].size() == 6);
+  REQUIRE(json["jobs"][1]["lag_seconds"] == 100);
+  REQUIRE(json["jobs"][3]["last_good"].is_null());
+  REQUIRE(JobStatesText(host, jobs).find("\nproblem: a: check: has never "
+                                         "succeeded\n") !=
+          std::string::npos);
+  const std::string metrics = JobStatesMetrics(host, jobs);
+  REQUIRE(metrics.find("sstferry_job_lag_seconds{database=\"a\",job=\"push\"} "
+                       "100\n") != std::string::npos);
+  REQUIRE(metrics.find("job=\"prune\"} 0\n") != std::string::npos);
+
+  // A follower that stopped writes no metrics any more: what was put stays.
+  jobs = ReadJobStates(host, now + 3600);
+  is(0, JobKind::kFollow, whole - 20, 3620);
+  REQUIRE(jobs[0].problem == "does not run, or writes no metrics");
+
+  // The command shows the same.
+  WriteBytes(dir / "host.toml", text);
+  const std::string said =
+      OutputOf({"status", "--all", "--config", dir / "host.toml",
+                "--metrics-file", dir / "jobs.prom"});
+  INFO(said);
+  REQUIRE(said.find("DATABASE  JOB") != std::string::npos);
+  REQUIRE(TextOfFile(dir / "jobs.prom").find("sstferry_job_problem") !=
+          std::string::npos);
+  OutputOf({"status", dir / "replica", "--metrics-file", dir / "x.prom"}, 2);
+  OutputOf({"status", "--all"}, 2);
+  OutputOf({"status", "--all", dir / "replica", "--config", dir / "host.toml"},
+           2);
 }
 
 }  // namespace sstferry::units_test

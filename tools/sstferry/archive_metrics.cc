@@ -87,6 +87,13 @@ std::string ArchiveMetricsText(const ArchiveOptions& options,
     SetPushed(report, labels, now, &metrics);
     return metrics.Text();
   }
+  if (options.action == ArchiveAction::kPrune) {
+    metrics.Set(metric::kArchiveLastPrune, labels,
+                report.status.ok() && !options.dry_run
+                    ? now
+                    : metrics.Get(metric::kArchiveLastPrune, labels));
+    return metrics.Text();
+  }
   const Status& check = report.check_status;
   metrics.Set(metric::kArchiveLastCheck, labels,
               check.ok() ? now

@@ -69,6 +69,9 @@ struct VerifyArguments {
 struct StatusArguments {
   CommonArguments common;
   StatusOptions options;
+  bool all = false;          // all jobs of a host, and only then:
+  std::string host_file;     // host_file.h
+  std::string metrics_file;  // empty: none
 };
 
 struct ReleaseArguments {

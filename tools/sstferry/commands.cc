@@ -726,8 +726,9 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
-            "push, check: Write metrics to FILE.prom at the end, even after a "
-            "failure, for node_exporter's textfile collector. Default: none."},
+            "push, check, prune: Write metrics to FILE.prom at the end, even "
+            "after a failure, for node_exporter's textfile collector. Default: "
+            "none."},
            Row<Archive>(
                "keep-last", Group::kCommon,
                "prune: Keep the newest N sets.",
@@ -1181,21 +1182,35 @@ const std::vector<Command>& Commands() {
        {"source"},
        {{"List what a host serves", "sstferry ls sst://db1"}}},
       {"status",
-       "SOURCE|TARGET_DIR [options]",
+       "SOURCE|TARGET_DIR [options] | --all --config FILE [options]",
        "Show how old a replica is, and unfinished pulls",
        "For a replica, shows its point in time, its known faults, the progress "
        "of an unfinished pull and the command to run next. For a source, shows "
        "the snapshots that it retains for pulls that may resume, and its "
        "followers (for sst://HOST[:PORT] or unix:/PATH, those of all databases "
        "that this side may read). Changes nothing.",
-       Joined({TlsRows<StatusArguments>(),
+       Joined({{Row<StatusArguments>(
+                    "all", Group::kCommon,
+                    "Show all jobs of this host, from the records that they "
+                    "leave: last success, lag, next time. --config is then "
+                    "the file of sstferry units.",
+                    [](auto& a) -> auto& { return a.all; }),
+                Row<StatusArguments>(
+                    "metrics-file", Group::kOutput,
+                    "With --all: also write the same as metrics to FILE.prom, "
+                    "for node_exporter's textfile collector. Default: none.",
+                    [](auto& a) -> auto& { return a.metrics_file; },
+                    PathValue("FILE.prom"))},
+               TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),
                {TimeoutRow<StatusArguments>(),
                 SnapshotDirRow<StatusArguments>()}}),
        {"place"},
        {{"Show the progress of a pull", "sstferry status /data/users"},
         {"Show the snapshots that a host retains",
-         "sstferry status sst://db1"}}},
+         "sstferry status sst://db1"},
+        {"Show all jobs of this host",
+         "sstferry status --all --config /etc/sstferry/host.toml"}}},
       {"release",
        "SOURCE_DIR ID [options]",
        "Release a retained snapshot",
@@ -1366,7 +1381,8 @@ const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses() {
       {"from", {ArchiveAction::kRepair}},
       {"read-data", {ArchiveAction::kCheck}},
       {"drill", {ArchiveAction::kCheck}},
-      {"metrics-file", {ArchiveAction::kPush, ArchiveAction::kCheck}},
+      {"metrics-file",
+       {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kPrune}},
       {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
       {"keep-last", {ArchiveAction::kPrune}},
       {"keep-daily", {ArchiveAction::kPrune}},
@@ -1437,6 +1453,14 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
     return command;
   }
   return std::nullopt;
+}
+
+Command StatusOfAll() {
+  Command status = *FindCommand("status");
+  status.options.push_back(Row<StatusArguments>(
+      "config", Group::kCommon, "The file of sstferry units.",
+      [](auto& a) -> auto& { return a.host_file; }, PathValue("FILE")));
+  return status;
 }
 
 Command Planned(const Command& job) {

@@ -40,6 +40,8 @@ const std::vector<OptionSpec>& CommonOptions();
 std::vector<OptionSpec> AllOptions(const Command& command);
 // Returns pull, refresh or swap with the additional options of its plan.
 Command Planned(const Command& job);
+// Returns status with --all, whose --config is the file of a host.
+Command StatusOfAll();
 
 // Returns the archive actions that an option is for; an option that is not here
 // is for all of them.

@@ -432,10 +432,38 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
 }
 
+namespace {
+
+Status CheckStatusOfAll(const OptionTexts& texts,
+                        const StatusArguments& status) {
+  if (status.host_file.empty()) {
+    return Wrong("--config", "the file of sstferry units with --all", "");
+  }
+  if (!status.metrics_file.empty() && !status.metrics_file.ends_with(".prom")) {
+    return Wrong("--metrics-file", "a file whose name ends with .prom",
+                 status.metrics_file);
+  }
+  return texts.Has("place") ? Wrong("place", "none with --all",
+                                    texts.Get("place"))
+                            : Status::OK();
+}
+
+}  // namespace
+
 Status ParseStatus(const std::vector<std::string>& arguments,
                    StatusArguments* out) {
+  const bool all = std::find(arguments.begin(), arguments.end(), "--all") !=
+                   arguments.end();
   OptionTexts texts;
-  Status status = Read(*FindCommand("status"), arguments, &texts, out);
+  Status status = Read(all ? StatusOfAll() : *FindCommand("status"), arguments,
+                       &texts, out);
+  if (status.ok() && out->all) {
+    return CheckStatusOfAll(texts, *out);
+  }
+  if (status.ok() && texts.Has("metrics-file")) {
+    return Status::InvalidArgument(
+        "--metrics-file: expected --all with it");
+  }
   if (status.ok()) {
     status = ReadAddress(texts, "place", false, &out->options.where);
   }

@@ -146,6 +146,11 @@ void MetricSet::KeepOnly(const std::string& label,
   std::erase_if(metrics_, [](const auto& one) { return one.second.empty(); });
 }
 
+bool MetricSet::Has(const MetricSpec& spec, const MetricLabels& labels) const {
+  const auto series = metrics_.find(&spec);
+  return series != metrics_.end() && series->second.contains(labels);
+}
+
 double MetricSet::Get(const MetricSpec& spec,
                       const MetricLabels& labels) const {
   const auto series = metrics_.find(&spec);
@@ -157,7 +162,7 @@ double MetricSet::Get(const MetricSpec& spec,
 }
 
 void MetricSet::Restore(const std::string& text, const std::string& label,
-                        const std::string& value) {
+                        const std::string& value, bool all) {
   std::istringstream lines(text);
   for (std::string one; std::getline(lines, one);) {
     Line line;
@@ -166,7 +171,7 @@ void MetricSet::Restore(const std::string& text, const std::string& label,
     }
     const MetricSpec* const spec = FindMetric(line.name.c_str());
     const auto its = line.labels.find(label);
-    if (spec == nullptr || !spec->lasts || its == line.labels.end() ||
+    if (spec == nullptr || !(all || spec->lasts) || its == line.labels.end() ||
         its->second != Printable(value)) {
       continue;
     }

@@ -31,14 +31,15 @@ class MetricSet {
   void SetCertificates(const TlsFiles& files, const MetricLabels& labels);
   // Removes the series whose label has none of these values.
   void KeepOnly(const std::string& label, const std::set<std::string>& values);
+  bool Has(const MetricSpec& spec, const MetricLabels& labels) const;
   // Returns 0 if there is no such series.
   double Get(const MetricSpec& spec, const MetricLabels& labels) const;
 
-  // Restores from `text` the series of lasting metrics (MetricSpec::lasts)
-  // whose label `label` has this value. Ignores lines that it does not
-  // understand.
+  // Restores from `text` the series of lasting metrics (MetricSpec::lasts), or
+  // of all metrics, whose label `label` has this value. Ignores lines that it
+  // does not understand.
   void Restore(const std::string& text, const std::string& label,
-               const std::string& value);
+               const std::string& value, bool all = false);
 
   std::string Text() const;
 

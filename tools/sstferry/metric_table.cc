@@ -280,6 +280,24 @@ const MetricSpec kArchivePushBytes = {
 const MetricSpec kArchivePushUploaded = {
     "sstferry_archive_push_uploaded_bytes", kGauge, "archive",
     "Bytes that the last good push from here uploaded.", true};
+const MetricSpec kArchiveLastPrune = {
+    "sstferry_archive_last_prune_timestamp_seconds", kGauge, "archive",
+    "Time at which a prune from here last succeeded. 0: none has.", true};
+
+const MetricSpec kJobLastSuccess = {
+    "sstferry_job_last_success_timestamp_seconds", kGauge, "database, job",
+    "Time of the last success of a job, or up to which a follower has "
+    "everything. 0: never."};
+const MetricSpec kJobLag = {
+    "sstferry_job_lag_seconds", kGauge, "database, job",
+    "Age of the replica, what a follower lacks, or time since the last "
+    "success."};
+const MetricSpec kJobNext = {
+    "sstferry_job_next_timestamp_seconds", kGauge, "database, job",
+    "Time at which the job runs next."};
+const MetricSpec kJobProblem = {
+    "sstferry_job_problem", kGauge, "database, job",
+    "1 if status --all reports a problem of the job, else 0."};
 
 }  // namespace metric
 
@@ -366,6 +384,11 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kArchivePushSeconds,
       &metric::kArchivePushBytes,
       &metric::kArchivePushUploaded,
+      &metric::kArchiveLastPrune,
+      &metric::kJobLastSuccess,
+      &metric::kJobLag,
+      &metric::kJobNext,
+      &metric::kJobProblem,
   };
   return all;
 }

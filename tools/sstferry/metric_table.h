@@ -104,6 +104,12 @@ extern const MetricSpec kArchiveLastPush;
 extern const MetricSpec kArchivePushSeconds;
 extern const MetricSpec kArchivePushBytes;
 extern const MetricSpec kArchivePushUploaded;
+extern const MetricSpec kArchiveLastPrune;
+
+extern const MetricSpec kJobLastSuccess;
+extern const MetricSpec kJobLag;
+extern const MetricSpec kJobNext;
+extern const MetricSpec kJobProblem;
 
 }  // namespace metric
 

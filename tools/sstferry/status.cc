@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,8 @@
 #include "sstferry/transport.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
+#include "tools/sstferry/job_status.h"
+#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/result_json.h"
@@ -378,11 +381,42 @@ std::string StatusToJson(const std::string& place,
          "\n";
 }
 
+namespace {
+
+// Shows all jobs of a host's file.
+int ShowJobs(const StatusArguments& status) {
+  HostFile host;
+  const rocksdb::Status read = ReadHostFile(status.host_file, &host);
+  if (read.IsInvalidArgument()) {
+    return ReportUsage("status", read);
+  }
+  Console console(status.common);
+  if (!read.ok()) {
+    return FinishCommand("status", read, "", "", &console);
+  }
+  const std::vector<JobState> jobs =
+      ReadJobStates(host, std::time(nullptr));
+  rocksdb::Status written;
+  if (!status.metrics_file.empty()) {
+    written =
+        WriteMetricsFile(status.metrics_file, JobStatesMetrics(host, jobs));
+  }
+  return FinishCommand("status", written, "",
+                       status.common.json ? JobStatesJson(host, jobs)
+                                          : JobStatesText(host, jobs),
+                       &console);
+}
+
+}  // namespace
+
 int RunStatus(const std::vector<std::string>& arguments) {
   StatusArguments parsed;
   const rocksdb::Status usage = ParseStatus(arguments, &parsed);
   if (!usage.ok()) {
     return ReportUsage("status", usage);
+  }
+  if (parsed.all) {
+    return ShowJobs(parsed);
   }
   Console console(parsed.common);
   LogTlsWarnings(parsed.options.tls, &console);

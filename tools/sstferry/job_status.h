@@ -1,0 +1,41 @@
+// The state of all jobs of a host, from the records that the jobs leave: what a
+// directory says about itself, and their metrics files.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rocksdb/status.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/host_file.h"
+
+namespace sstferry {
+
+struct JobState {
+  std::string database;
+  JobKind kind = JobKind::kServe;
+  // Seconds since 1970 of the last success, or of the moment up to which a
+  // follower has everything; 0: never; unset: no record says so.
+  std::optional<uint64_t> last_good_seconds;
+  // Age of the replica, or of what a follower has not received or put, or time
+  // since the last success; unset: unknown.
+  std::optional<double> lag_seconds;
+  std::optional<std::time_t> next;  // unset: runs forever, or unknown
+  std::string problem;              // empty: none is known
+};
+
+// Reads the records of all jobs, in the order of the file. Changes nothing.
+std::vector<JobState> ReadJobStates(const HostFile& host, std::time_t now);
+
+std::string JobStatesText(const HostFile& host,
+                          const std::vector<JobState>& jobs);
+std::string JobStatesJson(const HostFile& host,
+                          const std::vector<JobState>& jobs);
+// Returns the metrics of all jobs, for one file.
+std::string JobStatesMetrics(const HostFile& host,
+                             const std::vector<JobState>& jobs);
+
+}  // namespace sstferry
