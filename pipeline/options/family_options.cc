@@ -90,8 +90,8 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   }
   const std::string what = where + ": option " + Quoted(name);
   if (rule != nullptr && rule->kind == OptionKind::kVitalName) {
-    return RefuseAsChunks(EndState::kIncompatible,
-                          what + ": expected a value known to this RocksDB, " +
+    return OnlyAsFiles(EndState::kIncompatible,
+                       what + ": expected a value known to this RocksDB, "
                               "found " + Quoted(value));
   }
   AddNote(notes, what + " was left out here: this RocksDB does not accept " +

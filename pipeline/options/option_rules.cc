@@ -364,8 +364,8 @@ Status CheckOptions(OptionScope scope, const std::string& where,
       s = CheckScalar(*rule, value);
     }
     if (!s.ok() && rule->kind == OptionKind::kVitalName) {
-      return RefuseAsChunks(EndState::kIncompatible,
-                            here + ": " + MessageOf(s));
+      return OnlyAsFiles(EndState::kIncompatible,
+                         here + ": " + MessageOf(s));
     }
     if (!s.ok()) {
       AddNote(notes, here + " was left out here: " + MessageOf(s));

@@ -220,11 +220,11 @@ Status TransferPlanner::CheckIngestsBehind(
       });
   return !has_option
              ? Status::OK()
-             : RefuseAsChunks(EndState::kRefused,
-                              where + ": according to its OPTIONS (" + option +
-                                  "), the application ingests older data, "
-                                  "which deletions must hide, but chunks have "
-                                  "no deletions");
+             : OnlyAsFiles(EndState::kRefused,
+                           where + ": according to its OPTIONS (" + option +
+                               "), the application ingests older data, which "
+                               "deletions must hide, but chunks have no "
+                               "deletions");
 }
 
 Status TransferPlanner::ChooseFormat(TransferFamily* family) {
