@@ -1,7 +1,10 @@
 // What surrounds a process and is not as everywhere: limits, mounts, /proc,
 // names, a umask. The command works, or it says what is wrong before it moves
 // data, and leaves nothing beside the source.
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -375,6 +378,30 @@ TEST_CASE("An account that does not exist is told by the command that was given"
   REQUIRE(Run({"/bin/chown", "-R", "61752", dir.path()}).code == 0);
   RequireSays(Run(Sstferry({"refresh", dir / "source", dir / "target"})), 1,
               "sstferry refresh: REFUSED: user 61752");
+}
+
+TEST_CASE("An immutable file of the source is named as one",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  std::string table;
+  for (const std::string& name : NamesOf(dir / "source")) {
+    if (name.ends_with(".sst")) table = (dir / "source/") + name;
+  }
+  const auto set = [&table](int flags) {
+    const int file = open(table.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool done = file >= 0 && ioctl(file, FS_IOC_SETFLAGS, &flags) == 0;
+    close(file);
+    return done;
+  };
+  if (!set(FS_IMMUTABLE_FL)) {
+    WARN("SKIPPED: needs a right, and a file system with such a flag");
+    return;
+  }
+  const Ended ended = Run(Sstferry({"pull", dir / "source", dir / "target"}));
+  REQUIRE(set(0));
+  RequireSays(ended, 1, "found an immutable or append-only one");
+  REQUIRE_FALSE(HasSnapshots(dir.path()));
 }
 
 TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",
