@@ -298,6 +298,10 @@ void StandbyAudit::TakeSlice(const AuditSlice& slice) {
   }
   const AuditPlace begin{audit_.next_family, audit_.next_key};
   if (slice.next == begin && !slice.is_end) {
+    audit_.unaudited_cuts++;
+    audit_.unaudited_reason =
+        "the audit was stopped before it compared an entry, by the next cut or "
+        "by the end of the follower";
     return;
   }
   audit_.slices++;

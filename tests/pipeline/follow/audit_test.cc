@@ -679,6 +679,25 @@ TEST_CASE("A cut that the source has not judged, or that is ahead of its "
   world.RequireNothingLeft();
 }
 
+TEST_CASE("An audit that is stopped before its first entry is counted",
+          "[follow][audit]") {
+  AuditWorld world;
+  WriteInOneWal(&world);
+  world.Follow();
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "StandbyAudit:Opened") world.audit()->Cancel();
+  });
+  world.CutAndAudit();
+  TEST_SetFaultHook(nullptr);
+  const AuditFile record = world.Record();
+  REQUIRE(record.slices == 0);
+  REQUIRE(record.differences == 0);
+  REQUIRE(record.unaudited_cuts == 1);
+  REQUIRE(record.unaudited_reason.find("stopped before it compared an entry") !=
+          std::string::npos);
+  world.RequireNothingLeft();
+}
+
 TEST_CASE("A damaged record of audits counts as none, and says so",
           "[follow][audit]") {
   AuditWorld world;
