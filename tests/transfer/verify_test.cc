@@ -128,7 +128,8 @@ TEST_CASE("A verify beside a writer says changed since, and what to type",
     REQUIRE(summary.right.pulled_transfer_id.size() == 32);
     REQUIRE(summary.left.pulled_transfer_id.empty());
     REQUIRE(summary.left.database_id == summary.source_database_id);
-    REQUIRE(NextOf(summary.status).find("sstferry refresh ") != std::string::npos);
+    REQUIRE(NextOf(summary.status).find("sstferry refresh ") !=
+            std::string::npos);
     REQUIRE(summary.differences >= 1);
     REQUIRE(summary.differences <= 100);
     REQUIRE(summary.first_differences[0].key == NumberedKey(0));
@@ -199,8 +200,9 @@ TEST_CASE("Families on one side only are differences by their names",
   REQUIRE(summary.first_differences[0].column_family == "more");
   REQUIRE(summary.first_differences[0].what == "column family only left");
   REQUIRE(summary.first_differences[1].key == "new");
-  REQUIRE(NextOf(summary.status) == "sstferry verify " + (dir / "source") + " " +
-                              (dir / "part") + " --cf default");
+  REQUIRE(NextOf(summary.status) == "sstferry verify " + (dir / "source") +
+                                        " " + (dir / "part") +
+                                        " --cf default");
   VerifyOptions part = Between(dir / "source", dir / "part");
   part.selection.families = {"default"};
   RequireEnd(Verify(part), EndState::kChangedSince);
