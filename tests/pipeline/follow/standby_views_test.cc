@@ -136,7 +136,10 @@ TEST_CASE("A view holds what the source has confirmed, of an intact standby",
   REQUIRE_FALSE(made);
   world.Write(3);
   REQUIRE_OK(world.Follow());
-  SECTION("not confirmed") {
+  const std::string why = GENERATE(as<std::string>(), "not confirmed",
+                                   "different", "a table is missing");
+  INFO(why);
+  if (why == "not confirmed") {
     world.views()->SetConfirmed(false);
     REQUIRE(EndStateOf(world.views()->Make(&made)) == EndState::kSourceError);
     world.views()->SetConfirmed(true);
@@ -144,14 +147,13 @@ TEST_CASE("A view holds what the source has confirmed, of an intact standby",
     REQUIRE(made);
     return;
   }
-  SECTION("known to be different") {
+  if (why == "different") {
     HealthFile fault = MakeFault(ReplicaFault::kDifferent, "k1", Selection());
     REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.dir(),
                            &fault));
-  }
-  SECTION("a table is missing") {
-    for (const auto& entry : fs::directory_iterator(world.dir())) {
-      if (entry.path().extension() == ".sst") fs::remove(entry.path());
+  } else {
+    for (const std::string& table : PathsWith(world.dir(), ".sst")) {
+      fs::remove(table);
     }
   }
   REQUIRE(EndStateOf(world.views()->Make(&made)) == EndState::kCorrupt);
@@ -164,9 +166,11 @@ TEST_CASE("Records arrive while a view is made, and a cut waits for it",
   ViewsWorld world;
   REQUIRE_OK(world.OpenViews());
   Gate making;
+  Gate ready;
   Gate carried;
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "StandbyViews:Begun") making.Pass();
+    if (name == "Workspace:ExchangeRecorded") ready.Pass();
     if (name == "Standby:WalsCarried") carried.Pass();
   });
   const uint64_t sequence = world.sequence();
@@ -179,10 +183,12 @@ TEST_CASE("Records arrive while a view is made, and a cut waits for it",
   const rocksdb::Status followed = world.Follow();
   const rocksdb::Status synced = world.standby()->Sync();
   const uint64_t durable = world.standby()->durable().last_sequence;
+  ready.Open();
   carried.Open();
   std::thread cutter([&] {
-    world.Cut(CutReason::kCutEvery).PermitUncheckedError();
+    world.Cut(CutReason::kMaxReplay).PermitUncheckedError();
   });
+  const bool is_ready = ready.AwaitReached();
   const bool was_carried = carried.AwaitReached(std::chrono::seconds(1));
   making.Open();
   maker.join();
@@ -192,8 +198,9 @@ TEST_CASE("Records arrive while a view is made, and a cut waits for it",
   REQUIRE_OK(followed);
   REQUIRE_OK(synced);
   REQUIRE(durable == world.sequence());
+  REQUIRE(is_ready);
   REQUIRE_FALSE(was_carried);
-  REQUIRE(world.standby()->record().reason == CutReason::kCutEvery);
+  REQUIRE(world.standby()->record().reason == CutReason::kMaxReplay);
   REQUIRE(RequireView(world.current()) == sequence);
 }
 
