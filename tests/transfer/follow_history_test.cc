@@ -293,6 +293,7 @@ class FollowedApplication {
   // table has and no WAL shows only in the round behind that of its flush.
   void Follow() {
     int nothing = 0;
+    std::string cuts;
     for (int i = 0; i < 20 && !refused_; ++i) {
       if (!fs::exists(dir_ / "source/CURRENT")) {
         return;  // it died before it had a database
@@ -315,10 +316,12 @@ class FollowedApplication {
         Apply(round);
       } else {
         ++counts_->cuts[CutReasonName(round.end.cut)];
+        cuts += std::string(" ") + CutReasonName(round.end.cut) + " (" +
+                round.end.note + ")";
         if (!TakeCut(round.end.cut)) return;
       }
     }
-    if (!refused_) RC_FAIL("it never ends");
+    if (!refused_) RC_FAIL("it never ends; cuts:" + cuts);
   }
 
   std::string dir() const { return dir_ / "disk/standby"; }
@@ -362,6 +365,7 @@ class FollowedApplication {
         options.source.directory = fs::canonical(dir_ / "source");
         options.target_dir = dir();
         options.lanes = 1;
+        options.full_rate = true;  // not only what a busy machine leaves
         status = CutStandby(options, {reason}, standby.get());
       }
       std::ofstream(file, std::ios::binary)
