@@ -235,6 +235,12 @@ TEST_CASE("A push shows how far it is, and tells its seconds and its metrics",
           pushed["uploaded_bytes"].get<double>());
   // A check writes beside it, and a push that fails leaves what is known.
   Archive({"check", archive, "--metrics-file", file});
+  Archive({"prune", archive, "--keep-last", "1", "--dry-run", "--metrics-file",
+           file});
+  REQUIRE(BytesOf(file).find("sstferry_archive_last_prune_timestamp_seconds{"
+                             "archive=\"" + archive + "\"} 0\n") !=
+          std::string::npos);
+  Archive({"prune", archive, "--keep-last", "1", "--metrics-file", file});
   fs::rename(archive, dir / "away");
   Archive({"push", dir / "source", archive, "--metrics-file", file}, 1);
   std::ifstream again(file);
@@ -242,6 +248,8 @@ TEST_CASE("A push shows how far it is, and tells its seconds and its metrics",
   REQUIRE(text.find("sstferry_archive_last_check_timestamp_seconds{") !=
           std::string::npos);
   REQUIRE(text.find("sstferry_archive_push_bytes{") != std::string::npos);
+  REQUIRE(text.find("sstferry_archive_last_prune_timestamp_seconds{archive=\"" +
+                    archive + "\"} 1") != std::string::npos);
   for (const char* const action : {"check", "prune"}) {
     Process other(Sstferry({"archive", action, dir / "away", "--progress",
                             "json"}));
@@ -491,7 +499,7 @@ TEST_CASE("An option that an action of archive has no use for is refused",
            {"check", "/a", "--grace", "48h"},
            {"prune", "/a", "--read-data", "5%"},
            {"list", "/a", "--drill", "/d"},
-           {"prune", "/a", "--metrics-file", "/m.prom"},
+           {"list", "/a", "--metrics-file", "/m.prom"},
            {"check", "/a", "--metrics-file", "/m.txt"},
            {"prune", "/a", "--keep-last", "0"},
            {"check", "/a", "--read-data", "101%"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -478,6 +479,49 @@ TEST_CASE("units writes and removes its own files, and touches no other",
   REQUIRE(fs::is_symlink(out + "/sstferry-a-push.timer"));
   REQUIRE(TextOfFile(out + "/sstferry-a-push.service").find("--label=x") !=
           std::string::npos);
+}
+
+TEST_CASE("units --start stops what was removed and restarts what changed",
+          "[tools][units]") {
+  const ScratchDir dir;
+  const std::string config = dir / "host.toml";
+  const std::string out = dir / "units";
+  std::filesystem::create_directory(out);
+  // Stands in for systemctl; fails if a file "fail" is there.
+  WriteBytes(dir / "systemctl",
+             "#!/bin/sh\necho \"$@\" >>'" + (dir / "calls") +
+                 "'\nexit $([ -e '" + (dir / "fail") +
+                 "' ] && echo 1 || echo 0)\n");
+  REQUIRE(chmod((dir / "systemctl").c_str(), 0755) == 0);
+  const std::string path = dir.path() + ":" + std::getenv("PATH");
+  const auto calls = [&](const std::string& text, int code) {
+    WriteBytes(config, text);
+    std::filesystem::remove(dir / "calls");
+    Process units(Sstferry({"units", "--config", config, "--directory", out,
+                            "--start"}),
+                  {{"PATH", path}});
+    const int ended = units.Wait();
+    INFO(units.err());
+    REQUIRE(ended == code);
+    return TextOfFile(dir / "calls");
+  };
+  const std::string head = "[[database]]\npath = \"/data/a\"\n"
+                           "archive = \"s3://b\"\nfollow.segment = ";
+  const std::string begin = "daemon-reload\n";
+  const std::string end =
+      "enable --now sstferry.target\nstart sstferry.target\n";
+  REQUIRE(calls(head + "\"5s\"\npush.when = \"02:00\"\n", 0) == begin + end);
+  // Its service may run now, and ends by itself.
+  REQUIRE(calls(head + "\"6s\"\n", 0) ==
+          begin + "stop sstferry-a-push.timer\n"
+                  "try-restart sstferry-a-follow.service\n" + end);
+  REQUIRE(calls("[[database]]\npath = \"/data/a\"\narchive = \"s3://b\"\n"
+                "push.when = \"02:00\"\n", 0) ==
+          begin + "stop sstferry-a-follow.service\n" + end);
+  // A wrong file calls nothing.
+  REQUIRE(calls("[[database]]\n", 2).empty());
+  WriteBytes(dir / "fail", "");
+  REQUIRE(calls(head + "\"5s\"\n", 1) == begin);
 }
 
 TEST_CASE("A calendar knows the next time, and cron's form of it",

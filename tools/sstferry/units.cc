@@ -250,17 +250,13 @@ std::vector<Strings> StartCommands(const std::vector<ChangedFile>& changes) {
   return commands;
 }
 
-Status RunToEnd(Strings words, Console* console) {
+// Runs a command that the shell finds in PATH.
+Status RunToEnd(const Strings& words, Console* console) {
   const std::string shown = Printable(words[0] + " " + words[1]);
   console->Log(LogLevel::kInfo, "running " + shown);
-  for (const char* const place : {"/usr/bin/", "/bin/"}) {
-    if (access((place + words[0]).c_str(), X_OK) == 0) {
-      words[0] = place + words[0];
-      break;
-    }
-  }
   ProgramStart start;
-  start.words = words;
+  start.words = {"/bin/sh", "-c", "exec \"$@\"", "sh"};
+  start.words.insert(start.words.end(), words.begin(), words.end());
   start.out = STDERR_FILENO;
   pid_t child = 0;
   RETURN_IF_ERROR(Spawn(start, &child));
