@@ -201,10 +201,10 @@ Status RefreshTarget::Own(const Status& status) {
   }
   return MakeStatus(EndState::kCorrupt,
                     "target " + options().target_dir + " is damaged: " +
-                        MessageOf(status) + "; check its disk" +
-                        (options().mode == PullMode::kSwap
-                             ? ""  // the swap repairs it
-                             : ", and run: " + ReplaceCommand(options())));
+                        SentenceOf(status) + "; check its disk",
+                    options().mode == PullMode::kSwap
+                        ? ""  // the swap repairs it
+                        : ReplaceCommand(options()));
 }
 
 Status RefreshTarget::OpenAndJudge() {

@@ -312,13 +312,16 @@ class FollowedApplication {
       if (found == FollowedSource::Found::kAhead) {
         round.end.cut = CutReason::kNewLife;
       }
-      if (round.end.cut == CutReason::kNone) {
+      Gap gap = {round.end.cut, round.end.note};
+      if (gap.reason == CutReason::kNone) {
         Apply(round);
-      } else {
-        ++counts_->cuts[CutReasonName(round.end.cut)];
-        cuts += std::string(" ") + CutReasonName(round.end.cut) + " (" +
-                round.end.note + ")";
-        if (!TakeCut(round.end.cut)) return;
+        gap = standby_->gap();
+      }
+      if (gap.reason != CutReason::kNone) {
+        ++counts_->cuts[CutReasonName(gap.reason)];
+        cuts += std::string(" ") + CutReasonName(gap.reason) + " (" +
+                gap.note + ")";
+        if (!TakeCut(gap.reason)) return;
       }
     }
     if (!refused_) RC_FAIL("it never ends; cuts:" + cuts);

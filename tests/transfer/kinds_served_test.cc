@@ -307,7 +307,7 @@ void RequireOutlived(const ServedKind& kind) {
     swap.mode = PullMode::kSwap;
     swap.adopt = true;
     if (target == "cloned") {
-      swap.method = PullMethod::kAuto;
+      swap.method = PullMethod::kClone;
     } else {
       swap.selection.families = kind.selected;
     }
