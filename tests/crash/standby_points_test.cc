@@ -67,7 +67,7 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
   }
 }
 
-// Makes three views, of which the later ones replace the earlier ones, and
+// Makes four views, of which the later ones replace the earlier ones, and
 // removes what was replaced.
 void MakeViews(const std::string& source, Standby* standby,
                const std::shared_ptr<rocksdb::FileSystem>& disk) {
@@ -76,7 +76,7 @@ void MakeViews(const std::string& source, Standby* standby,
       {standby->dir(), std::chrono::milliseconds(1), 1, disk, nullptr},
       standby, &views));
   views->SetConfirmed(true);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     REQUIRE_OK(standby->Append(standby->position(),
                                ReadRoundOf(source, standby->position(), 4)));
     bool made = false;
