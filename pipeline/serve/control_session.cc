@@ -277,7 +277,12 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       Status status = Decode(frame.payload, &end);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
-        status = MakeStatus(end.state, "target: " + end.message);
+        // A target's command is part of the sentence: nobody here runs it.
+        std::string next;
+        const std::string sentence = SplitNext(end.message, &next);
+        status = MakeStatus(end.state,
+                            "target: " + sentence +
+                                (next.empty() ? "" : "; next: " + next));
       }
       if (status.ok() && transfer_ != nullptr &&
           transfer_->request().purpose != Purpose::kPull) {

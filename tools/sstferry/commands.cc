@@ -842,14 +842,14 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                [](auto& a) -> auto& { return a.options.durable; },
                DurationValue()),
            Row<Follow>(
-               "view-every", Group::kCommon,
+               "view-every", Group::kAdvanced,
                "Make a database for readers this often, of hard links, in "
                "DIR.view, and let the link DIR.view/current lead to it. "
                "Default: none.",
                [](auto& a) -> auto& { return a.options.view_every; },
                DurationValue("")),
            Row<Follow>(
-               "keep-views", Group::kCommon,
+               "keep-views", Group::kAdvanced,
                "Keep a view for N times --view-every after the next one has "
                "replaced it: a reader must reopen within that time.",
                [](auto& a) -> auto& { return a.options.keep_views; },

@@ -174,8 +174,8 @@ TEST_CASE("A replica of a part does not grow because its selection was "
                               PullModeName(all.mode) + " " + world.source() +
                               " " + world.target() + words;
   RequireRefused(world, all, "was pulled with" + words);
-  RequireRefused(world, all, "run: " + command + ";");
-  RequireRefused(world, all, "add --adopt");
+  RequireRefused(world, all, "next: " + command);
+  RequireRefused(world, all, "needs --adopt");
   world.ChangeSource();
   if (all.mode == PullMode::kRefresh) {
     // Less is made current, and more is not asked for afterwards.
