@@ -639,9 +639,9 @@ TEST_CASE("The state of all jobs is read from the records that they leave",
                                          "succeeded\n") !=
           std::string::npos);
   const std::string metrics = JobStatesMetrics(host, jobs);
-  REQUIRE(metrics.find("sstferry_job_lag_seconds{database=\"a\",job=\"push\"} "
+  REQUIRE(metrics.find("sstferry_job_lag_seconds{database=\"a\",kind=\"push\"} "
                        "100\n") != std::string::npos);
-  REQUIRE(metrics.find("job=\"prune\"} 0\n") != std::string::npos);
+  REQUIRE(metrics.find("kind=\"prune\"} 0\n") != std::string::npos);
 
   // A follower that stopped writes no metrics any more: what was put stays.
   jobs = ReadJobStates(host, now + 3600);

@@ -326,7 +326,7 @@ std::string JobStatesMetrics(const HostFile& host,
   MetricSet set({{"host_file", host.path}});
   for (const JobState& job : jobs) {
     const MetricLabels labels = {{"database", job.database},
-                                 {"job", JobKindName(job.kind)}};
+                                 {"kind", JobKindName(job.kind)}};
     if (job.last_good_seconds.has_value()) {
       set.Set(metric::kJobLastSuccess, labels,
               static_cast<double>(*job.last_good_seconds));

@@ -285,18 +285,18 @@ const MetricSpec kArchiveLastPrune = {
     "Time at which a prune from here last succeeded. 0: none has.", true};
 
 const MetricSpec kJobLastSuccess = {
-    "sstferry_job_last_success_timestamp_seconds", kGauge, "database, job",
+    "sstferry_job_last_success_timestamp_seconds", kGauge, "database, kind",
     "Time of the last success of a job, or up to which a follower has "
     "everything. 0: never."};
 const MetricSpec kJobLag = {
-    "sstferry_job_lag_seconds", kGauge, "database, job",
+    "sstferry_job_lag_seconds", kGauge, "database, kind",
     "Age of the replica, what a follower lacks, or time since the last "
     "success."};
 const MetricSpec kJobNext = {
-    "sstferry_job_next_timestamp_seconds", kGauge, "database, job",
+    "sstferry_job_next_timestamp_seconds", kGauge, "database, kind",
     "Time at which the job runs next."};
 const MetricSpec kJobProblem = {
-    "sstferry_job_problem", kGauge, "database, job",
+    "sstferry_job_problem", kGauge, "database, kind",
     "1 if status --all reports a problem of the job, else 0."};
 
 }  // namespace metric
