@@ -116,7 +116,8 @@ TEST_CASE("A source in this process that fails is reported once",
           "[bad_input][cli]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
-  Process verify(Sstferry({"verify", dir / "source", dir / "missing"}));
+  Process verify(Sstferry(
+      {"verify", dir / "source", dir / "missing", "--progress", "never"}));
   REQUIRE(verify.Wait() == 1);
   INFO(verify.err());
   REQUIRE(verify.err().find("in-process") == std::string::npos);
