@@ -264,7 +264,8 @@ TEST_CASE("Whatever end a source says is the pull's, with its words",
   INFO(EndStateName(state));
   SourceLies lies;
   const auto say = [state](Channel* channel) {
-    SendEnd(channel, MakeStatus(state, "as the source says"), "fake");
+    SendEnd(channel, MakeStatus(state, "as the source says", "rm -rf /"),
+            "fake");
   };
   lies.before_part = [say](Channel* control, Channel*) { say(control); };
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
@@ -275,6 +276,8 @@ TEST_CASE("Whatever end a source says is the pull's, with its words",
   RequireTarget(summary, state);
   REQUIRE(MessageOf(summary.status).find("as the source says") !=
           std::string::npos);
+  // Never a stranger's command.
+  REQUIRE(NextOf(summary.status).find("rm") == std::string::npos);
 }
 
 TEST_CASE("Whatever end a target says is the source's report, with its words",
