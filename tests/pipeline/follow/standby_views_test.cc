@@ -574,7 +574,8 @@ TEST_CASE("Views that nobody needs any longer are gone in a storm",
   const StormResult result = Storm(options).Run();
   INFO(result.problem);
   REQUIRE(result.wrong == "");
-  REQUIRE(result.views > 10);
+  // A follower reports how many it made each second: the storm may be shorter.
+  REQUIRE(result.opens >= 40);
   // What was replaced in 30 ms, the newest one, and one that is being made.
   REQUIRE(result.most_views <= 3 + 4);
 }
