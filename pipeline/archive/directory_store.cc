@@ -302,7 +302,8 @@ StoreResult DirectoryStore::MakeDirectory(const Descriptor& parent,
     return errno == EEXIST ? StoreResult{} : FromErrno(what, errno);
   }
   const Descriptor made = OpenDirectoryIn(parent.get(), name);
-  if (!made.is_open() || !GiveAway(made.get(), directory_mode_) || !SyncOpen(made.get()) || !SyncOpen(parent.get())) {
+  if (!made.is_open() || !GiveAway(made.get(), directory_mode_) ||
+      !SyncOpen(made.get()) || !SyncOpen(parent.get())) {
     return FromErrno(what, errno);
   }
   return {};

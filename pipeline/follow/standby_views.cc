@@ -122,12 +122,10 @@ Status StandbyViews::Shown(const Status& status) const {
   if (status.ok()) {
     return status;
   }
-  std::string text = MessageOf(status);
-  const std::string open = PathOfOpen(directory_);
-  for (size_t at = 0; (at = text.find(open, at)) != std::string::npos;) {
-    text.replace(at, open.size(), view_dir_);
-  }
-  return MakeStatus(EndStateOf(status), text);
+  return MakeStatus(EndStateOf(status),
+                    RenamePath(SentenceOf(status), PathOfOpen(directory_),
+                               view_dir_),
+                    NextOf(status));
 }
 
 // Opens DIR.view, and checks it and the names in it. A directory that has been

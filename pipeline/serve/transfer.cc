@@ -394,19 +394,16 @@ Status Transfer::InDatabaseNames(const Status& status) const {
   const std::string own =
       planned_ && !dir.empty() ? pinned_->own_path() + "/db/" : "";
   const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
-  std::string text = MessageOf(status);
-  size_t at = own.empty() ? std::string::npos : text.find(own);
-  if (dir.empty() || (at == std::string::npos && !is_corrupt)) {
+  std::string text = SentenceOf(status);
+  const bool names_own = !own.empty() && text.find(own) != std::string::npos;
+  if (dir.empty() || (!names_own && !is_corrupt)) {
     return status;
   }
-  for (; at != std::string::npos; at = text.find(own, at)) {
-    text.replace(at, own.size(), dir + "/");
-    at += dir.size() + 1;
-  }
+  if (names_own) text = RenamePath(std::move(text), own, dir + "/");
   if (is_corrupt && text.find(dir) == std::string::npos) {
     text = dir + ": " + text;
   }
-  return MakeStatus(EndStateOf(status), text);
+  return MakeStatus(EndStateOf(status), text, NextOf(status));
 }
 
 void Transfer::FailAnd(const Status& status, const std::string& where,

@@ -137,6 +137,15 @@ Status RemoveIn(int directory, const std::string& name,
   return ErrnoStatus(EndState::kSourceError, "cannot remove", shown, error);
 }
 
+std::string RenamePath(std::string text, const std::string& from,
+                       const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 Status OwnerOf(const std::string& directory, uint32_t* uid) {
   const Descriptor opened = OpenDirectory(directory);
   struct stat info;

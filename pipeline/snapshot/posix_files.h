@@ -42,6 +42,11 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
 [[nodiscard]] rocksdb::Status RemoveIn(int directory, const std::string& name,
                                        const std::string& path);
 
+// Replaces the path of a private copy or an open directory in a message by the
+// path that the operator knows.
+std::string RenamePath(std::string text, const std::string& from,
+                       const std::string& to);
+
 // Finds the account that owns a directory; a symbolic link is an error.
 [[nodiscard]] rocksdb::Status OwnerOf(const std::string& directory,
                                       uint32_t* uid);

@@ -32,17 +32,6 @@ uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
           .count());
 }
 
-// Replaces the copy's path in a message of RocksDB by the source's path, which
-// the operator knows.
-std::string NameSource(std::string text, const std::string& copy,
-                       const std::string& source) {
-  for (size_t at = text.find(copy); at != std::string::npos;
-       at = text.find(copy, at + source.size())) {
-    text.replace(at, copy.size(), source);
-  }
-  return text;
-}
-
 std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   std::vector<ColumnFamilyDescriptor> descriptors;
   for (const FamilyOpening& family : plan.families) {
@@ -134,7 +123,7 @@ Status OpenError(const Status& status, const std::string& operands,
                            : "");
   }
   message = "cannot open the copy of " + source + ": " +
-            NameSource(message, copy, source);
+            RenamePath(message, copy, source);
   return is_unknown || status.IsNotSupported()
              ? OnlyAsFiles(state, message)
              : MakeStatus(state, message);
@@ -278,7 +267,7 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
     status = WithContext(
         CheckNothingLost(*watch_, replay_, db_->GetLatestSequenceNumber(),
                          operands,
-                         NameSource(watch_->warning(), directory,
+                         RenamePath(watch_->warning(), directory,
                                     options.database_dir)),
         EndState::kCorrupt, options.database_dir);
   }

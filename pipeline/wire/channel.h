@@ -88,11 +88,10 @@ class Channel {
   template <typename Message>
   [[nodiscard]] rocksdb::Status SendMessage(FrameType type,
                                             const Message& message,
-                                            const WaitLimit& limit = {},
-                                            uint16_t flags = 0) {
+                                            const WaitLimit& limit = {}) {
     std::string payload;
     Encode(message, &payload);
-    return Send(type, payload, limit, flags);
+    return Send(type, payload, limit);
   }
   template <typename Message>
   [[nodiscard]] rocksdb::Status ReceiveMessage(FrameType type,

@@ -303,7 +303,7 @@ TEST_CASE("A file system that exchanges no two names is refused before a hook "
   // A first swap exchanges nothing.
   REQUIRE(run("swap", "new", {"--method", method}).code == 0);
   REQUIRE(EntriesOf(dir / "new").count("more") == 1);
-  // What the refusal names.
+  // Runs the command that the refusal names.
   if (method == "ingest") {
     REQUIRE(run("refresh", "replica", {}).code == 0);
     REQUIRE(EntriesOf(dir / "replica").count("more") == 1);

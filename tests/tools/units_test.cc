@@ -316,7 +316,7 @@ TEST_CASE("No value of a host's file is more than a word of a command line",
   INFO(line);
   const std::string fields = "0 2 * * * 1000 ";
   REQUIRE(line.starts_with(fields));
-  // What cron gives to the shell: \% is %, and a bare % would end the command.
+  // Cron gives the shell % for \%, and a bare % would end the command.
   std::string command;
   for (size_t i = fields.size(); i < line.size(); ++i) {
     REQUIRE(line[i] != '%');

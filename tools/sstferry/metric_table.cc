@@ -180,8 +180,8 @@ const MetricSpec kStandbyReceived = {
     "Bytes of WALs received."};
 const MetricSpec kStandbyHeard = {
     "sstferry_standby_heard_timestamp_seconds", kGauge, "target",
-    "Time of the source's last answer, by the standby's clock. Absent: there "
-    "was none."};
+    "Time of the source's last answer, by the standby's clock. Absent: no "
+    "answer."};
 const MetricSpec kStandbySourceOpen = {
     "sstferry_standby_source_open", kGauge, "target",
     "1: the source's last answer said that a process has its database open. "

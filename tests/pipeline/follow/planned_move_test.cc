@@ -260,7 +260,7 @@ class Move {
     ExpectSameEntries(world_.source_dir(), world_.dir(), expected);
   }
 
-  // What was received before is promoted if somebody knows better.
+  // Promotes what was received before, if somebody knows better.
   void PlayWithoutServer() {
     server_->Stop();
     if (Chance(2)) Write();

@@ -576,7 +576,7 @@ TEST_CASE("Views that nobody needs any longer are gone in a storm",
   REQUIRE(result.wrong == "");
   // A follower reports how many it made each second: the storm may be shorter.
   REQUIRE(result.opens >= 40);
-  // What was replaced in 30 ms, the newest one, and one that is being made.
+  // Views replaced in 30 ms, the newest one, and one that is being made.
   REQUIRE(result.most_views <= 3 + 4);
 }
 
