@@ -345,13 +345,16 @@ class Follow : public StandbyJob {
   Status Main() {
     std::chrono::milliseconds pause = kFirstPause;
     Clock::time_point told{};
+    // Stays true while a log has ended and the set of the next one is missing.
+    bool has_begun = false;
     while (!stop_.stopped()) {
       Status status = FollowOnce();
+      has_begun = has_begun || target_->exists();
       // A source that cannot be reached may have been opened again. After a
       // cancellation nothing was asked of the source.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
       if (!status.ok() &&
-          (!MayPass(status, target_->exists()) || cancelled_)) {
+          (!MayPass(status, has_begun) || cancelled_)) {
         return status;
       }
       if (!status.ok()) {

@@ -137,6 +137,39 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   REQUIRE_FALSE(fs::exists(target));
 }
 
+TEST_CASE("A follower into an archive waits for a source that came back without "
+          "a table",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  world.CloseSource();
+  const std::string older = world.root() + "/older";
+  fs::copy(world.source_dir(), older, fs::copy_options::recursive);
+  std::string table;
+  for (const auto& entry : fs::directory_iterator(older)) {
+    if (entry.path().extension() == ".sst") table = entry.path().filename();
+  }
+  REQUIRE(table != "");
+  fs::rename(older + "/" + table, world.root() + "/table");
+  world.OpenSource();
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  Process follower(Sstferry({"follow", world.source_dir(), archive, "--segment",
+                             "100ms", "--max-rate", "none"}));
+  AwaitLog(world, archive, {});
+  world.CloseSource();
+  fs::rename(world.source_dir(), world.root() + "/gone");
+  fs::rename(older, world.source_dir());
+  REQUIRE(follower.WaitForErr(table, std::chrono::seconds(60)));
+  fs::rename(world.root() + "/table", world.source_dir() + "/" + table);
+  world.OpenSource();
+  world.Write(20);
+  AwaitLog(world, archive, {});
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+}
+
 TEST_CASE("A drill finds that a set and the log up to it have the same entries",
           "[tools][follow]") {
   StandbyWorld world;

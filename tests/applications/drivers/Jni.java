@@ -225,6 +225,9 @@ public final class Jni {
           if (!is("wal")) open.flush();
         }
         return "{}";
+      case "flush":
+        held.flush();
+        return "{}";
       case "compact":
         try (Open open = new Open(dir, false)) {
           for (ColumnFamilyHandle h : open.handles) open.db.compactRange(h);
