@@ -48,6 +48,17 @@ struct FollowedHistory {
   AppHistory history;
   std::vector<uint32_t> visits;  // used in turn, one for each step
   std::vector<uint32_t> torn;    // bytes that a power cut takes, one for a life
+  std::vector<uint32_t> fates;   // of the directory, one after each life
+};
+
+// What happens to the source's directory while no application has it open.
+enum class Fate : uint8_t {
+  kNothing,
+  kSaved,     // copied
+  kRestored,  // replaced by the last copy
+  kMadeAnew,  // removed; the next life begins from nothing
+  kMoved,     // replaced by a copy of itself
+  kWalAhead,  // gets the empty file of a WAL that nobody has written yet
 };
 
 void showValue(const FollowedHistory& followed, std::ostream& os) {
@@ -56,6 +67,8 @@ void showValue(const FollowedHistory& followed, std::ostream& os) {
   for (const uint32_t visit : followed.visits) os << " " << visit;
   os << "\n  torn";
   for (const uint32_t torn : followed.torn) os << " " << torn;
+  os << "\n  fates";
+  for (const uint32_t fate : followed.fates) os << " " << fate;
 }
 
 rc::Gen<FollowedHistory> FollowedHistoryGen() {
@@ -66,7 +79,19 @@ rc::Gen<FollowedHistory> FollowedHistoryGen() {
                        31, Below(100))),
       rc::gen::set(&FollowedHistory::torn,
                    rc::gen::container<std::vector<uint32_t>>(
-                       5, Below(4000))));
+                       5, Below(4000))),
+      rc::gen::set(&FollowedHistory::fates,
+                   rc::gen::container<std::vector<uint32_t>>(
+                       5, Below(100))));
+}
+
+Fate FateOf(uint32_t number) {
+  return number < 40   ? Fate::kNothing
+         : number < 60 ? Fate::kSaved
+         : number < 75 ? Fate::kRestored
+         : number < 80 ? Fate::kMadeAnew
+         : number < 90 ? Fate::kMoved
+                       : Fate::kWalAhead;
 }
 
 Visit VisitOf(uint32_t number) {
@@ -181,6 +206,7 @@ struct Counts {
   int races_won = 0;  // a race whose round counted
   int carried = 0;    // a due cut into which records were carried
   int kept = 0;       // times that WALs were kept beside
+  std::map<Fate, int> fates;
 };
 
 class FollowedApplication {
@@ -205,6 +231,13 @@ class FollowedApplication {
       if (!followed_.history.lives[life].ends_well) {
         Tear(followed_.torn[life % followed_.torn.size()]);
         Compare("after a power cut");
+      }
+      if (refused_) return;
+      const Fate fate = FateOf(followed_.fates[life % followed_.fates.size()]);
+      if (Suffer(fate)) {
+        ++counts_->fates[fate];
+        Compare("after its directory had fate " +
+                std::to_string(static_cast<int>(fate)));
       }
     }
   }
@@ -444,7 +477,7 @@ class FollowedApplication {
 
   void Compare(const std::string& when) {
     Follow();
-    if (refused_) return;
+    if (refused_ || !fs::exists(dir_ / "source/CURRENT")) return;
     CopySource();
     CompareWithCopy(when);
   }
@@ -500,7 +533,7 @@ class FollowedApplication {
     return ReadView(file);
   }
 
-  void Tear(uint32_t bytes) {
+  std::map<uint64_t, fs::path> Wals() const {
     std::map<uint64_t, fs::path> wals;
     for (const auto& entry : fs::directory_iterator(
              wal_dir_.empty() ? dir_ / "source" : wal_dir_)) {
@@ -508,6 +541,72 @@ class FollowedApplication {
         wals[std::stoull(entry.path().stem())] = entry.path();
       }
     }
+    return wals;
+  }
+
+  // Makes `to` a copy of `from`, WALs included; both are names in dir_.
+  void Replace(const std::string& from, const std::string& to) {
+    for (const std::string wals : {"", " wals"}) {
+      const std::string target =
+          !wals.empty() && to == "source" ? wal_dir_ : dir_ / (to + wals);
+      const std::string origin =
+          !wals.empty() && from == "source" ? wal_dir_ : dir_ / (from + wals);
+      if (!wals.empty() && wal_dir_.empty()) continue;
+      fs::remove_all(target);
+      fs::copy(origin, target, fs::copy_options::recursive);
+    }
+  }
+
+  // Returns false if nothing happened.
+  bool Suffer(Fate fate) {
+    if (!fs::exists(dir_ / "source/CURRENT")) return false;
+    switch (fate) {
+      case Fate::kNothing:
+        return false;
+      case Fate::kSaved:
+        Replace("source", "saved");
+        return true;
+      case Fate::kRestored:
+        if (!fs::exists(dir_ / "saved")) return false;
+        Replace("saved", "source");
+        return true;
+      case Fate::kMadeAnew:
+        fs::remove_all(dir_ / "source");
+        fs::create_directories(dir_ / "source");
+        if (!wal_dir_.empty()) {
+          fs::remove_all(wal_dir_);
+          fs::create_directories(wal_dir_);
+        }
+        return true;
+      case Fate::kMoved:
+        Replace("source", "moved");
+        Replace("moved", "source");
+        return true;
+      case Fate::kWalAhead: {
+        // RocksDB gives no number to two files, whatever they are.
+        uint64_t newest = 0;
+        for (const auto& entry : fs::directory_iterator(dir_ / "source")) {
+          const std::string name = entry.path().filename();
+          const size_t digits = name.starts_with("MANIFEST-") ? 9 : 0;
+          if (isdigit(static_cast<unsigned char>(name[digits])) != 0) {
+            newest = std::max<uint64_t>(newest, std::stoull(name.substr(digits)));
+          }
+        }
+        const std::map<uint64_t, fs::path> wals = Wals();
+        if (wals.empty()) return false;
+        newest = std::max(newest, wals.rbegin()->first);
+        char name[32];
+        std::snprintf(name, sizeof name, "%06llu.log",
+                      static_cast<unsigned long long>(newest + 1));
+        std::ofstream(wals.rbegin()->second.parent_path() / name);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void Tear(uint32_t bytes) {
+    const std::map<uint64_t, fs::path> wals = Wals();
     if (!wals.empty()) {
       const fs::path& newest = wals.rbegin()->second;
       const uint64_t size = fs::file_size(newest);
@@ -569,6 +668,9 @@ TEST_CASE(kHistories, "[.child]") {
             << counts.carried << " cuts meanwhile, " << counts.kept
             << " times WALs kept, " << counts.not_openable
             << " not openable\n";
+  for (const auto& [fate, count] : counts.fates) {
+    std::cerr << "fate " << static_cast<int>(fate) << ": " << count << "\n";
+  }
   for (const auto& [reason, count] : counts.cuts) {
     std::cerr << "cuts, " << reason << ": " << count << "\n";
   }
