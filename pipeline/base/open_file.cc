@@ -352,6 +352,13 @@ Status ReadForeign(const std::string& path, uint64_t max_bytes, bool* found,
   return ReadWhole(file.get(), path, max_bytes, contents);
 }
 
+bool IsImmutable(const std::string& path) {
+  struct statx info;
+  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
+         (info.stx_attributes &
+          (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
+}
+
 Status OpenOwn(const std::string& path, uid_t account, Descriptor* out) {
   *out = Descriptor();
   const bool is_descriptor = path.starts_with(kOpenFiles);

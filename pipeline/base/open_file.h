@@ -43,6 +43,10 @@ namespace sstferry {
                                           uint64_t max_bytes, bool* found,
                                           std::string* contents);
 
+// Returns true for a file or directory of chattr +i or +a: it gets no link and
+// no other name, and nothing takes its place.
+bool IsImmutable(const std::string& path);
+
 // Opens a file that the operator names, for reading; sstferry/own_file.h has
 // the rules.
 //   kRefused  it is missing or violates the rules; the message begins with

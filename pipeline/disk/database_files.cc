@@ -13,6 +13,7 @@
 #include "format/follow_file.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/open_file.h"
 #include "pipeline/options/directories.h"
 #include "sstferry/descriptor.h"
 
@@ -22,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr char kManifestPrefix[] = "MANIFEST-";  // prefix of CURRENT's content
+constexpr char kManifestPrefix[] = "MANIFEST-";  // CURRENT begins with it
 
 // Returns true for directories that RocksDB makes: archived WALs, and files
 // that a repair moved away.
@@ -123,7 +124,22 @@ Status CheckOutsideOfDatabases(const std::string& target_dir) {
   return Status::OK();
 }
 
+Status CheckReplaceable(const std::string& target_dir,
+                        const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (IsImmutable(path)) {
+      return MakeStatus(EndState::kRefused,
+                        "target " + target_dir + ": " + path +
+                            " is immutable or append-only (chattr +i, +a), so "
+                            "it cannot be replaced",
+                        "chattr -i -a " + ShellWord(path));
+    }
+  }
+  return Status::OK();
+}
+
 Status CheckExchangeable(const std::string& dir) {
+  RETURN_IF_ERROR(CheckReplaceable(dir, {dir}));
   std::error_code error;
   bool has_current = false;
   for (fs::directory_iterator it(dir, error), end; !error && it != end;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "rocksdb/status.h"
 
@@ -36,11 +37,18 @@ bool HoldsDatabase(const std::string& dir);
 [[nodiscard]] rocksdb::Status CheckOutsideOfDatabases(
     const std::string& target_dir);
 
+// Checks that the files or directories, of which some may be missing, can get
+// another name or be replaced.
+//   kRefused  one is immutable or append-only (chattr); the message names it
+[[nodiscard]] rocksdb::Status CheckReplaceable(
+    const std::string& target_dir, const std::vector<std::string>& paths);
+
 // Checks that an exchange of `dir` removes the whole database and nothing else;
 // the application's own files move to the new database (other_files.h).
 //   kRefused  no database (a replica may have lost its CURRENT); a directory or
-//             link that RocksDB did not make; or a WAL in another directory,
-//             which the new database would replay. The message names it
+//             link that RocksDB did not make; a WAL in another directory, which
+//             the new database would replay; or an immutable directory. The
+//             message names it
 [[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
 
 }  // namespace sstferry

@@ -5,6 +5,7 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/compaction_style.h"
 #include "pipeline/parts/interval_reader.h"
@@ -209,7 +210,14 @@ Status RefreshTarget::Own(const Status& status) {
 
 Status RefreshTarget::OpenAndJudge() {
   std::vector<std::string> notes;
-  Status status;
+  // RocksDB replaces CURRENT when it opens the database, and the refresh its
+  // own records when it ends: too late for data that has arrived.
+  Status status = CheckReplaceable(
+      dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kIntervalFileName,
+             dir_ + "/" + kLastTransferName});
+  if (!status.ok()) {
+    return status;
+  }
   if (replica_.db != nullptr) {
     live_ = LiveDb::Borrow(replica_);
     writable_ = true;

@@ -406,14 +406,6 @@ bool IsOnReadOnlyFileSystem(const std::string& path) {
   return statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_RDONLY) != 0;
 }
 
-// Returns true for a file of chattr +i or +a, which gets no link.
-bool IsImmutable(const std::string& path) {
-  struct statx info;
-  return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
-         (info.stx_attributes &
-          (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
-}
-
 Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   *found = true;
   const Descriptor directory = OpenDirectory(ParentOf(from));

@@ -380,6 +380,14 @@ TEST_CASE("An account that does not exist is told by the command that was given"
               "sstferry refresh: REFUSED: user 61752");
 }
 
+// Gives a file or directory the flags of chattr.
+bool SetFlags(const std::string& path, int flags) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool done = file >= 0 && ioctl(file, FS_IOC_SETFLAGS, &flags) == 0;
+  close(file);
+  return done;
+}
+
 TEST_CASE("An immutable file of the source is named as one",
           "[bad_input][limits]") {
   const ScratchDir dir;
@@ -388,20 +396,58 @@ TEST_CASE("An immutable file of the source is named as one",
   for (const std::string& name : NamesOf(dir / "source")) {
     if (name.ends_with(".sst")) table = (dir / "source/") + name;
   }
-  const auto set = [&table](int flags) {
-    const int file = open(table.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool done = file >= 0 && ioctl(file, FS_IOC_SETFLAGS, &flags) == 0;
-    close(file);
-    return done;
-  };
-  if (!set(FS_IMMUTABLE_FL)) {
+  if (!SetFlags(table, FS_IMMUTABLE_FL)) {
     WARN("SKIPPED: needs a right, and a file system with such a flag");
     return;
   }
   const Ended ended = Run(Sstferry({"pull", dir / "source", dir / "target"}));
-  REQUIRE(set(0));
+  REQUIRE(SetFlags(table, 0));
   RequireSays(ended, 1, "found an immutable or append-only one");
   REQUIRE_FALSE(HasSnapshots(dir.path()));
+}
+
+TEST_CASE("A refresh or swap of a replica with an immutable file names it "
+          "before data moves",
+          "[bad_input][limits]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  const std::string target = dir / "target";
+  REQUIRE(Run(Sstferry({"pull", dir / "source", target, "--method", "ingest"}))
+              .code == 0);
+  {
+    test::OpenDb db(dir / "source", test::OneFamily());
+    db.Put("new", "1");
+    db.Flush();
+  }
+  struct Row {
+    std::string command;
+    std::string path;
+    int flags;
+  };
+  const std::vector<Row> rows = {
+      {"refresh", target + "/CURRENT", FS_IMMUTABLE_FL},
+      {"refresh", target + "/sstferry.intervals", FS_IMMUTABLE_FL},
+      {"refresh", target + "/last_transfer.json", FS_APPEND_FL},
+      {"refresh", target, FS_APPEND_FL},
+      {"swap", target, FS_IMMUTABLE_FL}};
+  for (const Row& row : rows) {
+    INFO(row.command << " " << row.path);
+    if (!SetFlags(row.path, row.flags)) {
+      WARN("SKIPPED: needs a right, and a file system with such a flag");
+      return;
+    }
+    const Ended ended =
+        Run(Sstferry({row.command, dir / "source", target, "--json"}));
+    REQUIRE(SetFlags(row.path, 0));
+    RequireSays(ended, 1,
+                "REFUSED: target " + target + ": " + row.path +
+                    " is immutable or append-only");
+    REQUIRE(ended.err.find("next: chattr -i -a " + row.path) !=
+            std::string::npos);
+    REQUIRE_FALSE(fs::exists(target + ".sstferry"));
+  }
+  REQUIRE(Run(Sstferry({"refresh", dir / "source", target, "--verify"})).code ==
+          0);
 }
 
 TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",
