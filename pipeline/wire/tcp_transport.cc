@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -17,6 +18,8 @@ using rocksdb::Status;
 // until its kernel repeats it, after one second, then two, while a flood of
 // connections lasts.
 constexpr int kBacklog = SOMAXCONN;
+// Maximum number of addresses in a message. A name server may return many.
+constexpr size_t kMaxShownAddresses = 4;
 // Pause before the next accept if the machine has too few resources.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
@@ -99,6 +102,16 @@ TcpAddress OwnAddress(const Descriptor& socket) {
   return address;
 }
 
+// An address that did not accept, with its errno. ETIMEDOUT: no answer in time.
+struct FailedAddress {
+  TcpAddress address;
+  int error = 0;
+};
+
+std::string WhyFailed(int error) {
+  return error == ETIMEDOUT ? "no answer in time" : ErrorText(error);
+}
+
 class TcpDialer final : public Dialer {
  public:
   TcpDialer(const HostPort& where, MakeConnection make)
@@ -110,11 +123,12 @@ class TcpDialer final : public Dialer {
   const std::string& address() const override { return address_; }
 
  private:
-  Status Connect(const TcpAddress& address, WaitDeadline* deadline,
-                 std::unique_ptr<Connection>* connection) const;
+  // Returns 0 with the connection, or the errno with which `address` failed.
+  // ECANCELED: Close() was called.
+  int Connect(const TcpAddress& address, WaitDeadline* deadline,
+              std::unique_ptr<Connection>* connection) const;
   std::string Where(const TcpAddress& address) const;
-  Status Failed(const TcpAddress& address,
-                int error) const;
+  Status Failed(const std::vector<FailedAddress>& failed) const;
 
   const HostPort where_;
   const std::string address_;
@@ -126,8 +140,9 @@ Status TcpDialer::Dial(const WaitLimit& limit,
                        std::unique_ptr<Connection>* connection) {
   WaitDeadline resolving(limit);
   std::vector<TcpAddress> addresses;
-  Status status = Resolve(where_, false, wake_, &resolving, &addresses);
-  for (size_t i = 0; status.ok() && i < addresses.size(); ++i) {
+  RETURN_IF_ERROR(Resolve(where_, false, wake_, &resolving, &addresses));
+  std::vector<FailedAddress> failed;
+  for (size_t i = 0; i < addresses.size(); ++i) {
     // A silent address must not use up the time of the later addresses.
     WaitLimit share = limit;
     const auto addresses_left = static_cast<int64_t>(addresses.size() - i);
@@ -137,53 +152,50 @@ Status TcpDialer::Dial(const WaitLimit& limit,
       share.until = now + (limit.until - now) / addresses_left;
     }
     WaitDeadline deadline(share);
-    const Status connected = Connect(addresses[i], &deadline, connection);
-    if (connected.ok() || connected.IsAborted() || addresses_left == 1) {
-      return connected;
+    const int error = Connect(addresses[i], &deadline, connection);
+    if (error == 0) {
+      return Status::OK();
     }
+    if (error == ECANCELED) {
+      return ClosedHere("connect " + Where(addresses[i]));
+    }
+    failed.push_back({addresses[i], error});
   }
-  return status;
+  return Failed(failed);
 }
 
-Status TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
-                          std::unique_ptr<Connection>* connection) const {
+int TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
+                       std::unique_ptr<Connection>* connection) const {
   if (wake_->raised()) {
-    return ClosedHere("connect " + Where(address));
+    return ECANCELED;
   }
   Descriptor made(socket(address.family(),
                          SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.is_open()) {
-    return Failed(address, errno);
+    return errno;
   }
   if (connect(made.get(), address.get(), address.size) != 0) {
     if (errno != EINPROGRESS && errno != EINTR) {
-      return Failed(address, errno);
+      return errno;
     }
     const PollResult result =
         PollSocket(made.get(), POLLOUT, wake_.get(), deadline);
-    if (result == PollResult::kWoken) {
-      return ClosedHere("connect " + Where(address));
-    }
-    if (result == PollResult::kTimedOut) {
-      return MakeStatus(EndState::kDeadPeer, "connect " + Where(address) +
-                                                 ": no answer in time; is "
-                                                 "the host up, and does a "
-                                                 "firewall let the port "
-                                                 "through?");
+    if (result != PollResult::kReady) {
+      return result == PollResult::kWoken ? ECANCELED : ETIMEDOUT;
     }
     int failure = 0;
     socklen_t length = sizeof(failure);
     getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &failure, &length);
     if (failure != 0) {
-      return Failed(address, failure);
+      return failure;
     }
   }
   // TCP may connect a socket to itself, if the dialed port is a free local one.
   if (AddressText(OwnAddress(made)) == AddressText(address)) {
-    return Failed(address, ECONNREFUSED);
+    return ECONNREFUSED;
   }
   *connection = make_(std::move(made), address);
-  return Status::OK();
+  return 0;
 }
 
 std::string TcpDialer::Where(const TcpAddress& address) const {
@@ -191,16 +203,38 @@ std::string TcpDialer::Where(const TcpAddress& address) const {
   return text == address_ ? address_ : address_ + " (" + text + ")";
 }
 
-Status TcpDialer::Failed(const TcpAddress& address,
-                         int error) const {
-  std::string text = "connect " + Where(address) + ": " + ErrorText(error);
-  if (error == ECONNREFUSED) {
-    text += "; is `sstferry serve` running there?";
-    if (!IsLoopback(where_.host)) {
-      text +=
-          " It listens at 127.0.0.1 alone unless --listen names another "
-          "address";
+// Names each address with its error, because they may fail for different
+// reasons: "192.0.2.7:7420: no route to host, [2001:db8::7]:7420: connection
+// refused".
+Status TcpDialer::Failed(const std::vector<FailedAddress>& failed) const {
+  std::string text = "connect ";
+  if (failed.size() == 1) {
+    text += Where(failed[0].address) + ": " + WhyFailed(failed[0].error);
+  } else {
+    text += address_ + ": none of its " + std::to_string(failed.size()) +
+            " addresses accepts: ";
+    const size_t shown = std::min(failed.size(), kMaxShownAddresses);
+    for (size_t i = 0; i < shown; ++i) {
+      text += (i == 0 ? "" : ", ") + AddressText(failed[i].address) + ": " +
+              WhyFailed(failed[i].error);
     }
+    if (failed.size() > shown) {
+      text += ", and " + std::to_string(failed.size() - shown) + " more";
+    }
+  }
+  const auto any = [&failed](int error) {
+    return std::any_of(failed.begin(), failed.end(),
+                       [error](const FailedAddress& one) {
+                         return one.error == error;
+                       });
+  };
+  if (any(ECONNREFUSED)) {
+    text += "; is `sstferry serve` running there";
+    text += IsLoopback(where_.host)
+                ? "?"
+                : ", with --listen at this address (default: only 127.0.0.1)?";
+  } else if (any(ETIMEDOUT)) {
+    text += "; is the host up, and does a firewall let the port through?";
   }
   return PeerGone(text);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <map>
 #include <mutex>
 
 #include "sstferry/target.h"
@@ -20,6 +21,24 @@ namespace {
 // What the next questions to the name server are answered with, and how many.
 std::atomic<int> g_name_error{0};
 std::atomic<int> g_name_errors{0};
+// How many addresses the host "many" has: 127.0.0.2 and on.
+std::atomic<int> g_addresses{0};
+
+using Resolve = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+
+int ResolveMany(Resolve next, const char* service, const addrinfo* hints,
+                addrinfo** results) {
+  addrinfo numeric = *hints;
+  numeric.ai_flags |= AI_NUMERICHOST;
+  for (int i = 0; i < g_addresses; ++i) {
+    const std::string text = "127.0.0." + std::to_string(2 + i);
+    *results = nullptr;
+    const int error = next(text.c_str(), service, &numeric, results);
+    if (error != 0) return error;
+    while (*results != nullptr) results = &(*results)->ai_next;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -30,11 +49,12 @@ extern "C" int getaddrinfo(const char* node, const char* service,
     --g_name_errors;
     return g_name_error;
   }
-  using Resolve =
-      int (*)(const char*, const char*, const addrinfo*, addrinfo**);
   static const auto next =
       reinterpret_cast<Resolve>(dlsym(RTLD_NEXT, "getaddrinfo"));
-  return next(node, service, hints, results);
+  return g_addresses > 0 && node == std::string("many") &&
+                 (hints->ai_flags & AI_NUMERICHOST) == 0
+             ? ResolveMany(next, service, hints, results)
+             : next(node, service, hints, results);
 }
 
 namespace sstferry::first_contact_test {
@@ -235,6 +255,30 @@ TEST_CASE("A host name that nobody knows is DEAD_PEER, and named",
   const Summary summary = RunPull(options);
   g_name_errors = 0;
   RequireNotReached(summary, "resolve no-such-host: unknown host name");
+}
+
+TEST_CASE("A host of several addresses is DEAD_PEER, with the error of each",
+          "[bad_input][first_contact]") {
+  const ScratchDir dir;
+  const HostPort nobody = PortOfNobody();
+  const std::string port = ":" + std::to_string(nobody.port);
+  const auto refused = [&port](int last) {
+    return "127.0.0." + std::to_string(last) + port + ": connection refused";
+  };
+  std::map<int, std::string> says;  // by the number of addresses
+  says[1] = " (127.0.0.2" + port + "): connection refused; is ";
+  says[2] = ": none of its 2 addresses accepts: " + refused(2) + ", " +
+            refused(3) + "; is ";
+  says[6] = ": none of its 6 addresses accepts: " + refused(2) + ", " +
+            refused(3) + ", " + refused(4) + ", " + refused(5) +
+            ", and 2 more; is ";
+  const int addresses = GENERATE(1, 2, 6);
+  PullOptions options = PullPatiently({"many", nobody.port}, dir / "target");
+  options.timeouts.first_answer = milliseconds(200);
+  g_addresses = addresses;
+  const Summary summary = RunPull(options);
+  g_addresses = 0;
+  RequireNotReached(summary, "connect many" + port + says[addresses]);
 }
 
 }  // namespace
