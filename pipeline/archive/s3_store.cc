@@ -186,6 +186,8 @@ class S3Store : public ObjectStore {
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
                       const std::string& token, S3Listing* listing,
                       bool* in_order);
+  StoreResult NoToken(const std::string& prefix) const;
+  StoreResult DoesNotContinue(const std::string& prefix) const;
   StoreResult ListUnordered(const std::string& prefix,
                             const std::string& after, ListPage* page);
   void AddToPage(std::vector<ObjectInfo>* objects, ListPage* page) const;
@@ -650,8 +652,14 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     if (!result.ok() || !listing->truncated || !listing->objects.empty()) {
       return result;
     }
+    if (listing->next_token.empty()) {
+      return NoToken(prefix);
+    }
+    if (listing->next_token == ask.query["continuation-token"]) {
+      return DoesNotContinue(prefix);
+    }
     // Deleted objects may fill whole pages.
-    if (listing->next_token.empty() || ++empty_pages == kMaxEmptyPages) {
+    if (++empty_pages == kMaxEmptyPages) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +
                             ": too many pages without an object");
@@ -661,6 +669,23 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
 }
 
 // Only the store knows where a page of an unordered listing ends, so all pages
+StoreResult S3Store::NoToken(const std::string& prefix) const {
+  return StoreError(StoreCode::kDamaged,
+                    "list " + Describe(prefix) +
+                        ": expected the token of the next page, found none");
+}
+
+// Otherwise such a store would be asked a thousand times, or its list, which
+// has each object twice, would look like damage.
+StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
+  return StoreError(
+      StoreCode::kUnsupported,
+      "list " + Describe(prefix) +
+          ": expected the next page, found an earlier one again: the store, or "
+          "a proxy before it, ignores continuation-token and start-after, of "
+          "which an archive needs one");
+}
+
 // are collected and sorted here.
 StoreResult S3Store::ListUnordered(const std::string& prefix,
                                    const std::string& after, ListPage* page) {
@@ -675,8 +700,12 @@ StoreResult S3Store::ListUnordered(const std::string& prefix,
     }
     for (ObjectInfo& object : listing.objects) {
       std::string key = object.key;
-      if (!found.emplace(std::move(key), std::move(object)).second ||
-          found.size() > kMaxStoreObjects) {
+      const bool is_new =
+          found.emplace(std::move(key), std::move(object)).second;
+      if (!is_new && !token.empty()) {
+        return DoesNotContinue(prefix);
+      }
+      if (!is_new || found.size() > kMaxStoreObjects) {
         return StoreError(StoreCode::kDamaged,
                           "list " + Describe(prefix) +
                               ": expected each object once, and at most " +
@@ -689,10 +718,7 @@ StoreResult S3Store::ListUnordered(const std::string& prefix,
     }
     token = listing.next_token;
     if (token.empty()) {
-      return StoreError(StoreCode::kDamaged,
-                        "list " + Describe(prefix) +
-                            ": expected the token of the next page, found "
-                            "none");
+      return NoToken(prefix);
     }
   }
   std::vector<ObjectInfo> objects;

@@ -140,7 +140,8 @@ StoreResult ListAll(ObjectStore* store, const std::string& prefix,
     if (page.more && page.next <= after) {
       return StoreError(StoreCode::kDamaged,
                         store->Describe(prefix) +
-                            ": the list does not advance past " + after);
+                            ": expected a page of the list after " + after +
+                            ", found the same page again");
     }
     if (page.objects.size() > max_objects - objects->size()) {
       return StoreError(StoreCode::kDamaged,

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_s3.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
@@ -52,6 +54,42 @@ json Archive(std::vector<std::string> words, int exit_code = 0) {
 }
 
 }  // namespace
+
+TEST_CASE("A bucket that shows the same page of a list again is named",
+          "[tools][archive]") {
+  std::atomic<bool> lists_again{false};
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    if (!lists_again || request.query.count("list-type") == 0) {
+      return std::nullopt;
+    }
+    FakeAnswer answer;
+    answer.body = "<ListBucketResult><IsTruncated>true</IsTruncated>"
+                  "<NextContinuationToken>next</NextContinuationToken>"
+                  "<Contents><Key>" + request.query.at("prefix") +
+                  "x</Key><Size>1</Size></Contents></ListBucketResult>";
+    return answer;
+  });
+  const auto run = [&server](const std::string& action) {
+    Process process(Sstferry({"archive", action, "s3://b/orders", "--endpoint",
+                              server.url()}),
+                    {{"AWS_ACCESS_KEY_ID", "key"},
+                     {"AWS_SECRET_ACCESS_KEY", "secret"}});
+    const int code = process.Wait();
+    return std::to_string(code) + " " + process.err();
+  };
+  REQUIRE(run("init").starts_with("0 "));
+  lists_again = true;
+  for (const char* const action : {"list", "check"}) {
+    const std::string said = run(action);
+    INFO(said);
+    REQUIRE(said.starts_with("1 "));
+    REQUIRE(said.find("REFUSED: list s3://b/orders/") != std::string::npos);
+    REQUIRE(said.find("expected the next page, found an earlier one again: the "
+                      "store, or a proxy before it, ignores "
+                      "continuation-token and start-after") !=
+            std::string::npos);
+  }
+}
 
 TEST_CASE("A set of an archive is the database as it was pushed",
           "[tools][archive]") {

@@ -510,6 +510,32 @@ TEST_CASE("A list that lies is damage", "[archive]") {
 }
 
 TEST_CASE("A list without an order is gathered and sorted", "[archive]") {
+TEST_CASE("A store that returns the same page again is called so",
+          "[archive]") {
+  const bool has_objects = GENERATE(true, false);
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    FakeAnswer answer;
+    answer.body = "<ListBucketResult><IsTruncated>true</IsTruncated>"
+                  "<NextContinuationToken>next</NextContinuationToken>";
+    for (const char* key : {"p/files/1", "p/files/2"}) {
+      answer.body += has_objects ? "<Contents><Key>" + std::string(key) +
+                                       "</Key><Size>1</Size></Contents>"
+                                 : "";
+    }
+    answer.body += "</ListBucketResult>";
+    return answer;
+  });
+  const auto store = Open(OptionsOf(server));
+  std::vector<ObjectInfo> objects;
+  const StoreResult listed = ListAll(store.get(), "files/", 10'000, &objects);
+  INFO(listed.status.ToString());
+  CHECK(CodeOf(listed) == StoreCode::kUnsupported);
+  CHECK(listed.status.ToString().find(
+            "ignores continuation-token and start-after") !=
+        std::string::npos);
+  CHECK(server.requests() < 10);
+}
+
   // 2,500 keys, shuffled, in pages of 1,000 that a token continues.
   std::vector<std::string> keys;
   for (int i = 0; i < 2500; ++i) {
