@@ -65,10 +65,10 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
   promotion->was_cut_short = !IsStandby(dir);
   if (!promotion->was_cut_short) {
     StandbyPosition* const end = &promotion->end;
-    const Status found = FindStandbyEnd(file_system, dir, end);
-    const bool is_forced = force && EndStateOf(found) == EndState::kCorrupt;
+    const Status status = FindStandbyEnd(file_system, dir, end);
+    const bool is_forced = force && EndStateOf(status) == EndState::kCorrupt;
     if (!is_forced) {
-      RETURN_IF_ERROR(found);
+      RETURN_IF_ERROR(status);
       RETURN_IF_ERROR(TrimStandby(file_system, dir, *end));
     }
     FaultPoint("Promote:TailCut");
@@ -82,7 +82,8 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
     FaultPoint("Promote:CurrentWritten");
   }
   // The record last: its presence means that the promotion is unfinished.
-  for (const char* const name : {kAuditFileName, kFollowMarkName, kFollowFileName}) {
+  for (const char* const name :
+       {kAuditFileName, kFollowMarkName, kFollowFileName}) {
     RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + name));
     FaultPoint("Promote:PartRemoved");
   }
