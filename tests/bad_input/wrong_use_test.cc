@@ -327,6 +327,13 @@ void TryWrongTls(Place* place) {
   RequireSays({"serve", db, "--tls-cert", files.cert}, 2,
               "expected all three or none");
   RequireSays({"serve", db, "--tls", dir / "letters"}, 1, "cert.pem");
+  for (const char* const command : {"plan", "pull", "refresh", "swap"}) {
+    RequireSays({command, dir / "source", dir / "no_tls", "--tls", "missing"},
+                2, ": needs a server as source, or --metrics, found " +
+                       (dir / "source"));
+  }
+  RequireSays({"verify", dir / "source", dir / "source", "--tls", "missing"}, 2,
+              ": needs a server as source");
   RequireSays({"cert", "issue", dir / "letters", "db1"}, 1,
               "\nnext: sstferry cert init " + (dir / "letters"));
   const ServeProcess server(tls({db}, files), "0.0.0.0:0");

@@ -166,14 +166,23 @@ Status ReadTls(const OptionTexts& texts, const std::string& host,
                    "none");
 }
 
+bool HasServer(const SourceAddress& source) {
+  return !source.is_directory() && !source.is_archive();
+}
+
 Status ReadTls(const OptionTexts& texts, const SourceAddress& source,
                TlsFiles* files) {
-  const Status status = ReadTls(texts, source.host, files);
-  return status.ok() && !files->empty() && source.is_ssh()
-             ? Wrong("--tls, --tls-cert, --tls-key, --tls-ca",
-                     "none of them with ssh, which encrypts itself",
-                     source.ToString())
-             : status;
+  RETURN_IF_ERROR(ReadTls(texts, source.host, files));
+  constexpr char kNames[] = "--tls, --tls-cert, --tls-key, --tls-ca";
+  if (!files->empty() && source.is_ssh()) {
+    return Wrong(kNames, "none of them with ssh, which encrypts itself",
+                 source.ToString());
+  }
+  // --metrics has a server of its own, also if the source has none.
+  return !files->empty() && !HasServer(source) && !texts.Has("metrics")
+             ? OnlyWith("--tls", "a server as source, or --metrics",
+                        source.ToString())
+             : Status::OK();
 }
 
 Status ReadAddress(const OptionTexts& texts, const std::string& operand,
@@ -425,9 +434,11 @@ Status ParseVerify(const std::vector<std::string>& arguments,
     const SourceAddress& left = out->options.left;
     const SourceAddress& right = out->options.right;
     const bool left_without = HostPort{left.host}.is_unix() || left.is_ssh();
-    status =
-        ReadTls(texts, left_without && !right.is_directory() ? right : left,
-                &out->options.tls);
+    status = ReadTls(texts,
+                     !HasServer(left) || (left_without && HasServer(right))
+                         ? right
+                         : left,
+                     &out->options.tls);
   }
   return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
 }
