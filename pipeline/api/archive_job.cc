@@ -257,7 +257,7 @@ class Job : public ArchiveJob {
   }
 
   Status Push(const Archive& archive, ArchiveReport* report) {
-    // Before the snapshot: a mistake is told at once.
+    // Before the snapshot, so that a wrong address is reported at once.
     ArchiveHead head;
     RETURN_IF_ERROR(archive.ReadHead(&head));
     work_.phase = "snapshot";
@@ -601,7 +601,7 @@ class Job : public ArchiveJob {
                      rocksdb::FileSystem::Default(), &opened, notes);
     const EndState state = EndStateOf(status);
     if (state == EndState::kIncompatible || state == EndState::kRefused) {
-      // A comparator of the application's own, say. All bytes were compared.
+      // Its application may have a comparator. All bytes were compared.
       notes->push_back("the drill did not open the database: " +
                        MessageOf(status));
       return Status::OK();
@@ -618,7 +618,7 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  // Reads the first and the last entry of a family, or all of them for `digests`.
+  // Reads the first and the last entry of a family, or, for `digests`, all.
   Status ReadDrilled(const LiveDb& opened, const FamilyHandle& family,
                      ArchiveDrill* drill, FamilyDigests* digests,
                      std::vector<std::string>* notes) const {

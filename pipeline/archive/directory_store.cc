@@ -193,7 +193,7 @@ class DirectoryStore : public ObjectStore {
                          Descriptor* directory, std::string* name) const;
   StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
                             const std::string& what) const;
-  // Gives what root has just made, with rights for itself alone, to the owner of
+  // Gives what root has just made, with rights for root only, to the owner of
   // the archive's directory, and sets the mode.
   bool GiveAway(int fd, mode_t mode) const;
   // Opens .sstferry/, or an upload in it.
@@ -281,7 +281,7 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                                       "store: " + Printable(key));
 }
 
-// That owner could not prune what belongs to root. A directory has no rights for
+// The owner could not prune what belongs to root. A directory has no rights for
 // others yet, so the owner cannot have put one of root's from elsewhere in its
 // place.
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {

@@ -71,8 +71,8 @@ class Finder {
   }
 
  private:
-  // Returns true if the chunk's file in staging matches its record. If its
-  // blocks have no checksums, that cannot be proved.
+  // Returns true if the chunk's file in staging matches its record. Returns
+  // false for a file whose blocks have no checksums: nothing proves it.
   bool IsStaged(uint32_t family, const StagedChunk& recorded) {
     StagedChunk found = recorded;
     return !recorded.record.unchecked &&

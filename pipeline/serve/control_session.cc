@@ -277,7 +277,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       Status status = Decode(frame.payload, &end);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
-        // A target's command is part of the sentence: nobody here runs it.
+        // The command is for the target's machine, so here it is only a part
+        // of the sentence.
         std::string next;
         const std::string sentence = SplitNext(end.message, &next);
         status = MakeStatus(end.state,
