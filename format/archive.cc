@@ -296,7 +296,8 @@ Status DecodeArchiveHead(const Slice& object, ArchiveHead* head) {
                       "archive: expected format " +
                           std::to_string(kArchiveFormat) + ", found " +
                           std::to_string(format) +
-                          ": use the sstferry that made it, or a later one");
+                          "; use the version of sstferry that made it, or a "
+                          "later one");
   }
   return Decode(payload, head);
 }

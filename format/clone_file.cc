@@ -157,7 +157,7 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
                  ", found " + CloneFileName(file));
     }
     if (numbered && !numbers.insert(file.number).second) {
-      return BadSet("expected each file number once, found that of " +
+      return BadSet("expected each file number once, found the number of " +
                  CloneFileName(file) + " twice");
     }
   }

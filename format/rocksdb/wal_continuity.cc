@@ -27,7 +27,7 @@ Status RefusedPolicy() {
   return MakeStatus(EndState::kRefused,
                     "WAL: expected transactions of the policy WriteCommitted, "
                     "found WritePrepared or WriteUnprepared, which cannot be "
-                    "followed; sstferry pull --method=clone can copy the "
+                    "followed; a pull with --method clone can copy the "
                     "database");
 }
 

@@ -33,10 +33,11 @@ Status PairFiles(const ClonePlan& left, const ClonePlan& right,
                  std::vector<FilePair>* pairs) {
   pairs->clear();
   if (left.set.content == Digest128() || right.set.content == Digest128()) {
-    return Differ("the files do not all have an identity");
+    return Differ("not all files have an identity by which they can be "
+                  "paired");
   }
   if (!(left.set.content == right.set.content)) {
-    return Differ("the sides have other files, or other records in WALs");
+    return Differ("the two sides have different files or WAL records");
   }
   std::vector<Part> units;
   std::vector<Part> right_units;
@@ -62,7 +63,7 @@ Status PairFiles(const ClonePlan& left, const ClonePlan& right,
     if (found == theirs.end() ||
         !(right.files[right_units[found->second].file].identity ==
           file.identity)) {
-      return Differ(CloneFileName(file) + " is of the left side only");
+      return Differ("only the left side has " + CloneFileName(file));
     }
     pairs->push_back({file, units[id].bytes, id, found->second});
     theirs.erase(found);

@@ -500,10 +500,10 @@ void LogRounds::SayOfClock(const LogKey& key, uint64_t end_micros,
   Log(LogLevel::kWarning,
       "this machine's clock says " + LogTimeText(now) + ", and the log " +
           LogKeyText(key) + " was written up to " + LogTimeText(end_micros) +
-          ": a clock was ahead; begins another log with a set; until " +
+          ": a clock was ahead; a new log begins with a set, and times up to " +
           LogTimeText(end_micros) +
-          " has passed, a time may belong to either log: restore by @sequence "
-          "or by the name of a set");
+          " may belong to either log, so restore by @sequence or by the name "
+          "of a set until then");
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {

@@ -24,10 +24,10 @@ void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
   }
   if (log && now.unproven_dirs != before.unproven_dirs) {
     log(LogLevel::kInfo,
-        "the source was reopened and does not show whether it has everything "
-        "that the standby had; the standby's WALs are kept in " +
-            now.unproven_dirs.back() + ", as the last " +
-            std::to_string(kMaxUnprovenDirs) + " of this kind");
+        "the source was reopened, and its WALs do not show whether it has "
+        "everything that the standby had; the standby's WALs are kept in " +
+            now.unproven_dirs.back() + " (the newest " +
+            std::to_string(kMaxUnprovenDirs) + " such directories stay)");
   }
 }
 

@@ -131,8 +131,7 @@ class Promote : public StandbyJob {
     }
     return MakeStatus(
         EndState::kCorrupt,
-        found + "; nothing was changed; its follower repairs it, and --force "
-                "promotes it as it is, if it is the only copy",
+        found + "; nothing was changed (--force promotes it as it is)",
         MendStandbyCommand(state->source, options_.dir));
   }
 
@@ -163,8 +162,8 @@ class Promote : public StandbyJob {
     if (options_.source_is_down) {
       return Status::OK();
     }
-    const std::string unless =
-        "; --source-is-down promotes if you know that the source is down";
+    const std::string promote = "sstferry promote " + ShellWord(options_.dir);
+    const std::string unless = " (--source-is-down skips this check)";
     if (!state.is_followed) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
@@ -182,10 +181,8 @@ class Promote : public StandbyJob {
                             ": expected a source that is down, but a process "
                             "had " + state.source + " open " +
                             std::to_string(heard_millis) +
-                            " ms ago, as the follower heard; stop that "
-                            "process" + unless,
-                        "sstferry promote " + ShellWord(options_.dir) +
-                            " --after-source-closed");
+                            " ms ago, as the follower heard" + unless,
+                        promote + " --after-source-closed");
     }
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0;
@@ -193,10 +190,10 @@ class Promote : public StandbyJob {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
                             ": expected a follower that has heard from its "
-                            "source, found one that has just started; try "
-                            "again in " +
-                            std::to_string(kSourceHeard.count()) + " s" +
-                            unless);
+                            "source, found one that has just started, and may "
+                            "need " + std::to_string(kSourceHeard.count()) +
+                            " s" + unless,
+                        promote);
     }
     if (options_.log && (!has_heard || heard_millis > recent)) {
       options_.log(LogLevel::kWarning,
@@ -235,8 +232,11 @@ class Promote : public StandbyJob {
         return MakeStatus(EndState::kDeadline,
                           options_.dir +
                               ": the follower did not see the source closed "
-                              "with everything received; stop the source's "
-                              "application, and let sstferry follow run");
+                              "with everything received; the source's "
+                              "application must be stopped, and the follower "
+                              "must run",
+                          "sstferry promote " + ShellWord(options_.dir) +
+                              " --after-source-closed");
       }
       if (stop_.WaitFor(kLook)) {
         return MakeStatus(EndState::kCancelled, "stopped on request");

@@ -107,7 +107,7 @@ Status Verifier::OpenSides() {
 
 Status Verifier::MatchFiles() {
   if (!left_.plan.clone.has_value() || !right_.plan.clone.has_value()) {
-    return MakeStatus(EndState::kRefused, "a side does not report its files");
+    return MakeStatus(EndState::kRefused, "one side does not report its files");
   }
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }

@@ -7,6 +7,7 @@
 #include "format/sealed_file.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/random_id.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -53,8 +54,8 @@ Status Archive::ReadHead(ArchiveHead* head) const {
     return MakeStatus(EndState::kRefused,
                       store_->place() +
                           ": expected an archive, found no object " +
-                          kArchiveHeadKey + ": 'sstferry archive init' makes "
-                          "one");
+                          kArchiveHeadKey,
+                      "sstferry archive init " + ShellWord(store_->place()));
   }
   return WithContext(DecodeArchiveHead(*bytes, head), EndState::kCorrupt,
                      store_->Describe(kArchiveHeadKey));
@@ -181,9 +182,9 @@ Status Archive::ReadEach(
       // It is unknown what the mark or intent protects or marks.
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(object.key) + ": " + MessageOf(read) +
-                            ": nothing was deleted; remove it by 'sstferry "
-                            "archive remove " + store_->place() +
-                            " " + ToHex(id) + "'");
+                            "; nothing was deleted",
+                        "sstferry archive remove " +
+                            ShellWord(store_->place()) + " " + ToHex(id));
     }
   }
   return Status::OK();

@@ -161,13 +161,12 @@ class Chooser {
     return MakeStatus(
         EndState::kRefused,
         archive_.store()->place() + ": found " + what +
-            (done_.empty() ? ": push one"
+            (done_.empty() ? ""
                            : "; the newest is " +
                                  SetNameText(done_.back().name)),
-        done_.empty()
-            ? ""
-            : "sstferry archive list " +
-                  ShellWord(archive_.store()->place()));
+        std::string(done_.empty() ? "sstferry archive push SOURCE "
+                                  : "sstferry archive list ") +
+            ShellWord(archive_.store()->place()));
   }
 
   const Archive& archive_;

@@ -61,7 +61,7 @@ bool IsOfUse(const std::string& name) {
 // address; empty if none was.
 std::string ProxyNote(const HttpOptions& options, const std::string& scheme) {
   if (options.no_proxy) return "";
-  if (!options.proxy.empty()) return " (the proxy that was given)";
+  if (!options.proxy.empty()) return " (through the proxy of the options)";
   const std::vector<const char*> names =
       scheme == "http"
           ? std::vector<const char*>{"http_proxy", "all_proxy", "ALL_PROXY"}
@@ -70,7 +70,8 @@ std::string ProxyNote(const HttpOptions& options, const std::string& scheme) {
   for (const char* name : names) {
     const char* value = std::getenv(name);
     if (value != nullptr && *value != '\0') {
-      return std::string(" (the proxy of ") + name + ", without no_proxy)";
+      return std::string(" (through the proxy in $") + name +
+             ", from which no_proxy does not exempt this host)";
     }
   }
   return "";

@@ -83,8 +83,8 @@ std::string Nearby(const ArchiveLog& log, uint64_t micros) {
               : "the log ends at " + before +
                     (why.empty() ? "" : " (" + why + ")")) +
          (after.empty() ? "" : ", and the next one begins at " + after) +
-         ": restore @" + (before.empty() ? after : before) +
-         (before.empty() || after.empty() ? "" : " or @" + after);
+         "; the nearest times are @" + (before.empty() ? after : before) +
+         (before.empty() || after.empty() ? "" : " and @" + after);
 }
 
 }  // namespace
@@ -425,7 +425,8 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
                             SetNameText(set.name) + ", which ends at " +
                             std::to_string(reached) +
                             (path.why.empty() ? "" : " (" + path.why + ")") +
-                            ": restore @sequence:" + std::to_string(reached));
+                            "; @sequence:" + std::to_string(reached) +
+                            " is the last one that can be restored");
     }
   }
   *result = std::move(tail);
@@ -620,8 +621,8 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
                         archive_.store()->place() + ": WAL " +
                             std::to_string(number) + " of the log after " +
                             SetNameText(set_.name) + ": " + what +
-                            "; restore @sequence:" + std::to_string(reached) +
-                            " or before");
+                            "; @sequence:" + std::to_string(reached) +
+                            " is the last one that can be restored");
     };
     LogFollower follower(LogKind::kWal, number);
     const PieceSource source(

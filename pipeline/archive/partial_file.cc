@@ -317,7 +317,7 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
     return MakeStatus(EndState::kRefused,
                       CloneFileName(file().file) +
                           ": its blocks have no checksums, so that no part of "
-                          "it can be checked: restore the set without --begin "
+                          "it can be checked; restore the set without --begin "
                           "and --end");
   }
   RETURN_IF_ERROR(CheckIdentity(table));
@@ -374,7 +374,7 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
                           CloneFileName(file().file) +
                               ": it cannot be read by blocks here (" +
                               MessageOf(status) +
-                              "): restore the set without --begin and --end");
+                              "); restore the set without --begin and --end");
     }
     if (status.ok()) status = ReadTail(interval, table, &spans, bytes);
     for (const ByteSpan& span : spans) {

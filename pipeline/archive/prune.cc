@@ -10,6 +10,7 @@
 #include "format/end_state.h"
 #include "pipeline/archive/log_index.h"
 #include "pipeline/archive/log_retention.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -560,8 +561,9 @@ Status Pruner::Mark() {
           "set " + SetNameText(set.name()) + " is damaged, so no --keep option "
                                              "counts it: " + set.told.problem +
           (set.is_readable
-               ? ": 'sstferry archive repair' repairs it"
-               : ": it stays, with all files of the sets before it, until "
+               ? "; 'sstferry archive repair " + store_->place() +
+                     "' repairs it"
+               : "; it stays, with all files of the sets before it, until "
                  "'sstferry archive remove " + store_->place() + " " +
                  SetNameText(set.name()) + "'"));
     }
@@ -618,14 +620,15 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
     const std::string what = store_->Describe(SetKey(name));
     if (removed == nullptr) {
       return MakeStatus(EndState::kRefused,
-                        what + ": there is no such set ('sstferry archive "
-                               "list' shows all)");
+                        what + ": there is no such set",
+                        "sstferry archive list " + ShellWord(store_->place()));
     }
     if (removed->told.is_whole && !has_other && !force) {
       return MakeStatus(
           EndState::kRefused,
-          what + ": it is the last whole set that no prune has marked; push "
-                 "another one first, or add --force to remove it");
+          what + ": expected another whole set that no prune has marked, "
+                 "found none, so only --force removes this one",
+          "sstferry archive push SOURCE " + ShellWord(store_->place()));
     }
     if (!is_marked) {
       RETURN_IF_ERROR(PutMarks({{name, removed->found.is_done}}, {}, {}));
@@ -697,15 +700,15 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   if (!has_mark && !has_intent) {
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": expected a set, a mark or an intent "
-                                        "called " + ToHex(id) +
+                                        "with the id " + ToHex(id) +
                           ", found none");
   }
   if (reads_mark || reads_intent) {
     return MakeStatus(
         EndState::kRefused,
         store_->Describe(reads_mark ? MarkKey(id) : IntentKey(id)) +
-            ": expected one that cannot be read; a prune removes this one "
-            "after the grace");
+            ": expected an unreadable object, found a readable one, which a "
+            "prune removes after the grace");
   }
   if (has_intent) {
     // An intent only protects the files of a push from being marked.

@@ -151,8 +151,10 @@ Status Pusher::Overtaken(const std::string& what) const {
                         ": this push was suspended for longer than the grace "
                         "of the archive, or something other than 'sstferry "
                         "archive prune' deletes objects here (a lifecycle "
-                        "rule?); nothing was committed; push again, which "
-                        "reuses what was uploaded");
+                        "rule?); nothing was committed, and another push "
+                        "reuses what was uploaded",
+                    "sstferry archive push SOURCE " +
+                        ShellWord(store_->place()));
 }
 
 ArchiveKey Pusher::OwnKey(const CloneFile& file, bool is_shared) const {
@@ -215,7 +217,8 @@ Status Pusher::CheckDatabase() const {
       store_->place() + ": expected database " + base_->database_id +
           ", which the newest set holds, found " + set_.database_id +
           ", which has none of its files; each database needs an archive of "
-          "its own, or add --adopt if this one continues the other");
+          "its own (--adopt accepts this one as the continuation of the "
+          "other)");
 }
 
 // Reuses a file that an earlier set has, or that an unfinished push left.
@@ -347,8 +350,8 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
                           ShellWord(store_->place()) + " " +
                           SetNameText(newest.name));
   }
-  summary_->warnings.push_back(what + ": the name of this set is dated after "
-                                      "it");
+  summary_->warnings.push_back(what + "; the new set's name has a time after "
+                                      "that one");
   return Status::OK();
 }
 

@@ -567,9 +567,13 @@ Status Repairer::Run() {
                                         : "; neither another set of this "
                                           "archive nor ") +
               (options_.from == nullptr
-                   ? "has the same bytes; add --from with a place that may "
-                     "have them"
-                   : "the place that --from names has the same bytes"));
+                   ? "has the same bytes"
+                   : "the place that --from names has the same bytes"),
+          options_.from == nullptr
+              ? "sstferry archive repair " +
+                    ShellWord(archive_.store()->place()) + " " +
+                    SetNameText(set.name) + " --from OTHER_COPY"
+              : "");
     }
   }
   return verdict;

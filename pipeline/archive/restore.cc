@@ -315,9 +315,9 @@ class ArchiveOrigin : public SnapshotOrigin {
     if (!options.as_files && !options.interval.has_value()) {
       return MakeStatus(EndState::kRefused,
                         store_->place() +
-                            ": an archive holds files, from which no refresh "
-                            "in place can be made; sstferry swap replaces the "
-                            "replica");
+                            ": an archive holds files, and a refresh in place "
+                            "needs entries; only a swap can replace a replica "
+                            "from an archive");
     }
     const Archive archive(store_.get(), key_.get());
     LogPoint point;

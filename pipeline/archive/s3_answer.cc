@@ -119,7 +119,7 @@ std::string ForeignEncoding(const HttpAnswer& answer) {
              : "expected bytes as they are stored, found 'Content-Encoding: " +
                    Printable(encoding.substr(0, 100)) +
                    "': the store, or a proxy before it, changes them on the "
-                   "way; next: turn that off there";
+                   "way, which must be turned off there";
 }
 
 S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
@@ -183,15 +183,16 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   }
   const std::string location = answer.Header("location");
   if (!location.empty() && answer.status >= 300 && answer.status < 400) {
-    verdict.what += "; it refers to " + Printable(location.substr(0, 200)) +
-                    ", and signed requests follow nobody; next: --endpoint "
-                    "with the scheme and host that serve the bucket";
+    verdict.what += "; it redirects to " + Printable(location.substr(0, 200)) +
+                    ", and a signed request is valid for one host only: "
+                    "--endpoint must name the scheme and host that serve the "
+                    "bucket";
   }
   if (error.code == "InvalidObjectState") {
     verdict.what += "; the object was moved to " +
                     (error.storage_class.empty() ? "a storage class"
                                                  : error.storage_class) +
-                    ", where nothing can be read; next: restore the archive's "
+                    ", where nothing can be read: restore the archive's "
                     "objects in the store, and exclude them from the lifecycle "
                     "rule that moves them";
   }
@@ -199,7 +200,8 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   if (!region.empty() && (verdict.code == StoreCode::kUnsupported ||
                           error.code == "AuthorizationHeaderMalformed")) {
     verdict.what += "; the bucket's region is " +
-                    Printable(region.substr(0, 64)) + "; name it by --region";
+                    Printable(region.substr(0, 64)) +
+                    ", which --region must name";
   }
   return verdict;
 }

@@ -48,7 +48,7 @@ struct Ask {
   // As in HttpExchange.
   std::function<bool(const HttpAnswer& answer)> streams;
   ObjectSink sink;
-  // Checks after a successful answer that it fits this request. Null: it does.
+  // Checks after a successful answer that it fits this request. Null: no check.
   std::function<Status(const HttpAnswer& answer)> accept;
   // Grows with everything that counts as progress.
   const std::atomic<uint64_t>* progress = nullptr;
@@ -468,7 +468,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   bool has_info = false;
   bool is_ranged = false;
   std::string problem;
-  std::string unfit;  // what the store does that no archive can live with
+  std::string unfit;  // why no archive can use the store
 
   Ask ask;
   ask.method = "GET";
@@ -581,7 +581,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   HttpAnswer answer;
   StoreResult result = Run(what, std::move(ask), &answer);
   if (!unfit.empty() && result.code == StoreCode::kDamaged) {
-    // This tells nothing about the object.
+    // This answer says nothing about the object.
     return StoreError(StoreCode::kUnsupported, what + ": " + unfit);
   }
   if (!problem.empty() && (result.code == StoreCode::kCaller ||
@@ -662,13 +662,13 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     if (++empty_pages == kMaxEmptyPages) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +
-                            ": too many pages without an object");
+                            ": expected objects, found " +
+                            std::to_string(kMaxEmptyPages) + " empty pages");
     }
     ask.query["continuation-token"] = listing->next_token;
   }
 }
 
-// Only the store knows where a page of an unordered listing ends, so all pages
 StoreResult S3Store::NoToken(const std::string& prefix) const {
   return StoreError(StoreCode::kDamaged,
                     "list " + Describe(prefix) +
@@ -686,6 +686,7 @@ StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
           "which an archive needs one");
 }
 
+// Only the store knows where a page of an unordered listing ends, so all pages
 // are collected and sorted here.
 StoreResult S3Store::ListUnordered(const std::string& prefix,
                                    const std::string& after, ListPage* page) {

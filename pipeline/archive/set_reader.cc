@@ -26,7 +26,8 @@ Status CheckStopped(const SetReader::Cancelled& cancelled) {
              : Status::OK();
 }
 
-// Names the set to restore instead. `which` may be a label.
+// Names the newest set that can be restored, with the address that selects it.
+// `which` may be a label.
 std::string NextBest(const CheckSummary& summary,
                      const std::string& which = "") {
   std::string whole;
@@ -39,12 +40,10 @@ std::string NextBest(const CheckSummary& summary,
   }
   if (!labelled.empty()) {
     return "the newest set with the label '" + Printable(which) +
-           "' that is whole and can be read is " + labelled + ": restore @" +
-           labelled;
+           "' that is whole and can be read is @" + labelled;
   }
   return whole.empty() ? "no set is whole"
-                       : "the newest set that is whole is " + whole +
-                             ": restore @" + whole;
+                       : "the newest set that is whole is @" + whole;
 }
 
 }  // namespace

@@ -210,8 +210,8 @@ std::string InodeNote(const std::string& path) {
   struct statvfs info;
   return !error && statvfs(at.c_str(), &info) == 0 && info.f_files > 0 &&
                  info.f_favail == 0 && info.f_bavail > 0
-             ? ": no inode is free, so no file can be made (df -i); next: "
-               "remove files there"
+             ? ": no inode is free, so no file can be made (df -i) until files "
+               "are removed there"
              : "";
 }
 

@@ -143,9 +143,8 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
     // That account could not create the workspace beside its directory.
     return Refused("target " + target_dir + " belongs to account " +
                    AccountName(info.st_uid) +
-                   ", and root does not open another account's database; use "
-                   "sstferry swap, which builds a new one, or move the replica "
-                   "into a directory of that account");
+                   ", and root does not open another account's database; only "
+                   "a swap, which builds a new one, can replace it here");
   }
   return !account.has_value()
              ? Status::OK()

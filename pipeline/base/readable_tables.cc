@@ -51,7 +51,7 @@ Status CheckTablesReadable(rocksdb::FileSystem* file_system,
           name + ": expected a table that RocksDB " + RocksDbVersion() +
               " in this sstferry reads, found " + needs.what() +
               ", which RocksDB reads since " + ReleaseName(needs.release()) +
-              ": use an sstferry built with that release or a later one");
+              "; use an sstferry built with that release or a later one");
     }
   }
   return status;

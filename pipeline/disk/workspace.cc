@@ -262,7 +262,7 @@ Status Workspace::CheckMovable() {
 }
 
 // Checks that two names can be exchanged in one step: NFS, 9p and most FUSE
-// file systems cannot do it. Only an exchange tells.
+// file systems cannot do it. Only an attempt shows it.
 Status Workspace::CheckExchange() {
   const std::string probe = dir_ + "/probe";
   RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
@@ -280,15 +280,15 @@ Status Workspace::CheckExchange() {
                    "target " + target_dir_ +
                        ": expected a file system that exchanges two names in "
                        "one step, as a swap must, found one that cannot, such "
-                       "as NFS, 9p or FUSE; keep the replica on a local file "
-                       "system, or use sstferry refresh, which renames no "
-                       "directory");
+                       "as NFS, 9p or FUSE; only a refresh in place, which "
+                       "renames no directory, can update this replica");
 }
 
-// Checks that TARGET_DIR can get another name: overlayfs renames no directory of a lower layer, such as that of
-// a container's image (EXDEV). Only a rename tells. This one changes nothing:
-// no file system puts a directory in the place of one with files, as the
-// workspace is, and overlayfs looks at the layer first.
+// Checks that TARGET_DIR can get another name: overlayfs renames no directory
+// of a lower layer, such as that of a container's image (EXDEV). Only an
+// attempt shows it. This attempt changes nothing: no file system replaces a
+// directory that has files, as the workspace has, and overlayfs checks the
+// layer first.
 Status Workspace::CheckLayer() const {
   struct statfs info {};
   if (statfs(target_dir_.c_str(), &info) != 0 ||
@@ -383,9 +383,9 @@ Status Workspace::CheckNonEmpty() {
   if (!user.empty()) {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ + ": " + user +
-                          " holds its LOCK; let that process refresh it "
-                          "through the library, or use sstferry swap with its "
-                          "hooks");
+                          " holds its LOCK; that process can refresh it "
+                          "through the library, or a swap can replace it with "
+                          "hooks that stop and start that process");
   }
   if (beside_) {
     return Status::OK();
@@ -399,7 +399,7 @@ Status Workspace::CheckNonEmpty() {
 
 // Returns the id of a transfer that filled TARGET_DIR and died before it had
 // removed its workspace: last_transfer.json and the journal have the same id,
-// and db/ was renamed. Empty: there is none.
+// and db/ was renamed. Empty: no such transfer.
 std::string Workspace::FinishedTransfer() const {
   std::error_code error;
   if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
@@ -443,9 +443,9 @@ Status Workspace::RefuseNonEmpty() {
   return MakeStatus(
       EndState::kRefused,
       "target " + target_dir_ + found +
-          (!is_replica ? " and holds a database that was not pulled; "
-                         "move it away, or put a new one in its place "
-                         "by sstferry swap --adopt"
+          (!is_replica ? " and holds a database that was not pulled; name "
+                         "another directory (sstferry swap --adopt replaces "
+                         "that database)"
            : next_.empty() ? " and holds a replica; name another directory"
                            : " and holds a replica"),
       is_replica ? next_ : "");

@@ -65,15 +65,15 @@ Status Workspace::FindSwap() {
         EndState::kRefused,
         db_dir() + " is the database that the swap of transfer " +
             swap_.transfer_id + " took from " + target_dir_ +
-            ", and the new database is missing; move the old one to where it "
-            "belongs, then run the same command again");
+            ", and the new database is missing; move the old one back to " +
+            target_dir_ + ", then run the same command again");
   }
   if (!is_swap) {
     return MakeStatus(EndState::kRefused,
                       "target " + target_dir_ + ": the swap of transfer " +
                           swap_.transfer_id +
-                          " was interrupted before its --after-swap; run that "
-                          "sstferry swap again, which completes it");
+                          " was interrupted before its --after-swap; only the "
+                          "same swap completes it");
   }
   swap_state_ = SwapState::kExchanged;
   return Status::OK();

@@ -316,7 +316,7 @@ Status SourceFollowers::Find(const ServedDatabase& database,
     return MakeStatus(EndState::kRefused,
                       "follow: expected a database, found " +
                           options.database_dir + ", a standby of " +
-                          record.source + "; follow that source instead");
+                          record.source);
   }
   options.wal_dir = database.wal_dir;
   options.max_held_bytes = max_held_bytes_;

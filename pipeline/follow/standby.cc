@@ -431,9 +431,9 @@ Status Standby::Open(const std::string& dir,
     RETURN_IF_ERROR(LockStandby(dir, &opened->lock_));
     if (!IsStandby(dir)) {
       return MakeStatus(EndState::kRefused,
-                        dir + ": expected a standby, found one that was "
-                              "promoted (CURRENT is there); run sstferry "
-                              "promote again, which completes it");
+                        dir + ": expected a standby, found one whose promotion "
+                              "was interrupted (CURRENT is there)",
+                        "sstferry promote " + ShellWord(dir));
     }
     RETURN_IF_ERROR(opened->Load());
   }

@@ -50,9 +50,10 @@ Status CheckIngestsOver(const std::string& family, CompactionStyle style) {
                               "': expected leveled compaction, found " +
                               StyleName(style) +
                               ", into which RocksDB ingests safely since " +
-                              (fifo ? "9.3" : "9.0") + "; with RocksDB " +
+                              (fifo ? "9.3" : "9.0") +
+                              "; this sstferry has RocksDB " +
                               RocksDbVersion() +
-                              ", refresh it by sstferry swap only");
+                              ", so only a swap can refresh it");
 }
 
 }  // namespace sstferry

@@ -246,9 +246,9 @@ class FamilyBuilder {
     }
     if (options.preclude_last_level_data_seconds != 0) {
       AddNote(&out_->advice,
-              where_ + ": new entries are in the last level, where "
-                       "preclude_last_level_data_seconds does not want them; "
-                       "a clone keeps the ages");
+              where_ + ": recent entries are in the last level, from which "
+                       "preclude_last_level_data_seconds would keep them; a "
+                       "clone keeps the ages");
     }
   }
 

@@ -40,7 +40,7 @@ Status CheckEntry(const EntryReader& reader, bool target_takes_entities,
                           EntryForMessage(family, reader.key()) +
                               ": wide-column entities need RocksDB 8.6 or "
                               "later in the target's sstferry and in its "
-                              "application; clone the database instead");
+                              "application");
 }
 
 ChunkBuilder::ChunkBuilder(rocksdb::DB* db,

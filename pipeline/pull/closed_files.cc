@@ -149,9 +149,8 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 namespace {
 
-// Returns the span of the one file into which RocksDB would flush the keys.
-// With a smaller span, an interval record would be doubted only after the
-// flush.
+// Returns the span of the one file into which RocksDB would flush the keys, so
+// that each interval record that the flush would make doubted is doubted now.
 LiveTable SpanOf(const std::vector<WalKey>& keys,
                  const rocksdb::Comparator* order) {
   LiveTable span;
@@ -212,8 +211,8 @@ Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
 
 namespace {
 
-// Checks that the family's tables are in `dir`. If none is, all of them are in
-// another directory (cf_paths), which no file shows, or all are lost.
+// Checks that the family's tables are in `dir`. If no table is there, all of
+// them are in another directory (cf_paths), which no file shows, or lost.
 Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
                           const std::string& dir,
                           const ManifestFamily& family) {
@@ -238,8 +237,7 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
                                          "family '" + family.name +
                                          "' are missing: they are on another "
                                          "path (cf_paths of the application), "
-                                         "or lost, and then sstferry swap "
-                                         "replaces them");
+                                         "or lost");
 }
 
 }  // namespace
@@ -292,9 +290,9 @@ Status ReadNeededWals(rocksdb::FileSystem* file_system, const std::string& dir,
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
         "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
-        "them would lose later writes of this database; use sstferry swap "
-        "instead, or let its application flush all column families while no "
-        "transaction is open");
+        "them would lose later writes of this database; only a swap can "
+        "refresh it until its application flushes all column families while "
+        "no transaction is open");
   }
   return status;
 }

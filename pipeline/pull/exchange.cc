@@ -246,11 +246,11 @@ void Exchange::Finish(Summary summary) {
   }
   if (!status.ok()) {
     report_->Say(
-        "the target is complete; the next " +
-        std::string(options().adopts_old
-                        ? "follow keeps the old database beside it, which is "
-                        : "swap removes the leftovers ") +
-        "in " + workspace()->dir() + ": " + MessageOf(status));
+        "the target is complete, but " + workspace()->dir() +
+        " could not be cleared (" + MessageOf(status) + "); the next " +
+        (options().adopts_old
+             ? "follow moves the old database from there to beside the target"
+             : "swap removes it"));
   }
 }
 

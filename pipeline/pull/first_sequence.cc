@@ -151,7 +151,7 @@ Status SpendFirstSequence(rocksdb::DB* db,
                       "target " + db->GetName() +
                           ": its last sequence is 0, and none of its table "
                           "formats supports the range deletion that would "
-                          "raise it; use sstferry swap instead");
+                          "raise it; only a swap can refresh it");
   }
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);

@@ -6,6 +6,7 @@
 #include "format/interval_file.h"
 #include "format/end_state.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/random_id.h"
 #include "pipeline/disk/durable.h"
 
@@ -101,21 +102,14 @@ bool Includes(const Selection& asked, const HealthFile& fault) {
          IsBound(asked.interval.end, fault.interval.end);
 }
 
+std::string SwapCommand(const PullOptions& options) {
+  return "sstferry swap " + ShellWord(options.source.ToString()) + " " +
+         ShellWord(options.target_dir) +
+         SelectionWords(TextOf(options.selection));
+}
+
 std::string ReplaceCommand(const PullOptions& options) {
-  std::string command = "sstferry swap " +
-                        ShellWord(options.source.ToString()) + " " +
-                        ShellWord(options.target_dir);
-  for (const std::string& family : options.selection.families) {
-    command += " --cf " + ShellWord(family);
-  }
-  const KeyInterval& interval = options.selection.interval;
-  if (interval.begin.has_value()) {
-    command += " --begin " + ShellWord(KeyToText(*interval.begin));
-  }
-  if (interval.end.has_value()) {
-    command += " --end " + ShellWord(KeyToText(*interval.end));
-  }
-  return command + " --verify";
+  return SwapCommand(options) + " --verify";
 }
 
 Status FaultStatus(const PullOptions& options, const HealthFile& fault) {
@@ -124,9 +118,12 @@ Status FaultStatus(const PullOptions& options, const HealthFile& fault) {
       "target " + options.target_dir + ": " + FaultSentence(fault) +
           (fault.fault == ReplicaFault::kDamaged
                ? ", which a refresh in place does not repair"
-               : ", and this refresh compares only a part of what was found; "
-                 "run it without --cf, --begin and --end"),
-      fault.fault == ReplicaFault::kDamaged ? ReplaceCommand(options) : "");
+               : ", and this refresh compares only a part of what was found"),
+      fault.fault == ReplicaFault::kDamaged
+          ? ReplaceCommand(options)
+          : std::string("sstferry ") + PullModeName(options.mode) + " " +
+                ShellWord(options.source.ToString()) + " " +
+                ShellWord(options.target_dir));
 }
 
 }  // namespace sstferry

@@ -44,8 +44,10 @@ HealthFile MakeFault(ReplicaFault fault, const std::string& what,
 // found.
 bool Includes(const Selection& asked, const HealthFile& fault);
 
-// Returns the command that exchanges options.target_dir for a new copy, and
-// verifies the files of the old one that it reuses.
+// Returns the command that exchanges options.target_dir for a new copy.
+std::string SwapCommand(const PullOptions& options);
+// Returns SwapCommand() with --verify, which also verifies the files of the old
+// copy that are reused.
 std::string ReplaceCommand(const PullOptions& options);
 
 // Returns kCorrupt with the finding and the command that repairs it. REQUIRES:

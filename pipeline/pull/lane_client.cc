@@ -322,7 +322,8 @@ Status LaneClient::EndUnproven(const Status& status) {
         EndState::kInternal,
         MessageOf(status) + "; the part was compared twice, the second time "
                             "with all of its entries sent, and nothing of it "
-                            "was ingested; use sstferry swap instead"));
+                            "was ingested; only a swap can refresh the "
+                            "replica"));
   }
   {
     std::lock_guard<std::mutex> lock(state_->mu);

@@ -3,6 +3,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
+#include "pipeline/pull/health.h"
 #include "pipeline/pull/refresh_records.h"
 
 namespace sstferry {
@@ -15,11 +16,11 @@ namespace {
 // that was given. If that is an archive, the user wants to restore it, not to
 // refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
-  return std::string(options.source.is_archive() ? "sstferry swap "
-                                                 : "sstferry refresh ") +
-         ShellWord(options.source.ToString()) + " " +
-         ShellWord(options.target_dir) +
-         SelectionWords(TextOf(options.selection));
+  return options.source.is_archive()
+             ? SwapCommand(options)
+             : "sstferry refresh " + ShellWord(options.source.ToString()) +
+                   " " + ShellWord(options.target_dir) +
+                   SelectionWords(TextOf(options.selection));
 }
 
 }  // namespace

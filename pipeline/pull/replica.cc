@@ -128,9 +128,8 @@ Status CheckReplica(const PullOptions& options,
   if (!asked.is_all() && asked != last.holds) {
     return Refused(options,
                    " may hold more than the column families and keys that the "
-                   "pull asks for, and an exchange would remove the rest; ask "
-                   "for all, or for what it was pulled with: " +
-                       TargetCommand(options) + SelectionWords(last.holds));
+                   "pull asks for, and an exchange would remove the rest",
+                   TargetCommand(options) + SelectionWords(last.holds));
   }
   RETURN_IF_ERROR(CheckNotMore(options, last));
   replica->sequence = last.snapshot_sequence.value_or(0);

@@ -202,7 +202,7 @@ std::string NoteOfZero(const std::string& dir) {
   const Status status =
       StandsAtZero(rocksdb::FileSystem::Default().get(), dir, &at_zero);
   return status.ok() && at_zero
-             ? dir + " stands " + kAtZero + "; the next refresh mends it"
+             ? dir + " is " + kAtZero + "; the next refresh repairs it"
              : "";
 }
 

@@ -140,7 +140,7 @@ Status IndexFitting(EntryReader* reader, EntryDigester* digester,
                           std::to_string(reader->key().size()) +
                           " bytes, expected at most " +
                           std::to_string(kMaxKeyBytes) +
-                          "; refresh by swap instead");
+                          "; only a swap can refresh it");
   }
   return status;
 }

@@ -112,8 +112,8 @@ Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
       EndState::kRefused,
       "target " + dir + ": expected its write-ahead log in the directory "
                         "itself, but its OPTIONS name " + options->wal_dir +
-          ", which may belong to another database; refresh it with the "
-          "library in the process that owns it, or, if it needs no WAL there, "
+          ", which may belong to another database; the process that owns the "
+          "target can refresh it with the library; if it needs no WAL there, "
           "remove wal_dir from its newest OPTIONS file");
 }
 
@@ -126,8 +126,8 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
         EndState::kRefused,
         "target " + dir +
             ": its newest OPTIONS file is empty or truncated, so its options "
-            "are unknown; let its application open it, which rewrites that "
-            "file, or replace it by sstferry swap --method clone");
+            "are unknown; its application rewrites that file when it opens the "
+            "database, and a swap with --method clone replaces it");
   }
   return status.IsNotFound() || status.IsPathNotFound()
              ? MakeStatus(EndState::kRefused,

@@ -32,7 +32,7 @@ std::string FindLost(const ReplicaRecord& told, const ReplicaRecord& now) {
                             interval_record)) {
       return "column family '" +
              interval_record.substr(0, interval_record.find('\0')) +
-             "' has other files";
+             "': its files have changed";
     }
   }
   for (const TargetFamily& family : now.families) {
@@ -40,7 +40,7 @@ std::string FindLost(const ReplicaRecord& told, const ReplicaRecord& now) {
         told.families.begin(), told.families.end(),
         [&family](const TargetFamily& t) { return t.name == family.name; });
     if (is_new) {
-      return "column family '" + family.name + "' is new";
+      return "column family '" + family.name + "' was added";
     }
   }
   return "";

@@ -133,8 +133,8 @@ Status RefreshSource::FindChangesOf(const PlanOrder& order,
                       "column family '" + told(family).description.name +
                           "': the application may use SingleDelete (" + where +
                           "), which would bring back an older value of a key "
-                          "after a refresh in place; use sstferry swap "
-                          "instead");
+                          "after a refresh in place; only a swap can refresh "
+                          "the replica");
   }
   families_[family.index].searched = true;
   if (order.request.compare != CompareMode::kFiles) {

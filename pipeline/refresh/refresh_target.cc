@@ -33,8 +33,13 @@ namespace {
 constexpr int kTriesBetweenCompactions = 5;
 
 constexpr char kAdoptSays[] =
-    "; --adopt accepts it, and deletes what only the target holds; add it to "
-    "the command if that is intended";
+    " (--adopt accepts it, and deletes what only the target holds)";
+
+// Returns the command for a target that cannot be refreshed in place. Empty for
+// a swap by links, which then becomes one without links.
+std::string SwapInstead(const PullOptions& options) {
+  return options.mode == PullMode::kSwap ? "" : SwapCommand(options);
+}
 
 std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
                                     const Plan& plan) {
@@ -298,7 +303,8 @@ Status RefreshTarget::SearchTables(const std::string& family,
           "column family '" + family + "' of the target: " +
               (table.name.empty() ? "a WAL" : table.name) +
               " holds a SingleDelete, which would bring back an older value of "
-              "a key after a refresh in place; use sstferry swap instead");
+              "a key after a refresh in place",
+          SwapInstead(options()));
     }
   }
   return Status::OK();
@@ -359,8 +365,8 @@ Status RefreshTarget::CheckSupported() {
       return MakeStatus(EndState::kRefused,
                         "column family '" + family.name +
                             "' of the target: expected block-based tables, as "
-                            "chunks are, found plain ones; refresh by swap "
-                            "instead");
+                            "chunks are, found plain ones",
+                        SwapInstead(options()));
     }
   }
   if (!kIngestsOverMemtables && replica_.db != nullptr) {
@@ -533,7 +539,7 @@ Status RefreshTarget::LeaveZero() {
           : SpendFirstSequence(live_->db(), handles, &left_zero_);
   if (left_zero_) {
     report()->Note(
-        std::string("the target stood ") + kAtZero +
+        std::string("the target was ") + kAtZero +
         "; this refresh has corrected that");
   }
   FaultPoint("Refresh:ZeroLeft");

@@ -161,8 +161,8 @@ Status Transfer::CheckHealth() const {
              : MakeStatus(EndState::kRefused,
                           dir + " is a replica, and " +
                               FaultSentence(fault) +
-                              ": pull from its source, or mend it first "
-                              "(`sstferry status` there names the command)");
+                              "; pull from its source, or repair it first "
+                              "(`sstferry status` there shows the command)");
 }
 
 // Makes the plan, or shares that of another transfer. A refresh has its own

@@ -179,8 +179,8 @@ Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
     return OnlyAsFiles(EndState::kIncompatible, what);
   }
   plan_->opened.notes.push_back(what +
-                                ": once it has written such tables, only "
-                                "sstferry swap by a clone can refresh the "
+                                "; once it has written such tables, only a "
+                                "swap with --method clone can refresh the "
                                 "replica");
   return Status::OK();
 }

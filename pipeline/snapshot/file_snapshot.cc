@@ -119,9 +119,7 @@ Status CheckOpens(const Needs& needs, const RocksDbRelease& application) {
           ReleaseName(application) + ", but the source's files contain " +
           needs.what() + ", which RocksDB reads since " +
           ReleaseName(needs.release()) +
-          "; use --method ingest, which writes tables that this application "
-          "reads, or give --for-rocksdb " + ReleaseName(needs.release()) +
-          " once the replica's application has that version or a later one");
+          "; --method ingest writes tables that this application reads");
 }
 
 const char kWalsOfAllFamilies[] =

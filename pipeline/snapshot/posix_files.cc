@@ -165,7 +165,7 @@ Status OwnerOf(const std::string& directory, uint32_t* uid) {
 
 namespace {
 
-// Returns true for a directory of Pebble, which names its files as RocksDB does.
+// Returns true for a directory of Pebble, whose files have RocksDB's names.
 bool IsOfPebble(const std::string& directory,
                 const std::vector<std::string>& names) {
   std::string newest;
@@ -232,7 +232,7 @@ std::string WayTo(const std::string& given) {
     return "; expected the directory of a database";
   }
   const std::string host = given.substr(0, colon);
-  // "db1:7420/users" has the slash of a name; "db1:users" lacks it.
+  // "db1:7420/users" has a port, "db1:users" has none.
   const size_t slash = given.find_first_not_of("0123456789", colon + 1);
   const bool has_port = slash != std::string::npos && slash > colon + 1 &&
                         given[slash] == '/';
@@ -458,8 +458,7 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
                        "expected room for hard links to the source's files "
                        "in " + ShownPath(parent) +
                            ", found another mount or file system there; "
-                           "name a directory beside them with "
-                           "--snapshot-dir");
+                           "--snapshot-dir can name a directory beside them");
   }
   if (error == EPERM && IsImmutable(from)) {
     return WithContext(status, EndState::kSourceError,
@@ -469,9 +468,10 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   }
   if (error == EPERM || error == EACCES) {
     return WithContext(status, EndState::kSourceError,
-                       "run as the owner of the source's files or as root "
-                       "(fs.protected_hardlinks forbids links to files of "
-                       "others), on a file system that has hard links");
+                       "expected an account that may link the source's files, "
+                       "such as their owner or root (fs.protected_hardlinks "
+                       "forbids it to others), and a file system that has "
+                       "hard links");
   }
   return status;
 }

@@ -219,10 +219,11 @@ Status CannotCreate(const std::string& path, int error) {
   }
   return WithContext(status, EndState::kSourceError,
                      error == EROFS
-                         ? "give a writable directory with --snapshot-dir (on "
-                           "any file system if the source's is read-only)"
-                         : "give a writable directory on the source's file "
-                           "system with --snapshot-dir");
+                         ? "expected a writable directory, which "
+                           "--snapshot-dir can name (on any file system if "
+                           "the source's is read-only)"
+                         : "expected a writable directory on the source's "
+                           "file system, which --snapshot-dir can name");
 }
 
 }  // namespace

@@ -295,8 +295,7 @@ Status PlanOpening(const ManifestState& state,
         EndState::kRefused,
         options_name + ": expected OPTIONS that RocksDB can read, found " +
             MessageOf(status) +
-            "; let the application open the database, which rewrites them, "
-            "or copy its files as they are by --method clone");
+            "; the application rewrites them when it opens the database");
   }
   plan->atomic_flush = plan->db.atomic_flush;
   plan->paranoid_checks = plan->db.paranoid_checks;

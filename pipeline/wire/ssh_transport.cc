@@ -45,7 +45,7 @@ std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
     case kSshFailed:
       // A pull as root may run ssh as the account that owns TARGET_DIR's
       // directory.
-      return "; ssh says why on standard error. It ran as account " +
+      return "; ssh wrote the reason to standard error; it ran as account " +
              AccountName(geteuid()) +
              ", with that account's keys and known hosts" +
              (HasTerminal() ? ""

@@ -186,7 +186,7 @@ void TryOpenTargets(Place* place) {
   {
     test::OpenDb application(copy, test::OneFamily(test::Quiet()));
     place->Says(19, {"refresh", from, copy}, 5, process);
-    RequireSays({"refresh", from, copy}, 5, "sstferry swap");
+    RequireSays({"refresh", from, copy}, 5, "a swap can replace it");
     test::OpenDb(from, test::OneFamily(test::Quiet())).Put("a new", "key");
     const Words swap = {"swap", from, copy, "--method", "ingest"};
     place->Says(20, swap, 5, process);
@@ -252,7 +252,7 @@ void TryWrongNames(Place* place) {
   const std::string to = place->dir / "t";
   place->Says(28, {"pull", url + "/user", to}, 1, "did you mean users?");
   RequireSays({"pull", url + "/something", to}, 1, "sstferry ls");
-  RequireSays({"pull", url, to}, 2, "sstferry plan lists the names");
+  RequireSays({"pull", url, to}, 2, "sstferry ls lists the names");
   place->Says(29, {"pull", "sst://127.0.0.1:1/users", to, "--timeout", "1s"}, 4,
               "is `sstferry serve` running there?");
   place->Says(30, {"pull", "sst://nohost.invalid/users", to, "--timeout", "1s"},

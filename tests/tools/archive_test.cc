@@ -466,7 +466,7 @@ TEST_CASE("What an archive cannot do is refused before a byte moves",
     REQUIRE(ended.dump().find(why) != std::string::npos);
     REQUIRE_FALSE(fs::exists(dir / "target"));
   };
-  refused({"pull", archive, dir / "target"}, "push one");
+  refused({"pull", archive, dir / "target"}, "sstferry archive push SOURCE ");
   Archive({"push", dir / "source", archive});
   refused({"pull", archive + "@none", dir / "target"}, "label 'none'");
   refused({"pull", archive, archive + "/target"}, "archive");

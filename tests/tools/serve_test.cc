@@ -49,7 +49,7 @@ TEST_CASE("serve ends before it listens when it cannot serve a database",
     MakeSampleDatabase(dir / "db");
     WriteBytes(dir / "file", "");
     more = {"--snapshot-dir", dir / "file/links"};
-    says = "give a writable directory on the source's file system";
+    says = "expected a writable directory on the source's file system";
   }
   Process process(Serve(dir / "db", more));
   REQUIRE(process.Wait() == 1);

@@ -269,9 +269,9 @@ TEST_CASE("Status and verify tell of a replica that stands at sequence 0",
   ended.status = MakeVerify(options)->Run(&ended.summary);
   REQUIRE_OK(ended.status);
   REQUIRE(
-      ended.notes_mention(dir / "a" + " stands at RocksDB's last sequence"));
+      ended.notes_mention(dir / "a" + " is at RocksDB's last sequence"));
   REQUIRE(
-      ended.notes_mention(dir / "b" + " stands at RocksDB's last sequence"));
+      ended.notes_mention(dir / "b" + " is at RocksDB's last sequence"));
   const auto at_zero = [&] {
     StatusOptions asked;
     asked.where.directory = dir / "b";

@@ -341,7 +341,7 @@ TEST_CASE("A database whose tables will be of a format that this RocksDB does "
   const Ferried refreshed = Refresh(dir / "source", dir / "replica");
   INFO(refreshed.message());
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.notes_mention("only sstferry swap by a clone"));
+  REQUIRE(refreshed.notes_mention("only a swap with --method clone"));
   options.method = PullMethod::kAuto;
   const Ferried moved = FerryByRule(dir / "source", dir / "target", options);
   INFO(moved.message());

@@ -179,7 +179,7 @@ struct Counts {
 // What a refresh may refuse here, by a part of what it says.
 std::string ReasonOf(const Ferried& ended) {
   for (const char* const reason : {"--adopt", "--restart", "may hold more than",
-                                   "SingleDelete", "sstferry swap only"}) {
+                                   "SingleDelete", "so only a swap"}) {
     if (ended.message().find(reason) != std::string::npos) {
       return reason;
     }

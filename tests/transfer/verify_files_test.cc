@@ -209,8 +209,8 @@ TEST_CASE("Where neither files nor entries can be compared, both reasons are "
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
   REQUIRE(Says(summary, kUnknownOrder.Name()));
-  REQUIRE(Says(summary, "nor can the files be compared: the sides have other "
-                        "files, or other records in WALs"));
+  REQUIRE(Says(summary, "nor can the files be compared: the two sides have "
+                        "different files or WAL records"));
 }
 
 }  // namespace

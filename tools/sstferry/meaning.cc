@@ -211,7 +211,7 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
                  (HostPort{out->host}.is_unix()
                       ? std::string("unix:/PATH:NAME")
                       : std::string("sst://HOST[:PORT]/NAME")) +
-                     " (sstferry plan lists the names)",
+                     " (sstferry ls lists the names)",
                  texts.Get(operand));
   }
   return status;
@@ -591,7 +591,9 @@ Status ParseArchive(const std::vector<std::string>& arguments,
   }
   if (options.action != ArchiveAction::kPush) {
     return texts.Has("archive")
-               ? Wrong("archive", "a second operand with archive push, remove and repair only",
+               ? Wrong("archive",
+                       "a second operand with archive push, remove and repair "
+                       "only",
                        texts.Get("archive"))
                : ReadArchivePlace("place", texts.Get("place"),
                                   &options.store.where);

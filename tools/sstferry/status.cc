@@ -99,7 +99,7 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
   if (report.foreign_snapshots > 0) {
     text += "; not shown: " +
             FormatCount(report.foreign_snapshots, "snapshot") +
-            " of other accounts; run: sudo -u " +
+            " of other accounts\nnext: sudo -u " +
             report.foreign_owner + " sstferry status " + place;
   }
   return text + "\n";
@@ -168,7 +168,7 @@ std::string TargetText(const std::string& place, const TargetState& target) {
             old.replaced_at + "\n";
   }
   if (target.stands_at_zero) {
-    text += std::string("warning: it stands ") + kAtZero +
+    text += std::string("warning: it is ") + kAtZero +
             "; the next refresh repairs it\n";
   }
   if (target.has_leftover) {
@@ -226,9 +226,10 @@ std::string StandbyText(const std::string& place, const StandbyState& state,
          (state.is_followed ? "\nfollowed: a follower is running\n"
           : is_wrong        ? "\n"
           : state.is_promoted
-              ? "\nnext: sstferry promote " + place + ", which completes it\n"
-              : "\nnext: sstferry follow " + Printable(state.source) + " " +
-                    place + ", or sstferry promote " + place + "\n");
+              ? "\npromotion: interrupted\nnext: sstferry promote " + place +
+                    "\n"
+              : "\nfollowed: no follower is running\nnext: sstferry follow " +
+                    Printable(state.source) + " " + place + "\n");
 }
 
 // Returns null for an unknown value.

@@ -479,8 +479,7 @@ class Game {
       }
       // A mark that cannot be read hides which sets are whole.
       if (!status.ok() && !is_whole && !truth.whole.empty() &&
-          status.ToString().find("restore @" +
-                                 SetNameText(truth.whole.back())) ==
+          status.ToString().find("@" + SetNameText(truth.whole.back())) ==
               std::string::npos &&
           status.ToString().find("archive remove") == std::string::npos) {
         Break("a restore does not name the newest whole set " +

@@ -1177,7 +1177,8 @@ TEST_CASE("A hole in a log is found by a restore and a check, with the last good
   const Ferried restored = world.Restore("sequence:" + last, "restored");
   INFO(restored.message());
   REQUIRE(restored.state() == EndState::kCorrupt);
-  const std::string next = "restore @sequence:" + std::to_string(good);
+  const std::string next =
+      "@sequence:" + std::to_string(good) + " is the last one";
   REQUIRE(restored.message().find(next) != std::string::npos);
   REQUIRE_FALSE(fs::exists(world.TargetDir()));
   CheckSummary summary;

@@ -393,7 +393,7 @@ TEST_CASE("A damaged record is named, and no older set is taken instead",
   INFO(restored.message());
   REQUIRE(restored.state() == EndState::kCorrupt);
   REQUIRE(restored.message().find(SetKey(second)) != std::string::npos);
-  REQUIRE(restored.message().find("restore @" + SetNameText(first)) !=
+  REQUIRE(restored.message().find("@" + SetNameText(first)) !=
           std::string::npos);
 }
 
@@ -427,7 +427,7 @@ TEST_CASE("A restore of a set that a sweep removes names the newest whole one",
   INFO(restored.message());
   REQUIRE(swept);
   REQUIRE(restored.state() == EndState::kSnapshotGone);
-  REQUIRE(restored.message().find("restore @" + SetNameText(second)) !=
+  REQUIRE(restored.message().find("@" + SetNameText(second)) !=
           std::string::npos);
   REQUIRE_FALSE(world.HasTarget());
   REQUIRE_OK(world.Restore(SetNameText(second)).status);
@@ -526,7 +526,7 @@ TEST_CASE("A damaged record may hide the newest set of a label: the restore "
     REQUIRE(restored.state() == EndState::kCorrupt);
     REQUIRE(restored.message().find(SetNameText(sets[2])) !=
             std::string::npos);
-    REQUIRE(restored.message().find("restore @" + SetNameText(next)) !=
+    REQUIRE(restored.message().find("@" + SetNameText(next)) !=
             std::string::npos);
     REQUIRE_FALSE(world.HasTarget());
   }

@@ -89,8 +89,8 @@ TEST_CASE("A source on a read-only file system is read where it is",
     const rocksdb::Status refused = Snapshot::Create(options, &snapshot);
     REQUIRE(EndStateOf(refused) == EndState::kSourceError);
     REQUIRE(MessageOf(refused).find(
-                "give a writable directory with --snapshot-dir (on any file "
-                "system") != std::string::npos);
+                "expected a writable directory, which --snapshot-dir can name "
+                "(on any file system") != std::string::npos);
   }
   SECTION("in a directory that an option names") {
     options.snapshot_dir = source.snapshots();

@@ -353,9 +353,9 @@ TEST_CASE("Workspace leaves both databases of a swap that was cut short",
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
   SECTION("to no other command") {
-    RequireRefused(OpenIt(dir / "target"), "run that sstferry swap again");
+    RequireRefused(OpenIt(dir / "target"), "only the same swap completes it");
     RequireRefused(OpenItBeside(dir / "target"),
-                   "run that sstferry swap again");
+                   "only the same swap completes it");
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
   SECTION("with the new database taken away since") {
