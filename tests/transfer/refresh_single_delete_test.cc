@@ -38,7 +38,7 @@ struct Pair {
     REQUIRE(refused.state() == EndState::kRefused);
     REQUIRE(refused.message().find("SingleDelete") != std::string::npos);
     REQUIRE(refused.message().find(why) != std::string::npos);
-    REQUIRE(refused.message().find("sstferry swap") != std::string::npos);
+    REQUIRE(refused.message().find("swap") != std::string::npos);
     REQUIRE(Fingerprint(target) == before);
   }
 };
