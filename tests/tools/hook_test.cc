@@ -1,4 +1,5 @@
-// The commands around an exchange: what they see, and how they end.
+// The commands around an exchange and at the end of a job: what they see, and
+// how they end.
 #include "tools/sstferry/hook.h"
 
 #include <fcntl.h>
@@ -14,9 +15,12 @@
 #include <future>
 #include <memory>
 
+#include <nlohmann/json.hpp>
+
 #include "format/end_state.h"
 #include "pipeline/base/file_lock.h"
 #include "tests/support/catch.h"
+#include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
 #include "tools/sstferry/left_process.h"
@@ -202,6 +206,203 @@ TEST_CASE("What a command leaves in the background is not waited for",
   const pid_t server = std::stoi(BytesOf(dir / "pid"));
   REQUIRE(kill(server, 0) == 0);
   REQUIRE(kill(server, SIGKILL) == 0);
+}
+
+// A job that has ended, and what its command saw.
+struct EndedJob {
+  int code = -1;
+  std::string err;
+  std::string seen;  // "pull 0"; empty: no command ran
+  nlohmann::json summary;
+};
+
+// Both commands keep the summary and the variables in `dir`.
+std::vector<std::string> WithEnds(std::vector<std::string> words,
+                                  const std::string& dir) {
+  for (const char* const end : {"success", "failure"}) {
+    words.push_back(std::string("--on-") + end);
+    words.push_back("cp \"$SSTFERRY_SUMMARY\" " + dir + "/summary && echo " +
+                    end + " $SSTFERRY_COMMAND $SSTFERRY_EXIT_CODE $(id -u) > " +
+                    dir + "/seen");
+  }
+  return Sstferry(words);
+}
+
+EndedJob Ended(Process* process, const std::string& dir) {
+  EndedJob job;
+  job.code = process->Wait();
+  job.err = process->err();
+  if (std::filesystem::exists(dir + "/seen")) {
+    job.seen = BytesOf(dir + "/seen");
+    job.summary = nlohmann::json::parse(BytesOf(dir + "/summary"));
+  }
+  std::filesystem::remove(dir + "/seen");
+  return job;
+}
+
+EndedJob RunWithEnds(const std::vector<std::string>& words,
+                     const std::string& dir) {
+  Process process(WithEnds(words, dir));
+  return Ended(&process, dir);
+}
+
+TEST_CASE("The command at the end of a job sees its result and its exit code",
+          "[tools][hook]") {
+  const ScratchDir dir;
+  const std::string own = " " + std::to_string(geteuid()) + "\n";
+  MakeSampleDatabase(dir / "db", {.entries = 50, .files = 2});
+  EndedJob job = RunWithEnds({"pull", dir / "db", dir / "copy"}, dir.path());
+  INFO(job.err);
+  REQUIRE(job.code == 0);
+  REQUIRE(job.seen == "success pull 0" + own);
+  REQUIRE(job.summary["command"] == "pull");
+  REQUIRE(job.summary["status"] == "OK");
+  REQUIRE(job.summary["files_cloned"] > 0);
+
+  job = RunWithEnds({"refresh", dir / "db", dir / "copy", "--json"},
+                    dir.path());
+  REQUIRE(job.seen == "success refresh 0" + own);
+  REQUIRE(job.summary["mode"] == "refresh");
+
+  MakeSampleDatabase(dir / "other", {.entries = 51, .files = 2});
+  job = RunWithEnds({"verify", dir / "other", dir / "copy"}, dir.path());
+  REQUIRE(job.code == 3);
+  REQUIRE(job.seen == "failure verify 3" + own);
+  REQUIRE(job.summary["status"] == "DIFFERENT");
+  REQUIRE(job.summary["exit_code"] == 3);
+
+  job = RunWithEnds({"pull", dir / "none", dir / "copy2"}, dir.path());
+  REQUIRE(job.code == 1);
+  REQUIRE(job.seen == "failure pull 1" + own);
+  REQUIRE(job.summary["error"]["code"] == "SOURCE_ERROR");
+
+  // Wrong usage is no job.
+  job = RunWithEnds({"pull", dir / "none", "--lanes", "0"}, dir.path());
+  REQUIRE(job.code == 2);
+  REQUIRE(job.seen.empty());
+
+  // In a config file, too; and the commands of an archive.
+  std::filesystem::create_directory(dir / "archive");
+  OutputOf({"archive", "init", dir / "archive"});
+  for (const auto& [words, seen] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"push", dir / "db", dir / "archive"}, "archive push"},
+           {{"check", dir / "archive", "--drill", dir / "drill"},
+            "archive check"},
+           {{"prune", dir / "archive"}, "archive prune"},
+           {{"repair", dir / "archive"}, "archive repair"}}) {
+    WriteBytes(dir / "config.toml",
+               "on-success = 'cp $SSTFERRY_SUMMARY " + (dir / "summary") +
+                   "; echo $SSTFERRY_COMMAND >" + (dir / "seen") + "'\n");
+    std::vector<std::string> all = {"archive"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--config", dir / "config.toml"});
+    Process process(Sstferry(all));
+    job = Ended(&process, dir.path());
+    INFO(job.err);
+    REQUIRE(job.code == 0);
+    REQUIRE(job.seen == seen + "\n");
+    REQUIRE(job.summary["action"] == seen.substr(8));
+  }
+  OutputOf({"archive", "list", dir / "archive", "--on-success", "true"}, 2);
+}
+
+TEST_CASE("A stop or a deadline does not keep the command at the end from "
+          "running, and the next stop ends it",
+          "[tools][hook]") {
+  const ScratchDir dir;
+  const std::vector<std::string> waits = {"pull", "sst://127.0.0.1:1/x",
+                                          dir / "copy"};
+  Process pull(WithEnds(waits, dir.path()));
+  REQUIRE(pull.WaitForErr("trying again"));
+  pull.Signal(SIGTERM);
+  EndedJob job = Ended(&pull, dir.path());
+  INFO(job.err);
+  REQUIRE(job.code == 4);
+  REQUIRE(job.seen.starts_with("failure pull 4 "));
+  REQUIRE(job.summary["status"] == "CANCELLED");
+
+  std::vector<std::string> late = waits;
+  late.insert(late.end(), {"--deadline", "300ms"});
+  job = RunWithEnds(late, dir.path());
+  REQUIRE(job.seen.starts_with("failure pull 4 "));
+  REQUIRE(job.summary["status"] == "DEADLINE");
+
+  // The regular end of a follower is a success.
+  MakeSampleDatabase(dir / "db", {.entries = 50, .files = 2});
+  Process follow(WithEnds({"follow", dir / "db", dir / "standby"}, dir.path()));
+  REQUIRE(follow.WaitForErr("following "));
+  follow.Signal(SIGTERM);
+  job = Ended(&follow, dir.path());
+  INFO(job.err);
+  REQUIRE(job.code == 0);
+  REQUIRE(job.seen.starts_with("success follow 0 "));
+  REQUIRE(job.summary["command"] == "follow");
+
+  // A command that hangs.
+  Process hangs(Sstferry({"pull", dir / "db", dir / "copy2", "--on-success",
+                          "echo hangs >&2; sleep 600"}));
+  REQUIRE(hangs.WaitForErr("\nhangs\n"));
+  hangs.Signal(SIGTERM);
+  REQUIRE(hangs.Wait() == 1);
+  REQUIRE(hangs.err().find("was ended: sstferry was stopped") !=
+          std::string::npos);
+}
+
+TEST_CASE("A command that fails at the end changes only the exit code of a job "
+          "that succeeded, and no file is left",
+          "[tools][hook]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db", {.entries = 50, .files = 2});
+  std::filesystem::create_directory(dir / "tmp");
+  const auto run = [&](const std::string& target, const std::string& end) {
+    Process pull(Sstferry({"pull", dir / "db", target, end, "exit 7"}),
+                 {{"TMPDIR", dir / "tmp"}});
+    const int code = pull.Wait();
+    INFO(pull.err());
+    REQUIRE(pull.err().find(end + " \"exit 7\" ended with code 7") !=
+            std::string::npos);
+    REQUIRE(std::filesystem::is_empty(dir / "tmp"));
+    return code;
+  };
+  REQUIRE(run(dir / "copy", "--on-success") == 1);
+  REQUIRE(std::filesystem::exists(dir / "copy/CURRENT"));
+  REQUIRE(run(dir / "copy", "--on-failure") == 1);  // it is not empty
+  Process busy(Sstferry({"pull", "sst://127.0.0.1:1/x", dir / "copy2",
+                         "--deadline", "100ms", "--on-failure", "exit 7"}));
+  REQUIRE(busy.Wait() == 4);
+}
+
+TEST_CASE("The command at the end of root's pull for another account is root's",
+          "[tools][hook]") {
+  if (geteuid() != 0) {
+    WARN("not run: it needs root, to act as two accounts");
+    return;
+  }
+  constexpr uid_t kOther = 65534;
+  const ScratchDir dir;
+  chmod(dir.path().c_str(), 0755);
+  MakeSampleDatabase(dir / "db", {.entries = 50, .files = 2});
+  const std::string place = dir / "app";
+  std::filesystem::create_directory(place);
+  REQUIRE(chown(place.c_str(), kOther, kOther) == 0);
+  REQUIRE(chown((dir / "db").c_str(), kOther, kOther) == 0);
+  for (const std::string& name : NamesOf(dir / "db")) {
+    REQUIRE(chown((dir / "db/" + name).c_str(), kOther, kOther) == 0);
+  }
+  std::filesystem::create_directory(dir / "roots");
+  REQUIRE(chmod((dir / "roots").c_str(), 0700) == 0);
+  EndedJob job = RunWithEnds({"pull", dir / "db", place + "/copy",
+                              "--snapshot-dir", place},
+                             dir / "roots");
+  INFO(job.err);
+  REQUIRE(job.code == 0);
+  REQUIRE(job.seen == "success pull 0 0\n");
+  REQUIRE(job.summary["status"] == "OK");
+  job = RunWithEnds({"pull", dir / "none", place + "/copy2"}, dir / "roots");
+  REQUIRE(job.code == 1);
+  REQUIRE(job.seen == "failure pull 1 0\n");
+  REQUIRE(job.summary["error"]["code"] == "SOURCE_ERROR");
 }
 
 }  // namespace

@@ -422,10 +422,11 @@ int RunArchive(const std::vector<std::string>& arguments) {
   }
   const bool is_found = status.ok() || report.drill.has_value() ||
                         report.is_checked || !report.sets.empty();
-  const std::string text = parsed.common.json ? ToJson(parsed.options, report)
+  const auto json = [&] { return ToJson(parsed.options, report); };
+  const std::string text = parsed.common.json ? json()
                            : is_found ? Text(parsed.options, report)
                                       : "";
-  return FinishCommand("archive", status, "", text, &console);
+  return FinishCommand("archive", status, "", text, &console, json);
 }
 
 }  // namespace sstferry

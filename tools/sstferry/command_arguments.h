@@ -35,6 +35,14 @@ struct MetricsArguments {
   bool insecure = false;  // allows other machines without TLS
 };
 
+// The commands that a job runs at its end; empty: none.
+struct EndCommands {
+  CommonArguments common;
+  std::string on_success;
+  std::string on_failure;
+  std::string job;  // "pull", "archive push", ...
+};
+
 struct ServeArguments {
   CommonArguments common;
   MetricsArguments metrics;
@@ -125,6 +133,11 @@ struct CertArguments {
 
 // The functions below return InvalidArgument for wrong usage, as in
 // arguments.h; they access only the config file.
+// Parses --on-success and --on-failure of any command; both stay empty for a
+// command without them.
+[[nodiscard]] rocksdb::Status ParseEndCommands(
+    const std::string& command, const std::vector<std::string>& arguments,
+    EndCommands* out);
 [[nodiscard]] rocksdb::Status ParseServe(
     const std::vector<std::string>& arguments, ServeArguments* out);
 // Parses the arguments of pull, refresh or swap, according to `mode`.

@@ -35,6 +35,27 @@ OptionSpec MetricsFileRow(const char* help) {
   return {"metrics-file", "FILE.prom", Group::kOutput, help};
 }
 
+// Makes the rows of the commands that main() runs at the end of a job.
+std::vector<OptionSpec> EndCommandRows() {
+  std::vector<OptionSpec> rows = {
+      {"on-success", "CMD", Group::kOutput,
+       "Run CMD with /bin/sh once the job has ended with exit code 0. "
+       "SSTFERRY_SUMMARY names a file with the JSON object of the job. If CMD "
+       "fails, the exit code is 1."},
+      {"on-failure", "CMD", Group::kOutput,
+       "The same after any other exit code but 2, SSTFERRY_EXIT_CODE, which "
+       "stays as it is. SIGTERM and --deadline end the job, but do not keep "
+       "CMD from running."}};
+  for (OptionSpec& row : rows) {
+    row.read = [name = row.name](const std::string& text, void*) {
+      std::string unused;
+      return TextValue("CMD", "a command")
+          .Read(std::string("--") + name, text, &unused);
+    };
+  }
+  return rows;
+}
+
 // `file_help` says when the file is written.
 template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
@@ -622,7 +643,8 @@ const std::vector<JobOption>& JobOptions() {
         "node_exporter's textfile collector. Default: none.";
     rows.push_back({kAnyJob, MetricsFileRow(metrics_file)});
     for (const std::vector<JobOption>& others :
-         {ForAll(TlsRows<Pull>()), ForAll(SshRows<Pull>())}) {
+         {ForAll(EndCommandRows()), ForAll(TlsRows<Pull>()),
+          ForAll(SshRows<Pull>())}) {
       rows.insert(rows.end(), others.begin(), others.end());
     }
     for (const OptionSpec& spec : StoreRows<Pull>()) {
@@ -681,6 +703,7 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
                [](auto& a) -> auto& { return a.options.lanes; },
                NumberValue(1, kMaxLanes)),
        },
+       EndCommandRows(),
        TlsRows<Verify>(),
        SshRows<Verify>(),
        StoreRows<Verify>(),
@@ -790,6 +813,7 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.deadline; },
                DurationValue("none")),
        },
+       EndCommandRows(),
        StoreRows<Archive>(),
        TlsRows<Archive>(),
        SshRows<Archive>(),
@@ -911,6 +935,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
             "Reconnect after waiting this long for a source that is connected "
             "but does nothing. Default: 30s."},
        },
+       EndCommandRows(),
        StoreRows<Follow>(),
        TlsRows<Follow>(),
        SshRows<Follow>(),
@@ -1383,6 +1408,12 @@ const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses() {
       {"drill", {ArchiveAction::kCheck}},
       {"metrics-file",
        {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kPrune}},
+      {"on-success",
+       {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kPrune,
+        ArchiveAction::kRepair}},
+      {"on-failure",
+       {ArchiveAction::kPush, ArchiveAction::kCheck, ArchiveAction::kPrune,
+        ArchiveAction::kRepair}},
       {"grace", {ArchiveAction::kInit, ArchiveAction::kPrune}},
       {"keep-last", {ArchiveAction::kPrune}},
       {"keep-daily", {ArchiveAction::kPrune}},

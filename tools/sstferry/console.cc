@@ -15,6 +15,7 @@
 #include <spdlog/sinks/base_sink.h>
 
 #include "format/printable.h"
+#include "tools/sstferry/result_json.h"
 
 namespace sstferry {
 namespace {
@@ -91,6 +92,11 @@ std::string TransferIn(const std::string& text) {
     }
   }
   return "";
+}
+
+ResultReceiver& ReceiverOfProcess() {
+  static ResultReceiver receiver;
+  return receiver;
 }
 
 class LineSink : public spdlog::sinks::base_sink<std::mutex> {
@@ -336,9 +342,20 @@ bool WriteResult(const std::string& text) {
          std::fflush(stdout) == 0;
 }
 
+void SetResultReceiver(const ResultReceiver& receiver) {
+  ReceiverOfProcess() = receiver;
+}
+
+const ResultReceiver& CurrentResultReceiver() { return ReceiverOfProcess(); }
+
 int FinishCommand(const std::string& command, const Status& status,
-           const std::string& where, const std::string& json_or_human,
-           Console* console) {
+                  const std::string& where, const std::string& json_or_human,
+                  Console* console, const std::function<std::string()>& json) {
+  if (ReceiverOfProcess()) {
+    ReceiverOfProcess()(
+        json ? json()
+             : DumpJson(ResultJson(command, status, where)));
+  }
   const EndState state = EndStateOf(status);
   if (state != EndState::kOk && state != EndState::kDifferent) {
     console->WriteFailure(FailureLine(command, status, where), NextOf(status));

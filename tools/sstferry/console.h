@@ -108,11 +108,19 @@ void LogCertificateEnds(const TlsFiles& files, Console* console);
 // Returns false on failure (a full disk, a closed pipe).
 [[nodiscard]] bool WriteResult(const std::string& text);
 
+// Receives the JSON object of a command at its end, whether or not it is
+// printed. One for a process, which runs one command; null: none.
+using ResultReceiver = std::function<void(const std::string& json)>;
+void SetResultReceiver(const ResultReceiver& receiver);
+const ResultReceiver& CurrentResultReceiver();
+
 // Ends a command: writes the JSON object or, unless `human` is empty, that text
 // to standard output, and the error message to standard error. Returns the exit
-// code. kDifferent is a result, not a failure.
+// code. kDifferent is a result, not a failure. `json`: makes the object for the
+// receiver; null: it has only what all objects have.
 int FinishCommand(const std::string& command, const rocksdb::Status& status,
-           const std::string& where, const std::string& json_or_human,
-           Console* console);
+                  const std::string& where, const std::string& json_or_human,
+                  Console* console,
+                  const std::function<std::string()>& json = nullptr);
 
 }  // namespace sstferry

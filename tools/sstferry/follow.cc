@@ -38,11 +38,11 @@ int RunJob(const char* command, const CommonArguments& common,
     });
     status = job->Run(&state);
   }
-  const std::string result =
-      common.json   ? StandbyJson(command, status, state)
-      : status.ok() ? text(state)
-                    : "";
-  return FinishCommand(command, status, "", result, console);
+  const auto json = [&] { return StandbyJson(command, status, state); };
+  const std::string result = common.json   ? json()
+                             : status.ok() ? text(state)
+                                           : "";
+  return FinishCommand(command, status, "", result, console, json);
 }
 
 // The outputs of metrics while a standby is followed.

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,10 +12,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <vector>
 
@@ -24,6 +28,7 @@
 #include "sstferry/descriptor.h"
 #include "sstferry/spawn.h"
 #include "tools/sstferry/left_process.h"
+#include "tools/sstferry/signals.h"
 
 extern char** environ;
 
@@ -42,28 +47,38 @@ constexpr char kShell[] = "/bin/sh";
 constexpr char kWait[] =
     "read -r go <&3 && exec 3<&- && exec /bin/sh -c \"$1\"";
 
-std::vector<std::string> EnvironmentFor(const SwapEvent& event) {
-  std::vector<std::string> all;
+// A command, and how it is run.
+struct ShellCommand {
+  std::string option;  // for messages
+  std::string command;
+  std::vector<std::string> variables;  // NAME=VALUE each
+  std::string note;  // the file that names its process; empty: none
+  std::optional<steady_clock::time_point> until;
+  std::function<bool()> stopped;
+  const char* why_stopped = "";
+};
+
+// Returns the environment of this process with the command's variables.
+std::vector<std::string> EnvironmentFor(const ShellCommand& shell) {
+  std::vector<std::string> all = shell.variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (std::strncmp(*variable, "SSTFERRY_TARGET_DIR=", 20) != 0 &&
-        std::strncmp(*variable, "SSTFERRY_TRANSFER_ID=", 21) != 0 &&
-        std::strncmp(*variable, "SSTFERRY_EXCHANGED=", 19) != 0) {
-      all.emplace_back(*variable);
+    const std::string one = *variable;
+    const std::string name = one.substr(0, one.find('=') + 1);
+    if (std::none_of(shell.variables.begin(), shell.variables.end(),
+                     [&name](const std::string& own) {
+                       return own.starts_with(name);
+                     })) {
+      all.push_back(one);
     }
   }
-  all.push_back("SSTFERRY_TARGET_DIR=" + event.target_dir);
-  all.push_back("SSTFERRY_TRANSFER_ID=" + event.transfer_id);
-  all.push_back(std::string("SSTFERRY_EXCHANGED=") +
-                (event.exchanged ? "yes" : "no"));
   return all;
 }
 
 // The child inherits only `gate`.
-Status StartCommand(const std::string& command, const SwapEvent& event,
-                    int gate, pid_t* child) {
+Status StartCommand(const ShellCommand& shell, int gate, pid_t* child) {
   ProgramStart start;
-  start.words = {kShell, "-c", kWait, kShell, command};
-  start.environment = EnvironmentFor(event);
+  start.words = {kShell, "-c", kWait, kShell, shell.command};
+  start.environment = EnvironmentFor(shell);
   start.out = STDERR_FILENO;
   start.third = gate;  // as in kWait
   start.own_group = true;
@@ -119,20 +134,22 @@ bool HasPull(const std::string& target_dir) {
 
 // Lets the command begin after its process is noted. PR_SET_PDEATHSIG would not
 // do: it reaches only the shell, not the shell's children.
-Status Start(const std::string& what, const std::string& command,
-             const SwapEvent& event, pid_t* child) {
+Status Start(const std::string& what, const ShellCommand& shell,
+             pid_t* child) {
   int gate[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) != 0) {
     return MakeStatus(EndState::kRefused, what + " could not be started: " +
                                               strerror(errno));
   }
-  const Status status = StartCommand(command, event, gate[0], child);
+  const Status status = StartCommand(shell, gate[0], child);
   close(gate[0]);
   if (status.ok()) {
     // The note is not synced, because a power cut leaves no process; and
     // failures are ignored, so that the application need not wait if nothing
     // can be written.
-    WriteNote(NoteOfCommand(event.target_dir), NameOfProcess(*child));
+    if (!shell.note.empty()) {
+      WriteNote(shell.note, NameOfProcess(*child));
+    }
     // Fails only if the child was ended, which its waiter notices.
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
   }
@@ -169,12 +186,10 @@ Status Outcome(const std::string& what, int state) {
                   : " was ended by signal " + std::to_string(WTERMSIG(state))));
 }
 
-Status RunCommand(const std::string& option, const std::string& command,
-                  std::optional<steady_clock::time_point> until,
-                  const SwapEvent& event) {
-  const std::string what = option + " \"" + command + "\"";
+Status RunCommand(const ShellCommand& shell) {
+  const std::string what = shell.option + " \"" + shell.command + "\"";
   pid_t child = 0;
-  RETURN_IF_ERROR(Start(what, command, event, &child));
+  RETURN_IF_ERROR(Start(what, shell, &child));
   const int descriptor =
       static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // or -1
   int state = 0;
@@ -182,15 +197,16 @@ Status RunCommand(const std::string& option, const std::string& command,
   std::optional<steady_clock::time_point> kill_at;
   while (!Ended(child, descriptor, &state)) {
     const steady_clock::time_point now = steady_clock::now();
-    const bool late = until && now >= *until;
+    const bool late = shell.until && now >= *shell.until;
     if (kill_at) {
       if (now >= *kill_at) {
         kill(-child, SIGKILL);
       }
-    } else if (late || event.stopped()) {
+    } else if (late || shell.stopped()) {
       ended = MakeStatus(late ? EndState::kDeadline : EndState::kCancelled,
                          what + (late ? " was ended: it took too long"
-                                      : " was ended: the pull was stopped"));
+                                      : std::string(" was ended: ") +
+                                            shell.why_stopped));
       kill(-child, SIGTERM);
       kill_at = now + kGrace;
     }
@@ -224,8 +240,42 @@ SwapHook MakeCommandHook(const std::string& option, const std::string& command,
                          const LogFunction& log) {
   return [=](const SwapEvent& event) {
     if (log) log(LogLevel::kInfo, "running the command of " + option);
-    return RunCommand(option, command, until, event);
+    return RunCommand(
+        {option, command,
+         {"SSTFERRY_TARGET_DIR=" + event.target_dir,
+          "SSTFERRY_TRANSFER_ID=" + event.transfer_id,
+          std::string("SSTFERRY_EXCHANGED=") +
+              (event.exchanged ? "yes" : "no")},
+         NoteOfCommand(event.target_dir), until, event.stopped,
+         "the pull was stopped"});
   };
+}
+
+Status RunEndCommand(const std::string& option, const std::string& command,
+                     const JobEnd& end) {
+  // A name of this process's descriptor, and not a file on disk: nothing is
+  // left after a kill, and a disk that is full or read-only does not matter.
+  const Descriptor file(memfd_create("summary", MFD_CLOEXEC));
+  if (!file.is_open() ||
+      write(file.get(), end.summary.data(), end.summary.size()) !=
+          static_cast<ssize_t>(end.summary.size())) {
+    return MakeStatus(EndState::kInternal,
+                      option + ": no memory for the summary: " +
+                          strerror(errno));
+  }
+  DropStopSignals();  // they have ended the job
+  std::atomic<bool> stopped{false};
+  const StopWatcher watcher([&stopped] { stopped = true; });
+  const Status status = RunCommand(
+      {option, command,
+       {"SSTFERRY_COMMAND=" + end.command,
+        "SSTFERRY_EXIT_CODE=" + std::to_string(end.exit_code),
+        "SSTFERRY_SUMMARY=/proc/" + std::to_string(getpid()) + "/fd/" +
+            std::to_string(file.get())},
+       /*note=*/"", /*until=*/std::nullopt,
+       [&stopped] { return stopped.load(); }, "sstferry was stopped"});
+  return status.ok() ? status
+                     : MakeStatus(EndState::kInternal, MessageOf(status));
 }
 
 Status EndLeftCommand(const std::string& target_dir, const LogFunction& log) {

@@ -1,4 +1,5 @@
-// Runs an operator's shell command before or after an exchange.
+// Runs an operator's shell command before or after an exchange, or at the end
+// of a job.
 #pragma once
 
 #include <chrono>
@@ -42,5 +43,23 @@ std::string NoteOfCommand(const std::string& target_dir);
 //   kBusy  it cannot be ended; the message has its process id and command
 [[nodiscard]] rocksdb::Status EndLeftCommand(const std::string& target_dir,
                                              const LogFunction& log);
+
+// The end of a job, as its command sees it.
+struct JobEnd {
+  std::string command;  // "pull", "archive push", ...
+  int exit_code = 0;
+  std::string summary;  // the JSON object of the job
+};
+
+// Runs the command of --on-success or --on-failure (`option`) with
+// SSTFERRY_COMMAND, SSTFERRY_EXIT_CODE and SSTFERRY_SUMMARY in its environment,
+// otherwise as MakeCommandHook() does. SSTFERRY_SUMMARY is the path of a file
+// in memory, which only this account can read and which ends with this process.
+// SIGINT and SIGTERM end the command; one that arrived earlier does not.
+//   kInternal  the command failed; the message has `option` and the reason
+// REQUIRES: HoldSignals() was called, and no StopWatcher exists.
+[[nodiscard]] rocksdb::Status RunEndCommand(const std::string& option,
+                                            const std::string& command,
+                                            const JobEnd& end);
 
 }  // namespace sstferry

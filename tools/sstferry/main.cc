@@ -17,10 +17,16 @@
 #include <malloc.h>
 #endif
 
+#include <nlohmann/json.hpp>
+
+#include "format/end_state.h"
 #include "format/nearest.h"
+#include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/help.h"
+#include "tools/sstferry/hook.h"
+#include "tools/sstferry/result_json.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/version.h"
@@ -182,6 +188,48 @@ Status CheckProc() {
                           "mount -t proc proc /proc");
 }
 
+// Runs the command, and --on-success or --on-failure when nothing of it is left
+// but its exit code.
+int RunJob(const Command& command, const std::vector<std::string>& arguments) {
+  EndCommands ends;
+  if (!ParseEndCommands(command.name, arguments, &ends).ok()) {
+    ends = EndCommands();  // the command itself reports what is wrong
+  }
+  JobEnd end;
+  end.command = ends.job;
+  if (!ends.on_success.empty() || !ends.on_failure.empty()) {
+    SetResultReceiver(
+        [&end](const std::string& json) { end.summary = json; });
+  }
+  end.exit_code = kRuns.at(command.name)(arguments);
+  SetResultReceiver(nullptr);
+  const bool is_good = end.exit_code == 0;
+  const std::string& run = is_good ? ends.on_success : ends.on_failure;
+  if (run.empty() || end.exit_code == kExitUsage) {
+    return end.exit_code;
+  }
+  if (!nlohmann::ordered_json::accept(end.summary)) {
+    // The process of another account was killed, for example.
+    nlohmann::ordered_json json = ResultJson(
+        command.name,
+        MakeStatus(EndState::kInternal, "the job ended without a result"), "");
+    json["exit_code"] = end.exit_code;
+    end.summary = DumpJson(json);
+  }
+  const char* const option = is_good ? "--on-success" : "--on-failure";
+  Console console(ends.common);
+  console.Log(LogLevel::kInfo,
+              std::string("running the command of ") + option);
+  const Status status = RunEndCommand(option, run, end);
+  if (status.ok()) {
+    return end.exit_code;
+  }
+  // A job that failed has its own exit code, on which a scheduler acts.
+  console.Log(is_good ? LogLevel::kError : LogLevel::kWarning,
+              MessageOf(status));
+  return is_good ? ExitCodeOf(EndStateOf(status)) : end.exit_code;
+}
+
 int Main(const std::vector<std::string>& words) {
   // Words after "--" are operands.
   const std::vector<std::string> options(
@@ -222,7 +270,7 @@ int Main(const std::vector<std::string>& words) {
                  NextOf(proc).c_str());
     return ExitCodeOf(EndStateOf(proc));
   }
-  return kRuns.at(command->name)({words.begin() + 1, words.end()});
+  return RunJob(*command, {words.begin() + 1, words.end()});
 }
 
 }  // namespace

@@ -349,6 +349,21 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
 
 }  // namespace
 
+Status ParseEndCommands(const std::string& command,
+                        const std::vector<std::string>& arguments,
+                        EndCommands* out) {
+  *out = EndCommands();
+  const Command& found = *FindCommand(command);
+  OptionTexts texts;
+  RETURN_IF_ERROR(
+      ReadOptions(AllOptions(found), found.operands, arguments, &texts));
+  RETURN_IF_ERROR(ApplyRows(CommonOptions(), texts, &out->common));
+  out->on_success = texts.Get("on-success");
+  out->on_failure = texts.Get("on-failure");
+  out->job = command + (command == "archive" ? " " + texts.Get("action") : "");
+  return Status::OK();
+}
+
 Status ParseServe(const std::vector<std::string>& arguments,
                   ServeArguments* out) {
   OptionTexts texts;

@@ -23,15 +23,17 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
     }
   }
   const EndState state = EndStateOf(status);
+  const auto json = [&] { return SummaryToJson(summary, command) + "\n"; };
   std::string result;
   if (arguments.json) {
-    result = SummaryToJson(summary, command) + "\n";
+    result = json();
   } else if (state == EndState::kOk || state == EndState::kDifferent ||
              state == EndState::kChangedSince ||
              (command == "plan" && !summary.column_families.empty())) {
     result = human(summary);
   }
-  return FinishCommand(command, status, summary.error_where, result, console);
+  return FinishCommand(command, status, summary.error_where, result, console,
+                       json);
 }
 
 }  // namespace sstferry

@@ -241,13 +241,14 @@ int RunAll(const PullArguments& arguments, Console* console,
     }
   }
   const FleetReport& report = fleet->report();
+  const auto json = [&] { return FleetToJson(command, summary, report); };
   const int code = FinishCommand(
       command, status, summary.error_where,
-      arguments.common.json ? FleetToJson(command, summary, report)
+      arguments.common.json ? json()
       : report.members.empty() && report.vanished.empty()
           ? ""
           : FleetText(summary, report),
-      console);
+      console, json);
   std::vector<std::string> exchanged;
   for (const FleetMember& member : report.members) {
     if (member.summary.exchanged) {

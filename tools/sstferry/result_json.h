@@ -34,4 +34,12 @@ inline nlohmann::ordered_json ResultJson(const std::string& command,
   return json;
 }
 
+// Formats an object for people, with a newline at its end. A byte that is not
+// UTF-8 becomes U+FFFD.
+inline std::string DumpJson(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
 }  // namespace sstferry

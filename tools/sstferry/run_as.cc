@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -32,12 +33,16 @@ using rocksdb::Status;
 // A message is one packet; the largest ones contain metrics.
 constexpr size_t kMaxMessageBytes = 1u << 20;
 constexpr int kHookLookMillis = 50;
+// That of 4096 databases has 20 MB.
+constexpr size_t kMaxResultBytes = 64u << 20;
+constexpr size_t kResultPieceBytes = 64u << 10;
 
 // First byte of a message to root.
 constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
 constexpr char kAfter = 'a';    // the same
 constexpr char kStopHook = 's';     // ends the running hook
 constexpr char kMetrics = 'm';  // + text
+constexpr char kResult = 'j';   // + a piece of the JSON object; not answered
 // An answer is 'k', or 'f' with the end state and its message.
 constexpr char kDone = 'k';
 constexpr char kFailed = 'f';
@@ -198,6 +203,14 @@ class ChildSide : public RootSide {
                : StatusOf("");
   }
 
+  void SendResult(const std::string& json) override {
+    const std::lock_guard<std::mutex> lock(mu_);
+    bool sent = true;
+    for (size_t at = 0; sent && at < json.size(); at += kResultPieceBytes) {
+      sent = Send(socket_, kResult + json.substr(at, kResultPieceBytes));
+    }
+  }
+
   Screen screen() const override { return screen_; }
 
  private:
@@ -285,6 +298,9 @@ class RootLoop {
     while (waitpid(child_, &state, 0) < 0 && errno == EINTR) {
     }
     close(signals);
+    if (CurrentResultReceiver()) {
+      CurrentResultReceiver()(result_);
+    }
     return WIFEXITED(state) ? WEXITSTATUS(state)
                             : ExitCodeOf(EndState::kInternal);
   }
@@ -330,6 +346,9 @@ class RootLoop {
            AnswerOf(duties_.write_metrics
                         ? duties_.write_metrics(message.substr(1))
                         : MakeStatus(EndState::kRefused, "no metrics here")));
+    } else if (kind == kResult &&
+               result_.size() + message.size() <= kMaxResultBytes) {
+      result_ += message.substr(1);
     } else if (kind == kBefore || kind == kAfter) {
       Join();
       stopped_ = false;
@@ -371,6 +390,7 @@ class RootLoop {
   const int socket_;
   const pid_t child_;
   std::atomic<bool> stopped_{false};
+  std::string result_;
   std::thread hook_;
 };
 
@@ -459,7 +479,12 @@ int RunAs(uid_t uid, const RootDuties& duties,
   const Status status = ForkAs(start, &process);
   if (process == 0) {
     ChildSide root(sockets[1], screen);
-    return status.ok() ? child(arguments, &root) : Refused(duties, status);
+    if (CurrentResultReceiver()) {
+      SetResultReceiver([&root](const std::string& json) {
+        root.SendResult(json);
+      });
+    }
+    std::exit(status.ok() ? child(arguments, &root) : Refused(duties, status));
   }
   close(sockets[1]);
   if (!status.ok()) {

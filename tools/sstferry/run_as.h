@@ -48,6 +48,8 @@ class RootSide {
                                                 const SwapEvent& event) = 0;
   [[nodiscard]] virtual rocksdb::Status WriteMetrics(
       const std::string& text) = 0;
+  // Sends the JSON object of the command.
+  virtual void SendResult(const std::string& json) = 0;
   // Returns the destination of the account's standard error.
   virtual Screen screen() const = 0;
 };
@@ -58,7 +60,8 @@ Screen ScreenFor(const RootSide* root);
 
 // Runs `child` in a process of account `uid`, with the TLS files and the config
 // file in `arguments` replaced by copies that it may read, and logs this.
-// Returns its exit code in both processes. Forwards SIGINT, SIGTERM, SIGHUP and
+// Returns its exit code, and passes its result to the receiver (console.h), in
+// root's process only; the other one ends. Forwards SIGINT, SIGTERM, SIGHUP and
 // SIGTSTP. The account may read the TLS key, because its pulls use it.
 // REQUIRES: this process is root's and has one thread; HoldSignals() and
 // HoldReloadSignal() were called.

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "format/printable.h"
 
@@ -60,6 +61,13 @@ void HoldSignals() {
 void HoldReloadSignal() {
   const sigset_t set = ReloadSignal();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+void DropStopSignals() {
+  const sigset_t set = StopSignals();
+  const timespec none{};
+  while (sigtimedwait(&set, nullptr, &none) > 0) {
+  }
 }
 
 StopWatcher::StopWatcher(std::function<void()> stop,

@@ -17,6 +17,10 @@ void HoldSignals();
 // first thread is started.
 void HoldReloadSignal();
 
+// Discards a SIGINT or SIGTERM that has arrived but was not taken by a
+// StopWatcher. REQUIRES: HoldSignals() was called.
+void DropStopSignals();
+
 // Calls `stop` once, from its own thread, when SIGINT or SIGTERM arrives or
 // Trigger() is called; later ones have no effect. Calls `reload`, unless null,
 // for every SIGHUP from the same thread.
