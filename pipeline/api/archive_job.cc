@@ -203,6 +203,12 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
+  Status InitIfAbsent(ArchiveReport* report) {
+    ObjectInfo head;
+    const StoreResult found = store_->Head(kArchiveHeadKey, &head);
+    return found.code == StoreCode::kAbsent ? Init(report) : found.status;
+  }
+
   double Seconds() const {
     return std::chrono::duration<double>(Clock::now() - started_).count();
   }
@@ -257,6 +263,9 @@ class Job : public ArchiveJob {
   }
 
   Status Push(const Archive& archive, ArchiveReport* report) {
+    if (options_.init_if_absent) {
+      RETURN_IF_ERROR(InitIfAbsent(report));
+    }
     // Before the snapshot, so that a wrong address is reported at once.
     ArchiveHead head;
     RETURN_IF_ERROR(archive.ReadHead(&head));
@@ -277,7 +286,8 @@ class Job : public ArchiveJob {
     push.progress = &work_;
     PushSummary summary;
     const Status status = PushSet(archive, source, push, &summary);
-    report->notes = summary.notes;
+    report->notes.insert(report->notes.end(), summary.notes.begin(),
+                         summary.notes.end());
     report->warnings = summary.warnings;
     report->uploaded_files = summary.uploaded_files;
     report->uploaded_bytes = summary.uploaded_bytes;

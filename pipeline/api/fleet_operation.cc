@@ -1,10 +1,11 @@
-// Pulls all databases of a source into a mirror:
+// Pulls all databases of a source into a mirror, or runs another operation for
+// each, which omits the steps of a mirror (*):
 //
 //   list the databases of the source, by name
-//   ReplicaTree: lock DIR, read its record, count missing databases
-//   pin all databases to pull: linked, then confirmed, then copied
+//   ReplicaTree: lock DIR, read its record, count missing databases (*)
+//   pin all databases to pull: linked, then confirmed, then copied (*)
 //   pull each pinned database, `jobs` at once
-//   move away the replicas of databases that were missing twice
+//   move away the replicas of databases that were missing twice (*)
 //
 // A failure of one database, at any step after the list, does not stop the
 // others.
@@ -12,9 +13,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -61,15 +64,6 @@ class Slots {
   uint32_t free_;  // guarded by mu_
 };
 
-SourceAddress AddressOf(const SourceAddress& all, const std::string& name) {
-  SourceAddress one = all;
-  if (one.is_directory() || one.is_ssh()) {
-    one.directory += (one.directory.ends_with('/') ? "" : "/") + name;
-  }
-  one.name = name;
-  return one;
-}
-
 void AddTo(const Summary& one, Summary* all) {
   all->parts += one.parts;
   all->chunks += one.chunks;
@@ -90,6 +84,12 @@ void AddTo(const Summary& one, Summary* all) {
   all->bytes_skipped += one.bytes_skipped;
   all->bytes_read += one.bytes_read;
   all->bytes_written += one.bytes_written;
+  all->needed_bytes += one.needed_bytes;
+  all->files_compared += one.files_compared;
+  all->bytes_compared += one.bytes_compared;
+  all->entries_left += one.entries_left;
+  all->entries_right += one.entries_right;
+  all->differences += one.differences;
   all->retries += one.retries;
   all->outage_seconds = std::max(all->outage_seconds, one.outage_seconds);
   all->peak_rss_bytes = std::max(all->peak_rss_bytes, one.peak_rss_bytes);
@@ -117,7 +117,7 @@ class FleetOperation : public Fleet {
       PullAll();
       MarkGone();
       status = MoveVanished();
-      const Status failed = FirstFailed();
+      const Status failed = WorstFailure();
       status = failed.ok() ? status : failed;
     }
     for (const FleetMember& member : report_.members) {
@@ -188,16 +188,23 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Does everything before the first byte of a replica.
-  Status Prepare() {
+  Status OpenTree(bool* has_record) {
     RETURN_IF_ERROR(ReplicaTree::Open(options_.pull.target_dir, &tree_));
-    bool has_record = false;
-    const Status read = tree_->ReadRecord(&has_record, &record_);
+    const Status read = tree_->ReadRecord(has_record, &record_);
     if (!read.ok() && options_.delete_vanished) {
       return read;
     }
     if (!read.ok()) {
       Log(LogLevel::kWarning, MessageOf(read));
+    }
+    return Status::OK();
+  }
+
+  // Does everything before the first byte of a replica.
+  Status Prepare() {
+    bool has_record = false;
+    if (!options_.has_own_operations) {
+      RETURN_IF_ERROR(OpenTree(&has_record));
     }
     EndpointOptions endpoint =
         EndpointFor(options_.pull.source, options_.pull.lanes, options_.pull);
@@ -222,9 +229,8 @@ class FleetOperation : public Fleet {
     for (const std::string& name : names) {
       FleetMember member;
       member.name = name;
-      member.target_dir = tree_->PathOf(name);
       bool exists = false;
-      member.summary.status = tree_->Prepare(name, &exists);
+      member.summary.status = PlaceOf(name, &member.target_dir, &exists);
       if (!member.summary.status.ok()) {
         member.summary.error_where =
             FailurePlace{FailedPart::kTarget}.ToString();
@@ -235,18 +241,43 @@ class FleetOperation : public Fleet {
       }
       report_.members.push_back(std::move(member));
     }
+    if (tree_ != nullptr) {
+      RETURN_IF_ERROR(RecordNames(has_record, names, list));
+    }
+    return names.empty()
+               ? MakeStatus(EndState::kRefused,
+                            options_.pull.source.ToString() +
+                                ": expected at least one database, found none")
+               : Status::OK();
+  }
+
+  // Finds the directory of a replica, and creates those on its path in a
+  // mirror. The name comes from the source.
+  Status PlaceOf(const std::string& name, std::string* target_dir,
+                 bool* exists) {
+    if (tree_ != nullptr) {
+      *target_dir = tree_->PathOf(name);
+      return tree_->Prepare(name, exists);
+    }
+    RETURN_IF_ERROR(CheckReplicaName(name));
+    const std::string& all = options_.pull.target_dir;
+    if (!all.empty()) {
+      *target_dir = all + "/" + name;
+      std::error_code error;
+      *exists = std::filesystem::exists(*target_dir + "/CURRENT", error);
+    }
+    return Status::OK();
+  }
+
+  Status RecordNames(bool has_record, const std::set<std::string>& names,
+                     const ListReply& list) {
     CountMissed(names);
     report_.delete_refused = WhyNotMoved(has_record, list);
     if (!options_.delete_vanished || report_.delete_refused.empty()) {
       record_.source = options_.pull.source.ToString();
       record_.file_system = list.file_system;
     }
-    RETURN_IF_ERROR(tree_->WriteRecord(record_));
-    return names.empty()
-               ? MakeStatus(EndState::kRefused,
-                            options_.pull.source.ToString() +
-                                ": expected at least one database, found none")
-               : Status::OK();
+    return tree_->WriteRecord(record_);
   }
 
   void CountMissed(const std::set<std::string>& names) {
@@ -307,7 +338,7 @@ class FleetOperation : public Fleet {
       }
     }
     pinned_.resize(report_.members.size());
-    if (ask.names.size() < 2 || cancelled_) {
+    if (ask.names.size() < 2 || cancelled_ || options_.has_own_operations) {
       return;
     }
     PinReply reply;
@@ -347,7 +378,8 @@ class FleetOperation : public Fleet {
       }
     }
     const PullOptions& pull = options_.pull;
-    if (IsSwap(pull) && (pull.before_swap || pull.after_swap)) {
+    if (IsSwap(pull) && (pull.before_swap || pull.after_swap) &&
+        !options_.has_own_operations) {
       window_.emplace(pull.target_dir, to_pull.size(), pull.before_swap,
                       pull.after_swap, [this] { slots_.Give(); });
     }
@@ -395,7 +427,7 @@ class FleetOperation : public Fleet {
   PullOptions OptionsOfOne(size_t i) {
     const FleetMember& member = report_.members[i];
     PullOptions one = options_.pull;
-    one.source = AddressOf(options_.pull.source, member.name);
+    one.source = AddressOfDatabase(options_.pull.source, member.name);
     one.target_dir = member.target_dir;
     one.max_rate_bytes_per_sec = RateOfOne();
     if (options_.pull.source.is_ssh()) {
@@ -589,8 +621,14 @@ class FleetOperation : public Fleet {
     return result;
   }
 
-  // A failure that a rerun cannot fix precedes one that may pass.
-  Status FirstFailed() const {
+  // Orders failures: one that a rerun cannot fix (exit code 1), then a
+  // difference (3), then those that may pass.
+  static int RankOf(const FleetMember& member) {
+    const int code = ExitCodeOf(EndStateOf(member.summary.status));
+    return code == 1 ? 0 : code == 3 ? 1 : 2;
+  }
+
+  Status WorstFailure() const {
     const FleetMember* first = nullptr;
     size_t failed = 0;
     for (const FleetMember& member : report_.members) {
@@ -598,10 +636,7 @@ class FleetOperation : public Fleet {
         continue;
       }
       ++failed;
-      const int code = ExitCodeOf(EndStateOf(member.summary.status));
-      if (first == nullptr ||
-          (code == 1 &&
-           ExitCodeOf(EndStateOf(first->summary.status)) != 1)) {
+      if (first == nullptr || RankOf(member) < RankOf(*first)) {
         first = &member;
       }
     }
@@ -639,6 +674,16 @@ class FleetOperation : public Fleet {
 };
 
 }  // namespace
+
+SourceAddress AddressOfDatabase(const SourceAddress& all,
+                                const std::string& name) {
+  SourceAddress one = all;
+  if (one.is_directory() || one.is_ssh()) {
+    one.directory += (one.directory.ends_with('/') ? "" : "/") + name;
+  }
+  one.name = name;
+  return one;
+}
 
 std::unique_ptr<Fleet> MakeFleet(const FleetOptions& options) {
   return std::make_unique<FleetOperation>(options);

@@ -1,4 +1,4 @@
-// serve --db-dir, and pull, refresh and swap with --all: real processes.
+// serve --db-dir, and the commands with --all: real processes.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -57,7 +57,7 @@ struct Ran {
 };
 
 Ran RunAllOf(std::vector<std::string> words) {
-  words.insert(words.begin() + 1, {"--all", "--json"});
+  words.insert(words.end(), {"--all", "--json"});
   Process process(Sstferry(words));
   Ran ran;
   ran.code = process.Wait();
@@ -551,8 +551,150 @@ TEST_CASE("Option --all takes no source of one database, and its options need it
               .find("expected all of a server") != std::string::npos);
   REQUIRE(err_of({"pull", "sst://db1/users", dir / "x", "--delete"})
               .find("--delete: needs --all") != std::string::npos);
+  REQUIRE(err_of({"verify", "--all", "sst://db1", "sst://db2/users"})
+              .find("expected all of a server") != std::string::npos);
+  REQUIRE(err_of({"archive", "push", "sst://db1/users", dir / "x", "--jobs=2"})
+              .find("--jobs: needs --all") != std::string::npos);
+  REQUIRE(err_of({"archive", "check", dir / "x", "--all"})
+              .find("--all: needs archive push") != std::string::npos);
   REQUIRE(err_of({"pull", "--all", "sst://db1", dir / "x", "--cf", "a"})
               .find("--cf: expected none with --all") != std::string::npos);
+}
+
+TEST_CASE("plan --all plans every database, and changes nothing",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  for (const char* name : {"a", "deep/b"}) {
+    MakeDatabase(top, name);
+  }
+  fs::create_directories(top + "/bad");
+  WriteBytes(top + "/bad/CURRENT", "nonsense");
+  const ServeProcess server({"--db-dir", top});
+  const std::string mirror = dir / "mirror";
+  Ran ran = RunAllOf({"plan", server.list_url(), mirror});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 1);
+  REQUIRE(ran.report["databases"].size() == 3);
+  REQUIRE(ran.of("bad")["summary"]["status"] != "OK");
+  for (const char* name : {"a", "deep/b"}) {
+    REQUIRE(ran.of(name)["summary"]["status"] == "OK");
+    REQUIRE(ran.of(name)["summary"]["method"] == "clone");
+  }
+  REQUIRE_FALSE(fs::exists(mirror));
+
+  // The plan of a refresh; text has a row for each.
+  fs::remove_all(top + "/bad");
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  MakeDatabase(top, "new");
+  const std::vector<std::string> before = NamesOf(mirror);
+  ran = RunAllOf({"plan", "refresh", top, mirror});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 0);
+  REQUIRE(ran.report["databases"].size() == 3);
+  REQUIRE(NamesOf(mirror) == before);
+  ran = RunAllOf({"plan", top, mirror});
+  REQUIRE(ran.of("a")["present"] == true);
+  REQUIRE(ran.of("new")["present"] == false);
+  const std::string text = OutputOf({"plan", "refresh", "--all", top, mirror});
+  INFO(text);
+  REQUIRE(text.starts_with("plan refresh: 3 of 3 databases of " + top));
+  REQUIRE(text.find("\ndeep/b  ok") != std::string::npos);
+}
+
+TEST_CASE("verify --all compares every database, and the worst decides the exit "
+          "code",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  for (const char* name : {"a", "deep/b", "c"}) {
+    MakeDatabase(top, name);
+  }
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  MakeDatabase(mirror, "more");  // it is not looked at
+  const ServeProcess server({"--db-dir", top});
+  Ran ran = RunAllOf({"verify", server.list_url(), mirror});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 0);
+  REQUIRE(ran.report["databases"].size() == 3);
+  REQUIRE(ran.of("deep/b")["summary"]["compared"] == "files");
+
+  fs::remove_all(mirror + "/deep/b");
+  SampleShape other;
+  other.entries = 51;
+  MakeSampleDatabase(mirror + "/deep/b", other);
+  ran = RunAllOf({"verify", server.list_url(), mirror});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 3);
+  REQUIRE(ran.report["status"] == "DIFFERENT");
+  REQUIRE(ran.of("a")["summary"]["status"] == "OK");
+  REQUIRE(ran.of("deep/b")["summary"]["differences"] > 0);
+  REQUIRE(ran.of("c")["summary"]["status"] == "OK");
+  const std::string text =
+      OutputOf({"verify", "--all", server.list_url(), mirror}, 3);
+  INFO(text);
+  REQUIRE(text.starts_with("verify: 2 of 3 databases of "));
+  REQUIRE(text.find("\ndeep/b  DIFFERENT") != std::string::npos);
+
+  // One that cannot be compared is worse than one that differs.
+  fs::remove_all(mirror + "/c");
+  ran = RunAllOf({"verify", top, mirror, "--jobs", "1"});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 1);
+  REQUIRE(ran.of("deep/b")["summary"]["status"] == "DIFFERENT");
+}
+
+TEST_CASE("archive push --all makes an archive for each database and pushes it",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  for (const char* name : {"a", "deep/b", "c"}) {
+    MakeDatabase(top, name);
+  }
+  const std::string backup = dir / "backup";
+  const std::vector<std::string> push = {"archive", "push", top, backup,
+                                         "--metrics-file", dir / "p.prom"};
+  // The directory of all must be there: its volume may not be mounted.
+  Ran ran = RunAllOf(push);
+  REQUIRE(ran.code == 1);
+  REQUIRE_FALSE(fs::exists(backup));
+  fs::create_directory(backup);
+  WriteBytes(top + "/c/CURRENT", "nonsense");
+  ran = RunAllOf(push);
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code == 1);
+  REQUIRE(ran.report["action"] == "push");
+  REQUIRE(ran.report["databases"].size() == 3);
+  REQUIRE(ran.of("c")["summary"]["status"] != "OK");
+  for (const std::string name : {"a", "deep/b"}) {
+    REQUIRE(ran.of(name)["summary"]["status"] == "OK");
+    REQUIRE(ran.of(name)["summary"]["sets"].size() == 1);
+    REQUIRE(BytesOf(dir / "p.prom")
+                .find("{archive=\"" + backup + "/" + name + "\"}") !=
+            std::string::npos);
+  }
+  // Again, over a server: nothing new is uploaded, and an archive stays.
+  fs::remove_all(top + "/c");
+  MakeDatabase(top, "c");
+  const ServeProcess server({"--db-dir", top});
+  const std::string text =
+      OutputOf({"archive", "push", "--all", server.list_url(), backup});
+  INFO(text);
+  REQUIRE(text.starts_with("push: 3 of 3 databases of "));
+  OutputOf({"pull", backup + "/deep/b", dir / "restored"});
+  REQUIRE(EntriesOf(dir / "restored") == EntriesOf(top + "/deep/b"));
+  const json list = json::parse(
+      OutputOf({"archive", "list", backup + "/a", "--json"}), nullptr, false);
+  REQUIRE(list["sets"].size() == 2);
+  // A link below the directory of all is not followed.
+  fs::create_directory(dir / "elsewhere");
+  MakeDatabase(top, "led/d");
+  fs::create_symlink(dir / "elsewhere", backup + "/led");
+  ran = RunAllOf({"archive", "push", top, backup});
+  REQUIRE(ran.code == 1);
+  REQUIRE(ran.of("led/d")["summary"]["status"] == "REFUSED");
+  REQUIRE(fs::is_empty(dir / "elsewhere"));
 }
 
 }  // namespace sstferry::fleet_test

@@ -5,6 +5,7 @@
 
 #include "format/printable.h"
 #include "format/quantity.h"
+#include "tools/sstferry/all_databases.h"
 #include "tools/sstferry/archive_metrics.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
@@ -282,8 +283,10 @@ std::string Text(const ArchiveOptions& options, const ArchiveReport& report) {
   return "";
 }
 
-std::string ToJson(const ArchiveOptions& options,
-                   const ArchiveReport& report) {
+}  // namespace
+
+std::string ArchiveToJson(const ArchiveOptions& options,
+                          const ArchiveReport& report) {
   const std::string place = options.store.where.ToString();
   ordered_json json = ResultJson("archive", report.status, place);
   json["action"] = ArchiveActionName(options.action);
@@ -375,11 +378,8 @@ std::string ToJson(const ArchiveOptions& options,
   for (const ArchivedSet& set : report.sets) {
     json["sets"].push_back(Json(set));
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  return DumpJson(json);
 }
-
-}  // namespace
 
 int RunArchive(const std::vector<std::string>& arguments) {
   ArchiveArguments parsed;
@@ -391,6 +391,9 @@ int RunArchive(const std::vector<std::string>& arguments) {
   parsed.options.log = [&console](LogLevel level, const std::string& text) {
     console.Log(level, text);
   };
+  if (parsed.all) {
+    return PushAll(parsed, &console);
+  }
   const std::unique_ptr<ArchiveJob> job = MakeArchiveJob(parsed.options);
   ArchiveReport report;
   Status status;
@@ -422,7 +425,7 @@ int RunArchive(const std::vector<std::string>& arguments) {
   }
   const bool is_found = status.ok() || report.drill.has_value() ||
                         report.is_checked || !report.sets.empty();
-  const auto json = [&] { return ToJson(parsed.options, report); };
+  const auto json = [&] { return ArchiveToJson(parsed.options, report); };
   const std::string text = parsed.common.json ? json()
                            : is_found ? Text(parsed.options, report)
                                       : "";

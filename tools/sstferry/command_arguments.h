@@ -72,6 +72,8 @@ struct PullArguments {
 struct VerifyArguments {
   CommonArguments common;
   VerifyOptions options;
+  bool all = false;   // every database of both sides
+  uint32_t jobs = 4;  // only with `all`
 };
 
 struct StatusArguments {
@@ -94,6 +96,8 @@ struct ArchiveArguments {
   CommonArguments common;
   MetricsArguments metrics;  // a file only
   ArchiveOptions options;
+  bool all = false;   // push: every database of the source
+  uint32_t jobs = 4;  // only with `all`
 };
 
 struct FollowArguments {

@@ -56,6 +56,17 @@ std::vector<OptionSpec> EndCommandRows() {
   return rows;
 }
 
+// Makes the rows for all databases of a source at once.
+template <typename Arguments>
+std::vector<OptionSpec> AllRows(const char* help) {
+  return {Row<Arguments>("all", Group::kAdvanced, help,
+                         [](auto& a) -> auto& { return a.all; }),
+          Row<Arguments>("jobs", Group::kAdvanced,
+                         "With --all: take N databases at once.",
+                         [](auto& a) -> auto& { return a.jobs; },
+                         NumberValue(1, kMaxFleetJobs))};
+}
+
 // `file_help` says when the file is written.
 template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
@@ -532,19 +543,13 @@ const std::vector<JobOption>& JobOptions() {
              [](auto& a) -> auto& { return a.keep_old; },
              NumberValue(0, kMaxKeptOld))},
         {kAnyJob,
-         Row<Pull>(
-             "all", Group::kAdvanced,
+         AllRows<Pull>(
              "Copy every database that SOURCE serves (sst://HOST[:PORT]), or "
              "that is below SOURCE (a directory, HOST:/DIR), to its path below "
              "TARGET_DIR, as of nearly one moment. pull leaves existing "
              "databases as they are. A database that fails does not stop the "
-             "others.",
-             [](auto& a) -> auto& { return a.all; })},
-        {kAnyJob,
-         Row<Pull>(
-             "jobs", Group::kAdvanced, "With --all: pull N databases at once.",
-             [](auto& a) -> auto& { return a.jobs; },
-             NumberValue(1, kMaxFleetJobs))},
+             "others.")[0]},
+        {kAnyJob, AllRows<Pull>("")[1]},
         {kAnyJob,
          Row<Pull>(
              "delete", Group::kAdvanced,
@@ -669,7 +674,8 @@ std::vector<OptionSpec> JobOptionSpecs(int job) {
 // accepted, too.
 std::vector<OptionSpec> PlanOptionSpecs() {
   static const std::set<std::string> for_plan = {
-      "remote-command", "ssh-command", "adopt", "always-swap", "before-swap",
+      "remote-command", "ssh-command", "adopt", "all", "always-swap",
+      "before-swap", "jobs",
       "begin", "cf", "compare", "deadline", "drop-missing", "end",
       "for-rocksdb", "keep-identity", "lanes", "max-age", "method", "min-free",
       "other-files", "owner", "permissions", "restart", "reuse", "snapshot",
@@ -703,6 +709,10 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
                [](auto& a) -> auto& { return a.options.lanes; },
                NumberValue(1, kMaxLanes)),
        },
+       AllRows<Verify>(
+           "Compare every database that LEFT serves, or that is below LEFT, "
+           "with the one of its name at RIGHT. Databases that only RIGHT has "
+           "are left out."),
        EndCommandRows(),
        TlsRows<Verify>(),
        SshRows<Verify>(),
@@ -813,6 +823,10 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.deadline; },
                DurationValue("none")),
        },
+       AllRows<Archive>(
+           "push: Push every database that SOURCE serves, or that is below "
+           "SOURCE, to an archive at its path below ARCHIVE, and make the "
+           "archives that are missing."),
        EndCommandRows(),
        StoreRows<Archive>(),
        TlsRows<Archive>(),
@@ -1389,6 +1403,8 @@ std::vector<OptionSpec> AllOptions(const Command& command) {
 const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses() {
   static const std::map<std::string, std::set<ArchiveAction>> uses = {
       {"label", {ArchiveAction::kPush}},
+      {"all", {ArchiveAction::kPush}},
+      {"jobs", {ArchiveAction::kPush}},
       {"adopt", {ArchiveAction::kPush}},
       {"snapshot-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},
       {"wal-dir", {ArchiveAction::kPush, ArchiveAction::kRepair}},

@@ -318,9 +318,12 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
-// Checks which options --all requires, and which require --all.
-Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
-  if (!pull.all) {
+// Checks which options --all requires, and which require --all. `sides`: the
+// addresses that have several databases then, by operand.
+Status CheckAll(
+    const OptionTexts& texts, bool all,
+    const std::vector<std::pair<const char*, const SourceAddress*>>& sides) {
+  if (!all) {
     for (const char* const option : {"jobs", "delete"}) {
       if (texts.Has(option) || texts.IsSet(option)) {
         return OnlyWith(std::string("--") + option, "--all");
@@ -328,13 +331,14 @@ Status CheckAll(const OptionTexts& texts, const PullArguments& pull) {
     }
     return Status::OK();
   }
-  const SourceAddress& source = pull.options.source;
-  if (source.is_archive() ||
-      (!source.is_directory() && !source.is_ssh() && !source.name.empty())) {
-    return Wrong("--all",
-                 "all of a server (sst://HOST[:PORT], unix:/PATH), of a "
-                 "directory or of HOST:/DIR",
-                 texts.Get("source"));
+  for (const auto& [operand, side] : sides) {
+    if (side->is_archive() ||
+        (!side->is_directory() && !side->is_ssh() && !side->name.empty())) {
+      return Wrong("--all",
+                   "all of a server (sst://HOST[:PORT], unix:/PATH), of a "
+                   "directory or of HOST:/DIR",
+                   texts.Get(operand));
+    }
   }
   for (const char* const option :
        {"cf", "begin", "end", "snapshot", "source-id", "wal-dir", "reuse"}) {
@@ -393,7 +397,8 @@ Status ParsePull(PullMode mode, const std::vector<std::string>& arguments,
         "target: expected a directory TARGET_DIR, found nothing");
   }
   RETURN_IF_ERROR(CheckLocal(texts));
-  RETURN_IF_ERROR(CheckAll(texts, *out));
+  RETURN_IF_ERROR(
+      CheckAll(texts, out->all, {{"source", &out->options.source}}));
   return ReadTransfer(texts, out);
 }
 
@@ -415,12 +420,9 @@ Status ParsePlan(const std::vector<std::string>& arguments,
   RETURN_IF_ERROR(CheckOwnOptions(command, words));
   RETURN_IF_ERROR(Read(command, words, &texts, out));
   out->options.mode = mode;
-  if (out->all) {
-    return Status::InvalidArgument(
-        "--all: expected pull, refresh or swap; plan shows one database, and "
-        "ls lists all");
-  }
   RETURN_IF_ERROR(ReadAddress(texts, "source", false, &out->options.source));
+  RETURN_IF_ERROR(
+      CheckAll(texts, out->all, {{"source", &out->options.source}}));
   if (texts.Has("target") && texts.Get("target").empty()) {
     return Wrong("target", "a directory TARGET_DIR", "");
   }
@@ -433,10 +435,15 @@ Status ParseVerify(const std::vector<std::string>& arguments,
   OptionTexts texts;
   Status status = Read(*FindCommand("verify"), arguments, &texts, out);
   if (status.ok()) {
-    status = ReadAddress(texts, "left", true, &out->options.left);
+    status = ReadAddress(texts, "left", !out->all, &out->options.left);
   }
   if (status.ok()) {
-    status = ReadAddress(texts, "right", true, &out->options.right);
+    status = ReadAddress(texts, "right", !out->all, &out->options.right);
+  }
+  if (status.ok()) {
+    status = CheckAll(texts, out->all,
+                      {{"left", &out->options.left},
+                       {"right", &out->options.right}});
   }
   if (status.ok() && texts.Has("snapshot")) {
     status = ReadTransferId("--snapshot", texts.Get("snapshot"),
@@ -613,7 +620,8 @@ Status ParseArchive(const std::vector<std::string>& arguments,
                : ReadArchivePlace("place", texts.Get("place"),
                                   &options.store.where);
   }
-  RETURN_IF_ERROR(ReadAddress(texts, "place", true, &options.source));
+  RETURN_IF_ERROR(ReadAddress(texts, "place", !out->all, &options.source));
+  RETURN_IF_ERROR(CheckAll(texts, out->all, {{"place", &options.source}}));
   RETURN_IF_ERROR(CheckWalDir(options.source, options.wal_dir));
   RETURN_IF_ERROR(ReadTls(texts, options.source, &options.tls));
   return ReadArchivePlace("archive", texts.Get("archive"),

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "sstferry/archive.h"
 #include "sstferry/options.h"
 #include "sstferry/target.h"
 #include "tools/sstferry/command_arguments.h"
@@ -32,6 +33,9 @@ std::string MethodLine(const Summary& summary);
 // `brief`: no line per family and file.
 std::string PlanReport(const Summary& summary, bool brief);
 std::string VerifyReport(const Summary& summary);
+// Returns the result of an archive's command as a JSON object.
+std::string ArchiveToJson(const ArchiveOptions& options,
+                          const ArchiveReport& report);
 // Return the result of sstferry status as text and as a JSON object.
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);

@@ -6,6 +6,7 @@
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "sstferry/target.h"
+#include "tools/sstferry/all_databases.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -223,6 +224,9 @@ int PlanHere(PullArguments plan, const RootSide* root) {
       return rocksdb::Status::OK();
     };
   }
+  if (plan.all) {
+    return PlanAll(plan, &console);
+  }
   const std::unique_ptr<Operation> operation = MakePlan(plan.options);
   return RunOperation("plan", plan.common, &console, operation.get(),
                       [&plan](const Summary& summary) {
@@ -242,7 +246,7 @@ int RunPlan(const std::vector<std::string>& arguments) {
   Console console(plan.common);
   LogTlsWarnings(plan.options.tls, &console);
   const std::optional<uint32_t> account =
-      AccountOfTarget(plan.options.target_dir);
+      AccountOfTarget(plan.options.target_dir + (plan.all ? "/replica" : ""));
   if (!account.has_value()) {
     return PlanHere(plan, nullptr);
   }

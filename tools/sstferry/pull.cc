@@ -1,6 +1,7 @@
 // sstferry pull, refresh and swap
 #include "format/printable.h"
 #include "format/quantity.h"
+#include "tools/sstferry/all_databases.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"
@@ -9,7 +10,6 @@
 #include "tools/sstferry/old_databases.h"
 #include "tools/sstferry/operation_runner.h"
 #include "tools/sstferry/progress.h"
-#include "tools/sstferry/pull_all.h"
 #include "tools/sstferry/reload.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/run_as.h"
@@ -302,11 +302,11 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
     return !ended.ok()
                ? FinishCommand(PullModeName(pull.options.mode), ended, "target",
                                "", &console)
-               : RunAll(pull, &console, write_metrics,
-                        [&](Operation* mirror) {
-                          Reload(pull.options.mode, arguments, mirror,
-                                 &console);
-                        });
+               : PullAll(pull, &console, write_metrics,
+                         [&](Operation* mirror) {
+                           Reload(pull.options.mode, arguments, mirror,
+                                  &console);
+                         });
   }
   MeasuredPull operation(pull, std::move(started), write_metrics);
   const PullMode mode = pull.options.mode;

@@ -5,6 +5,7 @@
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "sstferry/target.h"
+#include "tools/sstferry/all_databases.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/operation_runner.h"
@@ -84,13 +85,16 @@ namespace {
 // Returns the account under which a verify of root runs, so that it may record
 // its findings in a replica: the account of the sides' directories. nullopt:
 // root, because there is no such account, or there are two.
-std::optional<uint32_t> AccountOfSides(const VerifyOptions& options) {
+std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
   std::optional<uint32_t> found;
-  for (const SourceAddress* const side : {&options.left, &options.right}) {
+  for (const SourceAddress* const side :
+       {&verify.options.left, &verify.options.right}) {
     if (!side->is_directory()) {
       continue;
     }
-    const std::optional<uint32_t> account = AccountOfTarget(side->directory);
+    // The owner of a directory of databases can rename entries in it.
+    const std::optional<uint32_t> account =
+        AccountOfTarget(side->directory + (verify.all ? "/replica" : ""));
     if (!account.has_value() || (found.has_value() && *found != *account)) {
       return std::nullopt;
     }
@@ -101,6 +105,9 @@ std::optional<uint32_t> AccountOfSides(const VerifyOptions& options) {
 
 int VerifyHere(VerifyArguments verify, const RootSide* root) {
   Console console(verify.common, stderr, ScreenFor(root));
+  if (verify.all) {
+    return VerifyAll(verify, &console);
+  }
   verify.options.log = console.log_function();
   const std::unique_ptr<Operation> operation = MakeVerify(verify.options);
   return RunOperation("verify", verify.common, &console, operation.get(),
@@ -117,7 +124,7 @@ int RunVerify(const std::vector<std::string>& arguments) {
   }
   Console console(verify.common);
   LogTlsWarnings(verify.options.tls, &console);
-  const std::optional<uint32_t> account = AccountOfSides(verify.options);
+  const std::optional<uint32_t> account = AccountOfSides(verify);
   if (!account.has_value()) {
     return VerifyHere(verify, nullptr);
   }

@@ -1,5 +1,5 @@
-// Public interface of a mirror: pulls all databases of a source into one
-// directory.
+// Public interface of a command on all databases of a source: a mirror pulls
+// them into one directory; others plan, verify or push each.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,19 @@ struct FleetOptions {
   std::function<std::unique_ptr<Operation>(const PullOptions& options,
                                            std::unique_ptr<Operation> pull)>
       wrap;
+  // `wrap` makes another operation than a pull, such as a verify. Nothing is
+  // locked or created in target_dir, which may be empty, and the databases are
+  // not pinned together.
+  bool has_own_operations = false;
 };
+
+// Returns the address of one of the databases of `all`.
+SourceAddress AddressOfDatabase(const SourceAddress& all,
+                                const std::string& name);
 
 struct FleetMember {
   std::string name;
-  std::string target_dir;
+  std::string target_dir;  // empty without a target_dir of all
   // PullMode::kPull only: a database is already there. It stays as it is, and
   // `summary` is empty.
   bool is_present = false;
@@ -71,8 +79,8 @@ struct FleetReport {
 //   OK        every database was pulled, or was already there
 //   kBusy     another mirror uses the directory
 //   kRefused  the source serves nothing; or nothing was moved (delete_refused)
-//   others    from the pull that failed, which the message names; the other
-//             pulls were completed
+//   others    from the operation that failed worst, whose database the message
+//             names; the other operations were completed
 class Fleet : public Operation {
  public:
   virtual const FleetReport& report() const = 0;  // after Run()

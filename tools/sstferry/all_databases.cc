@@ -1,0 +1,589 @@
+#include "tools/sstferry/all_databases.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "format/printable.h"
+#include "format/quantity.h"
+#include "sstferry/descriptor.h"
+#include "tools/sstferry/archive_metrics.h"
+#include "tools/sstferry/metrics_file.h"
+#include "tools/sstferry/old_databases.h"
+#include "tools/sstferry/operation_runner.h"
+#include "tools/sstferry/progress.h"
+#include "tools/sstferry/result_json.h"
+#include "tools/sstferry/signals.h"
+#include "tools/sstferry/table.h"
+
+namespace sstferry {
+namespace {
+
+using nlohmann::ordered_json;
+using rocksdb::Status;
+
+// Formats 1234 microseconds as "1.2 ms".
+std::string MillisText(uint64_t micros) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f ms",
+                static_cast<double>(micros) / 1000);
+  return text.data();
+}
+
+double Millis(uint64_t micros) { return static_cast<double>(micros) / 1000; }
+
+std::string AllSeconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f s", seconds);
+  return text.data();
+}
+
+std::string ResultOf(const FleetMember& member) {
+  return member.is_present          ? "present"
+         : member.is_gone             ? "gone"
+         : member.summary.status.ok() ? "ok"
+                                      : EndStateName(EndStateOf(
+                                            member.summary.status));
+}
+
+// The metrics of all databases, in one file. Threads: Add() from any.
+class MergedMetrics {
+ public:
+  void Add(const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    texts_.push_back(text);
+  }
+  bool empty() const { return texts_.empty(); }
+
+  // Groups the series of one metric after its HELP and TYPE.
+  std::string Text() const {
+    std::vector<std::string> order;
+    std::map<std::string, std::pair<std::string, std::string>> metrics;
+    for (const std::string& text : texts_) {
+      std::string name;
+      size_t begin = 0;
+      while (begin < text.size()) {
+        const size_t end = std::min(text.find('\n', begin), text.size() - 1);
+        const std::string line = text.substr(begin, end - begin + 1);
+        begin = end + 1;
+        const bool is_comment = line.starts_with("# ");
+        const size_t at = is_comment ? line.find(' ', 2) + 1 : 0;
+        name = line.substr(at, line.find_first_of(" {", at) - at);
+        if (!metrics.contains(name)) {
+          order.push_back(name);
+        }
+        std::pair<std::string, std::string>& metric = metrics[name];
+        if (!is_comment) {
+          metric.second += line;
+        } else if (metric.first.find(line) == std::string::npos) {
+          metric.first += line;
+        }
+      }
+    }
+    std::string all;
+    for (const std::string& name : order) {
+      all += metrics[name].first + metrics[name].second;
+    }
+    return all;
+  }
+
+ private:
+  std::mutex mu_;
+  std::vector<std::string> texts_;  // guarded by mu_ while operations run
+};
+
+std::string VanishedLine(const VanishedDatabase& gone) {
+  const std::string runs = FormatCount(gone.runs, "run");
+  return "missing at the source: " + Printable(gone.name) + ", for " + runs +
+         (!gone.moved_to.empty() ? "; moved to " + Printable(gone.moved_to)
+          : !gone.problem.empty() ? "; not moved: " + Printable(gone.problem)
+                                  : "; its replica stays") +
+         "\n";
+}
+
+// A command on all databases, and how it is shown.
+struct AllCommand {
+  std::string name;    // "pull", "verify", "archive", ...
+  std::string word;    // begins the text: "pull", "push", ...
+  std::string target;  // what the databases are pulled to, or compared with
+  FleetOptions options;
+  std::vector<std::string> columns;  // after NAME and RESULT
+  // Returns the cells of a database whose operation has ended.
+  std::function<std::vector<std::string>(const FleetMember&)> cells;
+  // Return the JSON objects of all databases and of one.
+  std::function<ordered_json(const Summary&)> json;
+  std::function<ordered_json(const FleetMember&)> member_json;
+  std::function<void()> write_metrics;       // may be null, as:
+  std::function<void(Operation*)> reload;
+};
+
+ordered_json SummaryJson(const Summary& summary, const std::string& command) {
+  return ordered_json::parse(SummaryToJson(summary, command), nullptr, false);
+}
+
+std::string TextOf(const AllCommand& all, const Summary& summary,
+                   const FleetReport& report) {
+  size_t present = 0;
+  size_t failed = 0;
+  size_t gone = 0;
+  std::vector<std::vector<std::string>> rows = {{"NAME", "RESULT"}};
+  rows[0].insert(rows[0].end(), all.columns.begin(), all.columns.end());
+  std::string problems;
+  for (const FleetMember& member : report.members) {
+    const Summary& one = member.summary;
+    present += member.is_present ? 1 : 0;
+    gone += member.is_gone ? 1 : 0;
+    failed += one.status.ok() || member.is_gone ? 0 : 1;
+    std::vector<std::string>& row =
+        rows.emplace_back(std::vector<std::string>{Printable(member.name),
+                                                   ResultOf(member)});
+    const std::vector<std::string> cells = all.cells(member);
+    row.insert(row.end(), cells.begin(), cells.end());
+    if (!one.status.ok() && !member.is_gone) {
+      problems += Printable(member.name) + ": " + MessageOf(one.status) + "\n";
+    }
+  }
+  const size_t done = report.members.size() - present - failed - gone;
+  std::string text =
+      all.word + ": " + std::to_string(done) + " of " +
+      FormatCount(report.members.size(), "database") + " of " +
+      summary.source + (all.target.empty() ? "" : " -> " + all.target) +
+      (present > 0 ? ", " + std::to_string(present) +
+                         " were there already (sstferry refresh --all makes "
+                         "them current)"
+                   : "") +
+      (gone > 0 ? ", " + std::to_string(gone) + " vanished meanwhile" : "") +
+      (failed > 0 ? ", " + std::to_string(failed) + " failed" : "") + "\n";
+  text += FormatBytes(static_cast<double>(summary.wire_bytes)) + " sent in " +
+          AllSeconds(summary.seconds);
+  if (report.spread_micros.has_value()) {
+    const auto together = static_cast<size_t>(std::count_if(
+        report.members.begin(), report.members.end(),
+        [](const FleetMember& one) { return one.behind_micros.has_value(); }));
+    text += "; " + FormatCount(together, "database") + " as of one moment, " +
+            MillisText(*report.spread_micros) + " apart at most";
+  }
+  text += "\n" + Table(rows) + problems;
+  for (const VanishedDatabase& vanished : report.vanished) {
+    text += VanishedLine(vanished);
+  }
+  return text;
+}
+
+std::string JsonOf(const AllCommand& all, const Summary& summary,
+                   const FleetReport& report) {
+  ordered_json json = all.json(summary);
+  json["spread_ms"] = nullptr;
+  if (report.spread_micros.has_value()) {
+    json["spread_ms"] = Millis(*report.spread_micros);
+  }
+  json["databases"] = ordered_json::array();
+  for (const FleetMember& member : report.members) {
+    ordered_json named;
+    named["name"] = member.name;
+    named["target"] = nullptr;
+    if (!member.target_dir.empty()) {
+      named["target"] = member.target_dir;
+    }
+    named["present"] = member.is_present;
+    named["gone"] = member.is_gone;
+    named["behind_ms"] = nullptr;
+    if (member.behind_micros.has_value()) {
+      named["behind_ms"] = Millis(*member.behind_micros);
+    }
+    named["summary"] = all.member_json(member);
+    json["databases"].push_back(std::move(named));
+  }
+  json["vanished"] = ordered_json::array();
+  for (const VanishedDatabase& gone : report.vanished) {
+    ordered_json one = {{"name", gone.name},
+                        {"runs", gone.runs},
+                        {"moved_to", nullptr},
+                        {"problem", nullptr}};
+    if (!gone.moved_to.empty()) one["moved_to"] = gone.moved_to;
+    if (!gone.problem.empty()) one["problem"] = gone.problem;
+    json["vanished"].push_back(std::move(one));
+  }
+  json["delete_refused"] = nullptr;
+  if (!report.delete_refused.empty()) {
+    json["delete_refused"] = report.delete_refused;
+  }
+  return DumpJson(json);
+}
+
+// Runs the command to its end and returns the exit code.
+int RunAll(const AllCommand& all, const CommonArguments& common,
+           Console* console, FleetReport* report) {
+  const std::unique_ptr<Fleet> fleet = MakeFleet(all.options);
+  Summary summary;
+  Status status;
+  {
+    const StopWatcher watcher(
+        [&fleet] { fleet->Cancel(); },
+        all.reload ? std::function<void()>([&] { all.reload(fleet.get()); })
+                   : nullptr);
+    ProgressReporter reporter(common, console,
+                              [&fleet] { return fleet->progress(); });
+    status = fleet->Run(&summary);
+  }
+  if (all.write_metrics) {
+    all.write_metrics();
+  }
+  *report = fleet->report();
+  const auto json = [&] { return JsonOf(all, summary, *report); };
+  return FinishCommand(
+      all.name, status, summary.error_where,
+      common.json ? json()
+      : report->members.empty() && report->vanished.empty()
+          ? ""
+          : TextOf(all, summary, *report),
+      console, json);
+}
+
+void WriteMerged(const std::string& file, const MergedMetrics& metrics,
+                 const MetricsWriter& write, Console* console) {
+  const Status written = write(file, metrics.Text());
+  if (!written.ok()) {
+    console->Log(LogLevel::kError, MessageOf(written));
+  }
+}
+
+std::vector<std::string> PullCells(const FleetMember& member) {
+  const Summary& one = member.summary;
+  const bool pulled = one.status.ok() && !member.is_present;
+  return {pulled && !one.method.empty() ? one.method : "-",
+          FormatBytes(static_cast<double>(one.wire_bytes)),
+          pulled ? std::to_string(one.snapshot_sequence) : "-",
+          AllSeconds(one.seconds)};
+}
+
+// Returns what the planned pull sends.
+uint64_t PlannedBytes(const Summary& plan) {
+  for (const MethodSummary& method : plan.methods) {
+    if (method.method == plan.method) {
+      return method.bytes;
+    }
+  }
+  uint64_t bytes = 0;
+  for (const PlanItemSummary& item : plan.items) {
+    bytes += item.action == "skip" ? 0 : item.bytes;
+  }
+  return bytes;
+}
+
+std::vector<std::string> PlanCells(const FleetMember& member) {
+  const Summary& one = member.summary;
+  return {one.method.empty() ? "-" : one.method,
+          FormatBytes(PlannedBytes(one)), FormatBytes(one.needed_bytes)};
+}
+
+std::vector<std::string> VerifyCells(const FleetMember& member) {
+  const Summary& one = member.summary;
+  return {one.compared.empty()     ? "-"
+          : one.compared == "files" ? FormatBytes(one.bytes_compared) + " in " +
+                                          FormatCount(one.files_compared, "file")
+                                    : FormatCount(one.entries_left, "entry",
+                                                  "entries"),
+          std::to_string(one.differences), AllSeconds(one.seconds)};
+}
+
+// Creates the directory `name`, a path, below an existing one, through no link.
+Status MakeBelow(const std::string& top, const std::string& name) {
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(top, error).string();
+  errno = error.value();
+  Descriptor directory = error ? Descriptor() : OpenDirectory(real);
+  std::istringstream parts(name);
+  for (std::string part;
+       directory.is_open() && std::getline(parts, part, '/');) {
+    if (mkdirat(directory.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
+      directory = Descriptor();
+      break;
+    }
+    directory = OpenDirectoryIn(directory.get(), part);
+  }
+  return directory.is_open()
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused, "cannot make " + top + "/" +
+                                                  name + ": " +
+                                                  std::strerror(errno));
+}
+
+// The archive of one database, below that of all.
+StoreAddress ArchiveOfDatabase(const StoreAddress& all,
+                               const std::string& name) {
+  StoreAddress one = all;
+  std::string& path = one.is_directory() ? one.directory : one.prefix;
+  path += (path.empty() || path.ends_with('/') ? "" : "/") + name;
+  return one;
+}
+
+// A push of one database, which makes its archive.
+class PushOperation : public Operation {
+ public:
+  // `name`: of the database. `report` receives the result.
+  PushOperation(const ArchiveOptions& options, const std::string& top,
+                const std::string& name, ArchiveReport* report)
+      : top_(top),
+        name_(name),
+        job_(MakeArchiveJob(options)),
+        report_(report) {}
+
+  Status Run(Summary* summary) override {
+    report_->status = top_.empty() ? Status::OK() : MakeBelow(top_, name_);
+    if (report_->status.ok()) {
+      job_->Run(report_).PermitUncheckedError();  // the report has it
+    }
+    summary->status = report_->status;
+    summary->seconds = report_->seconds;
+    summary->wire_bytes = report_->uploaded_bytes;
+    return summary->status;
+  }
+  void Cancel() override { job_->Cancel(); }
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
+  Progress progress() const override { return job_->progress(); }
+
+ private:
+  const std::string top_;  // directory of all archives; empty: a bucket
+  const std::string name_;
+  const std::unique_ptr<ArchiveJob> job_;
+  ArchiveReport* const report_;
+};
+
+// The pushes of all databases.
+struct Pushes {
+  struct Push {
+    ArchiveOptions options;
+    ArchiveReport report;
+  };
+  std::mutex mu;
+  std::map<std::string, Push> of;  // by database; guarded by mu
+};
+
+std::vector<std::string> PushCells(const ArchiveReport& report) {
+  return {report.sets.empty() ? "-" : report.sets.front().name,
+          FormatBytes(report.uploaded_bytes), FormatBytes(report.reused_bytes),
+          AllSeconds(report.seconds)};
+}
+
+}  // namespace
+
+int PullAll(const PullArguments& arguments, Console* console,
+            const MetricsWriter& write_metrics,
+            const std::function<void(Operation*)>& reload) {
+  MergedMetrics metrics;
+  const std::string& file = arguments.metrics.file;
+  AllCommand all;
+  all.name = all.word = PullModeName(arguments.options.mode);
+  all.target = arguments.options.target_dir;
+  all.options.pull = arguments.options;
+  all.options.jobs = arguments.jobs;
+  all.options.delete_vanished = arguments.delete_vanished;
+  if (!file.empty()) {
+    all.options.wrap = [&](const PullOptions& options,
+                           std::unique_ptr<Operation> pull) {
+      PullArguments one = arguments;
+      one.options = options;
+      return std::make_unique<MeasuredPull>(
+          one, std::move(pull),
+          [&metrics](const std::string&, const std::string& text) {
+            metrics.Add(text);
+            return Status::OK();
+          });
+    };
+    all.write_metrics = [&] {
+      WriteMerged(file, metrics, write_metrics, console);
+    };
+  }
+  all.columns = {"METHOD", "SENT", "SEQUENCE", "TIME"};
+  all.cells = PullCells;
+  all.json = [&](const Summary& summary) {
+    return SummaryJson(summary, all.name);
+  };
+  all.member_json = [&](const FleetMember& member) {
+    ordered_json json = SummaryJson(member.summary, all.name);
+    json["target"] = member.target_dir;
+    return json;
+  };
+  all.reload = reload;
+  FleetReport report;
+  const int code = RunAll(all, arguments.common, console, &report);
+  std::vector<std::string> exchanged;
+  for (const FleetMember& member : report.members) {
+    if (member.summary.exchanged) {
+      exchanged.push_back(member.target_dir);
+    }
+  }
+  RemoveOldDatabases(arguments, exchanged, console);
+  return code;
+}
+
+int PlanAll(const PullArguments& arguments, Console* console) {
+  AllCommand all;
+  all.name = "plan";
+  all.word = std::string("plan ") + PullModeName(arguments.options.mode);
+  all.target = arguments.options.target_dir;
+  all.options.pull = arguments.options;
+  all.options.pull.log = console->log_function();
+  all.options.pull.timeouts.retry = std::chrono::milliseconds(0);
+  all.options.jobs = arguments.jobs;
+  all.options.has_own_operations = true;
+  all.options.wrap = [](const PullOptions& options,
+                        std::unique_ptr<Operation> /*pull*/) {
+    PullOptions plan = options;
+    std::error_code error;
+    const std::filesystem::path parent =
+        std::filesystem::path(plan.target_dir).parent_path();
+    if (!plan.target_dir.empty() && !std::filesystem::exists(parent, error)) {
+      plan.target_dir.clear();  // the run creates it
+    }
+    return MakePlan(plan);
+  };
+  all.columns = {"METHOD", "TO SEND", "NEEDED"};
+  all.cells = PlanCells;
+  all.json = [](const Summary& summary) {
+    return SummaryJson(summary, "plan");
+  };
+  all.member_json = [](const FleetMember& member) {
+    return SummaryJson(member.summary, "plan");
+  };
+  FleetReport report;
+  return RunAll(all, arguments.common, console, &report);
+}
+
+int VerifyAll(const VerifyArguments& arguments, Console* console) {
+  const VerifyOptions& options = arguments.options;
+  AllCommand all;
+  all.name = all.word = "verify";
+  all.target = options.right.ToString();
+  all.options.pull.source = options.left;
+  all.options.pull.lanes = options.lanes;
+  all.options.pull.timeouts = options.timeouts;
+  all.options.pull.timeouts.retry = std::chrono::milliseconds(0);
+  all.options.pull.tls = options.tls;
+  all.options.pull.ssh = options.ssh;
+  all.options.pull.snapshot_dir = options.snapshot_dir;
+  all.options.pull.log = console->log_function();
+  all.options.jobs = arguments.jobs;
+  all.options.has_own_operations = true;
+  all.options.wrap = [&](const PullOptions& one,
+                         std::unique_ptr<Operation> /*pull*/) {
+    VerifyOptions verify = options;
+    verify.left = one.source;
+    verify.right = AddressOfDatabase(options.right, one.source.name);
+    verify.log = one.log;
+    return MakeVerify(verify);
+  };
+  all.columns = {"COMPARED", "DIFFERENCES", "TIME"};
+  all.cells = VerifyCells;
+  all.json = [&](const Summary& summary) {
+    Summary both = summary;
+    both.mode.clear();
+    both.left.address = options.left.ToString();
+    both.right.address = options.right.ToString();
+    return SummaryJson(both, "verify");
+  };
+  all.member_json = [](const FleetMember& member) {
+    return SummaryJson(member.summary, "verify");
+  };
+  FleetReport report;
+  const int code = RunAll(all, arguments.common, console, &report);
+  for (const FleetMember& member : report.members) {
+    for (const std::string& note : member.summary.notes) {
+      console->Log(LogLevel::kInfo, member.name + ": note: " + note);
+    }
+  }
+  return code;
+}
+
+int PushAll(const ArchiveArguments& arguments, Console* console) {
+  const ArchiveOptions& options = arguments.options;
+  const StoreAddress& where = options.store.where;
+  const std::string& file = arguments.metrics.file;
+  MergedMetrics metrics;
+  Pushes pushes;
+  AllCommand all;
+  all.name = "archive";
+  all.word = "push";
+  all.target = where.ToString();
+  all.options.pull.source = options.source;
+  all.options.pull.timeouts = options.timeouts;
+  all.options.pull.deadline = options.deadline;
+  all.options.pull.tls = options.tls;
+  all.options.pull.ssh = options.ssh;
+  all.options.pull.snapshot_dir = options.snapshot_dir;
+  all.options.pull.log = options.log;
+  all.options.jobs = arguments.jobs;
+  all.options.has_own_operations = true;
+  all.options.wrap = [&](const PullOptions& one,
+                         std::unique_ptr<Operation> /*pull*/) {
+    ArchiveOptions push = options;
+    push.source = one.source;
+    push.store.where = ArchiveOfDatabase(where, one.source.name);
+    push.init_if_absent = true;
+    push.deadline = one.deadline;
+    push.log = one.log;
+    const std::lock_guard<std::mutex> lock(pushes.mu);
+    Pushes::Push& made = pushes.of[one.source.name];
+    made.options = push;
+    return std::make_unique<PushOperation>(push, where.directory,
+                                           one.source.name, &made.report);
+  };
+  if (!file.empty()) {
+    all.write_metrics = [&] {
+      const std::string before = ReadMetricsFile(file);
+      for (const auto& [name, push] : pushes.of) {
+        metrics.Add(ArchiveMetricsText(push.options, push.report, before));
+      }
+      if (!metrics.empty()) {
+        WriteMerged(file, metrics, WriteMetricsFile, console);
+      }
+    };
+  }
+  all.columns = {"SET", "UPLOADED", "REUSED", "TIME"};
+  all.cells = [&](const FleetMember& member) {
+    return PushCells(pushes.of[member.name].report);
+  };
+  all.json = [&](const Summary& summary) {
+    ordered_json json = ResultJson("archive", summary.status, all.target);
+    json["action"] = ArchiveActionName(ArchiveAction::kPush);
+    json["archive"] = all.target;
+    json["source"] = summary.source;
+    json["seconds"] = summary.seconds;
+    json["uploaded_bytes"] = summary.wire_bytes;
+    return json;
+  };
+  all.member_json = [&](const FleetMember& member) {
+    Pushes::Push& push = pushes.of[member.name];
+    push.options.action = ArchiveAction::kPush;  // also of one that never ran
+    push.report.status = member.summary.status;
+    return ordered_json::parse(ArchiveToJson(push.options, push.report),
+                               nullptr, false);
+  };
+  FleetReport report;
+  const int code = RunAll(all, arguments.common, console, &report);
+  for (const auto& [name, push] : pushes.of) {
+    for (const std::string& warning : push.report.warnings) {
+      console->Log(LogLevel::kWarning, name + ": " + warning);
+    }
+    for (const std::string& note : push.report.notes) {
+      console->Log(LogLevel::kInfo, name + ": note: " + note);
+    }
+  }
+  return code;
+}
+
+}  // namespace sstferry

@@ -1,0 +1,26 @@
+// The commands with --all: what they do with each database of a source, and
+// how they show it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sstferry/archive.h"
+#include "sstferry/fleet.h"
+#include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/measured_pull.h"
+
+namespace sstferry {
+
+// Run one command for all databases and return the exit code. `reload` is
+// called with the operation of all on SIGHUP.
+int PullAll(const PullArguments& arguments, Console* console,
+            const MetricsWriter& write_metrics,
+            const std::function<void(Operation*)>& reload);
+int PlanAll(const PullArguments& arguments, Console* console);
+int VerifyAll(const VerifyArguments& arguments, Console* console);
+int PushAll(const ArchiveArguments& arguments, Console* console);
+
+}  // namespace sstferry
