@@ -1018,7 +1018,7 @@ std::vector<OptionSpec> UnitsOptionSpecs() {
           [](auto& a) -> auto& { return a.directory; }, PathValue("DIR")),
       Row<Units>(
           "check", Group::kCommon,
-          "Write nothing; print which lines of which files would change.",
+          "Write nothing; verify the file, and print which units would change.",
           [](auto& a) -> auto& { return a.check; }),
       Row<Units>(
           "start", Group::kCommon,

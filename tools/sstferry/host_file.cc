@@ -1,13 +1,12 @@
 #include "tools/sstferry/host_file.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <system_error>
-#include <utility>
+#include <tuple>
 
 #include "format/end_state.h"
 #include "sstferry/own_file.h"
@@ -19,23 +18,26 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-using Strings = std::vector<std::string>;
 
+// All that the kinds of jobs differ in.
 struct JobForm {
-  JobKind kind;
   const char* name;
   const char* action;  // of archive; null: a command of this name
   bool runs_forever;
+  const char* required = nullptr;  // beginning of an option that it must have
+  const char* example = nullptr;   // of that option
 };
-constexpr JobForm kForms[] = {
-    {JobKind::kServe, "serve", nullptr, true},
-    {JobKind::kFollow, "follow", nullptr, true},
-    {JobKind::kPush, "push", "push", false},
-    {JobKind::kCheck, "check", "check", false},
-    {JobKind::kDrill, "drill", "check", false},
-    {JobKind::kPrune, "prune", "prune", false},
-    {JobKind::kRefresh, "refresh", nullptr, false},
-    {JobKind::kSwap, "swap", nullptr, false},
+constexpr JobForm kForms[] = {  // by JobKind
+    {"serve", nullptr, true},
+    {"follow", nullptr, true},
+    {"push", "push", false},
+    {"check", "check", false},
+    {"drill", "check", false, "--drill=",
+     "drill = \"DIR\", a directory to restore beside"},
+    {"prune", "prune", false, "--keep-",
+     "a retention, such as keep-daily = 14"},
+    {"refresh", nullptr, false},
+    {"swap", nullptr, false},
 };
 const JobForm& FormOf(JobKind kind) {
   return kForms[static_cast<size_t>(kind)];
@@ -47,8 +49,14 @@ std::vector<OptionSpec> OptionsOf(const JobForm& form) {
                         : *FindArchiveAction(form.action));
 }
 
+Status Missing(const std::string& where, const std::string& what,
+               const std::string& expected) {
+  return WithPlace(where, Status::InvalidArgument(what + ": expected " +
+                                                  expected + ", found none"));
+}
+
 // The keys of a [[database]], and its jobs.
-struct DatabaseTable {
+struct Database {
   std::string path;
   std::string name;
   std::string source;
@@ -56,104 +64,50 @@ struct DatabaseTable {
   std::string account;
   std::string environment_file;
   const toml::table* table = nullptr;
-  std::string where;
 };
 
 class Reader {
  public:
-  Reader(const std::string& path, HostFile* out) : out_(out) {
-    out_->path = path;
-  }
+  explicit Reader(HostFile* out) : out_(out) {}
 
   Status Read(const toml::table& root);
 
  private:
-  Status ReadKubernetes(const toml::node& node);
-  Status ReadServe(const toml::node& node);
   Status ReadDatabase(const toml::table& table);
-  Status AddDatabase(const DatabaseTable& database);
-  Status AddServed(const DatabaseTable& database, const toml::node& node);
-  Status AddJob(const JobForm& form, const DatabaseTable& database,
+  Status AddDatabase(const Database& database);
+  Status AddServed(const Database& database, const toml::node& node);
+  Status AddJob(JobKind kind, const Database& database,
                 const toml::node& node);
-  Status SetOperands(const JobForm& form, const DatabaseTable& database,
-                     HostJob* job);
-  Status FinishServe();
+  static Status SetOperands(const Database& database, HostJob* job);
+  Status FinishServe(const toml::node& node);
 
   HostFile* const out_;
   std::string metrics_dir_;
   std::set<std::string> names_;
   std::optional<HostJob> serve_;
-  const toml::table* serve_table_ = nullptr;
-  bool is_served_ = false;
 };
 
-Status Reader::ReadKubernetes(const toml::node& node) {
-  const toml::table* table = nullptr;
-  RETURN_IF_ERROR(ReadTable("kubernetes", node, &table));
-  KubernetesPlace& place = out_->kubernetes;
-  place.is_given = true;
-  const std::vector<std::pair<std::string, std::string*>> members = {
-      {"image", &place.image},
-      {"namespace", &place.space},
-      {"node", &place.node},
-      {"service-account", &place.service_account}};
-  Strings known;
-  for (const auto& [name, member] : members) {
-    known.push_back(name);
-    if (const toml::node* const value = table->get(name)) {
-      RETURN_IF_ERROR(ReadText(name, *value, member));
-    }
-  }
-  for (const auto& [key, value] : *table) {
-    if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
-      return UnknownKey(key, "[kubernetes]", known);
-    }
-  }
-  return !place.image.empty()
-             ? Status::OK()
-             : WithPlace(PositionOf(node.source()),
-                  Wrong("image", "an image of sstferry", ""));
-}
-
-Status Reader::ReadServe(const toml::node& node) {
-  RETURN_IF_ERROR(ReadTable("serve", node, &serve_table_));
-  HostJob& job = serve_.emplace();
-  job.unit = "sstferry-server";
-  job.words = {"serve"};
-  job.where = PositionOf(node.source());
-  if (const toml::node* const account = serve_table_->get("account")) {
-    RETURN_IF_ERROR(ReadAccount(*account, &job.account));
-  }
-  return Status::OK();
-}
-
 // Adds a database to those that the server serves.
-Status Reader::AddServed(const DatabaseTable& database,
-                         const toml::node& node) {
-  const std::string where = PositionOf(node.source());
+Status Reader::AddServed(const Database& database, const toml::node& node) {
   const toml::table* table = nullptr;
   RETURN_IF_ERROR(ReadTable("serve", node, &table));
   if (!serve_.has_value() || database.path.empty()) {
-    return WithPlace(where, Status::InvalidArgument(
-                         !serve_.has_value()
-                             ? "serve: expected a table [serve] with listen, "
-                               "found none"
-                             : "serve: expected path with it, found none"));
+    return Missing(PositionOf(node), "serve",
+                   !serve_.has_value() ? "a table [serve] with listen"
+                                       : "path with it");
   }
+  RETURN_IF_ERROR(
+      ReadKeys("serve of a database", *table, {{"allow"}, {"wal-dir"}}));
   serve_->words.push_back("--db=" + database.name + "=" + database.path);
   serve_->paths.push_back({database.path, true});
-  is_served_ = true;
-  static const Strings known = {"allow", "wal-dir"};
   for (const auto& [key, value] : *table) {
     const std::string name(key.str());
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return UnknownKey(key, "serve of a database", known);
-    }
     const toml::array* const array = value.as_array();
     for (size_t i = 0; i < (array != nullptr ? array->size() : 1); ++i) {
       std::string text;
       RETURN_IF_ERROR(
-          ReadText(name, array != nullptr ? *array->get(i) : value, &text));
+          ReadValue(name, array != nullptr ? *array->get(i) : value, kTextForm,
+                    &text));
       text = Named(text, database.name);
       serve_->words.push_back("--" + name + "=" + database.name + "=" + text);
       if (name == "wal-dir") {
@@ -164,220 +118,148 @@ Status Reader::AddServed(const DatabaseTable& database,
   return Status::OK();
 }
 
-Status Reader::FinishServe() {
-  if (!serve_.has_value()) {
-    return Status::OK();
-  }
-  if (!is_served_) {
-    return WithPlace(serve_->where,
-              Status::InvalidArgument("[serve]: expected a database with "
-                                      "serve.allow, found none"));
+Status Reader::FinishServe(const toml::node& node) {
+  if (serve_->paths.empty()) {
+    return Missing(serve_->where, "[serve]", "a database with serve.allow");
   }
   RETURN_IF_ERROR(ReadJobOptions(OptionsOf(FormOf(JobKind::kServe)),
-                                 *serve_table_, {"account"}, &*serve_));
+                                 *node.as_table(), {"account"}, &*serve_));
   out_->jobs.insert(out_->jobs.begin(), *serve_);
   return Status::OK();
 }
 
 // Sets the command and its operands.
-Status Reader::SetOperands(const JobForm& form, const DatabaseTable& database,
-                           HostJob* job) {
-  const std::string& source =
-      database.source.empty() ? database.path : database.source;
-  const bool into_path = !database.source.empty() && !database.path.empty();
-  Strings missing;
-  const auto need = [&](const char* key, const std::string& value) {
-    if (value.empty()) {
-      missing.push_back(key);
-    }
-  };
-  switch (form.kind) {
-    case JobKind::kServe:
-      break;
-    case JobKind::kFollow:
-      need("source", source);
-      if (!into_path) {
-        need("archive", database.archive);
-      }
+Status Reader::SetOperands(const Database& database, HostJob* job) {
+  const JobForm& form = FormOf(job->kind);
+  const auto& [path, source, archive] =
+      std::tie(database.path, database.source, database.archive);
+  const bool is_replica = !path.empty() && !source.empty();
+  job->words = {form.name};
+  if (form.action != nullptr) {
+    job->words = {"archive", form.action};
+  }
+  std::vector<std::pair<std::string, std::string>> operands = {
+      {"archive", archive}};
+  if (job->kind == JobKind::kFollow) {
+    operands.insert(operands.begin(),
+                    {"source", source.empty() ? path : source});
+    if (is_replica) {
+      operands[1] = {"path", path};
+    } else if (archive.starts_with("/")) {
       // A directory that is no archive yet is not taken for a standby.
-      job->words = {"follow", source,
-                    into_path ? database.path
-                    : database.archive.starts_with("/")
-                        ? "file://" + database.archive
-                        : database.archive};
-      break;
-    case JobKind::kPush:
-      need("path", source);
-      need("archive", database.archive);
-      job->words = {"archive", "push",
-                    database.path.empty() ? source : database.path,
-                    database.archive};
-      break;
-    case JobKind::kCheck:
-    case JobKind::kDrill:
-    case JobKind::kPrune:
-      need("archive", database.archive);
-      job->words = {"archive", form.action, database.archive};
-      break;
-    case JobKind::kRefresh:
-    case JobKind::kSwap:
-      need("source", database.source);
-      need("path", database.path);
-      job->words = {form.name, database.source, database.path};
-      break;
+      operands[1].second = kFileScheme + archive;
+      job->paths.push_back({archive, true});
+    }
+  } else if (job->kind == JobKind::kPush) {
+    operands.insert(operands.begin(), {"path", path.empty() ? source : path});
+  } else if (form.action == nullptr) {
+    operands = {{"source", source}, {"path", path}};
   }
-  const bool uses_path = std::count(job->words.begin() + 1, job->words.end(),
-                                    database.path) != 0;
-  if (uses_path) {
-    job->paths.push_back({database.path, true});
+  for (const auto& [key, value] : operands) {
+    if (value.empty()) {
+      return Missing(job->where, form.name, key + " of the database");
+    }
+    if (value[0] == '/') {
+      job->paths.push_back({value, true});
+    }
+    job->words.push_back(value);
   }
-  const std::string& archive = database.archive;
-  if (job->words.back().ends_with(archive) && archive.starts_with("/")) {
-    job->paths.push_back({archive, true});
-  }
-  return missing.empty()
-             ? Status::OK()
-             : WithPlace(job->where,
-                  Status::InvalidArgument(std::string(form.name) +
-                                          ": expected " + missing.front() +
-                                          " of the database, found none"));
+  return Status::OK();
 }
 
-Status Reader::AddJob(const JobForm& form, const DatabaseTable& database,
+Status Reader::AddJob(JobKind kind, const Database& database,
                       const toml::node& node) {
+  const JobForm& form = FormOf(kind);
+  const std::string name = form.name;
   const toml::table* table = nullptr;
-  RETURN_IF_ERROR(ReadTable(form.name, node, &table));
+  RETURN_IF_ERROR(ReadTable(name, node, &table));
   HostJob job;
-  job.kind = form.kind;
+  job.kind = kind;
   job.database = database.name;
-  job.unit = "sstferry-" + database.name + "-" + form.name;
+  job.unit = "sstferry-" + database.name + "-" + name;
   job.account = database.account;
   job.environment_file = database.environment_file;
-  job.where = PositionOf(node.source());
+  job.where = PositionOf(node);
   const toml::node* const when = table->get("when");
-  if ((when != nullptr) == form.runs_forever) {
-    return WithPlace(when != nullptr ? PositionOf(when->source()) : job.where,
-              Status::InvalidArgument(
-                  std::string(form.name) +
-                  (form.runs_forever ? ": expected no when: it always runs"
-                                     : ": expected when = \"02:00\" or another "
-                                       "time, found none")));
+  if (when == nullptr && !form.runs_forever) {
+    return Missing(job.where, name, "when = \"02:00\" or another time");
   }
   if (when != nullptr) {
-    RETURN_IF_ERROR(ReadText("when", *when, &job.when));
-    const Status status = Calendar::Parse("when", job.when, &job.calendar);
+    std::string text;
+    RETURN_IF_ERROR(ReadValue("when", *when, kTextForm, &text));
+    const Status status =
+        form.runs_forever
+            ? Status::InvalidArgument(name +
+                                      ": expected no when: it always runs")
+            : ParseCalendar("when", text, &job.calendar);
     if (!status.ok()) {
-      return WithPlace(PositionOf(when->source()), status);
+      return WithPlace(PositionOf(*when), status);
     }
   }
-  RETURN_IF_ERROR(SetOperands(form, database, &job));
+  RETURN_IF_ERROR(SetOperands(database, &job));
   const std::vector<OptionSpec> specs = OptionsOf(form);
-  const bool has_metrics = std::any_of(
-      specs.begin(), specs.end(), [](const OptionSpec& spec) {
-        return std::string(spec.name) == "metrics-file";
-      });
   AddPackagedOptions(*table, &job);
-  if (has_metrics && !metrics_dir_.empty() &&
-      table->get("metrics-file") == nullptr) {
-    // push, check and drill may share a file.
-    job.metrics_file =
-        metrics_dir_ + "/sstferry-" + database.name +
-        (form.action != nullptr ? "-archive" : std::string("-") + form.name) +
-        ".prom";
+  if (!metrics_dir_.empty() && table->get("metrics-file") == nullptr) {
+    // push, check, drill and prune may share a file.
+    job.metrics_file = metrics_dir_ + "/sstferry-" + database.name + "-" +
+                       (form.action != nullptr ? "archive" : name) + ".prom";
     job.words.push_back("--metrics-file=" + job.metrics_file);
     job.paths.push_back({job.metrics_file, true});
   }
   RETURN_IF_ERROR(ReadJobOptions(specs, *table, {"when"}, &job));
-  const auto has = [&](const std::string& prefix) {
-    return std::any_of(
-        job.words.begin(), job.words.end(),
-        [&](const std::string& word) { return word.starts_with(prefix); });
-  };
-  if (form.kind == JobKind::kPrune && !has("--keep-")) {
-    return WithPlace(job.where,
-              Status::InvalidArgument("prune: expected a retention, such as "
-                                      "keep-daily = 14, found none"));
-  }
-  if (form.kind == JobKind::kDrill && !has("--drill=")) {
-    return WithPlace(job.where,
-              Status::InvalidArgument("drill: expected drill = \"DIR\", a "
-                                      "directory to restore beside, found "
-                                      "none"));
+  if (form.required != nullptr &&
+      std::none_of(job.words.begin(), job.words.end(),
+                   [&](const std::string& word) {
+                     return word.starts_with(form.required);
+                   })) {
+    return Missing(job.where, name, form.example);
   }
   out_->jobs.push_back(std::move(job));
   return Status::OK();
 }
 
-Status Reader::AddDatabase(const DatabaseTable& database) {
+Status Reader::AddDatabase(const Database& database) {
   if (!names_.insert(database.name).second) {
-    return WithPlace(database.where, Wrong("name", "each name once", database.name));
+    return WithPlace(PositionOf(*database.table),
+                     Wrong("name", "each name once", database.name));
   }
-  DatabaseTable named = database;
-  named.source = Named(database.source, database.name);
-  named.archive = Named(database.archive, database.name);
-  named.environment_file = Named(database.environment_file, database.name);
-  for (const JobForm& form : kForms) {
-    if (const toml::node* const node = database.table->get(form.name)) {
-      RETURN_IF_ERROR(form.kind == JobKind::kServe
-                          ? AddServed(named, *node)
-                          : AddJob(form, named, *node));
+  Database named = database;
+  for (std::string* const text :
+       {&named.source, &named.archive, &named.environment_file}) {
+    *text = Named(*text, database.name);
+  }
+  for (size_t i = 0; i < std::size(kForms); ++i) {
+    if (const toml::node* const node = database.table->get(kForms[i].name)) {
+      RETURN_IF_ERROR(i == 0 ? AddServed(named, *node)
+                             : AddJob(static_cast<JobKind>(i), named, *node));
     }
   }
   return Status::OK();
 }
 
 Status Reader::ReadDatabase(const toml::table& table) {
-  DatabaseTable database;
+  Database database;
   database.table = &table;
-  database.where = PositionOf(table.source());
-  Strings known = {"path",    "name",    "source",
-                   "archive", "account", "environment-file"};
+  std::vector<HostKey> keys = {
+      {"path", &database.path, kPathForm},
+      {"name", &database.name},
+      {"source", &database.source, kPlaceForm},
+      {"archive", &database.archive, kPlaceForm},
+      {"account", &database.account, kAccountForm},
+      {"environment-file", &database.environment_file, kPlainPathForm}};
   size_t jobs = 0;
   for (const JobForm& form : kForms) {
-    known.push_back(form.name);
+    keys.push_back({form.name});
     jobs += table.contains(form.name) ? 1 : 0;
   }
-  for (const auto& [key, node] : table) {
-    const std::string name(key.str());
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return UnknownKey(key, "[[database]]", known);
-    }
-    if (name == "path") {
-      RETURN_IF_ERROR(ReadPath(name, node, &database.path));
-    } else if (name == "environment-file") {
-      RETURN_IF_ERROR(ReadPath(name, node, &database.environment_file));
-      // systemd reads the line without quotes.
-      const auto is_plain = [](unsigned char c) {
-        return std::isalnum(c) || std::strchr("/._@+=,:{}-", c) != nullptr;
-      };
-      if (!std::all_of(database.environment_file.begin(),
-                       database.environment_file.end(), is_plain)) {
-        return WithPlace(PositionOf(node.source()),
-                  Wrong(name, "a path of letters, digits and /._@+=,:-",
-                        database.environment_file));
-      }
-    } else if (name == "account") {
-      RETURN_IF_ERROR(ReadAccount(node, &database.account));
-    } else if (name == "name" || name == "source" || name == "archive") {
-      std::string* const text = name == "name"     ? &database.name
-                                : name == "source" ? &database.source
-                                                   : &database.archive;
-      RETURN_IF_ERROR(ReadText(name, node, text));
-      // A unit runs in the directory /.
-      const bool is_relative = text->find(':') == std::string::npos &&
-                               (*text)[0] != '/';
-      if ((name != "name" && is_relative) || (*text)[0] == '-') {
-        return WithPlace(PositionOf(node.source()),
-                  Wrong(name, "an address, or a path that begins with /",
-                        *text));
-      }
-    }
-  }
+  RETURN_IF_ERROR(ReadKeys("[[database]]", table, keys));
   if (jobs == 0) {
-    return WithPlace(database.where,
-              Status::InvalidArgument("[[database]]: expected a job, such as "
-                                      "[database.push], found none"));
+    return Missing(PositionOf(table), "[[database]]",
+                   "a job, such as [database.push]");
   }
+  const auto at = [&](const char* key, const Status& status) {
+    return WithPlace(PositionOf(*table.get(key)), status);
+  };
   if (!IsPattern(database.path)) {
     if (database.name.empty()) {
       database.name =
@@ -386,32 +268,31 @@ Status Reader::ReadDatabase(const toml::table& table) {
     return IsNameOfDatabase(database.name) &&
                    database.name.find('/') == std::string::npos
                ? AddDatabase(database)
-               : WithPlace(database.where,
-                    Wrong("name",
-                          "a name of A-Z a-z 0-9 . _ - that begins with a "
-                          "letter or a digit, or path with such a last part",
-                          database.name));
+               : WithPlace(PositionOf(table),
+                           Wrong("name",
+                                 "a name of A-Z a-z 0-9 . _ - that begins with "
+                                 "a letter or a digit, or path with such a "
+                                 "last part",
+                                 database.name));
   }
-  const toml::source_region& at = table.get("path")->source();
   if (!database.name.empty()) {
-    return WithPlace(PositionOf(table.get("name")->source()),
-              Wrong("name", "none with a pattern: each directory's name counts",
-                    database.name));
+    return at("name", Wrong("name",
+                            "none with a pattern: each directory's name counts",
+                            database.name));
   }
-  for (const char* const key : {"source", "archive"}) {
-    const toml::node* const node = table.get(key);
-    if (node != nullptr &&
-        node->value_or(std::string()).find("{name}") == std::string::npos) {
-      return WithPlace(PositionOf(node->source()),
-                Wrong(key, "{name} in it, because path is a pattern",
-                      node->value_or(std::string())));
+  for (const auto& [key, text] :
+       {std::pair("source", database.source),
+        std::pair("archive", database.archive)}) {
+    if (!text.empty() && text.find("{name}") == std::string::npos) {
+      return at(key, Wrong(key, "{name} in it, because path is a pattern",
+                           text));
     }
   }
-  Strings paths;
+  std::vector<std::string> paths;
   const Status status = FindDatabases(database.path, &paths);
   if (!status.ok()) {
-    return MakeStatus(EndStateOf(status),
-                      PositionOf(at) + ": " + MessageOf(status));
+    return MakeStatus(EndStateOf(status), PositionOf(*table.get("path")) +
+                                              ": " + MessageOf(status));
   }
   for (const std::string& path : paths) {
     database.path = path;
@@ -422,43 +303,50 @@ Status Reader::ReadDatabase(const toml::table& table) {
 }
 
 Status Reader::Read(const toml::table& root) {
-  static const Strings known = {"metrics-dir", "rescan", "serve", "kubernetes",
-                                "database"};
-  for (const auto& [key, node] : root) {
-    if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
-      return UnknownKey(key, "a file of a host", known);
-    }
-  }
-  if (const toml::node* const node = root.get("metrics-dir")) {
-    RETURN_IF_ERROR(ReadPath("metrics-dir", *node, &metrics_dir_));
-  }
-  if (const toml::node* const node = root.get("rescan")) {
-    RETURN_IF_ERROR(ReadText("rescan", *node, &out_->rescan));
-    Calendar unused;
-    const Status status = Calendar::Parse("rescan", out_->rescan, &unused);
-    if (!status.ok()) {
-      return WithPlace(PositionOf(node->source()), status);
-    }
-  }
+  RETURN_IF_ERROR(ReadKeys("a file of a host", root,
+                           {{"metrics-dir", &metrics_dir_, kPathForm},
+                            {"serve"},
+                            {"kubernetes"},
+                            {"database"}}));
+  const toml::table* table = nullptr;
   if (const toml::node* const node = root.get("kubernetes")) {
-    RETURN_IF_ERROR(ReadKubernetes(*node));
+    KubernetesPlace& place = out_->kubernetes;
+    RETURN_IF_ERROR(ReadTable("kubernetes", *node, &table));
+    RETURN_IF_ERROR(
+        ReadKeys("[kubernetes]", *table,
+                 {{"image", &place.image},
+                  {"namespace", &place.space},
+                  {"node", &place.node},
+                  {"service-account", &place.service_account}}));
+    if (place.image.empty()) {
+      return Missing(PositionOf(*node), "image", "an image of sstferry");
+    }
   }
-  if (const toml::node* const node = root.get("serve")) {
-    RETURN_IF_ERROR(ReadServe(*node));
+  const toml::node* const serve = root.get("serve");
+  if (serve != nullptr) {
+    RETURN_IF_ERROR(ReadTable("serve", *serve, &table));
+    serve_.emplace().unit = "sstferry-server";
+    serve_->words = {"serve"};
+    serve_->where = PositionOf(*serve);
+    if (const toml::node* const account = table->get("account")) {
+      RETURN_IF_ERROR(
+          ReadValue("account", *account, kAccountForm, &serve_->account));
+
+    }
   }
   const toml::node* const node = root.get("database");
   const toml::array* const tables = node != nullptr ? node->as_array() : nullptr;
   if (tables == nullptr || tables->empty() ||
       !tables->is_homogeneous<toml::table>()) {
-    return WithPlace(node != nullptr ? PositionOf(node->source())
-                              : std::string("line 1, column 1"),
-              Wrong("database", "[[database]]", node != nullptr ? "another value"
-                                                                : ""));
+    return WithPlace(
+        node != nullptr ? PositionOf(*node) : "line 1, column 1",
+        Wrong("database", "[[database]]",
+              node != nullptr ? "another value" : ""));
   }
   for (const toml::node& one : *tables) {
     RETURN_IF_ERROR(ReadDatabase(*one.as_table()));
   }
-  return FinishServe();
+  return serve != nullptr ? FinishServe(*serve) : Status::OK();
 }
 
 }  // namespace
@@ -478,15 +366,19 @@ std::string PackagedUnit(JobKind kind, bool has_account,
 Status ParseHostFile(const std::string& path, const std::string& text,
                      HostFile* out) {
   *out = HostFile();
+  out->path = path;
   std::istringstream stream(text);
   const toml::parse_result parsed = toml::parse(stream);
   Status status;
-  if (!parsed) {
-    status = WithPlace(PositionOf(parsed.error().source()),
-                Status::InvalidArgument(
-                    "not TOML: " + std::string(parsed.error().description())));
+  if (parsed) {
+    status = Reader(out).Read(parsed.table());
   } else {
-    status = Reader(path, out).Read(parsed.table());
+    const toml::source_position& at = parsed.error().source().begin;
+    status = WithPlace(
+        "line " + std::to_string(at.line) + ", column " +
+            std::to_string(at.column),
+        Status::InvalidArgument("not TOML: " +
+                                std::string(parsed.error().description())));
   }
   if (status.ok()) {
     return status;
@@ -494,7 +386,8 @@ Status ParseHostFile(const std::string& path, const std::string& text,
   *out = HostFile();
   return status.IsInvalidArgument()
              ? WithPlace("--config " + path, status)
-             : MakeStatus(EndStateOf(status), "--config " + path + ": " + MessageOf(status));
+             : MakeStatus(EndStateOf(status),
+                          "--config " + path + ": " + MessageOf(status));
 }
 
 Status ReadHostFile(const std::string& path, HostFile* out) {
@@ -507,11 +400,10 @@ Status ReadHostFile(const std::string& path, HostFile* out) {
   if (!status.ok()) {
     return Status::InvalidArgument("--config " + MessageOf(status));
   }
-  if (HasControl(absolute)) {
-    return Wrong("--config", "a path without control characters", "one with "
-                                                                  "them");
-  }
-  return ParseHostFile(absolute, text, out);
+  // It becomes a line of each unit.
+  return absolute.find_first_of("\r\n") == std::string::npos
+             ? ParseHostFile(absolute, text, out)
+             : Wrong("--config", "a path without line breaks", "one with them");
 }
 
 }  // namespace sstferry

@@ -21,14 +21,7 @@
 namespace sstferry {
 
 enum class JobKind {
-  kServe,
-  kFollow,
-  kPush,
-  kCheck,
-  kDrill,
-  kPrune,
-  kRefresh,
-  kSwap,
+  kServe, kFollow, kPush, kCheck, kDrill, kPrune, kRefresh, kSwap
 };
 const char* JobKindName(JobKind kind);  // "serve", "follow", ...
 // Returns true for jobs that run until they are stopped; the others have a
@@ -53,21 +46,19 @@ struct HostJob {
   // The command line after the program: "archive", "push", ... No word has a
   // control character.
   std::vector<std::string> words;
-  std::string when;  // as in the file; empty: runs forever
-  Calendar calendar;
+  Calendar calendar;             // unless it runs forever
   std::string account;           // empty: that of the packaged unit
   std::string environment_file;  // empty: none
   // Directories of the databases, and files and directories of options.
   std::vector<JobPath> paths;
-  bool has_hooks = false;     // runs commands of the operator
-  std::string metrics_file;   // empty: none
-  std::string where;          // "line 12, column 3", for messages
+  bool has_hooks = false;    // runs commands of the operator
+  std::string metrics_file;  // empty: none
+  std::string where;         // "line 12, column 3", for messages
 };
 
 // The table [kubernetes].
 struct KubernetesPlace {
-  bool is_given = false;
-  std::string image;
+  std::string image;            // empty: there is no table
   std::string space;            // empty: kubectl's namespace
   std::string node;             // that has the directories; empty: any
   std::string service_account;  // empty: the default one
@@ -76,7 +67,6 @@ struct KubernetesPlace {
 struct HostFile {
   std::string path;
   std::vector<HostJob> jobs;  // in the order of the file; serve first
-  std::string rescan;  // when to look for databases again; empty: never
   KubernetesPlace kubernetes;
 };
 

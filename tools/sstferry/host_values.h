@@ -13,29 +13,47 @@
 namespace sstferry {
 
 // Returns "line 12, column 3".
-std::string PositionOf(const toml::source_region& region);
+std::string PositionOf(const toml::node& node);
 
-bool HasControl(const std::string& text);
+// Forms of values, as regular expressions, and what they are. No value has a
+// control character, which no unit, cron line or manifest may contain.
+struct HostForm {
+  const char* pattern;
+  const char* expected;
+};
+inline constexpr HostForm kTextForm = {
+    ".+", "a text without control characters"};
+inline constexpr HostForm kPathForm = {"/.*", "a path that begins with /"};
+// systemd reads such a line without quotes.
+inline constexpr HostForm kPlainPathForm = {
+    "/[A-Za-z0-9/._@+=,:{}-]*", "a path of letters, digits and /._@+=,:-"};
+// A unit runs in the directory /.
+inline constexpr HostForm kPlaceForm = {
+    "/.*|[^-].*:.*", "an address, or a path that begins with /"};
+inline constexpr HostForm kAccountForm = {
+    "[A-Za-z0-9_.][A-Za-z0-9_.-]{0,31}", "the name or number of an account"};
 
-// Reads a text without control characters, which no unit, cron line or manifest
-// may contain.
-[[nodiscard]] rocksdb::Status ReadText(const std::string& name,
-                                       const toml::node& node,
-                                       std::string* text);
-// Reads an absolute path, without a slash at its end.
-[[nodiscard]] rocksdb::Status ReadPath(const std::string& name,
-                                       const toml::node& node,
-                                       std::string* path);
-// Reads an account's name or number.
-[[nodiscard]] rocksdb::Status ReadAccount(const toml::node& node,
-                                          std::string* account);
+// Reads a value; a path without a slash at its end.
+[[nodiscard]] rocksdb::Status ReadValue(const std::string& name,
+                                        const toml::node& node,
+                                        const HostForm& form,
+                                        std::string* text);
+
+// A key of a table. Null `out`: the caller reads its value.
+struct HostKey {
+  std::string name;
+  std::string* out = nullptr;
+  HostForm form = kTextForm;
+};
+// Reads the keys of a table, and refuses others. `what` names the table.
+[[nodiscard]] rocksdb::Status ReadKeys(const std::string& what,
+                                       const toml::table& table,
+                                       const std::vector<HostKey>& keys);
+
+// Reads a table of the key `name`.
 [[nodiscard]] rocksdb::Status ReadTable(const std::string& name,
                                         const toml::node& node,
                                         const toml::table** table);
-
-// Returns the error for a key that `table` does not have.
-rocksdb::Status UnknownKey(const toml::key& key, const std::string& table,
-                           const std::vector<std::string>& known);
 
 // Replaces each {name} by the name.
 std::string Named(std::string text, const std::string& name);

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "rocksdb/status.h"
-#include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/host_file.h"
 
 namespace sstferry {
@@ -23,8 +21,8 @@ struct JobState {
   // Age of the replica, or of what a follower has not received or put, or time
   // since the last success; unset: unknown.
   std::optional<double> lag_seconds;
-  std::optional<std::time_t> next;  // unset: runs forever, or unknown
-  std::string problem;              // empty: none is known
+  std::string when;     // as in the file; empty: runs forever
+  std::string problem;  // empty: none is known
 };
 
 // Reads the records of all jobs, in the order of the file. Changes nothing.

@@ -292,9 +292,6 @@ const MetricSpec kJobLag = {
     "sstferry_job_lag_seconds", kGauge, "database, kind",
     "Age of the replica, what a follower lacks, or time since the last "
     "success."};
-const MetricSpec kJobNext = {
-    "sstferry_job_next_timestamp_seconds", kGauge, "database, kind",
-    "Time at which the job runs next."};
 const MetricSpec kJobProblem = {
     "sstferry_job_problem", kGauge, "database, kind",
     "1 if status --all reports a problem of the job, else 0."};
@@ -387,7 +384,6 @@ const std::vector<const MetricSpec*>& AllMetrics() {
       &metric::kArchiveLastPrune,
       &metric::kJobLastSuccess,
       &metric::kJobLag,
-      &metric::kJobNext,
       &metric::kJobProblem,
   };
   return all;

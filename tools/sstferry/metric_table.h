@@ -108,7 +108,6 @@ extern const MetricSpec kArchiveLastPrune;
 
 extern const MetricSpec kJobLastSuccess;
 extern const MetricSpec kJobLag;
-extern const MetricSpec kJobNext;
 extern const MetricSpec kJobProblem;
 
 }  // namespace metric

@@ -16,20 +16,17 @@ struct MadeFile {
   std::string text;  // begins with OwnHeader()
 };
 
+enum class FileForm { kUnits, kCron, kKubernetes };
+
 // Returns the first line of each file that is made from this host's file.
 std::string OwnHeader(const HostFile& host);
 
-// Make the files. `program`: the absolute path of sstferry.
+// Makes the files. `program`: the absolute path of sstferry.
 //   InvalidArgument  this form cannot run a job; as in arguments.h, with the
 //                    job's line and column
-[[nodiscard]] rocksdb::Status MakeUnits(const HostFile& host,
+[[nodiscard]] rocksdb::Status MakeFiles(FileForm form, const HostFile& host,
                                         const std::string& program,
                                         std::vector<MadeFile>* files);
-[[nodiscard]] rocksdb::Status MakeCronFile(const HostFile& host,
-                                           const std::string& program,
-                                           std::vector<MadeFile>* files);
-[[nodiscard]] rocksdb::Status MakeManifests(const HostFile& host,
-                                            std::vector<MadeFile>* files);
 
 // Formats a word for a line of a unit, in quotes if it needs them.
 std::string UnitWord(const std::string& word);
