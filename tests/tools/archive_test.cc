@@ -19,6 +19,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 #include "tests/support/test_db.h"
+#include "tools/sstferry/archive_metrics.h"
 #include "tools/sstferry/command_arguments.h"
 
 namespace sstferry::archive_test {
@@ -610,6 +611,20 @@ TEST_CASE("A sealed archive is checked without its key, and believed with it",
     whole += set["state"] == "whole" ? 1 : 0;
   }
   REQUIRE(whole == 2);
+}
+
+TEST_CASE("Jobs that share a file of metrics wait for each other, but not for "
+          "ever",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string file = dir / "orders.prom";
+  Descriptor first = LockMetrics(file);
+  REQUIRE(first.is_open());
+  REQUIRE_FALSE(LockMetrics(file).is_open());
+  first = Descriptor();
+  REQUIRE(LockMetrics(file).is_open());
+  REQUIRE(NamesOf(dir.path()).empty());
+  REQUIRE_FALSE(LockMetrics(dir / "none/orders.prom").is_open());
 }
 
 }  // namespace sstferry::archive_test

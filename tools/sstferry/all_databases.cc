@@ -544,6 +544,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
   };
   if (!file.empty()) {
     all.write_metrics = [&] {
+      const Descriptor lock = LockMetrics(file);
       const std::string before = ReadMetricsFile(file);
       for (const auto& [name, push] : pushes.of) {
         metrics.Add(ArchiveMetricsText(push.options, push.report, before));

@@ -410,6 +410,7 @@ int RunArchive(const std::vector<std::string>& arguments) {
   }
   if (!parsed.metrics.file.empty()) {
     const std::string& file = parsed.metrics.file;
+    const Descriptor lock = LockMetrics(file);
     const Status written = WriteMetricsFile(
         file,
         ArchiveMetricsText(parsed.options, report, ReadMetricsFile(file)));

@@ -1,7 +1,13 @@
 #include "tools/sstferry/archive_metrics.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+
 #include <ctime>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "tools/sstferry/metric_set.h"
 
@@ -117,6 +123,23 @@ std::string ArchiveMetricsText(const ArchiveOptions& options,
                     : metrics.Get(metric::kArchiveDrillSeconds, labels));
   }
   return metrics.Text();
+}
+
+Descriptor LockMetrics(const std::string& file) {
+  constexpr int kLooks = 100;
+  constexpr int kLookMillis = 20;
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(file, error);
+  Descriptor directory = OpenLinked(path.parent_path().string(),
+                                    O_RDONLY | O_DIRECTORY);
+  // The bound: any account that may list the directory may lock it.
+  for (int i = 0; directory.is_open() && i < kLooks; ++i) {
+    if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) {
+      return directory;
+    }
+    poll(nullptr, 0, kLookMillis);
+  }
+  return Descriptor();
 }
 
 }  // namespace sstferry

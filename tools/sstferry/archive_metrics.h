@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sstferry/archive.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 
@@ -13,5 +14,11 @@ namespace sstferry {
 std::string ArchiveMetricsText(const ArchiveOptions& options,
                                const ArchiveReport& report,
                                const std::string& before);
+
+// Waits, at most two seconds, while another job reads and replaces a metrics
+// file in this directory, so that neither loses what the other wrote: jobs of
+// one archive share a file. The lock ends with the returned descriptor, which is
+// not open if there is none.
+Descriptor LockMetrics(const std::string& file);
 
 }  // namespace sstferry
