@@ -355,7 +355,7 @@ TEST_CASE("A damaged object is named, with its sets and the newest that is "
   REQUIRE(restored.message().find(key) != std::string::npos);
   REQUIRE(restored.message().find("used by " + SetNameText(second)) !=
           std::string::npos);
-  REQUIRE(restored.message().find("the newest set that is whole is " +
+  REQUIRE(restored.message().find("the newest set that is whole is @" +
                                   SetNameText(first)) != std::string::npos);
   REQUIRE_FALSE(world.HasTarget());
   // The set that it names can be restored.
