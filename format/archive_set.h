@@ -25,8 +25,8 @@ inline constexpr uint64_t kMaxSetBytes = 64u << 20;
 inline constexpr uint64_t kMaxSetRawBytes = 128u << 20;
 
 // --- sealed sets -------------------------------------------------------------
-// Under a key, the object of a file is a head, which has the name of the key and
-// a salt, and the file in chunks of kSealChunkBytes, each encrypted and followed
+// With a key, the object of a file is a head, which has the key's name and a
+// salt, and the file in chunks of kSealChunkBytes, each encrypted and followed
 // by a tag. Any range of chunks can be read for itself.
 inline constexpr uint64_t kSealHeadBytes = 32;
 inline constexpr uint64_t kSealChunkBytes = 64u << 10;

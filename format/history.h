@@ -2,8 +2,9 @@
 // followed one. All users share this comparison: the source's reader of rounds,
 // a standby that takes a cut, the log of an archive.
 //
-// File numbers prove nothing, nor does a MANIFEST alone: RocksDB writes the same
-// bytes again when it opens the same closed files, and for every new database.
+// Neither file numbers nor a MANIFEST alone identify a history: RocksDB writes
+// the same bytes again when it opens the same closed files, and in every new
+// database.
 // So the history is the same only if three things are equal: the database's id,
 // the MANIFEST up to the bytes judged last, and the newest WAL from its first
 // byte on.

@@ -8,7 +8,7 @@ namespace sstferry {
 
 // Returns the words of `known` that need the fewest edits (a character
 // inserted, left out, changed, or swapped with its neighbour) to become `word`,
-// at most a third of its length. If no word is so near, returns words that begin
+// at most a third of its length. If no word is, returns the words that begin
 // with `word`. At most three.
 std::vector<std::string> Nearest(const std::string& word,
                                  const std::vector<std::string>& known);

@@ -103,8 +103,8 @@ class SetSource {
   // repeatedly.
   [[nodiscard]] virtual rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) = 0;
-  // Called when every file is in the archive: tells whoever keeps the files for
-  // this push that it can release them.
+  // Called when every file is in the archive: lets the source release the files
+  // that it keeps for this push.
   [[nodiscard]] virtual rocksdb::Status Finish() {
     return rocksdb::Status::OK();
   }

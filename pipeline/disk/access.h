@@ -60,8 +60,8 @@ bool HasAskedAccess(const PullOptions& options);
 [[nodiscard]] rocksdb::Status AccessBeside(const std::string& dir,
                                            Access* access);
 
-// Sets the access of a file or directory, if it differs; *changed tells if it
-// did. Follows no link.
+// Sets the access of a file or directory, if it differs; *changed is then true.
+// Follows no link.
 [[nodiscard]] rocksdb::Status SetAccess(const std::string& path,
                                         const Access& access,
                                         bool* changed = nullptr);

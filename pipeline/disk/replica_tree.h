@@ -1,6 +1,6 @@
-// A directory of replicas, each at the path below it that is its name. The
+// A directory of replicas: the replica of database NAME is DIRECTORY/NAME. The
 // names come from a source: each is checked, and every directory on its path is
-// opened relative to the previous one, and not through a link.
+// opened relative to the one above it, never through a link.
 #pragma once
 
 #include <cstdint>
@@ -75,8 +75,8 @@ class ReplicaTree {
       : directory_(std::move(directory)), top_(std::move(top)) {}
 
   // Opens the directory that contains the replica's own one. With `make`,
-  // creates missing directories; otherwise *parent is not open if one is
-  // missing.
+  // creates missing directories. Without it, if a directory is missing, returns
+  // OK and *parent is not open.
   [[nodiscard]] rocksdb::Status OpenParent(const std::string& name, bool make,
                                            Descriptor* parent) const;
 

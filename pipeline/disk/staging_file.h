@@ -69,8 +69,8 @@ class StagingFile {
   // Makes the first `bytes` bytes of the room the next ones of the file;
   // returns them, valid until the next call.
   rocksdb::Slice Commit(size_t bytes);
-  // Writes the rest and closes the file, with `sync` durably. The file gets
-  // `access` before; null: its access is unchanged.
+  // Writes the rest, sets `access` (null: leaves it unchanged), syncs the file
+  // if `sync` is true, and closes it.
   [[nodiscard]] rocksdb::Status Finish(bool sync,
                                        const Access* access = nullptr);
   uint64_t bytes() const { return written_ + buffered_; }

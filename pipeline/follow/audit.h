@@ -84,7 +84,7 @@ class StandbyAudit {
                                         const std::function<bool()>& stopped);
   // Discards what was prepared, because the cut failed.
   void Drop();
-  // Starts the thread that audits the files that Prepare() linked. Call it after
+  // Starts the thread that audits the files that Prepare() linked. Call after
   // Prepare()'s `new_dir` has been renamed to DIR.
   void Begin();
   // Stops the thread and waits for it.

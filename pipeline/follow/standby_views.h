@@ -86,8 +86,8 @@ class StandbyViews {
   // continues what the standby holds. A cut confirms, too.
   void SetConfirmed(bool is_confirmed);
 
-  // Makes a view of what the standby holds now, unless the newest one is that
-  // already; *made tells.
+  // Makes a view of what the standby holds now. If the newest view shows that
+  // already, returns OK and *made is false.
   //   kCorrupt      the standby is known to be damaged or different
   //   kSourceError  the source has not confirmed what the standby holds, or its
   //                 moment is unknown

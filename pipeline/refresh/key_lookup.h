@@ -15,8 +15,8 @@
 
 namespace sstferry {
 
-// All files of a family, each list sorted by smallest key; empty: unknown, or
-// the files do not hold all entries.
+// All files of a family, each list sorted by smallest key. Both are empty if
+// the files are unknown, or do not hold all entries (some are in memory only).
 struct LookupFiles {
   std::vector<TableFile> added;  // since the last refresh
   std::vector<TableFile> kept;

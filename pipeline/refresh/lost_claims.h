@@ -7,9 +7,9 @@
 
 namespace sstferry {
 
-// Compares the description that the source received (`told`) with a later one.
-// Returns a phrase on the first claim that no longer holds (a record is doubted
-// now, or a family is new); empty if all claims hold.
+// Compares the description of the target that the source received (`told`) with
+// a later one. Returns a phrase on the first difference that the source must
+// know (an interval record is doubted now, or a family is new); empty: none.
 std::string FindLost(const ReplicaRecord& told, const ReplicaRecord& now);
 
 }  // namespace sstferry

@@ -48,8 +48,8 @@ class ServedDatabases {
       std::chrono::seconds max_age = std::chrono::seconds(0));
   // Returns the result of a search that began after the call, so that it
   // contains every database that existed before the call. Blocks until a search
-  // may start, at most a second. If searches cost more than a tenth of that, it
-  // may return the last result.
+  // may start, at most a second. Returns the last result if a search takes so
+  // much CPU time that none may start within that second.
   std::shared_ptr<const ServedSet> AfterNow();
   // Searches the tree now.
   void Look();

@@ -16,7 +16,7 @@ namespace sstferry {
 // Wait(), is called only if the kernel has no data or no room.
 //
 // Threads: Close(), closed() and peer() from any thread at any time; all other
-//   members only while an Inside has entered().
+//   members only by a caller that holds an Inside whose entered() is true.
 class ConnectedSocket {
  public:
   // Sets the socket non-blocking; a TCP socket also without delay and with

@@ -15,7 +15,7 @@ bool IsPattern(const std::string& path);
 // database, and for those that it does not serve.
 bool IsNameOfDatabase(const std::string& name);
 
-// Finds the databases and standbys whose paths match an absolute pattern, in the
+// Finds the databases and standbys whose paths match an absolute pattern, in
 // order of their names. Follows no link below the first component with a *, ?
 // or [.
 //   kRefused  a directory cannot be read, or there is no database: a volume that

@@ -27,7 +27,7 @@ const char* JobKindName(JobKind kind);  // "serve", "follow", ...
 // Returns true for jobs that run until they are stopped; the others have a
 // time.
 bool RunsForever(JobKind kind);
-// Returns the name of the packaged unit of a job (unit_templates.h): `suffix` is
+// Returns the name of a job's packaged unit (unit_templates.h): `suffix` is
 // "service" or "timer".
 std::string PackagedUnit(JobKind kind, bool has_account,
                          const std::string& suffix);

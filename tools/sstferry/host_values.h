@@ -59,8 +59,8 @@ struct HostKey {
 std::string Named(std::string text, const std::string& name);
 
 // Reads the options in a job's table, but for its `own_keys`, after the words
-// that the job has already, and checks the whole command line. An error that
-// goes away without one of the options is at that option.
+// that the job has already, and checks the whole command line. If there is no
+// error without one of the options, the error names the line of that option.
 [[nodiscard]] rocksdb::Status ReadJobOptions(
     const std::vector<OptionSpec>& specs, const toml::table& table,
     const std::vector<std::string>& own_keys, HostJob* job);

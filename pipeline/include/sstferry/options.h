@@ -293,9 +293,9 @@ struct MethodSummary {
   std::string method;   // "ingest", "clone"
   std::string why_not;  // why it cannot be used; empty: no reason is known
   uint64_t files = 0;   // of the source; 0: unknown
-  // Bytes of chunks or files, without compression. The planned method counts
-  // what the target lacks, the other one everything; those of chunks are an
-  // estimate.
+  // Bytes of chunks or files, without compression. For the planned method, only
+  // what the target does not have; for the other method, everything. Bytes of
+  // chunks are an estimate.
   uint64_t bytes = 0;
 };
 
@@ -354,8 +354,8 @@ struct Summary {
   // clock: everything written before is in it. 0: unknown.
   uint64_t snapshot_taken_seconds = 0;
   // Set if an application has the source open and its WALs are empty: its last
-  // flush was at least this long before the snapshot, which lacks everything
-  // written since then without the WAL.
+  // flush was at least this long before the snapshot, which does not contain
+  // what was written since then without the WAL.
   std::optional<uint64_t> last_flush_seconds_before;
   // Refresh: the source's sequence numbers of the target's old and new
   // contents.

@@ -53,7 +53,7 @@ struct UnfinishedPull {
   double percent() const;
 };
 
-// Message text on a database that may lose entries: "it stands " + kAtZero.
+// Message text on a database that may lose entries: "it is " + kAtZero.
 inline constexpr char kAtZero[] =
     "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
     "that "
