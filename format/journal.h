@@ -46,15 +46,15 @@ enum class JournalRecordType : uint8_t {
 inline constexpr uint8_t kMaxJournalRecordType = 7;
 const char* JournalRecordTypeName(JournalRecordType type);
 
-inline constexpr char kPullMode[] = "pull";
-inline constexpr char kSwapMode[] = "swap";
-inline constexpr char kLinkedSwapMode[] = "swap by links";
-inline constexpr char kClonePullMode[] = "pull --method clone";
-inline constexpr char kCloneSwapMode[] = "swap --method clone";
+// How a pull builds the new contents of TARGET_DIR. A pull resumes an
+// unfinished one of the same mode, whichever command began that.
+inline constexpr char kIngestMode[] = "ingest";
+inline constexpr char kLinkedMode[] = "ingest into links";
+inline constexpr char kCloneMode[] = "clone";
 inline constexpr char kAdoptMode[] = "follow --adopt";  // a first cut
 // A clone that is removed at its end.
 inline constexpr char kDrillMode[] = "drill";
-inline constexpr char kRefreshMode[] = "refresh";
+inline constexpr char kInPlaceMode[] = "in place";
 
 struct JournalTransfer {
   static constexpr char kName[] = "JournalTransfer";

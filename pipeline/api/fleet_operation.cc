@@ -378,7 +378,8 @@ class FleetOperation : public Fleet {
       }
     }
     const PullOptions& pull = options_.pull;
-    if (IsSwap(pull) && (pull.before_swap || pull.after_swap) &&
+    if (pull.mode == PullMode::kSwap &&
+        (pull.before_swap || pull.after_swap) &&
         !options_.has_own_operations) {
       window_.emplace(pull.target_dir, to_pull.size(), pull.before_swap,
                       pull.after_swap, [this] { slots_.Give(); });

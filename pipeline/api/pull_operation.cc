@@ -60,7 +60,7 @@ class PullOperation : public Operation {
   Status Run(Summary* summary) override {
     started_ = Clock::now();
     known_ = MethodInputOf(options_);
-    known_.in_place = InPlace();
+    known_.is_open = replica_.db != nullptr;
     if (options_.if_absent && HasDatabase()) {
       return EndWithDatabase(summary);
     }
@@ -82,10 +82,6 @@ class PullOperation : public Operation {
   Progress progress() const override { return slot_.progress(); }
 
  private:
-  bool InPlace() const {
-    return replica_.db != nullptr || known_.in_place;
-  }
-
   bool HasDatabase() const {
     std::error_code error;
     return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
@@ -131,8 +127,7 @@ class PullOperation : public Operation {
   Outcome Try(MethodDecision decision, Summary* summary) {
     // An archive holds nothing but files that were cloned.
     decision.asks_source &= !options_.source.is_archive();
-    const SwapWay way = InPlace() ? SwapWay()
-                                  : ChooseSwapWay(options_, decision.method);
+    const SwapWay way = ChooseSwapWay(options_, decision.method);
     std::string why = way.why_not;
     bool starts_over = false;
     if (way.links) {
@@ -178,12 +173,12 @@ class PullOperation : public Operation {
     if (dialer_ != nullptr) {
       borrowed.emplace(dialer_);
     }
-    PullOptions options = OptionsFor(decision.method, starts_over);
+    PullOptions options = OptionsFor(decision, starts_over);
     if (!borrowed.has_value()) options.source.name = endpoint->name();
     Puller puller(options,
                   borrowed.has_value() ? &*borrowed : endpoint->dialer(),
-                  [this, links](const TargetInputs& inputs) {
-                    return MakeTarget(inputs, links);
+                  [&](const TargetInputs& inputs) {
+                    return MakeTarget(inputs, decision, links);
                   },
                   plans_);
     puller.ExplainMethod(decision, note);
@@ -212,10 +207,20 @@ class PullOperation : public Operation {
                : Status::OK();
   }
 
-  PullOptions OptionsFor(PullMethod method, bool starts_over) const {
+  PullOptions OptionsFor(const MethodDecision& decision,
+                         bool starts_over) const {
     PullOptions options = options_;
-    options.method = method;
+    options.method = decision.method;
     options.restart = options.restart || starts_over;
+    if (options.mode == PullMode::kRefresh) {
+      // No process has TARGET_DIR open, and nothing of it is worth keeping.
+      options.before_swap = options.after_swap = nullptr;
+      options.keeps_old = options.always_swap = false;
+    }
+    if (options.mode == PullMode::kRefresh && !decision.in_place) {
+      options.verify =
+          options.verify || options.compare == CompareMode::kDigest;
+    }
     if (options.deadline.count() > 0) {
       const auto passed =
           std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() -
@@ -227,8 +232,9 @@ class PullOperation : public Operation {
   }
 
   std::unique_ptr<PullTarget> MakeTarget(const TargetInputs& inputs,
+                                         const MethodDecision& decision,
                                          bool links) const {
-    if (InPlace()) {
+    if (decision.in_place) {
       return MakeRefreshTarget(inputs, replica_);
     }
     if (inputs.options->method == PullMethod::kClone) {

@@ -9,15 +9,15 @@
 namespace sstferry {
 
 SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
-  if (!IsSwap(options) || method == PullMethod::kClone) {
+  if (options.mode != PullMode::kSwap || method == PullMethod::kClone) {
     return {};
   }
   // Also if TARGET_DIR was removed since: a complete copy no longer needs it,
   // and an incomplete one gives way.
-  const auto begun = options.restart ? std::nullopt
-                                     : UnfinishedMode(options.target_dir);
-  if (begun.has_value()) {
-    return {begun == kLinkedSwapMode, ""};
+  const std::string begun =
+      options.restart ? "" : UnfinishedMode(options.target_dir);
+  if (!begun.empty() && begun != kInPlaceMode) {
+    return {begun == kLinkedMode, ""};
   }
   LastTransfer last;
   if (!ReadLastTransfer(options.target_dir, &last)) {

@@ -113,7 +113,7 @@ bool IsOf(const Summary& summary, PullMode mode) {
 
 // Returns true if single entries were written over the target's existing data.
 bool HasDelta(const Summary& summary) {
-  return IsOf(summary, PullMode::kRefresh) ||
+  return IsInPlace(summary) ||
          summary.parts_unchanged + summary.parts_compared +
                  summary.parts_left + summary.parts_delta +
                  summary.parts_looked_up >
@@ -136,6 +136,7 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   const bool is_swap = IsOf(summary, PullMode::kSwap);
   const bool has_delta = HasDelta(summary);
   const bool is_clone = summary.method == "clone";
+  const bool is_refresh = IsOf(summary, PullMode::kRefresh);
   ordered_json& json = *out;
   json["snapshot_sequence"] = Known(has_plan, summary.snapshot_sequence);
   json["snapshot_taken_at"] = Known(Rfc3339(summary.snapshot_taken_seconds));
@@ -147,9 +148,11 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["sequence_old"] =
       Known(summary.sequence_old != 0, summary.sequence_old);
   json["sequence_new"] =
-      Known(has_plan && (has_delta || is_swap), summary.sequence_new);
+      Known(has_plan && (has_delta || is_swap || is_refresh),
+            summary.sequence_new);
   json["outage_seconds"] = Known(is_swap, summary.outage_seconds);
-  json["exchanged"] = Known(is_swap, summary.exchanged);
+  json["exchanged"] =
+      Known(is_swap || (is_refresh && is_clone), summary.exchanged);
   json["column_families"] = summary.column_families;
   json["parts"] = Known(has_plan, summary.parts);
   json["parts_unchanged"] = Known(has_delta, summary.parts_unchanged);
@@ -290,6 +293,10 @@ std::string KeyToText(const Slice& key) {
   std::string text("0x");
   text += key.ToString(true);
   return text;
+}
+
+bool IsInPlace(const Summary& summary) {
+  return IsOf(summary, PullMode::kRefresh) && summary.method != "clone";
 }
 
 const char* PullModeName(PullMode mode) {

@@ -45,8 +45,9 @@ std::string WalDirElsewhere(const std::string& dir) {
              : "";
 }
 
-Status Refused(const std::string& dir, const std::string& what) {
-  return MakeStatus(EndState::kRefused, "target " + dir + what);
+Status Refused(const std::string& dir, const std::string& what,
+               const std::string& next = "") {
+  return MakeStatus(EndState::kRefused, "target " + dir + what, next);
 }
 
 Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
@@ -138,7 +139,7 @@ Status CheckReplaceable(const std::string& target_dir,
   return Status::OK();
 }
 
-Status CheckExchangeable(const std::string& dir) {
+Status CheckExchangeable(const std::string& dir, const std::string& in_place) {
   RETURN_IF_ERROR(CheckReplaceable(dir, {dir}));
   std::error_code error;
   bool has_current = false;
@@ -152,7 +153,8 @@ Status CheckExchangeable(const std::string& dir) {
         type != fs::file_type::not_found) {
       return Refused(dir, " holds " + name + ", which is neither a file nor "
                           "part of a database, and would be removed with the "
-                          "old database; move it elsewhere");
+                          "old database; move it elsewhere",
+                     in_place);
     }
     has_current = has_current || name == "CURRENT";
   }

@@ -49,6 +49,9 @@ bool HoldsDatabase(const std::string& dir);
 //             link that RocksDB did not make; a WAL in another directory, which
 //             the new database would replay; or an immutable directory. The
 //             message names it
-[[nodiscard]] rocksdb::Status CheckExchangeable(const std::string& dir);
+// `in_place`: the command that changes the database where it is, if there is
+// one.
+[[nodiscard]] rocksdb::Status CheckExchangeable(
+    const std::string& dir, const std::string& in_place = "");
 
 }  // namespace sstferry

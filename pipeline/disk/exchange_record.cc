@@ -8,6 +8,7 @@ namespace sstferry {
 namespace {
 
 constexpr char kAdopted[] = "adopted";
+constexpr char kByRefresh[] = "refresh";
 
 // Returns true for 32 hex digits. The id becomes part of a directory's name.
 bool IsTransferId(const std::string& text) {
@@ -19,7 +20,9 @@ bool IsTransferId(const std::string& text) {
 
 std::string ExchangeRecord::Encode() const {
   return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n" +
-         (adopts_old ? std::string(kAdopted) + "\n" : "");
+         (adopts_old   ? std::string(kAdopted) + "\n"
+          : by_refresh ? std::string(kByRefresh) + "\n"
+                       : "");
 }
 
 bool ExchangeRecord::DecodeFrom(const std::string& text) {
@@ -28,9 +31,12 @@ bool ExchangeRecord::DecodeFrom(const std::string& text) {
   const bool whole = std::getline(lines, transfer_id) &&
                      std::getline(lines, new_identity) &&
                      std::getline(lines, old_identity);
-  adopts_old = whole && static_cast<bool>(std::getline(lines, more));
+  const bool has_more = whole && static_cast<bool>(std::getline(lines, more));
+  adopts_old = has_more && more == kAdopted;
+  by_refresh = has_more && more == kByRefresh;
   return whole && IsTransferId(transfer_id) &&
-         (!adopts_old || (more == kAdopted && !std::getline(lines, more)));
+         (!has_more ||
+          ((adopts_old || by_refresh) && !std::getline(lines, more)));
 }
 
 std::string IdentityOf(const std::string& path) {

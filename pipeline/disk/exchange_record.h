@@ -9,12 +9,13 @@ namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
 // directory, identity of the old one's, and "adopted" if the old one is kept
-// whole.
+// whole, or "refresh" if no command runs around the exchange.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
   std::string old_identity;  // kNoDirectory: TARGET_DIR did not exist
   bool adopts_old = false;   // PullOptions::adopts_old
+  bool by_refresh = false;   // Existing::kRefresh
 
   std::string Encode() const;
   // Returns false if a line is missing or has an unexpected value.

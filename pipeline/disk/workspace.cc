@@ -238,7 +238,7 @@ Status Workspace::Open() {
   if (status.ok()) {
     status = CheckTarget();
   }
-  return status.ok() && target_exists_ && existing_ == Existing::kSwap
+  return status.ok() && target_exists_ && existing_ != Existing::kRefuse
              ? CheckMovable()
              : status;
 }
@@ -279,9 +279,10 @@ Status Workspace::CheckExchange() {
                    EndState::kRefused,
                    "target " + target_dir_ +
                        ": expected a file system that exchanges two names in "
-                       "one step, as a swap must, found one that cannot, such "
-                       "as NFS, 9p or FUSE; only a refresh in place, which "
-                       "renames no directory, can update this replica");
+                       "one step, found one that cannot, such as NFS, 9p or "
+                       "FUSE; only a refresh in place, which renames no "
+                       "directory, can update this replica",
+                   InPlace());
 }
 
 // Checks that TARGET_DIR can get another name: overlayfs renames no directory
@@ -307,7 +308,8 @@ Status Workspace::CheckLayer() const {
                           "target " + target_dir_ +
                               " is in a lower layer of overlayfs, such as a "
                               "container's image, where no directory can be "
-                              "renamed; pull into a directory of a volume");
+                              "renamed; pull into a directory of a volume",
+                          InPlace());
 }
 
 // Checks, before data moves, that the names beside TARGET_DIR are not too long:
@@ -317,8 +319,9 @@ Status Workspace::CheckName() const {
   const long limit = pathconf(parent_.c_str(), _PC_NAME_MAX);
   const size_t most =
       (limit < 0 ? NAME_MAX : static_cast<size_t>(limit)) -
-      (beside_ ? dir_.size() - target_dir_.size()
-               : sizeof(kLongestSuffix) - 1);
+      (beside_ || existing_ == Existing::kRefresh
+           ? dir_.size() - target_dir_.size()
+           : sizeof(kLongestSuffix) - 1);
   const size_t found = fs::path(target_dir_).filename().native().size();
   return found <= most
              ? Status::OK()
@@ -378,8 +381,9 @@ Status Workspace::CheckTarget() {
 }
 
 Status Workspace::CheckNonEmpty() {
-  const std::string user =
-      beside_ && !open_here_ ? DatabaseUser(target_dir_) : "";
+  const bool must_be_closed =
+      (beside_ && !open_here_) || existing_ == Existing::kRefresh;
+  const std::string user = must_be_closed ? DatabaseUser(target_dir_) : "";
   if (!user.empty()) {
     return MakeStatus(EndState::kBusy,
                       "target " + target_dir_ + ": " + user +

@@ -40,6 +40,9 @@ inline constexpr char kEarlierName[] = "earlier";
 // Treatment of a TARGET_DIR that is not empty.
 enum class Existing {
   kRefuse,
+  // Exchanges it, then deletes the old one. No process may have it open, and an
+  // exchange between hooks that was interrupted is left to its swap.
+  kRefresh,
   kSwap,  // exchanges it between two hooks, then deletes the old one, which a
           // process may have open until before_swap has run
 };
@@ -91,7 +94,8 @@ class Workspace {
   //             workspace's directory was not made by sstferry; a swap was
   //             interrupted that only a swap may complete
   //   kBusy     another pull works here
-  // `next`: the command to run instead if TARGET_DIR has a replica already.
+  // `next`: the command to run instead if TARGET_DIR has a replica already or,
+  // with kRefresh, cannot be exchanged.
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& target_dir, Existing existing,
       std::shared_ptr<rocksdb::FileSystem> file_system, const LogFunction& log,
@@ -147,7 +151,7 @@ class Workspace {
   // is synced.
   [[nodiscard]] rocksdb::Status Publish(std::string* note);
 
-  // Existing::kSwap publishes in steps (workspace_swap.cc). Open() finds the
+  // The others publish in steps (workspace_swap.cc). Open() finds the
   // step at which an earlier pull died.
   SwapState swap_state() const { return swap_state_; }
   // The transfer whose swap is in swap_state().
@@ -192,10 +196,15 @@ class Workspace {
   [[nodiscard]] rocksdb::Status CheckMovable();
   [[nodiscard]] rocksdb::Status CheckLayer() const;
   [[nodiscard]] rocksdb::Status CheckExchange();
+  // Returns the command that needs no exchange; empty: none is known.
+  std::string InPlace() const {
+    return existing_ == Existing::kRefresh ? next_ : "";
+  }
   [[nodiscard]] rocksdb::Status CreateDirectory(const std::string& path);
   [[nodiscard]] rocksdb::Status CreateLockFile(const std::string& path);
   [[nodiscard]] rocksdb::Status WriteLockMark(const std::string& path);
   [[nodiscard]] rocksdb::Status FindSwap();
+  [[nodiscard]] rocksdb::Status LeftToSwap() const;
   [[nodiscard]] rocksdb::Status RemoveParts(
       std::initializer_list<const char*> names, void (*removed_one)());
   std::string old_dir() const { return dir_ + "/old"; }

@@ -50,9 +50,15 @@ Status Workspace::FindSwap() {
     return old == swap_.old_identity ? Status::OK() : Strange(path, old_dir());
   }
   const std::string found = IdentityOf(db_dir());
-  const bool is_swap = existing_ == Existing::kSwap;
+  // A swap's --after-swap may still have to run.
+  const bool is_of_swap =
+      !swap_.by_refresh && existing_ != Existing::kSwap;
   if (found == swap_.new_identity) {
-    swap_state_ = is_swap ? SwapState::kBegun : SwapState::kNone;
+    if (is_of_swap && existing_ == Existing::kRefresh) {
+      return LeftToSwap();
+    }
+    swap_state_ = existing_ != Existing::kRefuse ? SwapState::kBegun
+                                                 : SwapState::kNone;
     return Status::OK();
   }
   const bool in_place = IdentityOf(target_dir_) == swap_.new_identity;
@@ -68,20 +74,25 @@ Status Workspace::FindSwap() {
             ", and the new database is missing; move the old one back to " +
             target_dir_ + ", then run the same command again");
   }
-  if (!is_swap) {
-    return MakeStatus(EndState::kRefused,
-                      "target " + target_dir_ + ": the swap of transfer " +
-                          swap_.transfer_id +
-                          " was interrupted before its --after-swap; only the "
-                          "same swap completes it");
+  if (is_of_swap) {
+    return LeftToSwap();
   }
   swap_state_ = SwapState::kExchanged;
   return Status::OK();
 }
 
+Status Workspace::LeftToSwap() const {
+  return MakeStatus(EndState::kRefused,
+                    "target " + target_dir_ + ": the swap of transfer " +
+                        swap_.transfer_id +
+                        " was interrupted before its --after-swap; only the "
+                        "same swap completes it");
+}
+
 Status Workspace::BeginSwap(const std::string& transfer_id, bool adopts_old) {
   swap_.transfer_id = transfer_id;
   swap_.adopts_old = adopts_old && target_exists_;
+  swap_.by_refresh = existing_ == Existing::kRefresh;
   swap_.new_identity = IdentityOf(db_dir());
   swap_.old_identity = target_exists_ ? IdentityOf(target_dir_) : kNoDirectory;
   RETURN_IF_ERROR(
@@ -103,12 +114,13 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
                             (target_exists_ ? "another one" : "none"));
   }
   if (status.ok() && existed) {
-    status = CheckExchangeable(target_dir_);
+    status = CheckExchangeable(target_dir_, InPlace());
   }
   DatabaseLock lock;  // from here on, no process can open the old database
   if (status.ok() && existed) {
     status = lock.Take(target_dir_);
-    if (EndStateOf(status) == EndState::kBusy) {
+    if (EndStateOf(status) == EndState::kBusy &&
+        existing_ == Existing::kSwap) {
       status = WithContext(status, EndState::kBusy,
                            "--before-swap must stop the process that uses the "
                            "old database, and --after-swap must start it "

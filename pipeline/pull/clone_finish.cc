@@ -32,12 +32,12 @@ Status Bad(const std::string& what) {
 // Does the work of one call of FinishClone().
 class Finisher {
  public:
-  Finisher(const CloneLayout& layout, bool keep_identity,
+  Finisher(const CloneLayout& layout, const std::optional<std::string>& new_id,
            const RocksDbRelease& application,
            const std::vector<std::string>& families,
            rocksdb::FileSystem* file_system, FinishedClone* finished)
       : layout_(layout),
-        keep_identity_(keep_identity),
+        new_id_(new_id),
         application_(application),
         families_(families),
         file_system_(file_system),
@@ -82,13 +82,13 @@ class Finisher {
                families_.end();
   }
   bool takes_new_id() const {
-    return !keep_identity_ &&
+    return new_id_.has_value() &&
            (!manifest_.state().database_id.empty() ||
             layout_.Find(CloneFileKind::kIdentity) != nullptr);
   }
 
   const CloneLayout& layout_;
-  const bool keep_identity_;
+  const std::optional<std::string>& new_id_;
   const RocksDbRelease application_;
   const std::vector<std::string>& families_;
   rocksdb::FileSystem* const file_system_;
@@ -253,13 +253,12 @@ Status Finisher::WriteOptions() {
                       ReplicaOptionsText(text, application_, families_));
 }
 
-// Writes IDENTITY. The clone gets a new id: two databases with the same id that
-// diverge could be mistaken for each other.
+// Writes IDENTITY.
 Status Finisher::WriteIdentity() {
   const CloneFile* const file = layout_.Find(CloneFileKind::kIdentity);
   std::string& id = finished_->database_id;
   if (takes_new_id()) {
-    id = rocksdb::Env::Default()->GenerateUniqueId();
+    id = *new_id_;
   } else if (file != nullptr) {
     const Status status =
         rocksdb::ReadFileToString(file_system_, layout_.PathOf(*file), &id);
@@ -338,13 +337,14 @@ Status Finisher::WriteManifest() {
 
 }  // namespace
 
-Status FinishClone(const CloneLayout& layout, bool keep_identity,
+Status FinishClone(const CloneLayout& layout,
+                   const std::optional<std::string>& new_id,
                    const RocksDbRelease& application,
                    const std::vector<std::string>& families,
                    rocksdb::FileSystem* file_system,
                    FinishedClone* finished) {
   *finished = FinishedClone();
-  return Finisher(layout, keep_identity, application, families, file_system,
+  return Finisher(layout, new_id, application, families, file_system,
                   finished)
       .Run();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,14 +28,15 @@ struct FinishedClone {
 // Compares the MANIFEST with the files that arrived, then writes OPTIONS,
 // IDENTITY and MANIFEST into db/. After that only CURRENT is missing; the files
 // are as durable as `file_system` makes them. May be called again after a crash
-// at any point. `keep_identity`: the clone keeps the id of the source's
-// database. `application`: the release that will open it, which its OPTIONS
-// name (replica_options.h). `families`: the families of the clone; other
-// families in the MANIFEST are dropped. Empty: all.
+// at any point. `new_id`: the database id that the clone gets; nullopt: it
+// keeps that of the source. `application`: the release that will open it, which
+// its OPTIONS name (replica_options.h). `families`: the families of the clone;
+// other families in the MANIFEST are dropped. Empty: all.
 //   kCorrupt       the MANIFEST names other files than arrived, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
-                                          bool keep_identity,
+                                          const std::optional<std::string>&
+                                              new_id,
                                           const RocksDbRelease& application,
                                           const std::vector<std::string>&
                                               families,

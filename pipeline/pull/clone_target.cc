@@ -15,6 +15,8 @@
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/unit_store.h"
 #include "rocksdb/comparator.h"
+#include "rocksdb/env.h"
+#include "sstferry/source.h"
 
 namespace sstferry {
 
@@ -23,9 +25,7 @@ using rocksdb::Status;
 CloneTarget::CloneTarget(const TargetInputs& inputs, bool is_drill)
     : NewDirectoryTarget(inputs, is_drill ? kDrillMode
                                  : inputs.options->adopts_old ? kAdoptMode
-                                 : IsSwap(*inputs.options)
-                                     ? kCloneSwapMode
-                                     : kClonePullMode) {
+                                                              : kCloneMode) {
   SetReuse(this);
 }
 
@@ -190,7 +190,9 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   return is_exchanged() && !options().always_swap &&
          fault().fault == ReplicaFault::kNone &&
          options().reuse_dir.empty() && known &&
-         keeps_id == options().keep_identity && all_here &&
+         (options().mode == PullMode::kRefresh ||
+          keeps_id == options().keep_identity) &&
+         all_here &&
          !(content == Digest128()) && content == present.content;
 }
 
@@ -343,8 +345,7 @@ std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
 }
 
 Status CloneTarget::Finish() {
-  Status status = FinishClone(*layout_, options().keep_identity,
-                              ApplicationOf(plan()),
+  Status status = FinishClone(*layout_, ChooseNewId(), ApplicationOf(plan()),
                               options().selection.families, last_files(),
                               &finished_);
   if (status.ok()) {
@@ -356,6 +357,24 @@ Status CloneTarget::Finish() {
   }
   FillIntervals();
   return status;
+}
+
+// A clone gets a new id: two databases with the same id that diverge could be
+// mistaken for each other. A refreshed replica remains the same database, of
+// which others may be replicas in turn.
+std::optional<std::string> CloneTarget::ChooseNewId() const {
+  if (options().keep_identity) {
+    return std::nullopt;
+  }
+  ServedDatabase replica;
+  replica.directory = options().target_dir;
+  DatabaseFacts facts;
+  const bool stays =
+      options().mode == PullMode::kRefresh &&
+      DescribeDatabase(replica, FactsOptions(), &facts).ok() &&
+      !facts.database_id.empty();
+  return stays ? facts.database_id
+               : rocksdb::Env::Default()->GenerateUniqueId();
 }
 
 Status CloneTarget::CheckFamilyNames() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   void FindReceived(const JournalState& journal, ReceivedChunks* received);
   // Returns the names of the files that Reopen() leaves in staging/.
   std::set<std::string> WaitingInStaging() const;
+  // Returns the database id of the clone; nullopt: the source's.
+  std::optional<std::string> ChooseNewId() const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
   void FillIntervals();
 

@@ -16,7 +16,7 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 Status Exchange::CheckTarget() {
-  if (!IsSwap(options())) {
+  if (!MayExchange(options())) {
     return Status::OK();
   }
   bool found = false;
@@ -24,6 +24,7 @@ Status Exchange::CheckTarget() {
   const Status status = CheckReplica(
       options(), plan_->opened.source_database_id, &found, &replica);
   if (status.ok() && !report_->published()) {
+    replaces_ = found;
     sequence_old_ = replica.sequence;
     old_families_ = replica.families;
   }
@@ -32,7 +33,7 @@ Status Exchange::CheckTarget() {
 
 Status Exchange::CheckAhead(bool is_plan) {
   const std::string user =
-      IsSwap(options()) ? DatabaseUser(options().target_dir) : "";
+      MayExchange(options()) ? DatabaseUser(options().target_dir) : "";
   if (user.empty()) {
     return Status::OK();
   }
@@ -176,7 +177,7 @@ Status Exchange::WorstOf(const Status& status,
 }
 
 Status Exchange::Publish(const std::function<Summary()>& summary) {
-  if (IsSwap(options())) {
+  if (MayExchange(options())) {
     return Swap(summary);
   }
   std::string note;
@@ -250,7 +251,7 @@ void Exchange::Finish(Summary summary) {
         " could not be cleared (" + MessageOf(status) + "); the next " +
         (options().adopts_old
              ? "follow moves the old database from there to beside the target"
-             : "swap removes it"));
+             : std::string(PullModeName(options().mode)) + " removes it"));
   }
 }
 
@@ -272,9 +273,10 @@ void Exchange::NoteGoneFamilies() {
 
 void Exchange::FillSummary(Summary* summary) const {
   // A refresh of a missing directory fills it, as a pull does.
-  summary->mode =
-      PullModeName(IsSwap(options()) ? PullMode::kSwap : PullMode::kPull);
-  if (!IsSwap(options())) {
+  const bool fills =
+      options().mode == PullMode::kRefresh && !replaces_;
+  summary->mode = PullModeName(fills ? PullMode::kPull : options().mode);
+  if (!MayExchange(options()) || fills) {
     return;
   }
   summary->sequence_old = sequence_old_;

@@ -1,5 +1,6 @@
-// Gives a new database the name TARGET_DIR: by a rename or, in a swap, by
-// exchanging two directories between two hooks of the application.
+// Gives a new database the name TARGET_DIR: by a rename or, in a refresh or a
+// swap, by exchanging two directories; a swap does so between two hooks of the
+// application.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,7 @@ class Exchange {
            PullReporter* report)
       : options_(options), plan_(plan), failure_(failure), report_(report) {}
 
-  // Checks that a swap may replace the contents of TARGET_DIR. Called before
+  // Checks that the pull may replace the contents of TARGET_DIR. Called before
   // the first name is created, and again when more is known about the source.
   // Keeps facts for the summary. Returns OK if this pull replaces nothing.
   //   kRefused  it must not be replaced
@@ -96,6 +97,7 @@ class Exchange {
   bool hooks_open_ = false;  // before_swap ran, after_swap did not
   rocksdb::Status after_failed_;
   bool ended_by_hook_ = false;
+  bool replaces_ = false;    // TARGET_DIR holds a database
   uint64_t sequence_old_ = 0;
   std::vector<std::string> old_families_;
   std::optional<std::chrono::steady_clock::time_point> outage_since_;

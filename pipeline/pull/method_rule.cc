@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "format/journal.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/pull/target_state.h"
 #include "rocksdb/db.h"
@@ -18,22 +19,57 @@ bool HasDefault(const Selection& selection) {
              selection.families.end();
 }
 
-std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
-  LastTransfer last;
-  if (!IsSwap(options) || !ReadLastTransfer(options.target_dir, &last)) {
-    return std::nullopt;
-  }
-  return last.method == "clone"    ? std::optional(PullMethod::kClone)
-         : last.method == "ingest" ? std::optional(PullMethod::kIngest)
-                                   : std::nullopt;
+// Returns true if a refresh has a database, or what is left of one, to make
+// current.
+bool Refreshes(const PullOptions& options) {
+  std::error_code error;
+  return options.mode == PullMode::kRefresh &&
+         std::filesystem::is_directory(options.target_dir, error) &&
+         !std::filesystem::is_empty(options.target_dir, error);
 }
 
-}  // namespace
+// Without a record, a refresh changes nothing but entries.
+std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
+  LastTransfer last;
+  const bool refreshes = Refreshes(options);
+  if ((!refreshes && options.mode != PullMode::kSwap) ||
+      (!ReadLastTransfer(options.target_dir, &last) && !refreshes)) {
+    return std::nullopt;
+  }
+  return last.method == "clone" ? std::optional(PullMethod::kClone)
+         : last.method == "ingest" || refreshes
+             ? std::optional(PullMethod::kIngest)
+             : std::nullopt;
+}
+
+// An unfinished refresh in place binds no other command, because a swap
+// replaces what it did.
+std::optional<PullMethod> MethodOfUnfinished(const PullOptions& options) {
+  const std::string mode =
+      options.restart ? "" : UnfinishedMode(options.target_dir);
+  const bool ingests =
+      mode == kIngestMode || mode == kLinkedMode ||
+      (mode == kInPlaceMode && options.mode == PullMode::kRefresh);
+  return mode == kCloneMode || mode == kAdoptMode
+             ? std::optional(PullMethod::kClone)
+         : ingests ? std::optional(PullMethod::kIngest)
+                   : std::nullopt;
+}
+
+std::string WhyNotByFiles(const PullOptions& options) {
+  const Selection& selection = options.selection;
+  if (Refreshes(options) && options.adopt) {
+    return "--adopt compares the replica with its new source";
+  }
+  return Refreshes(options) && !TextOf(selection).is_all()
+             ? "a part of a replica is refreshed in place"
+             : WhyNoClone(selection);
+}
 
 // Each condition is a row of the table in docs/methods.md, in the same order.
-MethodDecision DecideMethod(const MethodInput& input) {
-  if (input.in_place) {
-    return {PullMethod::kIngest, "a refresh in place"};
+MethodDecision Decide(const MethodInput& input) {
+  if (input.is_open) {
+    return {PullMethod::kIngest, "the application has the replica open"};
   }
   if (input.asked != PullMethod::kAuto) {
     return {input.asked, "asked for"};
@@ -53,6 +89,16 @@ MethodDecision DecideMethod(const MethodInput& input) {
           /*asks_source=*/true};
 }
 
+}  // namespace
+
+MethodDecision DecideMethod(const MethodInput& input) {
+  MethodDecision decision = Decide(input);
+  decision.in_place =
+      input.is_open ||
+      (input.refreshes && decision.method == PullMethod::kIngest);
+  return decision;
+}
+
 std::string WhyNoClone(const Selection& selection) {
   if (!(selection.interval == KeyInterval())) {
     return "a clone contains all keys of its column families (no --begin, "
@@ -67,20 +113,10 @@ std::string WhyNoClone(const Selection& selection) {
 
 MethodInput MethodInputOf(const PullOptions& options) {
   MethodInput input;
-  std::error_code error;
   input.asked = options.method;
-  input.in_place = options.mode == PullMode::kRefresh &&
-                   std::filesystem::is_directory(options.target_dir, error) &&
-                   !std::filesystem::is_empty(options.target_dir, error);
-  input.no_clone = WhyNoClone(options.selection);
-  if (input.no_clone.empty() && options.mode == PullMode::kRefresh) {
-    input.no_clone =
-        "a refresh in place never clones: sstferry swap does, and needs "
-        "neither comparator nor operator of the application";
-  }
-  if (!options.restart) {
-    input.unfinished = UnfinishedMethod(options.target_dir);
-  }
+  input.refreshes = Refreshes(options);
+  input.no_clone = WhyNotByFiles(options);
+  input.unfinished = MethodOfUnfinished(options);
   input.replica = MethodOfReplica(options);
   return input;
 }

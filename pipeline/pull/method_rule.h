@@ -13,13 +13,15 @@ namespace sstferry {
 // Everything on which the choice depends.
 struct MethodInput {
   PullMethod asked = PullMethod::kAuto;
-  // TARGET_DIR is refreshed in place.
-  bool in_place = false;
+  // An application has TARGET_DIR open, and refreshes it itself.
+  bool is_open = false;
+  // A refresh finds a database in TARGET_DIR.
+  bool refreshes = false;
   // Method of the unfinished pull that is resumed.
   std::optional<PullMethod> unfinished;
-  // Method that made the replica that a swap will replace.
+  // Method that made the replica in TARGET_DIR.
   std::optional<PullMethod> replica;
-  // Reason why this pull or this database cannot be cloned; empty: none.
+  // Reason why this pull moves no files, unless it is asked to; empty: none.
   std::string no_clone;
 };
 
@@ -29,6 +31,8 @@ struct MethodDecision {
   std::string reason;  // a sentence, for Summary::method_reason
   // The source must be asked first whether its files can be cloned.
   bool asks_source = false;
+  // The database in TARGET_DIR is changed where it is.
+  bool in_place = false;
 };
 
 // Returns the result of the first row of the table whose condition is true.

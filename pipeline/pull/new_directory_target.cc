@@ -5,6 +5,7 @@
 #include "pipeline/disk/other_files.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/refresh_records.h"
+#include "pipeline/pull/replica.h"
 
 namespace sstferry {
 
@@ -12,10 +13,20 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns the command for a place that already has a replica, with the source
-// that was given. If that is an archive, the user wants to restore it, not to
-// refresh from the replica's own source.
+// Returns how the pull treats a TARGET_DIR that is not empty.
+Existing ExistingOf(const PullOptions& options) {
+  return options.mode == PullMode::kPull      ? Existing::kRefuse
+         : options.mode == PullMode::kRefresh ? Existing::kRefresh
+                                              : Existing::kSwap;
+}
+
+// Returns the command for a place where this one cannot work, with the source
+// that was given. If a pull from an archive finds a replica, the user wants to
+// restore the archive, not to refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
+  if (options.mode == PullMode::kRefresh) {
+    return InPlaceCommand(options);
+  }
   return options.source.is_archive()
              ? SwapCommand(options)
              : "sstferry refresh " + ShellWord(options.source.ToString()) +
@@ -31,13 +42,11 @@ Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
                            std::unique_ptr<Workspace>* workspace) {
   // Never use the file system that defers syncs: the record of an exchange must
   // be on disk before the exchange.
-  const Existing existing =
-      IsSwap(options) ? Existing::kSwap : Existing::kRefuse;
   Access access;
   RETURN_IF_ERROR(ChooseAccess(options, &access));
   lanes->file_access = access.OfFiles();
-  return Workspace::Open(options.target_dir, existing, disk, options.log,
-                         workspace, use, Instead(options));
+  return Workspace::Open(options.target_dir, ExistingOf(options), disk,
+                         options.log, workspace, use, Instead(options));
 }
 
 Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {

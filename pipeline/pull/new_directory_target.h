@@ -48,7 +48,7 @@ class NewDirectoryTarget : public PullTarget {
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
 
  protected:
-  bool is_exchanged() const { return IsSwap(options()); }
+  bool is_exchanged() const { return MayExchange(options()); }
   // Closes the files and databases that are open in db/.
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
   // Returns the interval records that Record() writes for the next refresh.

@@ -191,7 +191,7 @@ Status Puller::RunSteps() {
     return RunEach({[this] { return EndUnchanged(); }});
   }
   if (status.ok()) {
-    status = RunEach({[this] { return exchange_.CheckAhead(plans_); },
+    status = RunEach({[this] { return CheckExchange(); },
                       [this] { return opener_.WriteJournalHead(); },
                       [this] { return Transfer(); },
                       [this] { return FindUnchanged(), Status::OK(); },
@@ -223,7 +223,12 @@ Status Puller::RunPlan() {
   if (status.ok()) {
     PlanOthers();
   }
-  return status.ok() ? exchange_.CheckAhead(/*is_plan=*/true) : status;
+  return status.ok() ? CheckExchange() : status;
+}
+
+Status Puller::CheckExchange() {
+  return target_->in_place() == nullptr ? exchange_.CheckAhead(plans_)
+                                        : Status::OK();
 }
 
 uint64_t Puller::BytesToCome() const {
@@ -306,7 +311,7 @@ void Puller::RunLane(uint32_t lane) {
 // equal one would stop an application for nothing.
 void Puller::FindUnchanged() {
   const std::vector<Totals>& all = state_.family_totals;
-  is_unchanged_ = IsSwap(options_) && !options_.always_swap &&
+  is_unchanged_ = MayExchange(options_) && !options_.always_swap &&
                   std::all_of(all.begin(), all.end(),
                               [](const Totals& totals) {
                                 return totals.chunks == 0;
@@ -425,7 +430,7 @@ Status Puller::Publish() {
   if (status.ok() && drill_ != nullptr) {
     status = drill_(work_->workspace()->db_dir());
   } else if (status.ok() && target_->in_place() == nullptr) {
-    if (IsSwap(options_)) {
+    if (MayExchange(options_)) {
       // The source is not needed any more, and must not be able to interrupt
       // the exchange, for which an application waits.
       link_.End(Status::OK(), {});

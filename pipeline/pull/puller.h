@@ -106,6 +106,8 @@ class Puller {
   using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
   [[nodiscard]] rocksdb::Status RunPlan();
+  // Checks, before data moves, that the end of the pull will be possible.
+  [[nodiscard]] rocksdb::Status CheckExchange();
   [[nodiscard]] rocksdb::Status RunEach(const std::vector<Step>& steps);
   [[nodiscard]] rocksdb::Status CompareReused();
   [[nodiscard]] rocksdb::Status SetLanes();

@@ -68,6 +68,11 @@ Status OfAnother(const PullOptions& options, const std::string& known,
 
 }  // namespace
 
+std::string InPlaceCommand(const PullOptions& options) {
+  return TargetCommand(options) + SelectionWords(TextOf(options.selection)) +
+         " --method ingest";
+}
+
 Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
   const std::string held = SelectionWords(last.holds);
   return options.adopt || IsWithin(TextOf(options.selection), last.holds)
@@ -134,7 +139,9 @@ Status CheckReplica(const PullOptions& options,
   RETURN_IF_ERROR(CheckNotMore(options, last));
   replica->sequence = last.snapshot_sequence.value_or(0);
   replica->families = last.column_families;
-  return CheckExchangeable(options.target_dir);
+  return CheckExchangeable(
+      options.target_dir,
+      options.mode == PullMode::kRefresh ? InPlaceCommand(options) : "");
 }
 
 Status ChooseSourceId(const PullOptions& options,

@@ -34,6 +34,8 @@ struct Replica {
 //   kRefused  it asks for more, without options.adopt
 [[nodiscard]] rocksdb::Status CheckNotMore(const PullOptions& options,
                                            const LastTransfer& last);
+// Returns the command that refreshes TARGET_DIR without exchanging directories.
+std::string InPlaceCommand(const PullOptions& options);
 // Returns the selection in TARGET_DIR after a refresh in place.
 SelectionText HeldAfterRefresh(const PullOptions& options,
                                const LastTransfer& last);

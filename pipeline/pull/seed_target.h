@@ -15,8 +15,7 @@ namespace sstferry {
 class SeedTarget : public NewDirectoryTarget {
  public:
   explicit SeedTarget(const TargetInputs& inputs)
-      : NewDirectoryTarget(inputs,
-                           IsSwap(*inputs.options) ? kSwapMode : kPullMode) {}
+      : NewDirectoryTarget(inputs, kIngestMode) {}
 
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status Create(

@@ -64,7 +64,7 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
 // The refresh writes its journal before its first change, so it is unknown
 // whether the target has changed.
 void DoubtComplete(const JournalTransfer& head, TargetState* state) {
-  if (head.mode == kRefreshMode && state->complete.has_value() &&
+  if (head.mode == kInPlaceMode && state->complete.has_value() &&
       state->complete->transfer_id != ToHex(head.transfer_id)) {
     state->previous = std::move(state->complete);
     state->complete.reset();
@@ -177,7 +177,9 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
   if (is_wrong && IsStandby(target_dir)) {
     state->next = MendStandbyCommand(last.source, target_dir);
   } else if (state->health == ReplicaHealth::kDamaged) {
-    state->next = "sstferry swap" + words;
+    // A refresh by files replaces the damaged ones.
+    state->next =
+        (last.method == "clone" ? "sstferry refresh" : "sstferry swap") + words;
   } else if (state->health == ReplicaHealth::kDifferent &&
              state->next.empty()) {
     state->next = "sstferry refresh" + words;
@@ -228,9 +230,9 @@ Status ReadTargetState(const std::string& target_dir, TargetState* state,
   return status.ok() ? looked : status;
 }
 
-std::optional<std::string> UnfinishedMode(const std::string& target_dir) {
+std::string UnfinishedMode(const std::string& target_dir) {
   if (target_dir.empty()) {
-    return std::nullopt;  // a plan without a directory
+    return "";  // a plan without a directory
   }
   const std::string journal =
       ReadStart(Workspace::DirOf(target_dir) + "/journal", kMaxHeadBytes);
@@ -243,20 +245,9 @@ std::optional<std::string> UnfinishedMode(const std::string& target_dir) {
       !Decode(record.payload, &head).ok() ||
       (ReadLastTransfer(target_dir, &last) &&
        last.transfer_id == ToHex(head.transfer_id))) {  // it has ended
-    return std::nullopt;
+    return "";
   }
-  return head.mode == kRefreshMode ? std::nullopt : std::optional(head.mode);
-}
-
-std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir) {
-  const std::optional<std::string> mode = UnfinishedMode(target_dir);
-  if (mode == kClonePullMode || mode == kCloneSwapMode ||
-      mode == kAdoptMode) {
-    return PullMethod::kClone;
-  }
-  return mode == kPullMode || mode == kSwapMode || mode == kLinkedSwapMode
-             ? std::optional(PullMethod::kIngest)
-             : std::nullopt;
+  return head.mode;
 }
 
 }  // namespace sstferry

@@ -22,12 +22,8 @@ namespace sstferry {
 // (pipeline/pull/first_sequence.h); empty if not, or if there is no database.
 std::string NoteOfZero(const std::string& dir);
 
-// Returns the mode (format/journal.h) of the unfinished pull that makes a new
-// database for TARGET_DIR; nullopt if there is none, or its journal cannot be
-// read.
-std::optional<std::string> UnfinishedMode(const std::string& target_dir);
-// Returns the method of the unfinished pull that makes a new database for
-// TARGET_DIR; nullopt if there is none, or its journal cannot be read.
-std::optional<PullMethod> UnfinishedMethod(const std::string& target_dir);
+// Returns the mode (format/journal.h) of the unfinished pull of TARGET_DIR;
+// empty if there is none, or its journal cannot be read.
+std::string UnfinishedMode(const std::string& target_dir);
 
 }  // namespace sstferry

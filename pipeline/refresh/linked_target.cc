@@ -59,7 +59,7 @@ std::string WrittenState(const std::string& dir) {
 }  // namespace
 
 LinkedTarget::LinkedTarget(const TargetInputs& inputs)
-    : RefreshTarget(inputs, kLinkedSwapMode, OpenReplica(),
+    : RefreshTarget(inputs, kLinkedMode, OpenReplica(),
                     inputs.options->target_dir, /*drops_missing=*/true) {}
 
 Status LinkedTarget::GiveWayAt(const Status& status) {

@@ -104,7 +104,7 @@ bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
 
 RefreshTarget::RefreshTarget(const TargetInputs& inputs,
                              const OpenReplica& replica)
-    : RefreshTarget(inputs, kRefreshMode, replica,
+    : RefreshTarget(inputs, kInPlaceMode, replica,
                     replica.db != nullptr ? replica.db->GetName()
                                           : inputs.options->target_dir,
                     inputs.options->drop_missing) {

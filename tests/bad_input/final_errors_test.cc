@@ -97,7 +97,8 @@ TEST_CASE("An empty OPTIONS file of a clone, as its source has it, is no "
   WriteBytes(dir / "source/OPTIONS-999999", "");
   REQUIRE(Run({"pull", dir / "source", dir / "target", "--method", "clone"})
               .code == 0);
-  const Ended ended = Run({"refresh", dir / "source", dir / "target"});
+  const Ended ended = Run(
+      {"refresh", dir / "source", dir / "target", "--method", "ingest"});
   RequireSays(ended, 1, "REFUSED: ");
   REQUIRE(ended.err.find("its newest OPTIONS file is empty") !=
           std::string::npos);

@@ -304,10 +304,16 @@ TEST_CASE("A file system that exchanges no two names is refused before a hook "
   REQUIRE(run("swap", "new", {"--method", method}).code == 0);
   REQUIRE(EntriesOf(dir / "new").count("more") == 1);
   // Runs the command that the refusal names.
-  if (method == "ingest") {
-    REQUIRE(run("refresh", "replica", {}).code == 0);
-    REQUIRE(EntriesOf(dir / "replica").count("more") == 1);
+  if (method == "clone") {
+    RequireSays(run("refresh", "replica", {}), 1,
+                "\nnext: sstferry refresh " + (dir / "source") + " " +
+                    (dir / "replica") + " --method ingest");
+    REQUIRE(NamesOf(dir.path()) ==
+            std::vector<std::string>{"new", "replica", "source"});
+    REQUIRE(EntriesOf(dir / "replica").count("more") == 0);
   }
+  REQUIRE(run("refresh", "replica", {"--method", "ingest"}).code == 0);
+  REQUIRE(EntriesOf(dir / "replica").count("more") == 1);
 }
 
 TEST_CASE("Calls that an older container runtime denies are done without",

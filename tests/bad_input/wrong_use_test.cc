@@ -174,8 +174,9 @@ void TryOtherDatabases(Place* place) {
   MakeSampleDatabase(mine, Small());
   RequireSays({"pull", from, mine}, 1, "sstferry swap --adopt");
   RequireSays({"refresh", from, mine}, 1, "--adopt");
-  place->Says(17, {"refresh", mine, copy}, 1,
+  place->Says(17, {"refresh", mine, copy, "--method", "ingest"}, 1,
               "--adopt accepts it, and deletes what only the target holds");
+  RequireSays({"refresh", mine, copy}, 1, "--adopt replaces all of its data");
   place->Says(18, {"swap", mine, copy}, 1, "--adopt replaces all of its data");
 }
 

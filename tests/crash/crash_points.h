@@ -23,6 +23,7 @@ enum class Scenario {
   kClone,          // --method clone to a place where nothing is
   kCloneUnsynced,  // the same with --durability none
   kCloneSwap,      // swap --method clone of an older copy
+  kCloneRefresh,   // a refresh by files of it
   kLinkedSwap,     // a swap of an ingested replica
 };
 

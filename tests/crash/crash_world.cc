@@ -39,7 +39,8 @@ bool Refreshes(Scenario scenario) { return scenario == Scenario::kInPlace; }
 
 bool Clones(Scenario scenario) {
   return scenario == Scenario::kClone || scenario == Scenario::kCloneUnsynced ||
-         scenario == Scenario::kCloneSwap;
+         scenario == Scenario::kCloneSwap ||
+         scenario == Scenario::kCloneRefresh;
 }
 
 bool Defers(Scenario scenario) {
@@ -61,9 +62,19 @@ bool Swaps(Scenario scenario) {
          Links(scenario);
 }
 
-// Those to which a database has been served.
+bool Exchanges(Scenario scenario) {
+  return Swaps(scenario) || scenario == Scenario::kCloneRefresh;
+}
+
+// Those that replace a database.
 bool HasOld(Scenario scenario) {
-  return Swaps(scenario) && scenario != Scenario::kSwapFirst;
+  return Exchanges(scenario) && scenario != Scenario::kSwapFirst;
+}
+
+// Those that link files of it.
+bool Reuses(Scenario scenario) {
+  return scenario == Scenario::kCloneSwap ||
+         scenario == Scenario::kCloneRefresh;
 }
 
 // Of an application that notes in a file when it is stopped and started.
@@ -112,6 +123,14 @@ void ChangeSource(const std::string& path) {
     db.Put(test::NumberedKey(i), test::RandomBytes(1000, i));
   }
   db.Flush();
+}
+
+// By files: of a database that has no record of its source. --adopt alone would
+// change it in place.
+void MakeCloneRefresh(PullOptions* options) {
+  options->mode = PullMode::kRefresh;
+  options->adopt = true;
+  options->delete_rate_bytes_per_sec = 3'276'800;  // in pieces of 64 KiB
 }
 
 // Few deletions make a range deletion.
@@ -166,6 +185,9 @@ TEST_CASE("child: a pull that crashes", "[.child]") {
                            : Durability::kChunk;
   if (Setting("SSTFERRY_TEST_MODE") == "in place") {
     MakeInPlace(&options);
+  }
+  if (Setting("SSTFERRY_TEST_MODE") == "clone refresh") {
+    MakeCloneRefresh(&options);
   }
   if (Setting("SSTFERRY_TEST_METHOD") == "clone") {
     MakeClone(&options);
@@ -222,6 +244,9 @@ PullOptions CrashWorld::Options(Scenario scenario) const {
   if (Refreshes(scenario)) {
     MakeInPlace(&options);
   }
+  if (scenario == Scenario::kCloneRefresh) {
+    MakeCloneRefresh(&options);
+  }
   options.restart = scenario == Scenario::kRestart;
   options.durability =
       Defers(scenario) ? Durability::kNone : Durability::kChunk;
@@ -267,7 +292,7 @@ std::map<std::string, uint64_t> CrashWorld::CountHits(Scenario scenario) {
   TEST_SetFaultHook(nullptr);
   REQUIRE_OK(summary.status);
   if (Clones(scenario)) {
-    const bool reuses = scenario == Scenario::kCloneSwap;
+    const bool reuses = Reuses(scenario);
     REQUIRE((summary.files_reused > 0) == reuses);
     REQUIRE((reuses || summary.chunks_cloned > summary.files_cloned));
     return hits;
@@ -291,7 +316,9 @@ bool CrashWorld::Die(Scenario scenario, const Crash& crash) {
        {"SSTFERRY_TEST_ROOT", root()},
        {"SSTFERRY_TEST_RESTART", options.restart ? "yes" : "no"},
        {"SSTFERRY_TEST_MODE",
-        Refreshes(scenario) || Links(scenario) ? NameOf(scenario) : "pull"},
+        Refreshes(scenario) || Links(scenario) || Reuses(scenario)
+            ? NameOf(scenario)
+            : "pull"},
        {"SSTFERRY_TEST_METHOD", Clones(scenario) ? "clone" : "ingest"},
        {"SSTFERRY_TEST_HOOKS", Swaps(scenario) ? hooks() : ""},
        {"SSTFERRY_TEST_DURABILITY",
@@ -348,11 +375,11 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   const bool was_complete = EndStateOf(summary.status) == EndState::kRefused &&
                             NextOf(summary.status).starts_with(
                                 "sstferry refresh ");
-  REQUIRE((summary.status.ok() || (was_complete && !Swaps(scenario))));
+  REQUIRE((summary.status.ok() || (was_complete && !Exchanges(scenario))));
   if (summary.status.ok() && HoldsChunks(scenario, crash)) {
     REQUIRE(summary.chunks_resumed > 0);
   }
-  if (summary.status.ok() && scenario == Scenario::kCloneSwap) {
+  if (summary.status.ok() && Reuses(scenario)) {
     REQUIRE(summary.files_reused > 0);
   }
   test::Expectation expected;
@@ -382,9 +409,10 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   for (const std::string& name : NamesOf(dir_.path())) {
     if (name.find(".sstferry-snapshot-") != std::string::npos) {
       INFO(name << " after " << crash.point);
-      // A swap lets its source go before the application is stopped, and a
-      // refresh before it compacts: then the source may be removing it.
-      const bool let_go = Swaps(scenario) ||
+      // An exchange lets its source go before the application is stopped, and a
+      // refresh in place before it compacts: then the source may be removing
+      // it.
+      const bool let_go = Exchanges(scenario) ||
                           child_output_.find(kMayLetGo) != std::string::npos;
       REQUIRE((let_go || fs::exists(dir_ / (name + "/lease"))));
       fs::remove_all(dir_ / name);

@@ -52,7 +52,9 @@ class CrashWorld {
   std::string hooks() const { return dir_ / "hooks"; }
   // What a swap replaces.
   std::string OldOf(Scenario scenario) const {
-    return dir_ / (scenario == Scenario::kCloneSwap    ? "older"
+    return dir_ / (scenario == Scenario::kCloneSwap ||
+                           scenario == Scenario::kCloneRefresh
+                       ? "older"
                    : scenario == Scenario::kLinkedSwap ? "replica"
                                                        : "old");
   }

@@ -450,6 +450,10 @@ TEST_CASE("A swap from an archive fetches only files that the replica lacks",
   // Back to the older set.
   Run({"swap", archive + "@one", target});
   REQUIRE(EntriesOf(target).count("another") == 0);
+  const json refreshed = Run({"refresh", archive, target});
+  REQUIRE(refreshed["method"] == "clone");
+  REQUIRE(refreshed["exchanged"] == true);
+  REQUIRE(EntriesOf(target).count("another") == 1);
 }
 
 TEST_CASE("What an archive cannot do is refused before a byte moves",
@@ -473,7 +477,8 @@ TEST_CASE("What an archive cannot do is refused before a byte moves",
   refused({"pull", archive, archive + "/target"}, "archive");
   Run({"pull", archive, dir / "copy"});
   // A refresh in place compares entries.
-  const json refresh = Run({"refresh", archive, dir / "copy"}, 1);
+  const json refresh =
+      Run({"refresh", archive, dir / "copy", "--method", "ingest"}, 1);
   REQUIRE(refresh.dump().find("only a swap can") != std::string::npos);
 }
 

@@ -548,8 +548,8 @@ TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
   const std::string file = dir / "m.prom";
   const std::string label = "{target=\"" + (dir / "t") + "\"}";
   const auto pull = [&](const std::string& source) {
-    Process process(
-        Sstferry({"refresh", source, dir / "t", "--metrics-file", file}));
+    Process process(Sstferry({"refresh", source, dir / "t", "--method",
+                              "ingest", "--metrics-file", file}));
     const int code = process.Wait();
     INFO(process.err());
     return code;

@@ -121,8 +121,11 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
   REQUIRE(pull.options.min_free_percent == 5);
   REQUIRE_OK(ParsePull(PullMode::kRefresh,
                        {"s", "t", "--compare", "digest", "--drop-missing",
-                        "--compact", "none", "--min-free", "7%"},
+                        "--compact", "none", "--min-free", "7%", "--method",
+                        "clone", "--delete-rate", "1M"},
                        &pull));
+  REQUIRE(pull.options.method == PullMethod::kClone);
+  REQUIRE(pull.options.delete_rate_bytes_per_sec == 1'000'000);
   REQUIRE(pull.options.compare == CompareMode::kDigest);
   REQUIRE(pull.options.drop_missing);
   REQUIRE_FALSE(pull.options.compact);
@@ -139,10 +142,7 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
       {PullMode::kRefresh, {"--drop-missing", "--cf", "a"},
        "not possible together with --cf"},
       {PullMode::kRefresh, {"--before-swap", "a"}, "needs sstferry swap"},
-      {PullMode::kRefresh, {"--delete-rate=1M"}, "needs sstferry swap"},
-      {PullMode::kRefresh,
-       {"--method", "clone"},
-       "needs sstferry pull or sstferry swap"},
+      {PullMode::kRefresh, {"--keep-old=1"}, "needs sstferry swap"},
       {PullMode::kSwap, {"--before-swap", " "}, "a command"},
       {PullMode::kSwap, {"--source-id", ""}, "1 to "},
       {PullMode::kSwap, {"--compare", "files"}, "needs sstferry refresh"},
@@ -155,6 +155,9 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
        {"--min-free", "1%"},
        "needs sstferry refresh or sstferry swap"},
       {PullMode::kPull, {"--adopt"}, "sstferry refresh or sstferry swap"},
+      {PullMode::kPull,
+       {"--delete-rate=1M"},
+       "needs sstferry refresh or sstferry swap"},
   };
   for (const Row& row : rows) {
     const std::string said = Refusal(row.mode, row.words);
@@ -234,7 +237,7 @@ TEST_CASE("A swap keeps the databases that it replaced, as many as are asked "
 TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
           "[tools]") {
   ReplicaWorld world;
-  Night night(world, "", "refresh");
+  Night night(world, "method = \"ingest\"\n", "refresh");
   REQUIRE(night.Run() == 0);
   REQUIRE(night.json["mode"] == "pull");
   world.ChangeSource();
@@ -267,6 +270,45 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   INFO(night.json.dump(2));
   REQUIRE(night.json["parts_sent"] == 0);
   REQUIRE(night.json["sst_bytes"] == 0);
+}
+
+TEST_CASE("Nights by files: seeded, refreshed, nothing to do, and busy",
+          "[tools]") {
+  ReplicaWorld world;
+  Night night(world, "", "refresh");
+  REQUIRE(night.Run() == 0);
+  REQUIRE(night.json["mode"] == "pull");
+  REQUIRE(night.json["exchanged"].is_null());
+  {
+    test::OpenDb db(world.source(), test::OneFamily(test::Quiet()));
+    db.Put("changed", "and flushed");
+    db.Flush();
+  }
+  {
+    ServingApplication application(world.target());
+    REQUIRE(night.Run() == 5);
+    REQUIRE(night.json["status"] == "BUSY");
+    REQUIRE(night.err.find("swap") != std::string::npos);
+  }
+  Process plan(Sstferry({"plan", "refresh", world.source(), world.target()}));
+  REQUIRE(plan.Wait() == 0);
+  REQUIRE(plan.out().find("\nmethod: clone (auto: ") != std::string::npos);
+  REQUIRE(plan.out().find("\nreused: ") != std::string::npos);
+  REQUIRE(night.Run() == 0);
+  INFO(night.json.dump(2));
+  REQUIRE(night.json["mode"] == "refresh");
+  REQUIRE(night.json["method"] == "clone");
+  REQUIRE(night.json["state"] == "complete");
+  REQUIRE(night.json["exchanged"] == true);
+  REQUIRE(night.json["outage_seconds"].is_null());
+  REQUIRE(night.json["files_reused"] > 0);
+  REQUIRE(night.json["sequence_old"] < night.json["sequence_new"]);
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  REQUIRE(NamesOf(world.root()) ==
+          std::vector<std::string>{"shard.toml", "source", "target"});
+  REQUIRE(night.Run() == 0);
+  REQUIRE(night.json["exchanged"] == false);
+  REQUIRE(night.json["chunks"] == 0);
 }
 
 TEST_CASE("Each end of a night has the exit code that a scheduler acts on",

@@ -436,6 +436,7 @@ TEST_CASE("A refresh in place of a clone needs no --adopt, and compares",
   refresh.source.directory = dir / "source";
   refresh.target_dir = dir / "target";
   refresh.mode = PullMode::kRefresh;
+  refresh.method = PullMethod::kIngest;
   Summary summary;
   const rocksdb::Status status = MakePull(refresh)->Run(&summary);
   INFO(status.ToString());

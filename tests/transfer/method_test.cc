@@ -326,7 +326,6 @@ TEST_CASE("What chunks cannot hold is refused, with the method that holds it",
   SECTION("after some keys were asked for") {
     options.selection.interval.end = "k";
   }
-  SECTION("in a refresh") { options.mode = PullMode::kRefresh; }
   SECTION("where a clone is refused, too") {
     fs::create_directory(dir / "source" + "/titandb");
   }
@@ -424,7 +423,7 @@ TEST_CASE("A replica keeps its kind at a swap by auto, and a plan says so",
   REQUIRE(swapped.method == (is_clone ? "ingest" : "clone"));
 }
 
-TEST_CASE("A refresh in place with auto is never a clone",
+TEST_CASE("A refresh of chunks with auto is never a clone",
           "[transfer][method][refresh]") {
   const ScratchDir dir;
   FillPlain(dir / "source");

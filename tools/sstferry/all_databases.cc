@@ -423,7 +423,8 @@ int PullAll(const PullArguments& arguments, Console* console,
   const int code = RunAll(all, arguments.common, console, &report);
   std::vector<std::string> exchanged;
   for (const FleetMember& member : report.members) {
-    if (member.summary.exchanged) {
+    if (member.summary.exchanged &&
+        arguments.options.mode == PullMode::kSwap) {
       exchanged.push_back(member.target_dir);
     }
   }

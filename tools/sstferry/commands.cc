@@ -421,13 +421,13 @@ std::vector<JobOption> ForAll(const std::vector<OptionSpec>& specs) {
 const std::vector<JobOption>& JobOptions() {
   static const std::vector<JobOption> options = [] {
     std::vector<JobOption> rows = {
-        {kOfPull | kOfSwap,
+        {kAnyJob,
          Row<Pull>(
              "method", Group::kCommon,
-             "How data moves into a new database: ingest (sorted chunks, "
-             "compacted on arrival), clone (the source's files; not with "
-             "--begin or --end, and --cf only with default) or auto (clone "
-             "where it is possible; plan says which).",
+             "How data moves: ingest (entries, as sorted chunks; refresh: in "
+             "place), clone (the source's files; not with --begin or --end, "
+             "and --cf only with default) or auto (clone where it is possible; "
+             "a replica keeps its method; plan says which).",
              [](auto& a) -> auto& { return a.options.method; },
              ChoiceValue<PullMethod>("auto|ingest|clone",
                                      {PullMethod::kAuto, PullMethod::kIngest,
@@ -435,18 +435,16 @@ const std::vector<JobOption>& JobOptions() {
         {kOfRefresh,
          Row<Pull>(
              "compare", Group::kCommon,
-             "How to find what changed: files (trust the identity of files and "
-             "compare the rest: finds every write, but no byte that a disk "
-             "corrupted) or digest (read and compare everything on both "
-             "sides).",
+             "How to find what changed: files (their identity; misses bytes "
+             "that a disk corrupted) or digest (compares all on both sides).",
              [](auto& a) -> auto& { return a.options.compare; },
              ChoiceValue<CompareMode>(
                  "files|digest", {CompareMode::kFiles, CompareMode::kDigest}))},
         {kOfRefresh,
          Row<Pull>(
              "drop-missing", Group::kCommon,
-             "Drop column families that the source no longer has. Not with "
-             "--cf, --begin or --end.",
+             "In place: drop column families that the source no longer has. "
+             "Not with --cf, --begin or --end.",
              [](auto& a) -> auto& { return a.options.drop_missing; })},
         {kOfSwap,
          Row<Pull>(
@@ -527,10 +525,10 @@ const std::vector<JobOption>& JobOptions() {
              "before each chunk, then fail with NO_SPACE.",
              [](auto& a) -> auto& { return a.options.min_free_percent; },
              PercentValue())},
-        {kOfSwap,
+        {kOfRefresh | kOfSwap,
          Row<Pull>(
              "delete-rate", Group::kLimits,
-             "Delete older replaced databases at BYTES per second.",
+             "Delete replaced databases at BYTES per second.",
              [](auto& a) -> auto& {
                return a.options.delete_rate_bytes_per_sec;
              },
@@ -596,8 +594,8 @@ const std::vector<JobOption>& JobOptions() {
              [](auto& a) -> auto& { return a.options.always_swap; })},
         {kOfRefresh,
          {"compact", "auto|none", Group::kAdvanced,
-          "Clean up after the refresh, so that reads stay fast: auto (a "
-          "bounded part each time) or none. Default: auto."}},
+          "In place: clean up after the refresh, so that reads stay fast: auto "
+          "(a bounded part each time) or none. Default: auto."}},
         {kAnyJob,
          {"source-id", "ID", Group::kHidden,
           "Identify a source that has no IDENTITY file as ID, so that the next "
@@ -649,11 +647,8 @@ const std::vector<JobOption>& JobOptions() {
     rows.push_back({kAnyJob, MetricsFileRow(metrics_file)});
     for (const std::vector<JobOption>& others :
          {ForAll(EndCommandRows()), ForAll(TlsRows<Pull>()),
-          ForAll(SshRows<Pull>())}) {
+          ForAll(SshRows<Pull>()), ForAll(StoreRows<Pull>())}) {
       rows.insert(rows.end(), others.begin(), others.end());
-    }
-    for (const OptionSpec& spec : StoreRows<Pull>()) {
-      rows.push_back({kOfPull | kOfSwap, spec});
     }
     return rows;
   }();
@@ -1150,12 +1145,13 @@ const std::vector<Command>& Commands() {
          "50M"}}},
       {"refresh",
        "SOURCE TARGET_DIR [options]",
-       "Make a replica current where it is",
-       "Updates the replica in TARGET_DIR to a snapshot of SOURCE, from which "
-       "it was pulled: only what changed is sent, and all of it becomes "
-       "visible at once. No process may have TARGET_DIR open; an application "
-       "that keeps it open refreshes it through the library. A TARGET_DIR that "
-       "is missing or empty is filled as pull does.",
+       "Make a replica that nothing has open current",
+       "Makes the replica in TARGET_DIR current with a snapshot of SOURCE, from "
+       "which it was pulled. Only what changed is sent. A replica of files gets "
+       "the next set of files, by an exchange of two directories; one of chunks "
+       "is changed in place. No process may have TARGET_DIR open; an "
+       "application that does refreshes it through the library. A TARGET_DIR "
+       "that is missing or empty is filled as pull does.",
        JobOptionSpecs(kOfRefresh),
        {"source", "target"},
        {{"Make a replica current",

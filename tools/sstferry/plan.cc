@@ -52,19 +52,15 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
-bool IsRefresh(const Summary& summary) {
-  return summary.mode == PullModeName(PullMode::kRefresh);
-}
-
 // An action, and a description of what happens to the bytes.
 using ActionText = std::pair<const char*, const char*>;
 
-// Returns "rebuild: 3 files, 20.0 MB"; for a refresh the bytes of intervals,
-// one line per action.
+// Returns "rebuild: 3 files, 20.0 MB"; for a refresh in place the bytes of
+// intervals, one line per action.
 std::string Actions(const Summary& summary) {
-  const bool refresh = IsRefresh(summary);
+  const bool in_place = IsInPlace(summary);
   std::vector<ActionText> actions = {{"rebuild", ""}};
-  if (refresh) {
+  if (in_place) {
     actions = {{"skip", " stay as they are"},
                {"lookup", " to send, at most"},
                {"delta", " to read and compare on both sides; what differs is "
@@ -81,11 +77,11 @@ std::string Actions(const Summary& summary) {
         bytes += item.bytes;
       }
     }
-    if (refresh && count == 0) {
+    if (in_place && count == 0) {
       continue;
     }
-    text += (text.empty() ? "" : refresh ? "\n" : "; ") + std::string(action) +
-            ": " + FormatCount(count, refresh ? "interval" : "file") + ", " +
+    text += (text.empty() ? "" : in_place ? "\n" : "; ") + std::string(action) +
+            ": " + FormatCount(count, in_place ? "interval" : "file") + ", " +
             FormatBytes(bytes) + meaning;
   }
   return text + "\n";
@@ -93,7 +89,7 @@ std::string Actions(const Summary& summary) {
 
 std::string Families(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {
-      {"COLUMN FAMILY", IsRefresh(summary) ? "INTERVALS" : "FILES", "BYTES"}};
+      {"COLUMN FAMILY", IsInPlace(summary) ? "INTERVALS" : "FILES", "BYTES"}};
   for (const std::string& family : summary.column_families) {
     uint64_t items = 0;
     uint64_t bytes = 0;
@@ -122,7 +118,7 @@ std::string Items(const Summary& summary) {
                     Printable(item.reason)});
   }
   for (std::vector<std::string>& row : rows) {
-    if (IsRefresh(summary)) {
+    if (IsInPlace(summary)) {
       row.erase(row.begin() + 3);  // an interval belongs to no single file
     } else {
       row.resize(5);  // all files are rebuilt
@@ -199,7 +195,7 @@ std::string PlanReport(const Summary& summary, bool brief) {
   if (!summary.items.empty()) {
     text += Actions(summary);
   }
-  if (!summary.methods.empty() && !IsRefresh(summary)) {
+  if (!summary.methods.empty() && !IsInPlace(summary)) {
     text += Methods(summary);  // a refresh in place has only one
   }
   text += Method(summary);

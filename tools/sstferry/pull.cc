@@ -55,10 +55,6 @@ std::string Rate(const Summary& summary) {
                           static_cast<double>(bytes) / seconds)) + "/s";
 }
 
-bool IsInPlace(const Summary& summary) {
-  return summary.mode == PullModeName(PullMode::kRefresh);
-}
-
 // Returns how much of the replica is new: "6,950 keys changed".
 std::string Change(const Summary& summary) {
   const bool links = summary.method != "clone" && summary.files_reused != 0;
@@ -267,7 +263,7 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
              RootSide* root) {
   Console console(pull.common, stderr, ScreenFor(root));
   pull.options.log = console.log_function();
-  pull.options.keeps_old = true;
+  pull.options.keeps_old = pull.options.mode == PullMode::kSwap;
   pull.options.on_transfer = [&console](const std::string& id) {
     console.set_transfer(id);
   };

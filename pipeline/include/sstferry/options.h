@@ -103,9 +103,10 @@ struct PullOptions {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kPull;
-  // kClone requires kPull or kSwap, all keys, and the family `default`. kAuto
-  // clones where kClone may; an unfinished pull and a replica that was built
-  // from chunks keep their method.
+  // kClone requires all keys and the family `default`, and that no process has
+  // TARGET_DIR open. kAuto clones where kClone may; an unfinished pull and a
+  // replica that was built from chunks keep their method. A refresh by kIngest
+  // changes the replica in place.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
   // Clones only: the new database keeps the id of its source, because it will
@@ -124,13 +125,14 @@ struct PullOptions {
   bool adopt = false;     // ignore that record
   std::string source_id;  // if the source has no lasting database id
   CompareMode compare = CompareMode::kFiles;
-  // Drop families that the source no longer has. Not allowed with a selection.
+  // In place: drop families that the source no longer has. Not allowed with a
+  // selection.
   bool drop_missing = false;
   // Rate of ingestion while the target's compactions lag behind, in bytes per
   // second. 0: ingestion does not wait for compactions.
   uint64_t min_rate_bytes_per_sec = 8'000'000;
-  // At the end, compacts some of the deltas into the data below, in a directory
-  // that no other process has open.
+  // In place: at the end, compacts some of the deltas into the data below, in a
+  // directory that no other process has open.
   bool compact = true;
   // Longer runs of keys that only the target has are deleted by one range
   // deletion; shorter ones key by key. 0: always key by key.
@@ -219,9 +221,10 @@ struct PullOptions {
   LogFunction log;
 };
 
-// Returns true if the options ask for an exchange of directories.
-inline bool IsSwap(const PullOptions& options) {
-  return options.mode == PullMode::kSwap;
+// Returns true if a new directory may take the place of TARGET_DIR. Not called
+// for a refresh in place.
+inline bool MayExchange(const PullOptions& options) {
+  return options.mode != PullMode::kPull;
 }
 
 // Limit for one verify, which keeps shown differences in memory (keys
@@ -362,7 +365,7 @@ struct Summary {
   uint64_t sequence_old = 0;
   uint64_t sequence_new = 0;
   double outage_seconds = 0;  // swap only, including both hooks
-  bool exchanged = false;     // swap only: target_dir is another directory
+  bool exchanged = false;     // target_dir is another directory
   std::vector<std::string> column_families;
   uint64_t parts = 0;
   uint64_t chunks = 0;
@@ -456,6 +459,8 @@ struct Summary {
 // Formats the object of `--json` and of last_transfer.json. `command` is
 // "pull", "verify", "plan" or "serve".
 std::string SummaryToJson(const Summary& summary, const std::string& command);
+// Returns true if the pull changes the database in TARGET_DIR where it is.
+bool IsInPlace(const Summary& summary);
 // Formats a key, whose bytes may not be UTF-8: printable text is unchanged,
 // anything else (and text that begins with 0x) becomes "0x..." in hex. --begin
 // and --end accept both forms.

@@ -13,8 +13,10 @@ namespace sstferry {
 // name.
 enum class PullMode {
   kPull,     // fills a TARGET_DIR that is empty or absent
-  kRefresh,  // updates a replica of the same source in place, all at once
-  kSwap,     // builds a new database beside it, then exchanges the directories
+  // Makes a replica that no process has open current: exchanges one of files
+  // for the next set of files, and updates one of chunks in place.
+  kRefresh,
+  kSwap,  // builds a new database beside it, then exchanges the directories
 };
 
 // Returns the name of the command: "pull", "refresh" or "swap".

@@ -83,7 +83,7 @@ class Received {
   }
   Status Finish() const {
     FinishedClone finished;
-    return FinishClone(*layout_, /*keep_identity=*/true, RocksDbRelease(), {},
+    return FinishClone(*layout_, /*new_id=*/std::nullopt, RocksDbRelease(), {},
                        FileSystem::Default().get(), &finished);
   }
 

@@ -55,7 +55,7 @@ struct Script {
   void Head(uint32_t parts) {
     JournalTransfer head;
     head.transfer_id[0] = 7;
-    head.mode = kPullMode;
+    head.mode = kIngestMode;
     Add(JournalRecordType::kTransfer, head);
     AddPlan(PlanOf(head.transfer_id, parts));
   }
@@ -103,7 +103,7 @@ TEST_CASE("A later transfer record replaces the command line, and nothing else",
   }();
   JournalTransfer head;
   head.transfer_id[0] = 7;
-  head.mode = kPullMode;
+  head.mode = kIngestMode;
   head.command_line = "sstferry pull a b --lanes 2";
   script.Add(JournalRecordType::kTransfer, head);
   JournalState state;
@@ -119,7 +119,7 @@ TEST_CASE("A journal with two transfer records before its plan is damaged",
           "[target][journal]") {
   Script script;
   JournalTransfer head;
-  head.mode = kPullMode;
+  head.mode = kIngestMode;
   script.Add(JournalRecordType::kTransfer, head);
   script.Add(JournalRecordType::kTransfer, head);
   script.AddPlan(PlanOf(head.transfer_id, 3));
@@ -296,7 +296,7 @@ TEST_CASE("The journal of a refresh tells covers and what was ingested",
   JournalState state;
   Script other;
   JournalTransfer head;
-  head.mode = kRefreshMode;
+  head.mode = kInPlaceMode;
   other.Add(JournalRecordType::kTransfer, head);
   Plan plan = PlanOf(head.transfer_id, 2);
   plan.intervals.resize(2);

@@ -43,6 +43,18 @@ Status OpenItBeside(const std::string& target) {
                                &workspace);
 }
 
+// The workspace of a refresh by files. *state: the step of an earlier exchange.
+Status OpenToRefresh(const std::string& target, SwapState* state = nullptr) {
+  std::unique_ptr<Workspace> workspace;
+  const Status status =
+      Workspace::Open(target, Existing::kRefresh,
+                      rocksdb::FileSystem::Default(), nullptr, &workspace);
+  if (status.ok() && state != nullptr) {
+    *state = workspace->swap_state();
+  }
+  return status;
+}
+
 void RequireRefused(const Status& status, const std::string& sentence) {
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kRefused);
@@ -318,8 +330,9 @@ TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
   REQUIRE(BytesOf(dir / "target/content") == "theirs");
 }
 
-// The state right after the exchange: db/ holds the old database.
-void ExchangeAndStop(const ScratchDir& dir) {
+// The state right after the exchange: db/ holds the old database. `more`:
+// further lines of the record.
+void ExchangeAndStop(const ScratchDir& dir, const std::string& more = "") {
   MakeDir(dir / "target", "old");
   {
     std::unique_ptr<Workspace> workspace;
@@ -333,10 +346,46 @@ void ExchangeAndStop(const ScratchDir& dir) {
   };
   const std::string db = dir / "target.sstferry/db";
   WriteBytes(dir / "target.sstferry/exchange",
-             kId + "\n" + inode(db) + "\n" + inode(dir / "target") + "\n");
+             kId + "\n" + inode(db) + "\n" + inode(dir / "target") + "\n" +
+                 more);
   fs::rename(dir / "target", dir / "aside");
   fs::rename(db, dir / "target");
   fs::rename(dir / "aside", db);
+}
+
+TEST_CASE("Any command completes the exchange of a refresh, for no hook has to "
+          "run",
+          "[target][workspace][crash]") {
+  ScratchDir dir;
+  ExchangeAndStop(dir, "refresh\n");
+  SECTION("a refresh by files") {
+    SwapState state = SwapState::kNone;
+    REQUIRE_OK(OpenToRefresh(dir / "target", &state));
+    REQUIRE(state == SwapState::kExchanged);
+  }
+  SECTION("a refresh in place") { REQUIRE_OK(OpenItBeside(dir / "target")); }
+  SECTION("a swap") {
+    std::unique_ptr<Workspace> workspace;
+    REQUIRE_OK(Workspace::Open(dir / "target", Existing::kSwap,
+                               rocksdb::FileSystem::Default(), nullptr,
+                               &workspace));
+    REQUIRE(workspace->swap_state() == SwapState::kExchanged);
+  }
+  REQUIRE(BytesOf(dir / "target/content") == "new");
+  REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
+}
+
+TEST_CASE("A refresh leaves a swap alone whose hooks may have run",
+          "[target][workspace][crash]") {
+  ScratchDir dir;
+  ExchangeAndStop(dir);
+  fs::rename(dir / "target", dir / "aside");
+  fs::rename(dir / "target.sstferry/db", dir / "target");
+  fs::rename(dir / "aside", dir / "target.sstferry/db");
+  RequireRefused(OpenToRefresh(dir / "target"),
+                 "run that sstferry swap again");
+  REQUIRE(BytesOf(dir / "target/content") == "old");
+  REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "new");
 }
 
 TEST_CASE("Workspace leaves both databases of a swap that was cut short",
@@ -355,6 +404,8 @@ TEST_CASE("Workspace leaves both databases of a swap that was cut short",
   SECTION("to no other command") {
     RequireRefused(OpenIt(dir / "target"), "only the same swap completes it");
     RequireRefused(OpenItBeside(dir / "target"),
+                   "only the same swap completes it");
+    RequireRefused(OpenToRefresh(dir / "target"),
                    "only the same swap completes it");
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }

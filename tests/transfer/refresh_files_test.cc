@@ -1,0 +1,378 @@
+// A refresh of a replica that is made of files: the next set of files, of which
+// those that are here are linked, takes the place of TARGET_DIR.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "pipeline/disk/durable.h"
+#include "sstferry/status.h"
+#include "tests/support/catch.h"
+#include "tests/support/sample_bytes.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::test::refresh_files_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Four tables of 200 kB that nothing compacts.
+void MakeSource(const std::string& path) {
+  OpenDb db(path, OneFamily(Quiet()));
+  for (int table = 0; table < 4; ++table) {
+    for (int i = 0; i < 200; ++i) {
+      db.Put(NumberedKey(1000 * table + i), RandomBytes(1000, 7 * table + i));
+    }
+    db.Flush();
+  }
+}
+
+// Flushes a change of one percent.
+void Change(const std::string& path, const std::string& value) {
+  OpenDb db(path, OneFamily(Quiet()));
+  for (int i = 0; i < 8; ++i) {
+    db.Put(NumberedKey(100 * i), value);
+  }
+  db.Flush();
+}
+
+ino_t InodeOf(const std::string& path) {
+  struct stat info {};
+  REQUIRE(stat(path.c_str(), &info) == 0);
+  return info.st_ino;
+}
+
+std::set<ino_t> TablesOf(const std::string& dir) {
+  std::set<ino_t> tables;
+  for (const std::string& path : PathsWith(dir, ".sst")) {
+    tables.insert(InodeOf(path));
+  }
+  return tables;
+}
+
+void Flip(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  const auto at = static_cast<std::streamoff>(fs::file_size(path) / 3);
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 0x10));
+  REQUIRE(file.good());
+}
+
+std::string IdOf(const std::string& dir) {
+  ServedDatabase database;
+  database.directory = dir;
+  DatabaseFacts facts;
+  REQUIRE_OK(DescribeDatabase(database, FactsOptions(), &facts));
+  return facts.database_id;
+}
+
+ReplicaHealth HealthOf(const std::string& dir) {
+  StatusOptions options;
+  options.where.directory = dir;
+  StatusReport report;
+  REQUIRE_OK(MakeStatusQuery(options)->Run(&report));
+  return report.target.health;
+}
+
+// Cancels a pull when it comes to a fault point.
+Ferried StoppedAt(const std::string& point, const PullOptions& options) {
+  const std::unique_ptr<Operation> pull = MakePull(options);
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == point) pull->Cancel();
+  });
+  Ferried stopped;
+  stopped.status = pull->Run(&stopped.summary);
+  TEST_SetFaultHook(nullptr);
+  return stopped;
+}
+
+// A source and its replica.
+struct World {
+  ScratchDir dir;
+  std::string source = dir / "source";
+  std::string target = dir / "target";
+  explicit World(PullMethod method = PullMethod::kClone) {
+    MakeSource(source);
+    PullOptions options = Options();
+    options.mode = PullMode::kPull;
+    options.method = method;
+    REQUIRE_OK(Run(options).status);
+  }
+  PullOptions Options() const {
+    PullOptions options;
+    options.source.directory = source;
+    options.snapshot_ttl = std::chrono::seconds(0);
+    options.target_dir = target;
+    options.mode = PullMode::kRefresh;
+    return options;
+  }
+  static Ferried Run(const PullOptions& options) {
+    Ferried ran;
+    ran.status = MakePull(options)->Run(&ran.summary);
+    INFO(ran.message());
+    return ran;
+  }
+  Ferried Refresh() const { return Run(Options()); }
+  void RequireCurrent() const {
+    ExpectSameEntries(source, target);
+    REQUIRE_FALSE(fs::exists(target + ".sstferry"));
+    for (const auto& entry : fs::directory_iterator(dir.path())) {
+      REQUIRE(entry.path().filename().string().find(".old-") ==
+              std::string::npos);
+    }
+  }
+};
+
+TEST_CASE("A refresh of a clone sends new files, links the others and takes "
+          "its place",
+          "[transfer][clone][refresh]") {
+  const World world;
+  const std::set<ino_t> before = TablesOf(world.target);
+  const ino_t directory = InodeOf(world.target);
+  const std::string id = IdOf(world.target);
+  Change(world.source, "changed");
+  PullOptions options = world.Options();
+  Summary plan;
+  REQUIRE_OK(MakePlan(options)->Run(&plan));
+  REQUIRE(plan.mode == "refresh");
+  REQUIRE(plan.method == "clone");
+  REQUIRE(plan.files_reused == 4);
+  // A refresh calls no hook and keeps nothing.
+  options.keeps_old = true;
+  options.before_swap = options.after_swap = [](const SwapEvent&) {
+    return MakeStatus(EndState::kInternal, "called");
+  };
+  const Ferried night = World::Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.mode == "refresh");
+  REQUIRE(night.summary.method == "clone");
+  REQUIRE(night.summary.exchanged);
+  REQUIRE(night.summary.files_reused == 4);
+  REQUIRE(night.summary.sst_bytes < 60'000);
+  REQUIRE(night.summary.sequence_old < night.summary.sequence_new);
+  REQUIRE(InodeOf(world.target) != directory);
+  const std::set<ino_t> after = TablesOf(world.target);
+  REQUIRE(after.size() == 5);
+  for (const ino_t table : before) {
+    REQUIRE(after.contains(table));
+  }
+  REQUIRE(IdOf(world.target) == id);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refresh of a clone of which nothing changed exchanges nothing",
+          "[transfer][clone][refresh]") {
+  const World world;
+  const ino_t directory = InodeOf(world.target);
+  PullOptions options = world.Options();
+  options.verify = GENERATE(false, true);
+  options.always_swap = true;  // not of a refresh
+  const Ferried night = World::Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.mode == "refresh");
+  REQUIRE_FALSE(night.summary.exchanged);
+  REQUIRE(night.summary.verified == options.verify);
+  REQUIRE(night.summary.chunks == 0);
+  REQUIRE(InodeOf(world.target) == directory);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refresh mends a clone of which a fault is known",
+          "[transfer][clone][refresh][health]") {
+  const World world;
+  const std::string table = PathsWith(world.target, ".sst").front();
+  SECTION("a changed bit, found by a comparison") {
+    Flip(table);
+    VerifyOptions compare;
+    compare.left.directory = world.source;
+    compare.right.directory = world.target;
+    Summary compared;
+    REQUIRE_FALSE(MakeVerify(compare)->Run(&compared).ok());
+  }
+  SECTION("a missing file") { fs::remove(table); }
+  REQUIRE(HealthOf(world.target) == ReplicaHealth::kDamaged);
+  if (GENERATE(false, true)) Change(world.source, "changed");
+  const Ferried mended = world.Refresh();
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  REQUIRE(mended.summary.exchanged);
+  REQUIRE(HealthOf(world.target) == ReplicaHealth::kComplete);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refresh of a clone by digests reads what it links",
+          "[transfer][clone][refresh]") {
+  const World world;
+  Flip(PathsWith(world.target, ".sst").front());
+  PullOptions options = world.Options();
+  SECTION("with --compare digest") { options.compare = CompareMode::kDigest; }
+  SECTION("with --verify") { options.verify = true; }
+  const Ferried mended = World::Run(options);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  REQUIRE(mended.summary.files_reused == 3);
+  REQUIRE(mended.summary.verified);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refresh changes the method of a replica only if it is asked to",
+          "[transfer][method][refresh]") {
+  const bool is_clone = GENERATE(false, true);
+  const World world(is_clone ? PullMethod::kClone : PullMethod::kIngest);
+  const ino_t directory = InodeOf(world.target);
+  Change(world.source, "first");
+  const Ferried kept = world.Refresh();
+  REQUIRE_OK(kept.status);
+  REQUIRE(kept.summary.method == (is_clone ? "clone" : "ingest"));
+  REQUIRE((InodeOf(world.target) != directory) == is_clone);
+  const ino_t second = InodeOf(world.target);
+  PullOptions other = world.Options();
+  other.method = is_clone ? PullMethod::kIngest : PullMethod::kClone;
+  Change(world.source, "second");
+  const Ferried changed = World::Run(other);
+  INFO(changed.message());
+  REQUIRE_OK(changed.status);
+  REQUIRE(changed.summary.mode == "refresh");
+  REQUIRE(changed.summary.method == (is_clone ? "ingest" : "clone"));
+  REQUIRE((InodeOf(world.target) == second) == is_clone);
+  world.RequireCurrent();
+  Change(world.source, "third");
+  const Ferried next = world.Refresh();
+  REQUIRE_OK(next.status);
+  REQUIRE(next.summary.method == changed.summary.method);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A part of a clone, or a clone of another past, is refreshed in "
+          "place",
+          "[transfer][clone][refresh]") {
+  const World world;
+  const ino_t directory = InodeOf(world.target);
+  Change(world.source, "changed");
+  PullOptions options = world.Options();
+  SECTION("some families") { options.selection.families = {"default"}; }
+  SECTION("some keys") { options.selection.interval.end = NumberedKey(9999); }
+  SECTION("another past") { options.adopt = true; }
+  const Ferried night = World::Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.method == "ingest");
+  REQUIRE(night.summary.parts_compared > 0);
+  REQUIRE(InodeOf(world.target) == directory);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refresh of a clone resumes as it was begun",
+          "[transfer][clone][refresh]") {
+  const World world;
+  Change(world.source, "changed");
+  PullOptions begun = world.Options();
+  begun.snapshot_ttl = std::chrono::hours(1);
+  SECTION("by files") {
+    REQUIRE(StoppedAt("Puller:TotalsAgreed", begun).state() ==
+            EndState::kCancelled);
+    const Ferried night = world.Refresh();
+    INFO(night.message());
+    REQUIRE_OK(night.status);
+    REQUIRE(night.summary.method == "clone");
+    REQUIRE(night.summary.chunks_resumed > 0);
+  }
+  SECTION("in place") {
+    begun.method = PullMethod::kIngest;
+    REQUIRE(StoppedAt("Puller:TotalsAgreed", begun).state() ==
+            EndState::kCancelled);
+    const Ferried night = world.Refresh();
+    INFO(night.message());
+    REQUIRE_OK(night.status);
+    REQUIRE(night.summary.method == "ingest");
+    REQUIRE(night.notes_mention("all data was already here"));
+  }
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refresh resumes a pull that never filled TARGET_DIR",
+          "[transfer][clone][refresh]") {
+  const World world;
+  fs::remove_all(world.target);
+  PullOptions pull = world.Options();
+  pull.mode = PullMode::kPull;
+  pull.snapshot_ttl = std::chrono::hours(1);
+  REQUIRE(StoppedAt("Puller:TotalsAgreed", pull).state() ==
+          EndState::kCancelled);
+  const Ferried filled = world.Refresh();
+  INFO(filled.message());
+  REQUIRE_OK(filled.status);
+  REQUIRE(filled.summary.mode == "pull");
+  REQUIRE(filled.summary.chunks_resumed > 0);
+  world.RequireCurrent();
+}
+
+TEST_CASE("A refreshed clone stays the source of its own replicas",
+          "[transfer][clone][refresh]") {
+  const World world;
+  PullOptions below = world.Options();
+  below.source.directory = world.target;
+  below.target_dir = world.dir / "below";
+  below.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
+  REQUIRE_OK(World::Run(below).status);
+  Change(world.source, "changed");
+  REQUIRE_OK(world.Refresh().status);
+  below.method = PullMethod::kAuto;
+  const Ferried night = World::Run(below);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  ExpectSameEntries(world.source, world.dir / "below");
+}
+
+TEST_CASE("A refresh of a clone leaves an open one alone, and one of another "
+          "database",
+          "[transfer][clone][refresh]") {
+  const World world;
+  Change(world.source, "changed");
+  PullOptions options = world.Options();
+  EndState expected = EndState::kBusy;
+  std::optional<OpenDb> application;
+  SECTION("an application has it open") {
+    application.emplace(world.target, OneFamily(Quiet()));
+  }
+  SECTION("it is of another database") {
+    MakeSource(world.dir / "other");
+    options.source.directory = world.dir / "other";
+    expected = EndState::kRefused;
+  }
+  const std::string before = Fingerprint(world.target);
+  const Ferried night = World::Run(options);
+  INFO(night.message());
+  REQUIRE(night.state() == expected);
+  REQUIRE(Fingerprint(world.target) == before);
+  REQUIRE_FALSE(fs::exists(world.target + ".sstferry"));
+}
+
+TEST_CASE("A foreign directory in a clone is refused, with the refresh in "
+          "place",
+          "[transfer][clone][refresh][refused]") {
+  const World world;
+  Change(world.source, "changed");
+  fs::create_directory(world.target + "/foreign");
+  const Ferried refused = world.Refresh();
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(NextOf(refused.status) ==
+          "sstferry refresh " + world.source + " " + world.target +
+              " --method ingest");
+  REQUIRE_FALSE(fs::exists(world.target + ".sstferry"));
+  PullOptions in_place = world.Options();
+  in_place.method = PullMethod::kIngest;
+  REQUIRE_OK(World::Run(in_place).status);
+  REQUIRE(fs::exists(world.target + "/foreign"));
+  world.RequireCurrent();
+}
+
+}  // namespace
+}  // namespace sstferry::test::refresh_files_test
