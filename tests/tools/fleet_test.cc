@@ -661,6 +661,7 @@ TEST_CASE("archive push --all makes an archive for each database and pushes it",
   REQUIRE(ran.code == 1);
   REQUIRE_FALSE(fs::exists(backup));
   fs::create_directory(backup);
+  REQUIRE(chmod(backup.c_str(), 0700) == 0);
   WriteBytes(top + "/c/CURRENT", "nonsense");
   ran = RunAllOf(push);
   INFO(ran.report.dump(2) << ran.err);
@@ -671,6 +672,8 @@ TEST_CASE("archive push --all makes an archive for each database and pushes it",
   for (const std::string name : {"a", "deep/b"}) {
     REQUIRE(ran.of(name)["summary"]["status"] == "OK");
     REQUIRE(ran.of(name)["summary"]["sets"].size() == 1);
+    REQUIRE(fs::status(backup + "/" + name).permissions() ==
+            fs::perms::owner_all);
     REQUIRE(BytesOf(dir / "p.prom")
                 .find("{archive=\"" + backup + "/" + name + "\"}") !=
             std::string::npos);

@@ -300,16 +300,23 @@ std::vector<std::string> VerifyCells(const FleetMember& member) {
           std::to_string(one.differences), AllSeconds(one.seconds)};
 }
 
-// Creates the directory `name`, a path, below an existing one, through no link.
+// Creates the directory `name`, a path, below an existing one, through no link
+// and with the permissions of the existing one: an archive holds all that a
+// database does.
 Status MakeBelow(const std::string& top, const std::string& name) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(top, error).string();
   errno = error.value();
   Descriptor directory = error ? Descriptor() : OpenDirectory(real);
+  struct stat info {};
+  if (directory.is_open() && fstat(directory.get(), &info) != 0) {
+    directory = Descriptor();
+  }
   std::istringstream parts(name);
   for (std::string part;
        directory.is_open() && std::getline(parts, part, '/');) {
-    if (mkdirat(directory.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
+    if (mkdirat(directory.get(), part.c_str(), info.st_mode & 0777) != 0 &&
+        errno != EEXIST) {
       directory = Descriptor();
       break;
     }

@@ -358,6 +358,12 @@ Status ParseEndCommands(const std::string& command,
                         EndCommands* out) {
   *out = EndCommands();
   const Command& found = *FindCommand(command);
+  if (std::none_of(found.options.begin(), found.options.end(),
+                   [](const OptionSpec& spec) {
+                     return std::string(spec.name) == "on-success";
+                   })) {
+    return Status::OK();
+  }
   OptionTexts texts;
   RETURN_IF_ERROR(
       ReadOptions(AllOptions(found), found.operands, arguments, &texts));
