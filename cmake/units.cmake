@@ -25,10 +25,12 @@ foreach(unit ${SSTFERRY_UNITS})
     tools/${source})
   file(READ tools/${source} text)
   string(REPLACE "JOB" "${job}" text "${text}")
+  # The program has the text as it stands here, and names itself in the units
+  # that it writes: a release has one binary for /usr and /usr/local.
+  string(APPEND templates "      {\"${unit}\", R\"unit(${text})unit\"},\n")
   string(REPLACE "/usr/local/bin" "${CMAKE_INSTALL_FULL_BINDIR}" text
     "${text}")
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${unit} CONTENT "${text}")
-  string(APPEND templates "      {\"${unit}\", R\"unit(${text})unit\"},\n")
 endforeach()
 string(APPEND templates "  };
   return templates;

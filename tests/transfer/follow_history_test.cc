@@ -560,6 +560,7 @@ class FollowedApplication {
   // Returns false if nothing happened.
   bool Suffer(Fate fate) {
     if (!fs::exists(dir_ / "source/CURRENT")) return false;
+    if (!fs::exists(dir_ / "saved")) Replace("source", "saved");
     switch (fate) {
       case Fate::kNothing:
         return false;
@@ -567,7 +568,6 @@ class FollowedApplication {
         Replace("source", "saved");
         return true;
       case Fate::kRestored:
-        if (!fs::exists(dir_ / "saved")) return false;
         Replace("saved", "source");
         return true;
       case Fate::kMadeAnew:

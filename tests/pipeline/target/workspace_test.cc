@@ -383,7 +383,7 @@ TEST_CASE("A refresh leaves a swap alone whose hooks may have run",
   fs::rename(dir / "target.sstferry/db", dir / "target");
   fs::rename(dir / "aside", dir / "target.sstferry/db");
   RequireRefused(OpenToRefresh(dir / "target"),
-                 "run that sstferry swap again");
+                 "only the same swap completes it");
   REQUIRE(BytesOf(dir / "target/content") == "old");
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "new");
 }
