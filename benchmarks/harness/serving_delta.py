@@ -12,10 +12,12 @@ from harness.contenders import RSYNC_CONFIG, await_port, free_port
 from harness.process import Failed, Process, make_durable, run_to_end
 
 SSTFERRY, SEED = "sstferry", "seed"
-# `sstferry swap` of a replica of chunks and of one that is a clone.
-SWAP, CLONE = "swap", "clone swap"
-# name: the method of its first pull
-SWAPS = {SWAP: "ingest", CLONE: "clone"}
+# `sstferry swap` of a replica of chunks and of one that is a clone, and
+# `sstferry refresh` of a clone. SSTFERRY is a refresh of a replica of chunks.
+SWAP, CLONE, REFRESHED = "swap", "clone swap", "clone refresh"
+# name: (the method of its first pull, the command of the nights)
+SWAPS = {SWAP: ("ingest", "swap"), CLONE: ("clone", "swap"),
+         REFRESHED: ("clone", "refresh")}
 PEERS = ("rsync", "backup-engine")
 MEASURES = ("seconds", "cpu_seconds", "wire_bytes", "written_bytes")
 
@@ -99,6 +101,7 @@ class Replicas:
         return {SSTFERRY: [self.world.target],
                 SWAP: [self.path("swapped")],
                 CLONE: [self.path("cloned")],
+                REFRESHED: [self.path("refreshed")],
                 "rsync": [self.path("rsync")],
                 "backup-engine": [self.path("backups")]}.get(contender, [])
 
@@ -140,9 +143,10 @@ class Replicas:
         shutil.rmtree(self.path("seed"), ignore_errors=True)
         before = sst_files(target) if os.path.isdir(target) else {}
         job = "pull" if contender == SEED or not before else \
-            "swap" if contender in SWAPS else "refresh"
+            SWAPS[contender][1] if contender in SWAPS else "refresh"
         if contender in SWAPS:
-            words = [] if job == "swap" else ["--method", SWAPS[contender]]
+            words = [] if job != "pull" else \
+                ["--method", SWAPS[contender][0]]
         with world.server() as (server, url):
             started = time.monotonic()
             client = world.pull_to_end(target, *words, source=url, job=job)
@@ -408,8 +412,9 @@ def delta_text(answers):
                 report["entries_put"], report["entries_deleted"],
                 report["parts_unchanged"], report["parts_looked_up"],
                 report["parts_compared"], report["parts_sent"])
-    text += "\nSwaps of the same changes, a replica of chunks and a clone:\n\n" \
-        "| Since the swap before | Swap of | Seconds | of a seed | Wire, of " \
+    text += "\nThe same changes by an exchange of directories: a swap of a " \
+        "replica of chunks, and a swap and a refresh of a clone:\n\n" \
+        "| Since the exchange before | Contender | Seconds | of a seed | Wire, of " \
         "the target | Files linked | Exchange, s | Method |\n" \
         "|---|---|---|---|---|---|---|---|\n"
     for row in answers:
@@ -417,7 +422,7 @@ def delta_text(answers):
             mine, seed = (row["contenders"][one] for one in (name, SEED))
             text += "| %s | %s | %.2f | %.0f %% | %.3f %% | %d | %.3f | " \
                 "%s |\n" % (
-                    row["name"], "chunks" if name == SWAP else "a clone",
+                    row["name"], name,
                     mine["seconds"]["median"],
                     100 * mine["seconds"]["median"] /
                     seed["seconds"]["median"],
@@ -439,8 +444,8 @@ def delta_text(answers):
     return text + "\nSeconds last until the last process has ended and the " \
         "files are synced; a refresh's include its compaction. `seed` is one " \
         "with `--method ingest` of the same source; `swap` and `clone swap` " \
-        "replace a replica of chunks and a clone, `clone swap` by the way " \
-        "that `--method auto` gives. `rsync` copies a checkpoint "\
+        "replace a replica of chunks and a clone, `clone refresh` is a " \
+        "refresh of a clone. `rsync` copies a checkpoint "\
         "(hard links of the closed source); `backup-engine` adds an " \
         "incremental backup and restores it, its wire being what the backup " \
         "added. CPU is that of both sides. Written are tables: " \
