@@ -64,7 +64,7 @@ std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
   for (const auto& [key, bytes] : set.objects) {
     const auto there = present.find(key);
     if (there == present.end()) {
-      return key + ": is missing";
+      return key + " is missing";
     }
     if (there->second != bytes) {
       return key + ": expected " + std::to_string(bytes) + " bytes, found " +
