@@ -285,6 +285,7 @@ TEST_CASE("Whatever end a target says is the source's report, with its words",
   const EndState state = AnyFailure();
   INFO(EndStateName(state));
   Bench bench(100);
+  bench.serve.timeouts.peer = milliseconds(60'000);  // no Ping comes
   bench.Options();
   std::unique_ptr<Channel> control;
   Opened opened;
