@@ -216,10 +216,9 @@ class PullOperation : public Operation {
       // No process has TARGET_DIR open, and nothing of it is worth keeping.
       options.before_swap = options.after_swap = nullptr;
       options.keeps_old = options.always_swap = false;
-    }
-    if (options.mode == PullMode::kRefresh && !decision.in_place) {
       options.verify =
-          options.verify || options.compare == CompareMode::kDigest;
+          options.verify ||
+          (!decision.in_place && options.compare == CompareMode::kDigest);
     }
     if (options.deadline.count() > 0) {
       const auto passed =

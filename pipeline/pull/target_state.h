@@ -23,7 +23,7 @@ namespace sstferry {
 std::string NoteOfZero(const std::string& dir);
 
 // Returns the mode (format/journal.h) of the unfinished pull of TARGET_DIR;
-// empty if there is none, or its journal cannot be read.
+// empty if no pull is unfinished, or its journal cannot be read.
 std::string UnfinishedMode(const std::string& target_dir);
 
 }  // namespace sstferry

@@ -66,12 +66,12 @@ bool Exchanges(Scenario scenario) {
   return Swaps(scenario) || scenario == Scenario::kCloneRefresh;
 }
 
-// Those that replace a database.
+// Returns true for scenarios that replace a database.
 bool HasOld(Scenario scenario) {
   return Exchanges(scenario) && scenario != Scenario::kSwapFirst;
 }
 
-// Those that link files of it.
+// Returns true for scenarios that link files of that database.
 bool Reuses(Scenario scenario) {
   return scenario == Scenario::kCloneSwap ||
          scenario == Scenario::kCloneRefresh;

@@ -527,7 +527,7 @@ TEST_CASE("units --start stops what was removed and restarts what changed",
   REQUIRE(calls(head + "\"5s\"\n", 1) == begin);
 }
 
-TEST_CASE("A calendar knows cron's form of a time, and refuses what is none",
+TEST_CASE("A calendar knows cron's form of a time, and refuses other texts",
           "[tools][units]") {
   const auto cron = [](const std::string& text) {
     Calendar calendar;

@@ -51,7 +51,7 @@ struct FollowedHistory {
   std::vector<uint32_t> fates;   // of the directory, one after each life
 };
 
-// What happens to the source's directory while no application has it open.
+// Changes the source's directory while no application has it open.
 enum class Fate : uint8_t {
   kNothing,
   kSaved,     // copied

@@ -18,7 +18,7 @@ std::string ArchiveMetricsText(const ArchiveOptions& options,
 // Waits, at most two seconds, while another job reads and replaces a metrics
 // file in this directory, so that neither loses what the other wrote: jobs of
 // one archive share a file. The lock ends with the returned descriptor, which is
-// not open if there is none.
+// not open if no lock was taken.
 Descriptor LockMetrics(const std::string& file);
 
 }  // namespace sstferry

@@ -41,7 +41,7 @@ struct ArchiveOptions {
   SourceAddress source;
   std::string label;
   bool adopt = false;  // allow a database that the newest set does not know
-  bool init_if_absent = false;  // kPush: makes the archive if there is none
+  bool init_if_absent = false;  // kPush: makes a missing archive
   uint32_t lanes = 8;  // files transferred at once; kCheck, too
   std::string snapshot_dir;
   std::string wal_dir;
