@@ -76,7 +76,7 @@ struct Bench {
     server = std::make_unique<TestServer>(serve);
     PullOptions options = PullFrom(server->address(), dir / "target");
     options.file_system = disk;
-    options.timeouts.peer = milliseconds(4000);
+    options.timeouts.peer = milliseconds(60'000);
     return options;
   }
   // The pull and the source's report end so; who met it, and the other in its
@@ -285,7 +285,6 @@ TEST_CASE("Whatever end a target says is the source's report, with its words",
   const EndState state = AnyFailure();
   INFO(EndStateName(state));
   Bench bench(100);
-  bench.serve.timeouts.peer = milliseconds(60'000);  // no Ping comes
   bench.Options();
   std::unique_ptr<Channel> control;
   Opened opened;

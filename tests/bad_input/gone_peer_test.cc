@@ -62,9 +62,7 @@ TEST_CASE("Frames that are announced and never come take little memory",
   }
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
-  ServeOptions serve = ServeSample(dir / "source");
-  serve.timeouts.peer = milliseconds(60'000);
-  TestServer server(serve);
+  TestServer server(ServeSample(dir / "source"));
   std::string hello;
   Encode(MakeHello(), &hello);
   const std::string begun =

@@ -43,7 +43,7 @@ struct Bench {
   }
   PullOptions Pull(const std::string& name) const {
     PullOptions options = PullFrom(server->address(), dir / name);
-    options.timeouts.peer = milliseconds(4000);
+    options.timeouts.peer = milliseconds(60'000);
     options.tls = tls;
     return options;
   }

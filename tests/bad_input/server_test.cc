@@ -282,12 +282,6 @@ TEST_CASE("A target that asks for what it may not is told so",
     REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
     told(control.get(), EndState::kCorrupt, "unexpected frame");
   }
-  SECTION("nothing more") {
-    REQUIRE_OK(OpenSample(where, &opened, &control));
-    told(control.get(), EndState::kDeadPeer, "no byte for");
-    REQUIRE(EndStateOf(bench.server->Report(0).status) ==
-            EndState::kDeadPeer);
-  }
   lane.reset();
   control.reset();
   bench.RequireGoodPull();
@@ -368,6 +362,23 @@ TEST_CASE("A failure after the totals agreed is no success at the source",
   REQUIRE(EndStateOf(report.status) == EndState::kCorrupt);
   REQUIRE(report.status.ToString().find("verify differs") !=
           std::string::npos);
+}
+
+TEST_CASE("A target that opened a database and sends nothing more is dead",
+          "[bad_input][end_state]") {
+  Bench bench([](ServeOptions options) {
+    options.timeouts.peer = milliseconds(8000);  // the snapshot counts, too
+    return options;
+  });
+  Opened opened;
+  std::unique_ptr<Channel> control;
+  REQUIRE_OK(OpenSample(bench.server->address(), &opened, &control));
+  const rocksdb::Status told = ReceiveEnd(control.get());
+  INFO(told.ToString());
+  REQUIRE(EndStateOf(told) == EndState::kDeadPeer);
+  REQUIRE(told.ToString().find("no byte for") != std::string::npos);
+  REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kDeadPeer);
+  bench.RequireGoodPull();
 }
 
 TEST_CASE("A peer that vanishes without a word is dead within two intervals",

@@ -123,8 +123,10 @@ ServeOptions ServeSample(const std::string& directory) {
   database.name = "db";
   database.directory = directory;
   options.databases.push_back(database);
-  options.handshake_timeout = milliseconds(1000);
-  options.timeouts.peer = milliseconds(4000);
+  // Longer than a busy machine lets a peer wait that answers no ping; a test of
+  // silence sets less.
+  options.handshake_timeout = milliseconds(60'000);
+  options.timeouts.peer = milliseconds(60'000);
   options.snapshot_ttl = std::chrono::seconds(0);
   return options;
 }

@@ -215,14 +215,6 @@ Ferried RestoreGolden(const std::string& archive, const std::string& target,
   return restored;
 }
 
-// Nobody here answers pings.
-ServeOptions ServePatiently(const std::string& directory) {
-  ServeOptions serve = ServeSample(directory);
-  serve.handshake_timeout = std::chrono::seconds(60);
-  serve.timeouts.peer = std::chrono::seconds(60);
-  return serve;
-}
-
 std::string WriteSaid(const std::vector<Said>& said) {
   std::string text =
       "# > the target says, < the source says; connection, type, frame\n";
@@ -308,7 +300,7 @@ TEST_CASE("A server answers a target of the first release as that did",
           "[archive]") {
   const ScratchDir dir;
   CopyPrivate(Folder() / "database", dir / "database");
-  const TestServer server(ServePatiently(dir / "database"));
+  const TestServer server(ServeSample(dir / "database"));
   TransferId transfer{};
   std::map<size_t, std::unique_ptr<Channel>> channels;
   for (const Said& said : ReadSaid()) {
@@ -406,7 +398,7 @@ TEST_CASE("What the first release wrote and said is written anew",
   }
   Record record;
   {
-    const TestServer server(ServePatiently(dir / "database"));
+    const TestServer server(ServeSample(dir / "database"));
     TappedDialer dialer(MakeTcpDialer(server.address()), INT_MAX, &record);
     Summary summary;
     REQUIRE_OK(
