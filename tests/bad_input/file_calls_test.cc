@@ -246,13 +246,7 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     const std::unique_ptr<Process> pull = place.Start(
         {"pull", url, place.roots("killed"), "--max-rate", "20k",
          "--chunk-bytes", "64Ki"});
-    const auto limit =
-        std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    std::error_code error;
-    while ((fs::is_empty(place.roots("killed.sstferry/staging"), error) ||
-            error) &&
-           std::chrono::steady_clock::now() < limit) {
-    }
+    REQUIRE(pull->WaitForEntryIn(place.roots("killed.sstferry/db")));
     pull->Signal(SIGKILL);
     pull->Wait();
     REQUIRE(serve->WaitForErr("is retained for"));

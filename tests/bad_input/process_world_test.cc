@@ -541,12 +541,11 @@ TEST_CASE("With standard input, output and error closed no message goes into a "
   }
   REQUIRE(BytesOf(dir / "source/CURRENT") == before);
 
-  const std::string socket = dir / "socket";
+  REQUIRE(fs::create_directory(dir / "sockets"));
+  const std::string socket = dir / "sockets/socket";
   Process serve(After("exec <&- >&- 2>&-", {"serve", dir / "source",
                                             "--listen", "unix:" + socket}));
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!fs::exists(socket) && std::chrono::steady_clock::now() < limit) {
-  }
+  REQUIRE(serve.WaitForEntryIn(dir / "sockets"));
   const std::string open = "/proc/" + std::to_string(serve.pid()) + "/fd/";
   REQUIRE(fs::read_symlink(open + "0") == "/dev/null");
   REQUIRE(fs::read_symlink(open + "1") == "/");

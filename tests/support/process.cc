@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "tests/support/catch.h"
 
@@ -102,6 +103,22 @@ bool Process::WaitForOut(const std::string& text, std::chrono::seconds limit) {
 
 bool Process::WaitForErr(const std::string& text, std::chrono::seconds limit) {
   return WaitFor(streams_[1], text, limit);
+}
+
+bool Process::WaitForEntryIn(const std::string& directory) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  REQUIRE(fd >= 0);
+  pollfd ended{fd, POLLIN, 0};
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  bool found = false;
+  do {
+    std::error_code error;
+    const std::filesystem::directory_iterator entries(directory, error);
+    found = !error && entries != std::filesystem::directory_iterator();
+  } while (!found && poll(&ended, 1, 1) == 0 &&
+           std::chrono::steady_clock::now() < limit);
+  close(fd);
+  return found;
 }
 
 void Process::Signal(int number) { REQUIRE(kill(pid_, number) == 0); }

@@ -33,6 +33,9 @@ class Process {
                   std::chrono::seconds limit = std::chrono::seconds(30));
   bool WaitForErr(const std::string& text,
                   std::chrono::seconds limit = std::chrono::seconds(30));
+  // Blocks until `directory` exists and has an entry; false when the process
+  // ended without, or after a minute.
+  bool WaitForEntryIn(const std::string& directory);
   // Complete after Wait().
   std::string out() const;
   std::string err() const;
