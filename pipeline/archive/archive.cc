@@ -16,7 +16,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns the rest of a key after the prefix.
+// Returns the part of a key after the prefix.
 Slice Behind(const std::string& prefix, const std::string& key) {
   return Slice(key.data() + prefix.size(), key.size() - prefix.size());
 }
@@ -74,8 +74,8 @@ Status Archive::Now(uint64_t* seconds) const {
 
 Status Archive::ListSets(std::vector<FoundSet>* sets) const {
   sets->clear();
-  // done/ first: a prune deletes it before the record, and a push may put it
-  // after the record was deleted.
+  // Lists done/ first: a prune deletes `done` before the record, and a push may
+  // put `done` after the record was deleted.
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, kArchiveDonePrefix, kMaxArchiveObjects, &objects).status);
@@ -179,7 +179,7 @@ Status Archive::ReadEach(
     }
     const Status read = each(id, Unsigned(object.modified), *bytes);
     if (!read.ok()) {
-      // It is unknown what the mark or intent protects or marks.
+      // Without this object, it is unknown which files are marked or protected.
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(object.key) + ": " + MessageOf(read) +
                             "; nothing was deleted",

@@ -23,12 +23,12 @@ inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
 // A set found in a listing.
 struct FoundSet {
   SetName name;
-  uint64_t bytes = 0;    // of its record
-  bool is_done = false;  // counts: has `done`
+  uint64_t bytes = 0;    // of the set's record
+  bool is_done = false;  // has `done`, so the set counts
 };
 
-// A mark or an intent found in a listing. since_seconds is the time in its
-// content, but not before the store's time of the object.
+// A mark or an intent found in a listing. since_seconds is the later of the
+// time in the object's content and the store's time of the object.
 struct FoundMark {
   SetId id{};
   uint64_t since_seconds = 0;
@@ -36,22 +36,22 @@ struct FoundMark {
 };
 struct FoundIntent {
   SetId id{};
-  uint64_t since_seconds = 0;  // last renewal
+  uint64_t since_seconds = 0;  // time of the last renewal
   ArchiveIntent intent;
 };
 
-// Keys and sets named by marks.
+// Keys and sets that marks name.
 struct Marked {
   struct Since {
-    bool was_done = false;       // a mark found it whole
-    // Time of the first mark that found it whole; else of the first mark.
+    bool was_done = false;       // a mark says that it counted
+    // Time of the first mark that says so, or of the first mark if none does.
     uint64_t since_seconds = 0;
   };
   std::set<std::string> keys;
   std::map<SetName, Since> sets;
 };
 
-// Key of an object -> bytes.
+// Object key -> size in bytes.
 using ListedKeys = std::map<std::string, uint64_t>;
 
 // Source of random ids; tests replace it.
@@ -65,8 +65,8 @@ class SealKey;
 // Threads: any.
 class Archive {
  public:
-  // `store` and `key` must outlive this object. With a key it reads only sets
-  // that are sealed with that key.
+  // `store` and `key` must outlive this object. With a key, the archive reads
+  // only sets that are sealed with that key.
   explicit Archive(ObjectStore* store, const SealKey* key = nullptr)
       : store_(store), key_(key) {}
 
@@ -76,38 +76,38 @@ class Archive {
   // Reads the archive's head. kRefused: there is no archive; kIncompatible: it
   // has a later format.
   [[nodiscard]] rocksdb::Status ReadHead(ArchiveHead* head) const;
-  // Returns the store's time, which names and records use.
+  // Returns the store's time, which set names and records use.
   [[nodiscard]] rocksdb::Status Now(uint64_t* seconds) const;
   // Lists all sets, the oldest first. A set listed as done was done at some
   // time during the call, and every set that existed throughout the call is
   // listed.
   [[nodiscard]] rocksdb::Status ListSets(std::vector<FoundSet>* sets) const;
   // Reads the record of a set. If the record is missing, the status is OK and
-  // *set is not set. For a done set the record must be the committed one.
-  // Without a key the unit digests of a sealed set stay encrypted.
+  // *set stays unset. For a done set, the record must have the digest in the
+  // `done` object. Without a key, a sealed set's unit digests stay encrypted.
   [[nodiscard]] rocksdb::Status ReadSet(const FoundSet& found,
                                         std::optional<ArchiveSet>* set) const;
   // Returns kRefused if the set is sealed and there is no key.
   [[nodiscard]] rocksdb::Status CheckReadable(const ArchiveSet& set) const;
   // Passes bytes [offset, offset + bytes) of a file of the set to `sink`, in
-  // order, as they are in the database. Bytes of a sealed set are authenticated
-  // (else kDamaged); those of another set must be compared with the unit
-  // digests by the caller. After a failure the sink may have received some of
-  // them. REQUIRES: CheckReadable(); the file has these bytes.
+  // order and decrypted. Bytes of a sealed set are authenticated (kDamaged if
+  // that fails); the caller must compare bytes of other sets with the unit
+  // digests. After a failure the sink may have received some bytes. REQUIRES:
+  // CheckReadable(); the range is within the file.
   StoreResult ReadFile(const ArchiveSet& set, const ArchivedFile& file,
                        uint64_t offset, uint64_t bytes,
                        const ObjectSink& sink) const;
-  // Reads all marks and intents. One that is deleted meanwhile is left out.
-  //   kCorrupt  one cannot be read: the message says how to remove it
+  // Reads all marks. Skips a mark that is deleted meanwhile.
+  //   kCorrupt  a mark cannot be read: the message says how to remove it
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
   [[nodiscard]] rocksdb::Status ReadMarked(Marked* marked) const;
-  // *unreadable, unless null, receives the ids of unreadable intents, which are
-  // then no failure.
+  // Reads all intents. If `unreadable` is not null, it receives the ids of
+  // unreadable intents, and these cause no failure.
   [[nodiscard]] rocksdb::Status ReadIntents(
       std::vector<FoundIntent>* intents,
       std::vector<SetId>* unreadable = nullptr) const;
-  // Adds the objects under a prefix whose names are those of files. *foreign
-  // (may be null) counts the others.
+  // Adds the objects under a prefix that are files of sets, by their names.
+  // *foreign (may be null) counts the other objects.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,
                                          uint64_t* foreign = nullptr) const;
@@ -118,7 +118,7 @@ class Archive {
       const std::string& key, uint64_t max_bytes,
       std::optional<std::string>* bytes) const;
   // Calls each(id, modified, bytes) for the objects under a prefix whose names
-  // are ids. A failure of `each` is reported as damage.
+  // are ids. If `each` fails, the object is reported as damaged.
   [[nodiscard]] rocksdb::Status ReadEach(
       const std::string& prefix, uint64_t max_bytes,
       const std::function<rocksdb::Status(const SetId&, uint64_t,

@@ -30,8 +30,7 @@ struct ReadRecord {
   std::optional<ArchiveSet> record;
 };
 
-// Reads all records, the oldest first. Sets that are deleted meanwhile are left
-// out.
+// Reads all records, the oldest first. Skips sets that are deleted meanwhile.
 Status ReadRecords(const Archive& archive, const ArchiveHead& head,
                    std::vector<ReadRecord>* records) {
   Marked marked;
@@ -49,8 +48,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       read.listed.expires_seconds =
           mark->second.since_seconds + head.grace_seconds;
     }
-    // Reads without the key first: a set that is not sealed with it is not
-    // damaged.
+    // Reads without the key first: a set that is unsealed, or sealed with
+    // another key, is not damaged.
     Status status = Archive(archive.store()).ReadSet(set, &read.record);
     const SealKey* const key = archive.key();
     std::optional<SetState> other;
@@ -114,12 +113,12 @@ Status ReadChecked(const Archive& archive, ArchiveChecked* checked) {
   return Status::OK();
 }
 
-// A file, listed once for all sets that name it.
+// A file that sets name; listed once, even if several sets name it.
 struct NamedFile {
   const ArchivedFile* file = nullptr;
   uint64_t unit_bytes = 0;
   uint64_t object_bytes = 0;
-  bool is_sealed = false;  // only the SHA-256 verifies its bytes
+  bool is_sealed = false;  // only the SHA-256 verifies the object
   std::vector<ReadRecord*> sets;  // the oldest first
 };
 
@@ -135,7 +134,7 @@ class Checker {
   void NameFiles();
   void CompareWithList();
   [[nodiscard]] Status ReadFiles();
-  // Returns true for an object that is due to be read.
+  // Returns true if this check reads the object.
   bool IsRead(const std::string& key) const;
   void ChoosePart();
   [[nodiscard]] Status ReadFile(const std::string& key,
@@ -158,7 +157,7 @@ class Checker {
   std::map<std::string, std::string> amiss_;  // object key -> problem
   // Faults from earlier checks that no later read has cleared.
   std::map<std::string, FoundFault> found_before_;
-  std::atomic<bool> has_wrong_bytes_{false};  // an object that was read
+  std::atomic<bool> has_wrong_bytes_{false};  // found in this check
   std::mutex mu_;
 };
 
@@ -183,8 +182,8 @@ void Checker::Amiss(const std::string& key, const std::string& what) {
   amiss_.emplace(key, what);
 }
 
-// A set that a prune has removed meanwhile lost its files properly, and a set
-// that does not count may not have them yet.
+// Skips sets that a prune removed meanwhile, whose files are rightly missing,
+// and sets that do not count and may not have all files yet.
 void Checker::TellAmiss(const std::set<SetName>& still_there) {
   for (const auto& [key, what] : amiss_) {
     std::string sets;
@@ -211,7 +210,7 @@ Status Checker::AddFindings() {
   ArchiveChecked checked;
   RETURN_IF_ERROR(ReadChecked(archive_, &checked));
   for (const FoundFault& fault : checked.faults) {
-    // A missing object is found again by the listing.
+    // If the object is missing, the listing reports it again.
     if (named_.count(fault.key) != 0 && present_.count(fault.key) != 0 &&
         present_[fault.key] == named_[fault.key].object_bytes) {
       Amiss(fault.key, fault.problem + " (found " +
@@ -243,7 +242,7 @@ Status Checker::KeepFindings() {
   if (put.code == StoreCode::kCancelled) {
     return put.status;
   }
-  // A check needs no right to write.
+  // A check works without permission to write.
   summary_->not_kept = put.ok() ? "" : MessageOf(put.status);
   return Status::OK();
 }
@@ -319,8 +318,8 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   return Status::OK();
 }
 
-// Divides the objects into parts, one per day, so that each is read within
-// read_parts days.
+// Divides the objects into read_parts parts and chooses the part of this day,
+// so that each object is read within read_parts days.
 void Checker::ChoosePart() {
   if (options_.read_percent > 0) {
     summary_->read_parts = static_cast<uint64_t>(
@@ -368,7 +367,7 @@ Status Checker::ReadFiles() {
 Status Checker::Verdict() const {
   const ListedSet* first = nullptr;
   const ListedSet* newest = nullptr;
-  const ListedSet* last = nullptr;  // that counts
+  const ListedSet* last = nullptr;  // newest set that counts
   std::string whole;
   for (const ListedSet& set : summary_->sets) {
     if (set.state == SetState::kDamaged && first == nullptr) {
@@ -436,7 +435,8 @@ Status Checker::Run() {
   RETURN_IF_ERROR(archive_.ReadHead(&head_));
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
   ChoosePart();
-  // Reads the sets before the listing: later objects need not be in these sets.
+  // Reads the sets before it lists objects, so that all objects of these sets
+  // are in the listing.
   RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {
     RETURN_IF_ERROR(

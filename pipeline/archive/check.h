@@ -39,10 +39,10 @@ struct ListedSet {
   uint64_t families = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
-  // Bytes that were first uploaded by this set.
+  // Bytes that this set's push uploaded; other sets may reuse them.
   uint64_t own_bytes = 0;
   bool is_sealed = false;
-  // Earliest time of its deletion, from the mark of a prune; 0: not marked.
+  // Earliest time at which a prune may delete the set; 0: no mark names it.
   uint64_t expires_seconds = 0;
   uint64_t host_seconds = 0;  // ArchiveSet::host_seconds
   SetId repairs{};            // ArchiveSet::repairs
@@ -50,24 +50,24 @@ struct ListedSet {
 };
 
 // Reads the records of all sets, the oldest first. A damaged set is listed and
-// is no failure. A set with objects that the last check found damaged is listed
-// as damaged. *checked_age: seconds since that check; not set: no check was
-// stored.
+// causes no failure. A set with objects that the last check found damaged is
+// listed as damaged. *checked_age: seconds since that check; not set: no check
+// result is stored.
 [[nodiscard]] rocksdb::Status ListArchive(
     const Archive& archive, std::vector<ListedSet>* sets,
     std::optional<uint64_t>* checked_age = nullptr);
 
 struct CheckOptions {
-  // Reads whole files with about this percentage of all bytes, different ones
-  // each day by the store's clock. 0: none; 100: all.
+  // Percentage of all bytes to read, in whole files. A different selection of
+  // files is read each day of the store's clock. 0: none; 100: all.
   double read_percent = 0;
   int lanes = 8;
-  // Object key -> fault that a reader found in it.
+  // Faults that a reader already found: object key -> fault.
   std::map<std::string, std::string> known;
   std::function<bool()> cancelled;  // polled between files; may be null
   WorkProgress* progress = nullptr;  // may be null
-  // Takes over findings of earlier checks about objects that this one does not
-  // read, and stores its findings for the next check and for lists.
+  // Keeps earlier checks' findings about objects that this check does not read,
+  // and stores all findings for the next check and for lists.
   bool keeps_findings = false;
 };
 
@@ -75,20 +75,20 @@ struct CheckSummary {
   std::vector<ListedSet> sets;
   uint64_t objects = 0;      // in files/ and parts/
   uint64_t bytes = 0;
-  uint64_t orphans = 0;      // of these, named by no set
+  uint64_t orphans = 0;      // of these objects, in no set
   uint64_t orphan_bytes = 0;
-  uint64_t foreign = 0;      // objects with other names
+  uint64_t foreign = 0;      // objects with unknown names
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // The number of the part that was read, from 1 on, and of all parts; 0: none.
+  // Number of the part that was read, from 1 (0: none), and number of parts.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
-  // Everything requested was examined, whatever was found.
+  // All requested objects were examined; problems may have been found.
   bool is_complete = false;
-  uint64_t newest_seconds = 0;  // of the newest whole set; 0: there is none
+  uint64_t newest_seconds = 0;  // time of the newest whole set; 0: none
   uint64_t now_seconds = 0;     // by the store's clock
   LogCheckSummary log;
-  std::string not_kept;  // why the findings were not stored; empty: they were
+  std::string not_kept;  // why the findings were not stored, or empty
   // The problems found: a sentence for each object, at most kMaxProblems.
   std::vector<std::string> problems;
 };
@@ -97,9 +97,10 @@ inline constexpr size_t kMaxProblems = 100;
 // Checks an archive.
 //   kCorrupt  a set that counts has a missing or damaged file: the message
 //             names the first such file, the sets that use it, and the newest
-//             whole set; or the log is no chain. *summary has everything
-//   kRefused  nothing can be restored: there is no set, or the newest one is
-//             dated in the future and hides those that are pushed now
+//             whole set; or the log's segments do not form a chain. *summary
+//             is complete
+//   kRefused  nothing can be restored: there is no set, or the newest set is
+//             dated in the future and hides sets that are pushed now
 //   others    errors of the store
 [[nodiscard]] rocksdb::Status CheckArchive(const Archive& archive,
                                            const CheckOptions& options,

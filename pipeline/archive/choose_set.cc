@@ -31,7 +31,7 @@ bool HoldsArchive(const std::string& directory) {
          !std::filesystem::exists(directory + "/CURRENT", error);
 }
 
-// Parses a time as seconds, the resolution of set names.
+// Parses a time and rounds it down to seconds, as in set names.
 bool ReadTime(const std::string& text, uint64_t* seconds) {
   uint64_t micros = 0;
   if (!ParseLogTime(text, &micros)) {
@@ -49,8 +49,8 @@ class Chooser {
   Status Run() {
     ArchiveHead head;
     RETURN_IF_ERROR(archive_.ReadHead(&head));
-    // If a prune removes the chosen set meanwhile, another attempt lists the
-    // remaining ones.
+    // If a prune removes the chosen set meanwhile, another attempt chooses
+    // among the remaining sets.
     constexpr int kTries = 3;
     for (int i = 0; i < kTries; ++i) {
       RETURN_IF_ERROR(ListDone());
@@ -114,7 +114,8 @@ class Chooser {
                                      " or before");
   }
 
-  // Chooses among the sets of one second, whose names are not ordered by time.
+  // Chooses among sets of the same second, because their names are not in the
+  // order of time.
   Status ChooseOfSecond(uint64_t seconds, bool* is_gone) {
     const bool by_label = !which_.empty() && which_ != kLatest;
     uint64_t unused = 0;
@@ -189,7 +190,7 @@ void FindArchive(SourceAddress* address) {
   std::string directory = address->directory;
   std::string set;
   if (!IsDirectory(directory)) {
-    // A label may contain an @, and so may the name of a directory.
+    // Both a label and a directory's name may contain an @.
     for (size_t at = directory.rfind('@');
          at != std::string::npos && at > 0 && at + 1 < directory.size();
          at = directory.rfind('@', at - 1)) {

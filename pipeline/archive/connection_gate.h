@@ -12,15 +12,15 @@
 
 namespace sstferry {
 
-// Grants places for requests.
+// Admits at most as many concurrent requests as the limit allows.
 //
 // Threads: any.
 class ConnectionGate {
  public:
   explicit ConnectionGate(uint32_t most) : most_(most), allowed_(most) {}
 
-  // Blocks until there is a place. Returns false if `until` has passed or
-  // Close() was called.
+  // Blocks until another request is allowed. Returns false if `until` has
+  // passed or Close() was called.
   bool Enter(Clock::time_point until) {
     std::unique_lock<std::mutex> lock(mu_);
     const auto may_enter = [this] { return closed_ || inside_ < allowed_; };
@@ -36,8 +36,9 @@ class ConnectionGate {
     return true;
   }
 
-  // `throttled`: the store asked for fewer requests. Such answers within a
-  // second of the last halving belong to the same burst and are ignored.
+  // Ends a request. `throttled`: the store asked for fewer requests. Within one
+  // second after a halving, further throttled answers are ignored: they belong
+  // to the same burst.
   void Leave(bool throttled, Clock::time_point now) {
     std::lock_guard<std::mutex> lock(mu_);
     inside_--;

@@ -31,8 +31,8 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 
 constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
-// Time for which a provider that did not answer is not asked again, while the
-// current credentials are valid.
+// While the current credentials are valid, a provider that did not answer is
+// not asked again for this time.
 constexpr UnixSeconds kAskAgainSeconds = 30;
 constexpr milliseconds kCommandLimit{60'000};
 constexpr milliseconds kMachineLimit{1'000};
@@ -43,8 +43,8 @@ Status None(const std::string& what) {
   return MakeStatus(EndState::kDenied, "credentials: " + what);
 }
 
-// Reads a file with credentials, or with a command to get them. It may be a
-// symbolic link, as mounted secrets are.
+// Reads a file that has credentials, or a command to get them. The file may be
+// a symbolic link: mounted secrets often are.
 Status ReadSmallFile(const std::string& path, size_t max_bytes,
                      std::string* bytes) {
   RETURN_IF_ERROR(WithContext(ReadOwn(path, /*account=*/0, bytes),
@@ -57,8 +57,8 @@ Status ReadSmallFile(const std::string& path, size_t max_bytes,
                               std::to_string(bytes->size()));
 }
 
-// Returns true if `path` is certainly missing, or lies in a home directory that
-// this account may not enter: services sometimes have root's HOME.
+// Returns true if `path` does not exist, or is in a home directory that this
+// account may not enter: services sometimes have root's HOME.
 bool IsMissing(const std::string& path, bool is_named) {
   struct stat info;
   return stat(path.c_str(), &info) != 0 &&
@@ -66,7 +66,8 @@ bool IsMissing(const std::string& path, bool is_named) {
           (errno == EACCES && !is_named));
 }
 
-// Accepts a token or a name for a header or a path: printable, without spaces.
+// Returns true for a token or name that is safe in a header or path: printable,
+// without spaces.
 bool IsClean(const std::string& text, size_t max_bytes) {
   return !text.empty() && text.size() <= max_bytes &&
          std::all_of(text.begin(), text.end(),
@@ -120,7 +121,8 @@ Status Fetch(HttpClient* client, const std::string& url,
   return Status::OK();
 }
 
-// Only these hosts may receive the token of a container.
+// Returns true if a container's token may be sent to this address: any https
+// address, or one of these hosts.
 bool MayBeContainerEndpoint(const Url& url) {
   static const char* const kHosts[] = {"169.254.170.2", "169.254.170.23",
                                        "[fd00:ec2::23]", "127.0.0.1", "[::1]",
@@ -147,7 +149,7 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
     ProgramStart start;
     start.words = {"/bin/sh", "-c", command};
     start.out = in.get();
-    start.own_group = true;  // ends its children with it
+    start.own_group = true;  // killed together with its children
     RETURN_IF_ERROR(Spawn(start, &pid));
   }
   const Clock::time_point until = Clock::now() + limit;
@@ -288,7 +290,7 @@ Status CredentialChain::Profile(
     const std::string& name,
     std::optional<std::map<std::string, std::string>>* settings) const {
   settings->reset();
-  // The credentials file is read first; its settings take precedence.
+  // Reads the credentials file first: its settings take precedence.
   for (const auto& [variable, file] :
        {std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
         std::pair("AWS_CONFIG_FILE", "config")}) {
@@ -409,7 +411,7 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
               "'aws configure export-credentials --profile NAME'");
     }
   }
-  *found = false;  // the profile may still name a region
+  *found = false;  // the profile may still have a region
   return must_exist ? None("expected credentials in profile '" +
                            Printable(name) + "', found none")
                     : Status::OK();
@@ -447,7 +449,7 @@ Status CredentialChain::OfWebIdentity(const std::string& token_file,
   }
   Url url;
   RETURN_IF_ERROR(ParseUrl(endpoint, &url));
-  // In the body: proxies would log a query.
+  // Sends the token in the body: proxies log queries.
   const std::string form = EncodeQuery(
       {{"Action", "AssumeRoleWithWebIdentity"},
        {"RoleArn", role},
@@ -507,7 +509,7 @@ Status CredentialChain::OfContainer(const std::string& text,
   }
   token = WithoutLineEnd(token);
   if (!token.empty()) {
-    // Not IsClean(), which refuses the space in "Basic ...".
+    // IsClean() would refuse the space in "Basic ...".
     if (token.find_first_of("\r\n") != std::string::npos) {
       return MakeStatus(EndState::kRefused,
                         "credentials: expected the container's token on one "

@@ -25,21 +25,20 @@ struct CredentialWorld {
 
 // Looks up credentials in the order of StoreOptions.
 //
-// Threads: any; one thread asks while the others wait.
+// Threads: any; one thread requests credentials while the others wait.
 class CredentialChain {
  public:
   CredentialChain(const StoreOptions& options, CredentialWorld world);
 
-  // Returns credentials that are still valid for a moment: the current ones
-  // while they have more than 5 minutes or more than half of their lifetime
-  // left, else new ones. If new ones cannot be obtained, returns the current
-  // ones until they expire.
-  //   kDenied    not found; the message says where they were searched for
+  // Returns valid credentials: the current ones while more than 5 minutes or
+  // more than half of their lifetime remain, else new ones. If new ones cannot
+  // be obtained, returns the current ones until they expire.
+  //   kDenied    not found; the message says which places were searched
   //   kRefused   found, but unusable
-  //   kDeadPeer  their provider did not answer
+  //   kDeadPeer  the credentials' provider did not answer
   [[nodiscard]] rocksdb::Status Get(Credentials* credentials);
-  // Records that the store called these expired: the next Get() asks for
-  // others.
+  // Records that the store rejected these credentials as expired. The next
+  // Get() obtains new ones.
   void Renew(const Credentials& refused);
   // Returns the region from the environment or the profile; empty: neither
   // names one.
@@ -62,8 +61,8 @@ class CredentialChain {
   [[nodiscard]] rocksdb::Status OfContainer(const std::string& url,
                                             Credentials* credentials);
   [[nodiscard]] rocksdb::Status OfMachine(Credentials* credentials);
-  // Reads the settings of a profile from both files; nullopt: in neither of
-  // them.
+  // Reads the settings of a profile from both files; nullopt: neither file has
+  // the profile.
   [[nodiscard]] rocksdb::Status Profile(
       const std::string& name,
       std::optional<std::map<std::string, std::string>>* settings) const;
@@ -74,15 +73,15 @@ class CredentialChain {
   CredentialWorld world_;
   HttpClient outside_;   // STS, through the proxy
   HttpClient container_;
-  HttpClient machine_;   // limit 1 s
+  HttpClient machine_;   // timeout 1 s
   std::mutex mu_;
   std::optional<Credentials> current_;  // guarded by mu_
   UnixSeconds renew_at_ = 0;            // guarded by mu_
 };
 
-// Runs a command with /bin/sh, without input, and returns its output of at most
-// `max_bytes`. Its standard error is that of this process.
-//   kRefused  it failed, or wrote more, or took longer than `limit`
+// Runs a command with /bin/sh, without input, and returns at most `max_bytes`
+// of its output. The command inherits this process's standard error.
+//   kRefused  the command failed, wrote more, or ran longer than `limit`
 [[nodiscard]] rocksdb::Status RunForOutput(const std::string& command,
                                            size_t max_bytes,
                                            std::chrono::milliseconds limit,

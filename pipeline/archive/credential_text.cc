@@ -17,7 +17,7 @@ Status Unusable(const std::string& what) {
   return MakeStatus(EndState::kRefused, "credentials: " + what);
 }
 
-// A field becomes part of a header: no spaces, no line ends.
+// Checks a field that becomes part of a header: no spaces, no line ends.
 Status CheckField(const char* name, const std::string& value, size_t min_bytes,
                   size_t max_bytes) {
   if (value.size() < min_bytes || value.size() > max_bytes) {
@@ -35,7 +35,7 @@ Status CheckField(const char* name, const std::string& value, size_t min_bytes,
                              "something else");
 }
 
-// Returns the text of a member; empty if it is missing or not a text.
+// Returns the string member `name`; empty if it is missing or no string.
 std::string Member(const nlohmann::json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_string()
@@ -58,7 +58,7 @@ Status FinishCredentials(const std::string& expiration,
                          Credentials* credentials) {
   RETURN_IF_ERROR(CheckField("access key id", credentials->access_key_id, 1,
                              kMaxAccessKeyIdBytes));
-  // The header uses these characters as separators around it.
+  // The Authorization header uses these characters as separators.
   if (credentials->access_key_id.find_first_of("/,=") != std::string::npos) {
     return Unusable("access key id: expected no / , or =, found one");
   }
@@ -132,7 +132,7 @@ ProfileFile ParseProfileFile(const Slice& text) {
       continue;
     }
     const size_t equals = line.find('=');
-    // An indented line belongs to the setting above it.
+    // An indented line belongs to the setting in a line above.
     if (section == nullptr || equals == std::string::npos || raw[0] == ' ' ||
         raw[0] == '\t') {
       continue;

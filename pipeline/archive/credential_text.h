@@ -1,7 +1,7 @@
 // Parses texts that contain credentials: JSON from commands and metadata
-// endpoints, and profile files. Uses bytes only; every field is bounded and
-// checked, because it is copied into request headers. Errors never show a
-// value.
+// endpoints, and profile files. Does no I/O. Every field is bounded and
+// checked, because it is copied into request headers. Error messages never
+// contain a value.
 #pragma once
 
 #include <map>
@@ -24,14 +24,15 @@ inline constexpr size_t kMaxSessionTokenBytes = 16u << 10;
 [[nodiscard]] rocksdb::Status FinishCredentials(const std::string& expiration,
                                                 Credentials* credentials);
 
-// Parses the answer of a `credential_process`, a container's endpoint or a
-// machine's metadata service. kRefused: it has another form, or no credentials.
+// Parses the output of a `credential_process`, or the answer of a container's
+// endpoint or a machine's metadata service. kRefused: the text has another
+// form, or no credentials.
 [[nodiscard]] rocksdb::Status ParseCredentialJson(const rocksdb::Slice& json,
                                                   Credentials* credentials);
 
-// Sections of a profile file, each a map of its keys in lower case. "profile
-// NAME", as in ~/.aws/config, becomes "NAME". Nested settings, and lines that
-// are no setting, are skipped.
+// Sections of a profile file; each maps keys in lower case to values. "profile
+// NAME", as in ~/.aws/config, becomes "NAME". Nested settings and lines without
+// a setting are skipped.
 using ProfileFile = std::map<std::string, std::map<std::string, std::string>>;
 ProfileFile ParseProfileFile(const rocksdb::Slice& text);
 

@@ -31,14 +31,15 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// No key begins with a dot, so no listing contains this directory. It contains
-// one directory per upload: "key", "data", and "part-N-BYTES" for each part.
+// Keys never begin with a dot, so listings skip this directory. It contains one
+// directory per upload, with the files "key", "data", and "part-N-BYTES" for
+// each part.
 constexpr char kPrivate[] = ".sstferry";
 constexpr char kKeyFile[] = "key";
 constexpr char kDataFile[] = "data";
 constexpr size_t kFilePieceBytes = 1u << 20;
 constexpr milliseconds kBetweenLocks{20};
-// A directory that becomes empty is removed, which may interfere with a put.
+// A put may fail because its directory was empty and was just removed.
 constexpr int kMaxPutTries = 20;
 constexpr size_t kUploadIdBytes = 32;
 
@@ -95,7 +96,7 @@ bool SyncOpen(int fd) {
   return true;
 }
 
-// Returns true for the errors of a file system without hard links, or of a
+// Returns true for link() errors of a file system without hard links, or of a
 // sandbox.
 bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
@@ -121,9 +122,9 @@ ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
           info.st_mtim.tv_sec};
 }
 
-// An entry of a directory. Entries are ordered as whole keys, where a directory
-// counts as its name and a slash. The listing keeps at most a page of the
-// smallest ones that `wanted` accepts.
+// A directory entry. Entries are sorted by their full keys; a directory's key
+// ends with a slash. A listing keeps only the smallest entries that it needs
+// for a page.
 struct Entry {
   std::string name;
   bool is_directory = false;
@@ -188,13 +189,14 @@ class DirectoryStore : public ObjectStore {
 
  private:
   StoreResult Begin(const std::string& key) const;
-  // Opens the directory of a key; `make`: creates missing directories.
+  // Opens the directory that contains a key. `make`: creates missing
+  // directories.
   StoreResult OpenParent(const std::string& key, bool make,
                          Descriptor* directory, std::string* name) const;
   StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
                             const std::string& what) const;
-  // Gives what root has just made, with rights for root only, to the owner of
-  // the archive's directory, and sets the mode.
+  // Gives a file or directory that root has just created, accessible only by
+  // root, to the owner of the archive's directory, and sets the mode.
   bool GiveAway(int fd, mode_t mode) const;
   // Opens .sstferry/, or an upload in it.
   StoreResult OpenPrivate(bool make, Descriptor* directory) const;
@@ -202,16 +204,18 @@ class DirectoryStore : public ObjectStore {
                          Descriptor* upload) const;
   StoreResult OpenFile(const std::string& key, Descriptor* file,
                        struct stat* info) const;
-  // Writes bytes at `offset`, compares them with their digest, and syncs.
+  // Writes bytes at `offset`, compares them with the digest, and syncs.
   StoreResult Write(const std::string& what, const Descriptor& file,
                     uint64_t offset, const ByteSource& bytes,
                     const Sha256Digest& sha256) const;
-  // Gives a synced file its key. `link` creates a further name for it.
+  // Gives a synced file its key as name. `link` creates one more name for the
+  // file.
   StoreResult Publish(
       const std::string& key, bool if_absent, const struct stat& info,
       const std::function<int(int directory, const char* name)>& link) const;
-  // Gives the file of an upload another name, by a link or, if the file system
-  // has no links, by a rename that replaces nothing. Returns as link(2).
+  // Gives an upload's file another name: by a link or, if the file system has
+  // no links, by a rename that never replaces a file. Returns the result as
+  // link(2) does.
   int LinkUpload(const Descriptor& upload, int directory,
                  const char* name) const;
   StoreResult ReadUploadKey(const Descriptor& upload, std::string* key) const;
@@ -231,12 +235,12 @@ class DirectoryStore : public ObjectStore {
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
-  // False: a link failed for a reason other than permissions.
+  // False: a link has failed, not for lack of permissions.
   mutable std::atomic<bool> has_links_{true};
 };
 
-// Ignores entries of a file system's root, and leftovers of an attempt to
-// create an archive.
+// Ignores what a new file system's root contains, and leftovers of an earlier
+// attempt to create an archive.
 StoreResult DirectoryStore::CheckUnused() {
   const DirectoryStream names = NamesIn(root_.get());
   if (names == nullptr) {
@@ -249,8 +253,8 @@ StoreResult DirectoryStore::CheckUnused() {
         name == "lost+found") {
       continue;
     }
-    // CURRENT tells the user that a database lies there; the name of a table
-    // does not.
+    // Prefers CURRENT: it shows the user that this is a database, a table's
+    // name does not.
     if (found.empty() || name == "CURRENT") {
       found = name;
     }
@@ -281,9 +285,8 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                                       "store: " + Printable(key));
 }
 
-// The owner could not prune what belongs to root. A directory has no rights for
-// others yet, so the owner cannot have put one of root's from elsewhere in its
-// place.
+// Lets the owner prune what root puts. A new directory is accessible only by
+// root, so the owner cannot have replaced it by another directory of root's.
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {
@@ -324,8 +327,8 @@ StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
       }
       next = OpenDirectoryIn(at.get(), parts[i]);
     }
-    // The process that made the directory may have died before its name was
-    // durable.
+    // Syncs even an existing directory's parent: the process that made the
+    // directory may have died before it synced the name.
     if (next.is_open() && make && !SyncOpen(at.get())) {
       return FromErrno(Describe(key), errno);
     }
@@ -373,7 +376,7 @@ StoreResult DirectoryStore::Now(UnixSeconds* now) {
   if (StoreResult begun = Begin("time"); !begun.ok()) {
     return begun;
   }
-  // Uses the time that the file system, or the NFS server, gives to a write.
+  // Uses the time that the file system, or the NFS server, sets on a write.
   Descriptor directory;
   if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {
     return opened;
@@ -449,14 +452,15 @@ StoreResult DirectoryStore::Publish(
     bool is_there = link(directory.get(), name.c_str()) == 0;
     int error = is_there ? 0 : errno;
     if (error == EEXIST) {
-      // An NFS server may have made the link before its reply was lost.
+      // On NFS, the link may have been made although the reply was lost.
       struct stat found = {};
       is_there = fstatat(directory.get(), name.c_str(), &found,
                          AT_SYMLINK_NOFOLLOW) == 0 &&
                  found.st_ino == info.st_ino && found.st_dev == info.st_dev;
     }
     if (!is_there && error == EEXIST && !if_absent) {
-      // Makes a new name, and then renames it over the old one.
+      // Links the file under a temporary name, and renames that over the old
+      // one.
       Descriptor spare;
       if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
         return opened;
@@ -485,7 +489,7 @@ StoreResult DirectoryStore::Publish(
     if (error != ENOENT) {
       return FromErrno(what, error);
     }
-    // The directory was removed meanwhile, because it was empty.
+    // The directory was empty and was removed meanwhile.
   }
   return StoreError(StoreCode::kInternal,
                     what + ": its directory was removed at each attempt");
@@ -504,8 +508,8 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
         errno != EINVAL) {
       return FromErrno(what, errno);
     }
-    // NFS has no unnamed files, and an unnamed file cannot be renamed: uploads
-    // the object as one part.
+    // NFS has no unnamed files, and without hard links an unnamed file cannot
+    // get a name: uploads the object as one part.
     std::string id;
     UploadedPart part;
     StoreResult result = BeginUpload(request.key, &id);
@@ -627,8 +631,8 @@ StoreResult DirectoryStore::Head(const std::string& key, ObjectInfo* info) {
   return {};
 }
 
-// Visits the keys in order, and keeps only as many names of a directory as a
-// page needs.
+// Visits the keys in order. Keeps only as many names of a directory as fit on a
+// page.
 StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  const std::string& path,
                                  const std::string& prefix,
@@ -636,7 +640,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  ListPage* page) const {
   const DirectoryStream names = NamesIn(directory.get());
   if (names == nullptr) {
-    // removed after its name was read
+    // The directory was removed after its name was read.
     return errno == ENOENT ? StoreResult{}
                            : FromErrno(place_ + "/" + path, errno);
   }
@@ -646,7 +650,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     Entry entry;
     entry.name = found->d_name;
     const std::string key = path + entry.name;
-    // Skips the entry unless a key that begins like this can be requested.
+    // Skips the entry unless it may lead to a requested key.
     const size_t n = std::min(key.size(), prefix.size());
     if (entry.name[0] == '.' || key.compare(0, n, prefix, 0, n) != 0) {
       continue;
@@ -659,7 +663,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     entry.is_directory = S_ISDIR(entry.info.st_mode);
     entry.is_file = S_ISREG(entry.info.st_mode);
     if (entry.is_directory) {
-      // All keys below sort before `after`.
+      // Skips the directory if all keys below it sort before `after`.
       const std::string below = key + "/";
       if (below < after && !after.starts_with(below)) {
         continue;
@@ -699,7 +703,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
         return FromErrno(place_ + "/" + key, errno);
       }
       if (key.size() >= kMaxStoreKeyBytes) {
-        page->foreign++;  // sstferry writes nothing so deep
+        page->foreign++;  // sstferry writes no keys this long
         continue;
       }
       if (StoreResult walked = Walk(below, key + "/", prefix, after, page);
@@ -720,8 +724,8 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     }
   }
   if (is_cut && !page->more) {
-    // Names after these were not kept, because empty directories took their
-    // places.
+    // Later names were dropped from `smallest`, and empty directories filled
+    // the page instead: continues after the last kept name.
     page->more = true;
     page->next = path + entries.back().order();
   }
@@ -912,7 +916,8 @@ StoreResult DirectoryStore::PutPart(const PartPlace& place,
     return FromErrno(what, errno);
   }
   const std::string name = "part-" + std::to_string(place.number) + "-";
-  // The part does not exist while its bytes are overwritten.
+  // Removes the name of an earlier attempt first: the part must not exist while
+  // its bytes are overwritten.
   std::vector<UploadedPart> before;
   if (StoreResult found = PartsOf(upload, &before); !found.ok()) {
     return found;
@@ -982,7 +987,7 @@ StoreResult DirectoryStore::CompleteUpload(
   }
   const Descriptor file = OpenIn(upload.get(), kDataFile, O_RDWR);
   struct stat info = {};
-  // A failed part may have left bytes after the last one.
+  // A part that failed may have left bytes after the last complete part.
   if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
       !SyncOpen(file.get()) || fstat(file.get(), &info) != 0) {
     return FromErrno(what, errno);
@@ -997,7 +1002,7 @@ StoreResult DirectoryStore::CompleteUpload(
   return published;
 }
 
-// Ignores failures: a prune finds an upload that is left.
+// Ignores failures: a prune removes leftover uploads.
 void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
   Descriptor uploads;
   if (!OpenPrivate(false, &uploads).ok()) {
@@ -1013,7 +1018,7 @@ void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
       files.emplace_back(found->d_name);
     }
   }
-  // The key file last: until then the rest still counts as an upload.
+  // Removes the key file last: as long as it exists, a prune finds this upload.
   std::sort(files.begin(), files.end(),
             [](const std::string& a, const std::string& b) {
               return (a == kKeyFile) < (b == kKeyFile);
@@ -1062,7 +1067,7 @@ StoreResult DirectoryStore::ListUploads(const std::string& prefix,
     }
     uploads->push_back({key, id, info.st_mtim.tv_sec});
     if (uploads->size() == 2 * kMaxStorePage) {
-      break;  // a caller that aborts these gets the others next
+      break;  // a caller that aborts these gets the others with its next call
     }
   }
   std::sort(uploads->begin(), uploads->end(),
@@ -1098,7 +1103,7 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
     }
     if (RetryingFlock(file.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ==
         0) {
-      // A lock on a file that was replaced meanwhile protects nothing.
+      // If the file was replaced meanwhile, the lock is useless.
       struct stat mine = {};
       struct stat named = {};
       if (fstat(file.get(), &mine) == 0 &&
@@ -1124,14 +1129,14 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
 Status OpenDirectoryStore(const StoreOptions& options,
                           std::unique_ptr<ObjectStore>* store) {
   const std::string& place = options.where.directory;
-  // Links in the path belong to the operator; below the directory none is
-  // followed.
+  // Follows symbolic links in the directory's path, which the operator chose,
+  // but none below the directory.
   const std::unique_ptr<char, decltype(&std::free)> real(
       realpath(place.c_str(), nullptr), &std::free);
   Descriptor root;
   struct stat info = {};
   if (real != nullptr) {
-    // Opened again, because the first descriptor cannot be synced.
+    // Opens the directory again: the first descriptor cannot be synced.
     root = OpenDirectoryIn(OpenDirectory(real.get()).get(), ".");
   }
   if (!root.is_open() || fstat(root.get(), &info) != 0) {

@@ -1,15 +1,15 @@
 // Uses a directory as a store, on a local disk or on NFS.
 //
-// An object is a file in the directory, with its key as path. Its bytes are
+// An object is a file in the directory; the key is its path. The bytes are
 // written to an unnamed file (or below .sstferry/ if the file system has no
-// unnamed files), synced, and linked to the name. So a name never has a part of
-// an object, and if two clients put one key that must be absent, one of them
+// unnamed files), synced, and linked to the name. So a name never refers to an
+// incomplete object. If two clients put the same key with if_absent, only one
 // succeeds. Files and directories get the owner of this process and the
 // permissions of the directory.
 //
 // An account that may write in the directory can change everything in it, but
-// cannot redirect other processes: every name is looked up below an open
-// directory, and no link is followed.
+// cannot redirect other processes to paths outside: every name is opened
+// relative to an open directory, and symbolic links are not followed.
 #pragma once
 
 #include <memory>

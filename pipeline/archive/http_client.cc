@@ -20,8 +20,8 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxHeaderValueBytes = 1024;
 constexpr size_t kBodyPieceBytes = 1u << 20;
-// A smaller body is sent without "Expect: 100-continue": a server that ignores
-// it would cost a second per request.
+// Bodies below this size are sent without "Expect: 100-continue": a server that
+// ignores this header costs a second per request.
 constexpr uint64_t kAskFirstBytes = 1u << 20;
 // Sizes of curl's buffers.
 constexpr long kReceiveBytes = 256L << 10;
@@ -32,8 +32,8 @@ void StartCurl() {
   static_cast<void>(started);
 }
 
-// Returns the file of trusted certificates: that of the system. The libcurl in
-// the portable binary knows only Debian's path.
+// Returns the file of trusted certificates, by default the system's. The
+// libcurl in the portable binary knows only Debian's path.
 std::string CaFile(const HttpOptions& options) {
   if (!options.ca_file.empty()) {
     return options.ca_file;
@@ -57,8 +57,8 @@ bool IsOfUse(const std::string& name) {
   return names.count(name) != 0;
 }
 
-// Returns where a proxy was named, because libcurl's message shows only its
-// address; empty if none was.
+// Returns a note that says where the proxy was configured; empty: no proxy.
+// libcurl's message shows only the proxy's address.
 std::string ProxyNote(const HttpOptions& options, const std::string& scheme) {
   if (options.no_proxy) return "";
   if (!options.proxy.empty()) return " (through the proxy of the options)";
@@ -84,13 +84,13 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// A running exchange, on which curl's callbacks work.
+// State of a running exchange, for curl's callbacks.
 struct Running {
   const HttpExchange* exchange = nullptr;
   HttpAnswer* answer = nullptr;
   uint64_t sent = 0;
   std::string scratch;
-  Slice piece;  // of the body, not sent yet
+  Slice piece;  // bytes of the body that were read but not sent
   bool head_ended = false;
   bool body_began = false;
   bool streams = false;
@@ -112,7 +112,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   running->progress = Clock::now();
   const std::string line(data, n);
   if (line.rfind("HTTP/", 0) == 0) {
-    // An informational answer (100) is followed by another one.
+    // Another answer follows an informational one (100).
     const size_t space = line.find(' ');
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);
@@ -183,7 +183,7 @@ size_t OnSend(char* data, size_t size, size_t count, void* user) {
   return n;
 }
 
-// curl repeats a request if a kept connection turns out to be closed.
+// curl rewinds to repeat a request if a kept connection turns out to be closed.
 int OnRewind(void* user, curl_off_t offset, int origin) {
   auto* running = static_cast<Running*>(user);
   if (origin != SEEK_SET || offset != 0) {
@@ -292,10 +292,10 @@ void HttpClient::Handle::Prepare(const HttpOptions& options, Running* running,
     set(CURLOPT_PROXY, "");
   } else if (!options.proxy.empty()) {
     set(CURLOPT_PROXY, options.proxy.c_str());
-    set(CURLOPT_NOPROXY, "");  // not what no_proxy of the environment says
+    set(CURLOPT_NOPROXY, "");  // overrides no_proxy in the environment
   }
   for (const auto& [name, value] : request.headers) {
-    // curl writes a header without a value if it ends with a semicolon.
+    // For a header without a value, curl expects a semicolon at the end.
     const std::string line =
         value.empty() ? name + ";" : name + ": " + value;
     *headers = curl_slist_append(*headers, line.c_str());
@@ -398,7 +398,7 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
     return {};
   }
   if (code == CURLE_OK) {
-    // libcurl accepts an answer that ended within its headers.
+    // libcurl accepts an answer that ended in the middle of its headers.
     return {HttpEnd::kBroken, "the headers of the answer are truncated", {}};
   }
   const std::string what = Printable(

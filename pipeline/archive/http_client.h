@@ -40,7 +40,7 @@ struct HttpAnswer {
   std::optional<uint64_t> content_length() const;
 };
 
-// Result of an exchange; kAnswered for an answer of any status.
+// How an exchange ended. kAnswered: an answer arrived, with any status.
 enum class HttpEnd : uint8_t {
   kAnswered,
   kNoConnection,  // name not resolved, not connected, or TLS failed

@@ -18,13 +18,13 @@ using rocksdb::Status;
 
 namespace {
 
-// Enough races to detect a store that lets two clients win.
+// Enough races to detect a store that lets two clients succeed.
 constexpr int kRaces = 10;
 constexpr int kRacers = 32;
 constexpr UnixSeconds kOldSignature = 16 * 60;
 
-// Lets many clients put one key at once, each with its own bytes. *one_won:
-// exactly one of them succeeded, and the object has its bytes.
+// Lets many clients put the same key at once, each with different bytes.
+// *one_won: exactly one succeeded, and the object has its bytes.
 Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
   std::atomic<int> winners{0};
   std::atomic<int> winner{-1};
@@ -63,13 +63,13 @@ Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
   }
   std::string bytes;
   const StoreResult got = GetBytes(store, key, 64, &bytes);
-  // The store may refuse conditional puts; then the object is missing.
+  // If the store refused all conditional puts, the object is missing.
   *one_won &= got.ok() && bytes == std::to_string(winner.load());
   return got.code == StoreCode::kAbsent ? Status::OK() : got.status;
 }
 
-// Reports that a store is not suitable for an archive, with the store's own
-// answer first.
+// Returns an error that says that the store is not suitable for an archive. It
+// begins with the store's own answer.
 Status CannotDo(const ObjectStore& store, const StoreResult& answer,
                 const std::string& what) {
   if (answer.ok()) {
@@ -87,8 +87,8 @@ Status Unlike(const ObjectStore& store, const std::string& what,
                                             ", found " + found);
 }
 
-// Puts an object, looks it up, reads it and lists it; and looks up a missing
-// one.
+// Puts an object, looks it up, reads it and lists it; also looks up a missing
+// object.
 Status TryObject(ObjectStore* store, const std::string& key) {
   const std::string bytes = "an object";
   RETURN_IF_ERROR(CannotDo(*store, PutBytes(store, key, bytes, false),

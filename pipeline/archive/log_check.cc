@@ -64,7 +64,8 @@ Status CheckLog(const Archive& archive,
   std::set<std::string> problems;
   std::set<LogKey> used;
   std::map<LogKey, uint64_t> proved;  // with the bytes of their payloads
-  // The earliest set in a lineage has the whole path.
+  // The path after the earliest set in a lineage contains the later sets'
+  // paths.
   std::map<SetId, LoggedSet> first;
   for (const LoggedSet& set : log.sets) {
     const auto [found, is_new] = first.emplace(set.log.lineage, set);
@@ -96,7 +97,7 @@ Status CheckLog(const Archive& archive,
         continue;
       }
       RETURN_IF_ERROR(status);
-      // Records are checked only if all payloads are read and can be decrypted.
+      // Records can be checked only if all payloads are read and decrypted.
       const bool is_read =
           (!set->is_sealed || archive.key() != nullptr) &&
           std::all_of(path.segments.begin(), path.segments.end(),

@@ -1,5 +1,6 @@
-// Checks the log of an archive: its segments must form one chain after the sets
-// that they continue, and, on request, have the bytes that were put.
+// Checks the log of an archive: its segments must form an unbroken chain after
+// the sets that they continue. On request, also compares their bytes with those
+// that were put.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,19 @@ namespace sstferry {
 struct LogCheckSummary {
   uint64_t segments = 0;
   uint64_t bytes = 0;
-  uint64_t orphans = 0;  // after no set that counts
+  uint64_t orphans = 0;  // segments that continue no set that counts
   uint64_t read_segments = 0;
   uint64_t read_bytes = 0;
   uint64_t foreign = 0;
-  uint64_t newest_micros = 0;  // restorable up to this time; 0: not at all
+  uint64_t newest_micros = 0;  // restorable up to here; 0: nothing
   std::vector<LogWindow> windows;
   // The problems found: a sentence for each segment.
   std::vector<std::string> problems;
 };
 
-// `reads`: returns true if the payload of the segment with this key is to be
-// read. `cancelled` is polled. Problems of the log are in *summary; the status
-// reports only errors of the store.
+// Checks the log. `reads` returns true for the key of a segment whose payload
+// must be read. `cancelled` is polled. Problems of the log are in *summary; the
+// status reports only errors of the store.
 [[nodiscard]] rocksdb::Status CheckLog(
     const Archive& archive, const std::function<bool(const std::string&)>& reads,
     const std::function<bool()>& cancelled, LogCheckSummary* summary);

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Larger than most heads.
+// Most heads are smaller.
 constexpr uint64_t kFirstHeadBytes = 64u << 10;
 constexpr int kTriesOfHead = 3;
 constexpr char kOutage[] = "outage";
@@ -95,8 +95,8 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
                      archive.store()->Describe(name));
 }
 
-// Reads all of the payload, for its digest. For a sealed payload only the
-// requested chunks, which are authenticated one by one.
+// Reads the complete payload, because the digest covers all of it. Of a sealed
+// payload only the requested chunks are read: each is authenticated separately.
 StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
                            uint64_t head_bytes, uint64_t offset,
                            uint64_t bytes, const ObjectSink& sink) {
@@ -173,8 +173,8 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
 }
 
 Status ReadLog(const Archive& archive, ArchiveLog* log) {
-  // Sets first: the segments that a set needs were put before it counted, or
-  // are put later.
+  // Reads the sets first: each segment that a set needs was put before the set
+  // counted, or is put later.
   std::vector<LoggedSet> sets;
   std::vector<FoundSet> found;
   RETURN_IF_ERROR(archive.ListSets(&found));
@@ -202,19 +202,19 @@ Status ReadLog(const Archive& archive, ArchiveLog* log) {
 
 std::vector<LogPath> ArchiveLog::PathsOf(const SetLog& log) const {
   std::vector<LogPath> paths;
-  // Each lineage continues one other, so a repeated lineage is damage.
+  // Each lineage continues only one other, so a repeated lineage is damage.
   std::set<SetId> seen = {log.lineage};
-  // Continues `path` with the segments of a lineage from `number` on.
+  // Extends `path` with the segments of a lineage from `number` on.
   const std::function<void(const SetId&, uint64_t, LogPath)> walk =
       [&](const SetId& id, uint64_t number, LogPath path) {
         const auto found = lineages.find(id);
-        uint64_t end = number;  // after the last one that exists
+        uint64_t end = number;  // number after the last consecutive segment
         if (found != lineages.end()) {
           while (found->second.segments.count(end) != 0) {
             ++end;
           }
         }
-        // Lineages that continue this one, the latest first.
+        // Lineages that continue this one, the most recent first.
         std::vector<std::pair<uint64_t, SetId>> children;
         for (const auto& [child, lineage] : lineages) {
           if (lineage.parent == id && lineage.parent_number != 0 &&
@@ -262,7 +262,7 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
   std::vector<LogWindow> windows = {{moment, moment, "", set.name}};
   for (const LogKey& key : path.segments) {
     if (key.end_micros <= moment) {
-      continue;  // outdated at that time, or before the set
+      continue;  // the segment ends before the set's moment
     }
     LogWindow& last = windows.back();
     const uint64_t begin = std::max(key.begin_micros, moment);
@@ -301,7 +301,7 @@ std::vector<LogWindow> ArchiveLog::Windows() const {
   }
   for (size_t i = 0; i + 1 < merged.size(); ++i) {
     if (merged[i].why.empty()) {
-      merged[i].why = kOutage;  // its follower no longer ran
+      merged[i].why = kOutage;  // the follower was not running
     }
   }
   return merged;

@@ -1,11 +1,12 @@
 // Index of the log of an archive: its segments, how they continue each other,
 // and which times can be restored from them.
 //
-// Lineages form a tree: a restarted follower continues the last segment that it
-// found. So there may be more than one path after a set, and each of them is
-// what the source wrote. The times are in the names; of each lineage two heads
-// are read, for what it continues and why it ended. A restore does not rely on
-// this index, but reads the heads of its path (log_reader.h).
+// Lineages form a tree: a restarted follower begins a new lineage, which
+// continues the last segment that the follower found. So a set may be followed
+// by several paths; each of them contains what the source wrote. Segment names
+// contain the times. Of each lineage only the first and the last head are read:
+// they say what the lineage continues and why it ended. A restore does not rely
+// on this index, but reads all heads of its path (log_reader.h).
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,14 @@
 
 namespace sstferry {
 
-// A set that counts and that the log continues.
+// A set that counts and that has a log after it.
 struct LoggedSet {
   SetName name;
   uint64_t sequence = 0;
   SetLog log;
 };
 
-// Segments after a set, in order, and why there is no further one.
+// Consecutive segments after a set, and the reason why no further one follows.
 struct LogPath {
   std::vector<LogKey> segments;
   CutReason ended = CutReason::kNone;
@@ -41,14 +42,14 @@ struct LogPath {
 struct LogWindow {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  std::string why;  // reason of its end; empty: the log continues
-  SetName set;      // the first set that is restored
+  std::string why;  // reason why it ended; empty: the log goes on
+  SetName set;      // the first set from which it is restored
 };
 
 struct ArchiveLog {
   struct Lineage {
     std::map<uint64_t, LogKey> segments;
-    // The segment that its first one continues; number 0: none.
+    // Segment that this lineage's first segment continues; number 0: none.
     SetId parent{};
     uint64_t parent_number = 0;
     CutReason ended = CutReason::kNone;
@@ -56,48 +57,48 @@ struct ArchiveLog {
     std::string problem;  // set if a head cannot be read
   };
 
-  std::vector<LoggedSet> sets;  // ascending by moment
+  std::vector<LoggedSet> sets;  // in the order of their moments
   std::map<SetId, Lineage> lineages;
   uint64_t bytes = 0;    // of all segments
   uint64_t foreign = 0;  // objects with other names
 
-  // Returns the paths after a set, the most recently begun first. Each has the
-  // segments from that of the set on. There is always one.
+  // Returns the paths after a set, the most recently begun first. Each path
+  // starts with the segment that `log` names. There is at least one path.
   std::vector<LogPath> PathsOf(const SetLog& log) const;
   // Returns the windows of one path after a set.
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;
-  // Returns all windows, the oldest first. They do not touch each other.
+  // Returns all windows, the oldest first, with gaps between them.
   std::vector<LogWindow> Windows() const;
 };
 
-// Lists all segments. *log has no sets.
+// Lists all segments. log->sets stays empty.
 [[nodiscard]] rocksdb::Status ListLog(const Archive& archive, ArchiveLog* log);
 // Lists all segments, and reads the sets that they continue. A set with a
 // damaged record is left out.
 [[nodiscard]] rocksdb::Status ReadLog(const Archive& archive, ArchiveLog* log);
 
-// Reads the head of a segment; *digest is its SHA-256, *bytes its size. Wrong
-// bytes are read again twice.
-//   kCorrupt   the head is damaged or that of another segment; or the archive
-//              has a key with which it was not sealed
+// Reads the head of a segment; *digest is the head's SHA-256, *bytes its size.
+// Reads again, up to twice, if the bytes are wrong.
+//   kCorrupt   the head is damaged or belongs to another segment; or the
+//              archive has a key, but the head is not sealed with it
 //   kRefused   there is no such object
 [[nodiscard]] rocksdb::Status ReadLogHead(const Archive& archive,
                                           const LogKey& key, LogHead* head,
                                           Sha256Digest* digest,
                                           uint64_t* bytes);
 
-// Passes bytes [offset, offset + bytes) of the payload after such a head to
-// `sink`, in order. kDamaged: they are not what was put, which may be noticed
-// after they were passed. Without a key a sealed payload is passed as it is in
-// the object.
+// Passes bytes [offset, offset + bytes) of the payload of this head's segment
+// to `sink`, in order. kDamaged: the bytes differ from those that were put;
+// wrong bytes may already have been passed. Without a key, a sealed payload is
+// passed in its encrypted form.
 StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
                            uint64_t head_bytes, uint64_t offset,
                            uint64_t bytes, const ObjectSink& sink);
 
 // Formats a time as "2026-11-24T14:03:20.000123Z".
 std::string LogTimeText(uint64_t micros);
-// Parses such a text, with at most six digits of a second or none, or
+// Parses such a text, with at most six fractional digits, or the form
 // "20261124T140320Z".
 [[nodiscard]] bool ParseLogTime(const std::string& text, uint64_t* micros);
 

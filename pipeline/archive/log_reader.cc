@@ -29,7 +29,7 @@ constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
 constexpr int kTriesOfBytes = 3;
 
-// Reads a WAL in order, in pieces of any size.
+// Reads a WAL in order, with reads of any size.
 class PieceSource : public ByteSource {
  public:
   // Appends at least `bytes` from the offset on.
@@ -46,7 +46,7 @@ class PieceSource : public ByteSource {
     if (offset - begin_ + n > piece_.size()) {
       return MakeStatus(EndState::kCorrupt, "a WAL of the log is too short");
     }
-    // The next read may put another piece in its place.
+    // Copies the bytes, because the next read may replace `piece_`.
     scratch->assign(piece_, static_cast<size_t>(offset - begin_), n);
     *out = *scratch;
     return Status::OK();
@@ -60,12 +60,12 @@ class PieceSource : public ByteSource {
   mutable std::string piece_;
 };
 
-// Returns true if no later segment is needed.
+// Returns true if the point does not need later segments.
 bool EndsAtOrAfter(const LogKey& key, const LogPoint& point) {
   return point.micros.has_value() && key.end_micros >= *point.micros;
 }
 
-// Names the points around a time that can be restored.
+// Returns a text with the restorable points before and after a time.
 std::string Nearby(const ArchiveLog& log, uint64_t micros) {
   std::string before;
   std::string after;
@@ -123,7 +123,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   RETURN_IF_ERROR(ReadLog(archive, &log));
   const std::string place = archive.store()->place();
   if (point.sequence.has_value()) {
-    // Names are in the order of pushes, even if a clock was set back.
+    // Set names are in the order of pushes, even if a clock was set back.
     std::stable_sort(log.sets.begin(), log.sets.end(),
                      [](const LoggedSet& a, const LoggedSet& b) {
                        return a.name.seconds < b.name.seconds;
@@ -140,7 +140,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
     }
     for (LogPath& path : log.PathsOf(set->log)) {
       if (point.sequence.has_value()) {
-        // The heads show whether the path reaches the number.
+        // The heads on the path show later whether it reaches the number.
         *choice = {set->name, std::move(path)};
         return Status::OK();
       }
@@ -171,7 +171,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                  : "the oldest one at sequence " +
                        std::to_string(log.sets.front().sequence)));
   }
-  // A set without a log counts for every time until the next set.
+  // Without a log, the newest set before a time is restored for that time.
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive.ListSets(&sets));
   std::optional<SetName> newest;
@@ -209,7 +209,8 @@ Status LogTail::Amiss(size_t segment, const std::string& what) const {
 }
 
 Status LogTail::FindBase() {
-  // A sealed set cannot be read without its key: then every segment counts.
+  // A sealed set cannot be read without its key: then the set's end is the
+  // recorded end of its newest WAL.
   const bool is_readable = !set_.is_sealed || archive_.key() != nullptr;
   std::vector<CloneFile> files;
   for (const ArchivedFile& file : set_.files) {
@@ -233,8 +234,8 @@ Status LogTail::FindBase() {
         });
     return Status::OK();
   };
-  // Wrong bytes from the store may look like the end of the WAL, although
-  // records have checksums: reads again.
+  // If the store returns wrong bytes, the WAL may seem to end early in spite of
+  // its checksums. So reads it again.
   bool is_sure = !is_readable;
   for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
     RETURN_IF_ERROR(FindWalEnd(files, open, &end));
@@ -340,7 +341,7 @@ Status LogTail::AddPayload(size_t at, uint64_t bytes) {
                   std::min(wal.bytes, bytes - std::min(bytes, payload_offset))};
     payload_offset += wal.bytes;
     wal_offset += wal.bytes;
-    // The set has these bytes.
+    // Skips bytes that the set has.
     if (number < base_.wal_number || extent.bytes == 0) {
       continue;
     }
@@ -403,7 +404,7 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
       }
       bytes = moment.bytes;
       if (point.sequence.has_value() && moment.sequence > *point.sequence) {
-        is_reached = true;  // its first records may be at or before the point
+        is_reached = true;  // its first records may still be needed
         break;
       }
       if (moment.sequence != 0) {
@@ -433,8 +434,8 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
   return Status::OK();
 }
 
-// Reads at least `least` bytes, unless the WAL has fewer, and the rest of the
-// payloads that were read.
+// Appends at least `least` bytes, unless the WAL has fewer, and all other bytes
+// of the payloads that it had to read.
 Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
                          std::string* out) const {
   const ObjectSink append = [out](const Slice& piece) {
@@ -456,7 +457,7 @@ Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
   return Status::OK();
 }
 
-// Returns where the first `bytes` of a payload end in the WALs.
+// Returns the WAL position after the first `bytes` of a payload.
 LogTail::Place LogTail::PlaceAfter(size_t segment, uint64_t bytes) const {
   const LogHead& head = segments_[segment].head;
   Place place{head.begin.wal_number, head.begin.wal_bytes};
@@ -474,8 +475,8 @@ LogTail::Place LogTail::PlaceAfter(size_t segment, uint64_t bytes) const {
 }
 
 // Ends the log after the last record whose entries are all at or before
-// `sequence`; those before `known` are. A record is a batch, which is restored
-// whole or not at all.
+// `sequence`. All records before `known` are. A record is a batch, which is
+// restored completely or not at all.
 Status LogTail::CutAfter(uint64_t sequence, const Place& known) {
   uint64_t reached = std::max(sequence_, set_.sequence);
   for (const auto& [number, wal] : std::map<uint64_t, Wal>(wals_)) {
@@ -489,7 +490,7 @@ Status LogTail::CutAfter(uint64_t sequence, const Place& known) {
       return ReadSome(number, offset, bytes, out);
     };
     LogFollower follower(LogKind::kWal, number);
-    // The first records show how the later ones are written.
+    // Reads a first record: it shows which record format the WAL uses.
     const uint64_t begin = number == known.first ? known.second : 0;
     const uint64_t first_bytes =
         wal.set_bytes > 0 ? wal.set_bytes : extents_.at(number)[0].bytes;
@@ -581,7 +582,8 @@ Status LogTail::KeepPayload(uint64_t wal_number, uint64_t offset,
   return Status::OK();
 }
 
-// Retries, because a store may return wrong bytes once and right ones later.
+// Retries, because a store may return wrong bytes in one read and correct bytes
+// in the next.
 Status LogTail::CheckRecords(uint64_t most_bytes,
                              const std::function<bool()>& cancelled) {
   Status status;
@@ -602,7 +604,7 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
   WalContinuity continuity(0);
   bool is_after_set = false;
   uint64_t reached = set_.sequence;
-  // WALs that only the set has, that both have, and that only the log has.
+  // Ends of WALs that are in the set, in the log, or in both.
   std::map<uint64_t, uint64_t> ends;
   for (const ArchivedFile& file : set_.files) {
     if (file.file.kind == CloneFileKind::kWal) {

@@ -23,22 +23,23 @@ namespace sstferry {
 struct LogPoint {
   std::optional<uint64_t> micros;
   std::optional<uint64_t> sequence;
-  // Restores this set and the log after it; not set: the newest set before the
+  // The set to restore before the log; not set: the newest set before the
   // point.
   std::optional<SetName> set;
 };
-// Parses a time (ParseLogTime()) or "sequence:N", or the name of a set, "+" and
-// one of the two. Returns false for other texts.
+// Parses a time (ParseLogTime()) or "sequence:N", optionally with a set's name
+// and "+" before it. Returns false for other texts.
 [[nodiscard]] bool ParseLogPoint(const std::string& text, LogPoint* point);
 
-// A set, and the path of segments after it, from which a point is restored.
+// A set, and the path of segments after it, that contain a point.
 struct LogChoice {
   SetName set;
   LogPath path;
 };
 // Chooses the newest set that is not later than the point, or the set that the
 // point names, and a path that reaches the point. Leaves *choice unset if
-// `point` is a time that no log covers: a set alone may then be restored.
+// `point` is a time that no log covers; then a set may be restored without a
+// log.
 //   kRefused  the point is in no window: the message says why, and names the
 //             nearest points that can be restored
 [[nodiscard]] rocksdb::Status ChooseLog(const Archive& archive,
@@ -50,17 +51,16 @@ struct LogChoice {
 // Threads: ReadBytes() from any.
 class LogTail {
  public:
-  // A WAL that the log continues, or that only the log has.
+  // A WAL that the set and the log share, or that only the log has.
   struct Wal {
-    uint64_t set_bytes = 0;  // bytes in the set; the log has the later ones
+    uint64_t set_bytes = 0;  // bytes in the set; later bytes are in the log
     uint64_t end = 0;
   };
 
-  // Reads the heads of the path and checks that they form one chain after the
-  // set, up to the point. The archive and the set must outlive this object.
-  //   kCorrupt  a segment is damaged, is not the one that was put, or does not
-  //             continue the set: the message names it, and the nearest time
-  //             before it
+  // Reads the heads of the path and checks that they form a chain from the set
+  // to the point. The archive and the set must outlive this object.
+  //   kCorrupt  a segment is damaged, was replaced, or does not continue the
+  //             set: the message names the segment and the last time before it
   //   kRefused  a segment is missing, or the point is after the last segment
   [[nodiscard]] static rocksdb::Status Read(
       const Archive& archive, const ArchiveSet& set, const LogPath& path,
@@ -68,20 +68,21 @@ class LogTail {
       std::unique_ptr<LogTail>* tail);
 
   const std::map<uint64_t, Wal>& wals() const { return wals_; }
-  // Returns a sequence number that the log is known to reach; 0: unknown.
+  // Returns a sequence number that the log certainly reaches; 0: unknown.
   uint64_t sequence() const { return sequence_; }
   // Reads the records of the set's WALs and of the log, and checks that the
   // sequence numbers after the set are consecutive. Keeps up to `most_bytes` of
-  // payloads for ReadBytes(), before which it must be called.
-  //   kCorrupt  they are not: the message says up to which sequence they are
+  // payloads for ReadBytes(). Call it before ReadBytes().
+  //   kCorrupt  they are not consecutive: the message names the last sequence
+  //             number before the fault
   [[nodiscard]] rocksdb::Status CheckRecords(
       uint64_t most_bytes, const std::function<bool()>& cancelled);
-  // Returns the segments that CheckRecords() reads, and the bytes of their
+  // Returns the segments that CheckRecords() reads, with the size of their
   // payloads.
   std::map<LogKey, uint64_t> SegmentsRead() const;
   // Passes bytes [offset, offset + bytes) of a WAL to `sink`, in order.
-  // REQUIRES: the log has them. kDamaged: a payload has other bytes than were
-  // put, which is noticed after they were passed.
+  // REQUIRES: the log has these bytes. kDamaged: a payload differs from the one
+  // that was put; its bytes may already have been passed.
   StoreResult ReadBytes(uint64_t wal_number, uint64_t offset, uint64_t bytes,
                         const ObjectSink& sink) const;
 
@@ -93,12 +94,12 @@ class LogTail {
     uint64_t wal_offset = 0;
     uint64_t bytes = 0;
   };
-  using Place = std::pair<uint64_t, uint64_t>;  // number of a WAL, offset in it
+  using Place = std::pair<uint64_t, uint64_t>;  // WAL number, offset in the WAL
   struct Segment {
     LogHead head;
     Sha256Digest digest{};
     uint64_t head_bytes = 0;
-    std::string payload;  // if it is kept
+    std::string payload;  // empty if it is not kept
   };
 
   LogTail(const Archive& archive, const ArchiveSet& set)
@@ -114,15 +115,15 @@ class LogTail {
                                           const Place& known);
   [[nodiscard]] rocksdb::Status TryRecords(
       uint64_t* most_bytes, const std::function<bool()>& cancelled);
-  // Keeps the payloads of segments that have at least `least` bytes of a WAL
-  // from `offset` on.
+  // Keeps in memory the payloads that contain bytes [offset, offset + least) of
+  // a WAL, while *most_bytes allows.
   [[nodiscard]] rocksdb::Status KeepPayload(uint64_t wal_number,
                                             uint64_t offset, uint64_t least,
                                             uint64_t* most_bytes);
   void CutAt(uint64_t wal_number, uint64_t end);
   [[nodiscard]] rocksdb::Status Amiss(size_t segment,
                                       const std::string& what) const;
-  // Appends bytes of a WAL of the set.
+  // Appends bytes of a WAL as the set has them.
   [[nodiscard]] rocksdb::Status ReadOfSet(uint64_t wal_number, uint64_t offset,
                                           uint64_t bytes,
                                           std::string* out) const;
@@ -132,9 +133,9 @@ class LogTail {
 
   const Archive& archive_;
   const ArchiveSet& set_;
-  LogBegin base_;  // of the set; without the digest of its MANIFEST
-  // The end of the newest WAL of the set, which may have no record. The log of
-  // an older sstferry begins there.
+  LogBegin base_;  // the set's end; without the MANIFEST's digest
+  // End of the set's newest WAL, which may contain no record. Logs of older
+  // sstferry versions begin there.
   Place newest_;
   std::vector<Segment> segments_;
   std::map<uint64_t, Wal> wals_;

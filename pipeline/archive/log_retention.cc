@@ -21,7 +21,7 @@ std::set<std::string> ChooseSegments(
       return cut.moment_micros < newest_before;
     });
   }
-  // The first needed number of each lineage.
+  // The first segment number to keep of each lineage.
   std::map<SetId, uint64_t> first;
   for (const SetLog& cut : cuts) {
     const auto [found, is_new] = first.emplace(cut.lineage, cut.segment);

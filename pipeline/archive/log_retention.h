@@ -12,12 +12,12 @@
 
 namespace sstferry {
 
-// Returns the keys of the segments to keep. `cuts` are the kept sets: the
-// segments after them are needed, in the lineage of the set and in all that
-// continue it. All segments are needed of a lineage for which is_written()
-// returns true (its cut is being pushed), or of which a head cannot be read.
-// With `keep_from_micros`, times before it can be restored only at sets, so
-// only the newest cut before it and later ones count.
+// Returns the keys of the segments to keep. `cuts` are the kept sets; the
+// segments after them are kept, in the set's lineage and in all lineages that
+// continue it. A lineage is kept completely if is_written() returns true for it
+// (its cut is being pushed), or if one of its heads cannot be read. With
+// `keep_from_micros`, earlier times can be restored only at sets: only the
+// newest cut before that time, and later cuts, keep segments.
 std::set<std::string> ChooseSegments(
     const ArchiveLog& log, std::vector<SetLog> cuts,
     const std::function<bool(const SetId&)>& is_written,

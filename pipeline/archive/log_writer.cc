@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Positions of the last minute if the follower gets a round every 15 ms.
+// Positions of the last minute, if a round arrives every 15 ms.
 constexpr size_t kMostPlaces = 4096;
 
 }  // namespace
@@ -49,7 +49,8 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
   if (!last.moments.empty()) {
     now_ = std::max(now_, last.moments.back().micros);
   }
-  // It is unknown what an earlier follower had received but not put.
+  // It is unknown what the earlier follower received but did not put, so this
+  // segment's period has no beginning yet.
   head_.key = {lineage_, last.key.number + 1, 0, 0};
   head_.previous_lineage = last.key.lineage;
   head_.previous = digest;
@@ -104,8 +105,8 @@ Status LogWriter::CheckBehind(const Slice& wal_begin, uint64_t sequence) {
   return StartAt(SliceSource(wal_begin), at_.wal_bytes, follower_.get());
 }
 
-// Checks the sequence numbers of the records of a part that continues checked
-// records, or begins a WAL.
+// Checks the sequence numbers of a part's records, if the part continues
+// checked records or begins a WAL.
 Status LogWriter::CheckRecords(const LogPart& part) {
   if (part.offset == 0 && !part.bytes.empty()) {
     follower_ = std::make_unique<LogFollower>(LogKind::kWal, part.wal_number);
@@ -225,7 +226,8 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
   }
   now_ = std::max(now_, clock);
   const bool is_behind_gap = seen_ == 0 || now_ - seen_ > options_.max_gap_micros;
-  // Seals what was collected before an outage, so that it keeps its times.
+  // Seals the bytes from before an outage separately, so that their times stay
+  // correct.
   if (is_behind_gap && sealed_ == nullptr && !payload_.empty() &&
       head_.key.end_micros > head_.key.begin_micros) {
     Seal();
@@ -238,7 +240,7 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
   if (payload_.size() > head_.payload_bytes()) {
     const LogMoment moment{now_, payload_.size(),
                            has_all ? end.last_sequence : 0};
-    // A moment close to the previous one replaces it.
+    // If the previous moment is recent, replaces it.
     const size_t count = head_.moments.size();
     if (count > 1 &&
         now_ - head_.moments[count - 2].micros < kLogMomentMicros) {
@@ -278,7 +280,7 @@ bool LogWriter::IsDue() const {
          head_.key.end_micros - head_.key.begin_micros >= kIdleSegmentMicros;
 }
 
-// Makes an object from what was collected, and begins the next segment.
+// Makes an object from the collected bytes, and begins the next segment.
 void LogWriter::Seal() {
   auto object = std::make_unique<Object>();
   object->key = head_.key;
@@ -317,7 +319,7 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
       put.code != StoreCode::kThrottled) {
     return put.status;
   }
-  // This attempt or an earlier one may have stored it.
+  // This attempt or an earlier one may have stored the object.
   std::string there;
   const StoreResult got = GetBytes(store, key, object.bytes.size(), &there);
   if (got.ok() && there == object.bytes) {
@@ -347,7 +349,7 @@ Status LogWriter::Put(ObjectStore* store) {
     if (object == nullptr) {
       return Status::OK();
     }
-    // No other thread resets it, because put_mu_ is locked.
+    // `object` stays valid: put_mu_ is locked.
     RETURN_IF_ERROR(PutOne(store, *object));
     const std::lock_guard<std::mutex> lock(mu_);
     ++state_.segments;

@@ -1,12 +1,12 @@
 // Puts the records of a source's WALs into an archive, as segments of a log
 // (format/archive_log.h).
 //
-// The bytes of rounds are collected in memory until a segment is due, and put
-// as one object. A segment that could not be put is put again with the same
-// bytes and name; meanwhile at most one other segment is collected. Each
-// follower writes a lineage of its own, so no two followers write under one
-// name. A restarted follower continues the log by naming the last segment of
-// the earlier lineage.
+// The received bytes are collected in memory until a segment is due, and then
+// put as one object. If the put fails, it is retried with the same bytes and
+// name; meanwhile at most one other segment is collected. Each follower writes
+// its own lineage, so no two followers write under the same name. A restarted
+// follower continues the log: its first segment names the last segment of the
+// earlier lineage.
 //
 // Times are by this machine's clock and never go back within a log: if the
 // clock is set back by more than kMostClockBackMicros, the log ends (gap()). A
@@ -14,8 +14,8 @@
 // max_gap_micros before it. An outage of the source, the store or the follower
 // ends the restorable period, and the log continues after it.
 //
-// The sequence numbers of the records must be consecutive, as far as the writer
-// can read the records: it does not get those of its set.
+// The writer checks that the sequence numbers of the records are consecutive.
+// It cannot check records in a WAL whose beginning it did not receive.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@ namespace sstferry {
 class SealKey;
 
 inline constexpr uint64_t kMaxLogGapMicros = 3'000'000;
-// If the source writes nothing, a segment that says so is put at this interval.
+// If the source writes nothing, an empty segment is put at this interval.
 inline constexpr uint64_t kIdleSegmentMicros = 60'000'000;
-// Minimum distance between the moments of one segment.
+// Minimum time between two recorded moments of a segment.
 inline constexpr uint64_t kLogMomentMicros = 10'000;
 
 struct LogWriterOptions {
@@ -74,12 +74,12 @@ struct LogState {
   uint64_t segments = 0;        // put
   uint64_t bytes = 0;           // of these segments, with their heads
   uint64_t gaps = 0;            // outages
-  uint64_t put_micros = 0;      // in the archive up to here; 0: nothing
+  uint64_t put_micros = 0;      // the archive has records up to this time
   uint64_t put_sequence = 0;
-  uint64_t seen_micros = 0;     // received up to here
+  uint64_t seen_micros = 0;     // records up to this time arrived
   uint64_t last_sequence = 0;
-  // Bytes received but not known to be put, and since when there are any; 0:
-  // none.
+  // Received bytes that are not known to be put, and the time when the first of
+  // them arrived (0: no such bytes).
   uint64_t unput_bytes = 0;
   uint64_t unput_micros = 0;
 };
@@ -99,25 +99,25 @@ class LogWriter {
   LogWriter(const SetId& lineage, const LogHead& last,
             const Sha256Digest& digest, LogWriterOptions options);
 
-  // Starts checking the records after a cut at `sequence`. `wal_begin` is the
-  // first block of the WAL in which the cut ends, or everything before its end.
-  // Call it first, or not at all: then only WALs that begin in the log are
-  // checked.
+  // Starts checking the records after a cut at `sequence`. `wal_begin`: the
+  // first block of the WAL in which the cut ends, or all bytes before the cut's
+  // end if these are fewer. Must be the first call; without it, only WALs that
+  // begin in the log are checked.
   [[nodiscard]] rocksdb::Status CheckBehind(const rocksdb::Slice& wal_begin,
                                             uint64_t sequence);
 
   const SetId& lineage() const { return lineage_; }
-  // Returns the position after which it takes bytes.
+  // Returns the position at which the next bytes must begin.
   FollowPosition position() const;
   // Returns the number of the segment that is being collected.
   uint64_t segment() const;
   // Returns the number of the first segment that is not known to be put.
   uint64_t next_to_put() const;
   LogState state() const;
-  // Returns why it can take no more records, so that another log must begin
-  // with a set; kNone: it can.
+  // Returns why this log cannot continue, so that a new log with a new set must
+  // begin; kNone: it can continue.
   Gap gap() const;
-  // Returns the most recently reached places, the newest last.
+  // Returns the most recently reached positions, the newest last.
   std::vector<LogPlace> places() const;
 
   // Adds a round: complete records that continue the log, and what the source
@@ -126,11 +126,11 @@ class LogWriter {
   //   kCorrupt   the records do not continue the log: nothing was added
   [[nodiscard]] rocksdb::Status Append(const std::vector<LogPart>& parts,
                                        const FollowEnd& end);
-  // Returns true if a Put() is needed before more is added.
+  // Returns true if Put() must be called before the next Append().
   bool is_full() const;
 
-  // Puts the collected segment, and one that could not be put before. Does
-  // nothing if there is nothing to report.
+  // Puts a segment whose put failed before, and then the collected segment.
+  // Does nothing if no segment is due.
   //   kBusy   there is an object of that name with other bytes
   //   others  errors of the store: the next call retries
   [[nodiscard]] rocksdb::Status Put(ObjectStore* store);
@@ -144,10 +144,10 @@ class LogWriter {
     std::string bytes;
     uint64_t sequence = 0;
     uint64_t payload_bytes = 0;
-    uint64_t first_micros = 0;  // arrival of its first bytes; 0: it has none
+    uint64_t first_micros = 0;  // when its first bytes arrived; 0: no bytes
   };
 
-  // With mu_ locked, all of them.
+  // REQUIRES for all functions below: mu_ is locked.
   void Reached();
   [[nodiscard]] rocksdb::Status Check(const std::vector<LogPart>& parts) const;
   [[nodiscard]] rocksdb::Status CheckRecords(const LogPart& part);
@@ -169,12 +169,12 @@ class LogWriter {
   Gap gap_;
   std::deque<LogPlace> places_;
   WalContinuity continuity_{0};
-  // Reads the WAL in which the log ends; null: its records cannot be read.
+  // Reads the WAL in which the log ends; null: that WAL cannot be checked.
   std::unique_ptr<LogFollower> follower_;
-  uint64_t followed_ = 0;  // number of that WAL
+  uint64_t followed_ = 0;  // number of follower_'s WAL
   uint64_t now_ = 0;     // the latest time seen
-  uint64_t seen_ = 0;    // the last time it had all records
-  std::unique_ptr<Object> sealed_;  // not known to be put
+  uint64_t seen_ = 0;    // last time when all records had arrived
+  std::unique_ptr<Object> sealed_;  // complete, not known to be put
   LogState state_;
 };
 

@@ -26,15 +26,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum bytes of blocks or records fetched at once; a larger one is fetched
-// whole.
+// Maximum bytes of blocks or records per fetch. A larger block or record is
+// fetched alone.
 constexpr uint64_t kRunBytes = 8u << 20;
-// Maximum gap of unneeded bytes within one fetch of blob records: fetching it
-// costs less than another request.
+// Maximum gap of unneeded bytes within one fetch of blob records: reading the
+// gap costs less than another request.
 constexpr uint64_t kBlobGapBytes = 16u << 10;
 // Size of footer, metaindex and properties of a typical table.
 constexpr uint64_t kFirstTailBytes = 8u << 10;
-// Bytes of a tail that are fetched together with the small block before them.
+// Read-ahead in a tail: a small read fetches up to this many bytes.
 constexpr uint64_t kTailAheadBytes = 64u << 10;
 
 bool IsFilter(const std::string& name) {
@@ -42,12 +42,12 @@ bool IsFilter(const std::string& name) {
          name.starts_with(kPartitionedFilterPrefix);
 }
 
-// Reads bytes that were just fetched, and all others from the file below.
+// Reads bytes that were just fetched from memory, and other bytes from `below`.
 class LaidOver : public ByteSource {
  public:
   explicit LaidOver(const ByteSource& below) : below_(below) {}
 
-  // The bytes must outlive all reads of them.
+  // Sets the bytes in memory. They must outlive all reads of them.
   void Lay(uint64_t offset, const Slice& bytes) {
     offset_ = offset;
     bytes_ = bytes;
@@ -175,7 +175,7 @@ Status PartialBlobFile::FetchRun(const PartialBlob* first,
       &bytes);
   RETURN_IF_ERROR(status);
   for (const PartialBlob* blob = first; blob <= last;) {
-    // Adjacent records are written at once.
+    // Writes adjacent records together.
     const PartialBlob* end = blob;
     while (end != last && (end + 1)->begin() == end->end()) {
       ++end;
@@ -210,8 +210,8 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
             [](const PartialBlob& a, const PartialBlob& b) {
               return a.begin() < b.begin();
             });
-  // Versions of a key never share a record, but two tables may refer to one
-  // record.
+  // A record belongs to one version of a key, but two tables may refer to the
+  // same record.
   const auto same = std::unique(blobs.begin(), blobs.end(),
                                 [](const PartialBlob& a, const PartialBlob& b) {
                                   return a.begin() == b.begin() &&
@@ -237,7 +237,7 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
 
 // --- the end of a table ------------------------------------------------------
 
-// Keeps the bytes read from a table during one attempt to read its end.
+// Caches the bytes that are read during one attempt to read a table's end.
 class PartialTable::Tail : public ByteSource {
  public:
   Tail(const PartialTable& table, const SetReader::Cancelled& cancelled)
@@ -278,7 +278,7 @@ class PartialTable::Tail : public ByteSource {
   }
   uint64_t size() const override { return table_.file().file.bytes; }
 
-  // A failed read, which is not damage of the table.
+  // Returns the error of a failed read, which is no damage of the table.
   const Status& failed() const { return failed_; }
 
  private:
@@ -330,8 +330,9 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
     if (IsFilter(meta.name)) {
       continue;
     }
-    // Properties may be stamped, which their checksum does not cover; they were
-    // decoded.
+    // Does not verify the properties: RocksDB may have stamped a sequence
+    // number into them, which their checksum does not cover. They were decoded
+    // before.
     if (meta.name != kSstPropertiesName) {
       RETURN_IF_ERROR(VerifySstBlock(table.source(), footer, meta.handle));
     }
@@ -402,7 +403,7 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
 
 namespace {
 
-// Fetches blocks in file order. Lives for one FetchBlocks().
+// Fetches blocks in file order. Used for one FetchBlocks() call.
 class BlockFetch {
  public:
   BlockFetch(PartialTable* table, const Comparator* order, bool has_blobs,
@@ -440,8 +441,8 @@ class BlockFetch {
     std::string last;                  // upper bound of its keys
   };
 
-  // Returns true if a reader of the interval, or one that seeks one of the
-  // keys, reads the block with this separator.
+  // Returns true if the block with this separator is read when the interval is
+  // read, or when a key in `sought` is looked up.
   bool IsWanted(const Slice& separator,
                 const std::vector<std::string>& sought) const {
     const bool begins = BeginsAtOrBefore(interval_, order_, separator);
@@ -461,7 +462,7 @@ class BlockFetch {
     if (has_before_) block.above = before_;
     block.last = entry.separator.ToString();
     if (table_.Has({entry.handle.offset, entry.handle.end()})) {
-      // Blobs to which its entries refer may not be fetched yet.
+      // The blobs of its entries may not have been fetched yet.
       return has_blobs_ ? Visit(block, blobs_) : Status::OK();
     }
     if (!run_.empty() &&
@@ -495,7 +496,7 @@ class BlockFetch {
     source_->Lay(0, Slice());
     RETURN_IF_ERROR(status);
     for (size_t first = 0; first < run_.size();) {
-      // Blocks without padding between them are written at once.
+      // Writes blocks without padding between them together.
       size_t last = first;
       while (last + 1 < run_.size() &&
              run_[last + 1].handle.offset == run_[last].handle.end()) {
@@ -512,7 +513,7 @@ class BlockFetch {
     return Status::OK();
   }
 
-  // Checks a block's contents and that it belongs at this place.
+  // Checks that a block is intact and has the keys of this position.
   [[nodiscard]] Status Visit(const Block& block,
                              std::vector<PartialBlob>* blobs) const {
     return reader_.ForEachEntry(

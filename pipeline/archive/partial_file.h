@@ -1,12 +1,12 @@
-// Local files for tables and blob files of a set of which only a part is
-// needed: files with holes, which receive the blocks and records that are
-// requested.
+// Local copies of tables and blob files of which only a part is needed: sparse
+// files that receive the requested blocks and records.
 //
-// RocksDB reads them like other files, and never reads a hole, where a block's
-// checksum would be wrong. Everything is checked before it is written: RocksDB
-// aborts on bad tables, and no digest of the record covers a part of a unit. A
-// checksum does not reveal a block that belongs to another place or another
-// table; its keys, the index and the table's identity do.
+// RocksDB reads them like other files. It never reads a hole, because all
+// blocks that it needs are fetched before. Everything is checked before it is
+// written: RocksDB aborts on bad tables, and the digests in the set's record
+// cover only whole units. A block from another offset or another table has a
+// correct checksum; comparing its keys with the index, and the table's
+// identity, reveals it.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct PartialFiles {
   std::string directory;
 };
 
-// One such file.
+// A partial local file.
 //
 // Ownership: borrows the PartialFiles and the ArchivedFile.
 // Threads:   any.
@@ -81,7 +81,7 @@ class PartialBlobFile : public PartialFile {
  public:
   using PartialFile::PartialFile;
 
-  // Fetches the records of these blobs. Sorts them.
+  // Fetches the records of these blobs.
   [[nodiscard]] rocksdb::Status Fetch(std::vector<PartialBlob> blobs,
                                       const SetReader::Cancelled& cancelled);
 
@@ -102,21 +102,22 @@ class PartialTable : public PartialFile {
   PartialTable(const PartialFiles* files, const ArchivedFile* file,
                const ManifestFile* known, const rocksdb::Comparator* order);
 
-  // User keys.
+  // The table's bounds, as user keys.
   const std::string& smallest() const { return smallest_; }
   const std::string& largest() const { return largest_; }
   // Valid after FetchTail():
   const std::vector<KeySpan>& deletions() const { return deletions_; }
 
   // Fetches everything after the data blocks except filters, which are not
-  // used. *bytes: size of the data blocks that may hold keys of the interval.
-  //   kRefused  a table of which no part can be read and checked
+  // used. *bytes: total size of the data blocks that may have keys of the
+  // interval.
+  //   kRefused  no part of this table can be read and checked
   [[nodiscard]] rocksdb::Status FetchTail(const KeyInterval& interval,
                                           const SetReader::Cancelled& cancelled,
                                           uint64_t* bytes);
-  // Fetches the data blocks that may hold keys of the interval, and those that
-  // an iterator reads when it seeks one of the keys `sought`. Adds the blobs to
-  // which entries of the interval refer.
+  // Fetches the data blocks that may have keys of the interval, and those that
+  // an iterator reads when it seeks a key in `sought`. Adds to *blobs the blobs
+  // that entries of the interval refer to.
   [[nodiscard]] rocksdb::Status FetchBlocks(
       const KeyInterval& interval, const std::vector<std::string>& sought,
       const SetReader::Cancelled& cancelled,

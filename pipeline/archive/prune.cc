@@ -31,33 +31,34 @@ struct KnownSet {
   const SetName& name() const { return found.name; }
 };
 
-// The files that sets and pushes use, at one time.
+// The files that sets and pushes use at one moment.
 struct InUse {
   std::vector<KnownSet> sets;  // the oldest first
   std::map<SetId, SetName> names;
-  std::set<SetId> pushing;  // with intents not older than the grace
+  std::set<SetId> pushing;  // their intents are younger than the grace
   std::set<SetId> used_by_pushes;
-  std::vector<SetId> expired;  // intents
-  // The newest set that counts or is being pushed and has an unreadable record.
+  std::vector<SetId> expired;  // ids of expired intents
+  // The newest set with an unreadable record that counts or is being pushed.
   std::optional<SetName> unreadable;
 
   bool IsPushed(const SetId& set) const {
     return pushing.count(set) != 0 || used_by_pushes.count(set) != 0;
   }
-  // Returns true if an unreadable record may name a file of this set: a push
-  // takes a name after those of the pushes whose files it uses.
+  // Returns true if an unreadable record may name a file that this set
+  // uploaded: a push takes a name after those of the pushes whose files it
+  // uses.
   bool MayBeNamed(const SetId& uploader) const {
     if (!unreadable.has_value()) {
       return false;
     }
     const auto name = names.find(uploader);
-    // A repaired set has the same second as the damaged one.
+    // A repaired set's name has the same second as the damaged set's.
     return name == names.end() ||
            name->second.seconds <= unreadable->seconds;
   }
 };
 
-// Kept sets, with the reason.
+// Kept sets, each with the reason.
 using Staying = std::map<SetName, std::string>;
 
 std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
@@ -91,14 +92,14 @@ class Pruner {
   [[nodiscard]] Status ReadGrace();
   [[nodiscard]] Status ReadInUse(InUse* use) const;
   [[nodiscard]] Status ListFiles(ListedKeys* files) const;
-  // Finds which sets are whole. `files`: a listing, perhaps from before their
-  // records were read.
+  // Finds which sets are whole. `files`: a listing, which may be older than the
+  // sets' records.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
   // Chooses the sets to keep among those that count.
   [[nodiscard]] Status ChooseStaying(const InUse& use, Staying* staying) const;
-  // Deletes what is named by marks older than the grace.
+  // Deletes the objects that marks older than the grace name.
   [[nodiscard]] Status Sweep();
-  // Returns the marked sets that are dropped by this run.
+  // Returns the marked sets that this run deletes.
   static std::set<SetName> ChooseDropped(const std::vector<FoundMark>& due,
                                          const InUse& use,
                                          const Staying& staying);
@@ -110,7 +111,8 @@ class Pruner {
   [[nodiscard]] Status KeepFrom(uint64_t* micros) const;
   static void KeepForLog(const InUse& use, const std::vector<SetName>& sets,
                          uint64_t keep_from, Staying* kept);
-  // Finds the keys of the segments that the remaining sets need.
+  // Finds the keys of the segments that the sets for which stays() is true
+  // need.
   [[nodiscard]] Status FindSegments(
       const InUse& use, const std::function<bool(const SetName&)>& stays,
       const ArchiveLog& log, std::set<std::string>* needed) const;
@@ -121,7 +123,7 @@ class Pruner {
   [[nodiscard]] Status PutMarks(const std::vector<MarkedSet>& sets,
                                 const std::vector<ArchiveKey>& keys,
                                 const std::vector<LogKey>& segments);
-  // Marks everything except one set and its files; null: everything.
+  // Marks everything except one set and its files; null: no exception.
   [[nodiscard]] Status MarkAllBut(const InUse& use, const KnownSet* kept);
   [[nodiscard]] Status RemoveLeftovers();
   bool IsOlderThanGrace(uint64_t since, uint64_t now) const {
@@ -145,7 +147,7 @@ Status Pruner::ReadGrace() {
 
 Status Pruner::ReadInUse(InUse* use) const {
   *use = InUse();
-  // Intents first: a push removes its intent after its set counts.
+  // Reads intents first: a push removes its intent after its set counts.
   std::vector<FoundIntent> intents;
   RETURN_IF_ERROR(archive_.ReadIntents(&intents));
   uint64_t now = 0;
@@ -168,7 +170,7 @@ Status Pruner::ReadInUse(InUse* use) const {
       return read;
     }
     if (read.ok() && !set.has_value()) {
-      continue;  // another prune is removing it
+      continue;  // another prune is deleting the set
     }
     KnownSet& known = use->sets.emplace_back();
     known.found = found;
@@ -177,7 +179,7 @@ Status Pruner::ReadInUse(InUse* use) const {
     if (!read.ok()) {
       known.told.problem = MessageOf(read);
       if (found.is_done || use->IsPushed(found.name.id)) {
-        use->unreadable = found.name;  // sets are in ascending order
+        use->unreadable = found.name;  // sets are sorted, so this is the newest
       }
       continue;
     }
@@ -216,7 +218,8 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
     return all;
   };
   if (!judge(files)) {
-    // A set put after that listing has files put after it.
+    // Lists again: a set that was put after the first listing may have newer
+    // files.
     ListedKeys now;
     RETURN_IF_ERROR(ListFiles(&now));
     judge(now);
@@ -269,9 +272,9 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
     for (const MarkedSet& marked : found.mark.sets) {
       const auto set = is_done.find(marked.name);
       if (set == is_done.end() || staying.count(marked.name) != 0) {
-        continue;  // already gone; or another run had other options
+        continue;  // already deleted; or this run's options keep it
       }
-      // Its push has finished it, or still runs.
+      // The push has finished the set, or is still running.
       const bool is_alive = !marked.was_done &&
                             (set->second ||
                              use.pushing.count(marked.name.id) != 0);
@@ -298,7 +301,8 @@ Status Pruner::Delete(const std::vector<std::string>& keys) {
   return Status::OK();
 }
 
-// A set stops counting first, then its record is deleted, then its files.
+// Deletes `done` first, so that the sets no longer count, and then the records.
+// The files are deleted later.
 Status Pruner::Drop(const std::set<SetName>& dropped) {
   std::vector<std::string> done;
   std::vector<std::string> records;
@@ -345,8 +349,8 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
     }
   }
   RETURN_IF_ERROR(Delete(gone));
-  // The look of a push relies on this mark as long as another prune may still
-  // delete something that it names.
+  // Keeps the mark as long as another prune may still delete something that it
+  // names: pushes rely on it.
   if (is_held) {
     ++summary_->held_marks;
     return Status::OK();
@@ -370,7 +374,8 @@ Status Pruner::Sweep() {
   if (due.empty()) {
     return Status::OK();
   }
-  // Read after the grace, so that sets committed during it are seen.
+  // Reads the sets after the grace, and so sees all that were committed during
+  // it.
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   ListedKeys files;
@@ -404,7 +409,7 @@ Status Pruner::Sweep() {
   return Status::OK();
 }
 
-// Returns the time from which the log is kept.
+// Returns the time at which the kept log begins.
 Status Pruner::KeepFrom(uint64_t* micros) const {
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
@@ -412,8 +417,8 @@ Status Pruner::KeepFrom(uint64_t* micros) const {
   return Status::OK();
 }
 
-// Keeps the newest set before the kept log, and later sets with which a log
-// begins. Other sets would only make a restore faster.
+// Keeps the newest set before the kept log, and later sets at which a log
+// begins. Other sets are not needed to restore a time.
 void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& sets,
                         uint64_t keep_from, Staying* kept) {
   const std::set<SetName> counted(sets.begin(), sets.end());
@@ -453,7 +458,7 @@ Status Pruner::FindSegments(
   }
   *needed = ChooseSegments(
       log, std::move(cuts),
-      // It is unknown which segments an unreadable record needs.
+      // An unreadable record may need any segment.
       [&use](const SetId& id) {
         return use.IsPushed(id) || use.unreadable.has_value();
       },
@@ -508,8 +513,8 @@ void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
 }
 
 Status Pruner::Mark() {
-  // Files first: a push whose intent is not seen afterwards has its set among
-  // those that are read then, or is dead.
+  // Lists files first. If a push's intent is gone when intents are read
+  // afterwards, its set is found there, or the push died.
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   ArchiveLog log;
@@ -518,7 +523,7 @@ Status Pruner::Mark() {
   RETURN_IF_ERROR(ReadInUse(&use));
   Marked marked;
   RETURN_IF_ERROR(archive_.ReadMarked(&marked));
-  // A dry run has not dropped them.
+  // A dry run has only chosen the dropped sets, not deleted them.
   std::erase_if(use.sets, [this](const KnownSet& set) {
     return dropped_.count(set.name()) != 0;
   });
@@ -535,7 +540,7 @@ Status Pruner::Mark() {
     const bool stays = set.found.is_done ? kept != staying.end()
                                          : use.pushing.count(id) != 0;
     const auto mark = marked.sets.find(set.name());
-    // A set that was marked as unfinished counts now.
+    // Ignores a mark for an unfinished set if the set counts now.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.found.is_done);
     if (stays || use.used_by_pushes.count(id) != 0) {
@@ -600,8 +605,8 @@ Status Pruner::Mark() {
 
 Status Pruner::RemoveSet(const SetName& name, bool force) {
   RETURN_IF_ERROR(ReadGrace());
-  // Puts a mark that names the set before the last look, so that of two
-  // processes that remove two sets, one sees the other's removal.
+  // Checks twice, and puts the mark between the checks: if two processes remove
+  // two sets at once, one of them sees the other's mark.
   for (const bool is_marked : {false, true}) {
     InUse use;
     RETURN_IF_ERROR(ReadInUse(&use));
@@ -711,7 +716,8 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
             "prune removes after the grace");
   }
   if (has_intent) {
-    // An intent only protects the files of a push from being marked.
+    // Deleting an intent is safe: it only protects a push's files from being
+    // marked.
     return Delete({IntentKey(id)});
   }
   InUse use;
@@ -725,7 +731,7 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   return Delete({MarkKey(id)});
 }
 
-// Removes intents and uploads of pushes that died.
+// Removes expired intents and the uploads of pushes that died.
 Status Pruner::RemoveLeftovers() {
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));

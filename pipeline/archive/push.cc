@@ -22,10 +22,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Renewals of an intent per grace, so that only a push that is suspended loses
-// it.
+// Number of times per grace that an intent is renewed, so that only a suspended
+// push lets it expire.
 constexpr uint64_t kRenewalsPerGrace = 8;
-// Maximum number of looks before the commit; another look is needed if a prune
+// Maximum number of looks before the commit. Another look follows if a prune
 // marked a reused file.
 constexpr int kMaxLooks = 4;
 
@@ -45,13 +45,13 @@ uint64_t SteadySeconds() {
           .count());
 }
 
-// Accepts kExists for this push's own name: an earlier attempt of the same call
-// succeeded, and its reply was lost.
+// Accepts kExists for a name that only this push uses: an earlier attempt of
+// the same call succeeded, but its reply was lost.
 Status OfOwnName(const StoreResult& put) {
   return put.code == StoreCode::kExists ? Status::OK() : put.status;
 }
 
-// Returns true for an answer that leaves open whether the object was stored.
+// Returns true if the object may have been stored in spite of this answer.
 bool MayBeStored(StoreCode code) {
   return code == StoreCode::kUnreachable || code == StoreCode::kThrottled ||
          code == StoreCode::kExists;
@@ -73,12 +73,12 @@ class Pusher {
   [[nodiscard]] Status Run();
 
  private:
-  // A possible object for a file, instead of an upload.
+  // An existing object that a file may reuse.
   struct Place {
     ArchiveKey key;
-    const ArchivedFile* known = nullptr;  // with its digests
+    const ArchivedFile* known = nullptr;  // has its digests
   };
-  // The findings of a look.
+  // Result of a look.
   struct Look {
     std::vector<size_t> marked;   // files whose keys a mark names
     std::vector<size_t> missing;  // missing files
@@ -87,8 +87,8 @@ class Pusher {
   };
 
   [[nodiscard]] Status Begin();
-  // Names the set, and finds the sets whose files it may use. `intents`: the
-  // readable ones.
+  // Names the set, and finds the sets whose files it may reuse. `intents`: all
+  // readable intents.
   [[nodiscard]] Status ChooseName(const std::vector<FoundSet>& sets,
                                   const std::vector<FoundIntent>& intents);
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
@@ -102,11 +102,11 @@ class Pusher {
   void Plan(const std::vector<size_t>& files) const;
   void CountDone(uint64_t bytes) const;
   [[nodiscard]] Status PlaceFile(size_t index);
-  // Chooses the salt of a file's object: that of the existing object if it can
-  // be used, else a new one.
+  // Chooses the salt of a file's object: the existing object's salt if that
+  // object can be reused, else a new one.
   [[nodiscard]] Status CheckSealed(std::optional<Place>* place,
                                    SealSalt* salt) const;
-  // Uploads a file, and reads it for its digests, piece by piece.
+  // Uploads a file piece by piece. Reads each piece for its digests first.
   [[nodiscard]] Status Upload(const std::string& key,
                               const std::shared_ptr<SetFile>& bytes,
                               FileDigests* digests);
@@ -118,8 +118,8 @@ class Pusher {
   [[nodiscard]] Status Commit(UnixSeconds signed_at);
   [[nodiscard]] Status LookBehind(UnixSeconds* signed_at) const;
   [[nodiscard]] Status Confirm(UnixSeconds signed_at);
-  // Puts an object whose name no other process uses. A lost reply is no failure
-  // if the object exists.
+  // Puts an object whose name no other process uses. If the reply is lost,
+  // succeeds if the object exists.
   [[nodiscard]] Status PutOnce(const std::string& key, const std::string& bytes,
                                UnixSeconds signed_at) const;
   [[nodiscard]] Status Overtaken(const std::string& what) const;
@@ -132,14 +132,14 @@ class Pusher {
   PushSummary* const summary_;
   ArchiveHead head_;
   ArchiveSet set_;
-  std::optional<ArchiveSet> base_;  // an earlier set
-  Marked marked_;                   // by the first look
+  std::optional<ArchiveSet> base_;  // an earlier set whose files may be reused
+  Marked marked_;                   // found by the first look
   ListedKeys present_;
-  std::set<SetId> before_;  // sets and pushes with earlier names
+  std::set<SetId> before_;  // ids of sets and pushes with earlier names
   std::vector<std::optional<Place>> places_;  // by file
   std::vector<bool> is_shared_;               // by file
   ArchiveIntent intent_;
-  std::string record_;  // of the set, sealed
+  std::string record_;  // of the set; sealed if there is a key
 
   std::mutex mu_;
   uint64_t renewed_steady_ = 0;
@@ -193,9 +193,9 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
   return Status::OK();
 }
 
-// A clone of the database has another id, but shares files with the newest set.
-// A database ingested from chunks, or rebuilt from such a replica, shares
-// neither.
+// Refuses another database. A clone of the database has another id, but shares
+// files with the newest set. A database that was ingested from chunks, or
+// rebuilt from such a replica, has another id and shares no file.
 Status Pusher::CheckDatabase() const {
   if (!base_.has_value() || options_.adopt ||
       base_->database_id == set_.database_id) {
@@ -221,7 +221,7 @@ Status Pusher::CheckDatabase() const {
           "other)");
 }
 
-// Reuses a file that an earlier set has, or that an unfinished push left.
+// Reuses files of an earlier set, or files that an unfinished push left.
 void Pusher::ChoosePlaces() {
   std::map<SharedName, const ArchivedFile*> known;
   if (base_.has_value() && base_->unit_bytes == set_.unit_bytes) {
@@ -254,7 +254,7 @@ void Pusher::ChoosePlaces() {
   for (size_t i = 0; i < set_.files.size(); ++i) {
     const CloneFile& file = set_.files[i].file;
     const SharedName name{file.identity, file.bytes};
-    // If another file may have the same identity, the identity proves nothing.
+    // If two files have the same identity, it does not identify the bytes.
     is_shared_[i] = file.identity != Digest128{} && !file.identity_is_weak &&
                     seen.insert(name).second;
     if (!is_shared_[i]) {
@@ -309,13 +309,13 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   set_.name.seconds = now;
   set_.name.id = options_.new_id();
   if (options_.repair != nullptr) {
-    // A repair uses no file of a later set.
+    // The repaired set keeps its time, so no file of a later set is reused.
     set_.name.seconds = options_.repair->set->name.seconds;
     set_.repairs = options_.repair->set->name.id;
     return Status::OK();
   }
   for (const FoundIntent& found : intents) {
-    // Ignores intents from machines whose clock is wrong.
+    // Ignores the intent of a machine whose clock is far ahead.
     if (found.intent.begun_seconds <= now + kMaxSetAheadSeconds) {
       set_.name.seconds =
           std::max(set_.name.seconds, found.intent.begun_seconds + 1);
@@ -367,7 +367,8 @@ Status Pusher::Begin() {
   summary_->notes = set_.notes;
   summary_->files = set_.files.size();
   summary_->bytes = set_.bytes();
-  // Files first: the intent or the set of each file's push is seen afterwards.
+  // Lists files first, so that the intent or the set of the push that uploaded
+  // a file is read afterwards.
   std::vector<FoundIntent> intents;
   std::vector<SetId> unreadable;
   std::vector<FoundSet> sets;
@@ -448,13 +449,13 @@ Status Pusher::Upload(const std::string& key,
         store_->CompleteUpload(key, upload_id, parts, head_.has_if_absent));
   }
   if (!status.ok()) {
-    // A prune removes what remains.
+    // A prune removes what this call cannot.
     store_->AbortUpload(key, upload_id).status.PermitUncheckedError();
   }
   return status;
 }
 
-// Leftovers sealed with another key cannot be reused.
+// Reuses no object that was sealed with another key.
 Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
   *salt = RandomSealSalt();
   if (!place->has_value()) {
@@ -691,7 +692,7 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
       !look.log_is_amiss) {
     return Status::OK();
   }
-  // The set does not count; a prune removes it if this client may not.
+  // This set must not count. If this client may not delete it, a prune will.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
   if (look.log_is_amiss) {
     return Overtaken("a segment of its log was marked or deleted");
@@ -732,12 +733,13 @@ Status Pusher::Run() {
     options_.progress->phase = "commit";
   }
   RETURN_IF_ERROR(LookBefore(&signed_at));
-  // The source may release its files before the set counts: all are stored.
+  // The source may release its files before the set counts, because all files
+  // are stored.
   RETURN_IF_ERROR(source_->Finish());
   RETURN_IF_ERROR(Commit(signed_at));
   RETURN_IF_ERROR(LookBehind(&signed_at));
   RETURN_IF_ERROR(Confirm(signed_at));
-  // Without the right to delete, the intent expires.
+  // If this client may not delete the intent, the intent expires.
   store_->Delete({IntentKey(set_.name.id)}).status.PermitUncheckedError();
   return Status::OK();
 }

@@ -1,15 +1,15 @@
 // Pushes one point in time of a database into an archive.
 //
-// Pushes and prunes of one archive run concurrently, on machines that know
-// nothing of each other. Each of them may pause for any time before any call,
-// and none waits for another. A set counts when sets/SET and done/SET exist.
-// Guarantee: every file of a set that counts exists, and no deleted name is
-// ever used again, however long any process paused.
+// Pushes and prunes of one archive run concurrently, on machines that do not
+// know of each other. Each process may pause for any time before any call, and
+// never waits for another process. A set counts when sets/SET and done/SET
+// exist. Guarantee: every file of a set that counts exists, and no deleted name
+// is ever used again, however long any process paused.
 //
-// A set has a name after those of all existing sets, and of the pushes whose
-// files it uses: the store's time, or a second after the last of them. So the
-// order of names is that of pushes, whatever the clocks of the machines say,
-// and an unreadable record names no file of a later set.
+// A set's name sorts after the names of all existing sets, and of the pushes
+// whose files it uses: it is the store's time, or one second after the last of
+// these names. So names have the order of pushes, whatever the machines' clocks
+// say, and an unreadable record names no file of a later set.
 //
 //    push                                  prune (prune.h)
 //    1 list files, read intents, marks,    1 read marks older than the grace
@@ -25,24 +25,26 @@
 //    8 read marks; is sets/SET there?        PUT marks/ID: sets to drop, and
 //                                            files that no other set names
 //
-// Why no file of a set with `done` is deleted: assume that a prune deletes the
-// file K of the set S after the look of step 6. Then it read the sets before S
-// existed (2 before 5), and its mark existed before that. Either the mark still
-// exists at 6, and S does not get its `done`; or the mark is gone, because a
-// prune had deleted everything that it names, including K: then K is missing at
-// 6, because no process creates it again. (So a look reads the marks before it
-// lists files; and a mark stays while something that it names is kept.) If S
-// itself is dropped, its `done` and its record are deleted before its files.
+// Proof that no file of a set with `done` is deleted: assume that a prune
+// deletes file K of set S after the look of step 6. Then the prune read the
+// sets before S's record existed (2 before 5), and its mark existed even
+// earlier. If the mark still exists at 6, S does not get its `done`. If the
+// mark is gone, a prune had deleted everything that it names, including K; no
+// process creates K again, so K is missing at 6. (So a look reads the marks
+// before it lists files, and a mark stays while something that it names is
+// kept.) If S itself is dropped, its `done` and its record are deleted before
+// its files.
 //
-// Why a set exists if its push reported success: a prune that takes S for
-// unfinished names it in a mark, and finds S done later (3), or the push finds
-// the mark or the deletions at 8.
+// Proof that a set exists if its push reported success: a prune that takes S
+// for unfinished names S in a mark. Either the prune that would delete S finds
+// it done (3), or the push finds the mark or the deletions at 8.
 //
-// A push puts nothing twice under one name: it leaves what it cannot finish,
-// and the next push, under a name of its own, uses the existing files. The
-// intent is no lock: it only protects uploads from being marked, for the grace.
-// The signatures of steps 5 and 7 are as old as the look before them, so a
-// store that checks them refuses the commit of a push that paused.
+// A push never puts two objects under one name. It leaves what it cannot
+// finish; the next push takes a new name and reuses the existing files. The
+// intent is no lock: it only protects uploads from being marked, until it is
+// older than the grace. Steps 5 and 7 are signed with the time of the look
+// before them, so a store that checks signatures refuses the commit of a push
+// that paused.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +68,7 @@ inline constexpr uint64_t kWrongClockSeconds = 5;
 // that set, in the same order.
 struct PushRepair {
   const ArchiveSet* set = nullptr;
-  std::set<std::string> good;  // objects whose bytes were verified
+  std::set<std::string> good;  // objects with verified bytes
 };
 
 struct PushOptions {
@@ -74,12 +76,12 @@ struct PushOptions {
   std::string host;
   std::string software;
   int lanes = 8;
-  // Allows a database that the newest set does not know.
+  // Allows a database other than that in the newest set.
   bool adopt = false;
   NewSetId new_id = RandomSetId;
-  // Position from which a log continues the set; no segment: none does. The
-  // push looks for the segments from there on as for the set's files; all
-  // segments before the number that `next_segment` returns were put.
+  // Position from which a log continues the set; segment 0: no log. The push
+  // checks that the segments from there up to, not including, next_segment()
+  // exist, as it checks the set's files.
   SetLog log;
   std::function<uint64_t()> next_segment;
   // Seconds of a monotonic clock, by which intents are renewed.
@@ -87,13 +89,13 @@ struct PushOptions {
   // Seconds since 1970 by this machine's clock.
   std::function<uint64_t()> host_seconds;
   std::function<bool()> cancelled;  // polled between files; may be null
-  // If not null, the set gets the time of the repaired one, and reuses only its
+  // If not null, the set gets the time of the repaired set, and reuses only its
   // good objects.
   const PushRepair* repair = nullptr;
   WorkProgress* progress = nullptr;  // may be null
 };
 
-// Returns the beginning of a sentence about a set that is dated in the future.
+// Returns the beginning of a message about a set that is dated in the future.
 std::string SetOfTheFuture(const SetName& name, const std::string& host,
                            uint64_t ahead_seconds);
 
@@ -110,10 +112,10 @@ struct PushSummary {
 };
 
 // Pushes, and blocks until the set counts.
-//   kRefused   there is no archive, or it is that of another database (a prune
-//              would count the sets of both as one); or the newest set is dated
-//              more than kMaxSetAheadSeconds in the future
-//   kBusy      a reused file, or a segment after it, was marked or deleted
+//   kRefused   there is no archive, or it belongs to another database (a prune
+//              would count the sets of both as one series); or the newest set
+//              is dated more than kMaxSetAheadSeconds in the future
+//   kBusy      a reused file or a segment of the log was marked or deleted
 //              meanwhile: push again
 //   others     errors of the source and the store
 [[nodiscard]] rocksdb::Status PushSet(const Archive& archive,

@@ -33,25 +33,25 @@ using rocksdb::Status;
 
 namespace {
 
-// Number of tables whose tails are fetched at once. Each takes two short
-// requests.
+// Number of tables whose tails are fetched at once, with two short requests for
+// each.
 constexpr int kTailLanes = 8;
-// Maximum number of keys that readers may seek after an interval; more are
-// refused.
+// Maximum number of keys after an interval that its readers may seek; if there
+// are more, the restore is refused.
 constexpr size_t kMaxSought = 4096;
 constexpr char kDirectoryName[] = "archive";
 
-// A column family of which some keys are read.
+// A column family, restricted to the keys of the interval.
 struct FamilyRange {
   const Comparator* order = nullptr;
   std::vector<std::unique_ptr<PartialTable>> tables;
-  // Deletions in the tables into which recovery flushed the WALs.
+  // Range deletions in the tables into which recovery flushed the WALs.
   std::vector<KeySpan> flushed_deletions;
 };
 
-// Bytes that are fetched before any part is read, and bytes that parts need.
+// Bytes fetched before any part is read, and bytes that are fetched for parts.
 struct RangeBytes {
-  uint64_t first = 0;  // MANIFEST, WALs and the like
+  uint64_t first = 0;  // MANIFEST, WALs and similar files
   std::atomic<uint64_t> blocks{0};
   size_t tables = 0;
   bool has_blobs = false;
@@ -63,10 +63,10 @@ bool MeetsTable(const KeyInterval& interval, const Comparator* order,
                    UserKeyOf(file.largest));
 }
 
-// Adds the keys to which an iterator skips when it meets a range deletion at
-// one of the keys from index `first` on: the end of the fragment that contains
-// the key. RocksDB splits the range deletions of a table at all their bounds
-// and at the table's.
+// For each key from index `first` on that a range deletion covers, adds the key
+// to which an iterator skips: the end of the fragment that contains the key.
+// RocksDB splits a table's range deletions into fragments at the bounds of all
+// of them, and at the table's bounds.
 void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
              const std::string* largest, size_t first,
              std::vector<std::string>* keys) {
@@ -96,7 +96,7 @@ void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
   }
 }
 
-// A snapshot of a part of a set.
+// A snapshot of some keys of a set.
 //
 // Ownership: owns the snapshot of the private database.
 // Threads:   as Snapshot.
@@ -136,8 +136,8 @@ class RangeSnapshot : public Snapshot {
   const Counters& counters() const override { return copy_->counters(); }
 
  private:
-  // Chooses the tables, and rewrites the MANIFEST's text so that it contains no
-  // others.
+  // Chooses the tables, and appends edits to the MANIFEST's text that delete
+  // all other tables.
   [[nodiscard]] Status Choose(const SnapshotOptions& options);
   [[nodiscard]] Status AddTables(const ManifestFamily& family,
                                  const Comparator* order);
@@ -151,7 +151,7 @@ class RangeSnapshot : public Snapshot {
                             const std::string& parent);
   [[nodiscard]] Status ReadFlushedTables();
   void AddNotes();
-  // Finds the keys after the interval that a reader of it may seek.
+  // Finds the keys after the interval that its readers may seek.
   [[nodiscard]] Status FindSought(const FamilyRange& family,
                                   const KeyInterval& interval,
                                   std::vector<std::string>* keys) const;
@@ -161,7 +161,7 @@ class RangeSnapshot : public Snapshot {
   KeyInterval interval_;
   std::string manifest_;
   ManifestState state_;  // as in the set
-  std::vector<const ArchivedFile*> whole_;  // files that are fetched whole
+  std::vector<const ArchivedFile*> whole_;  // files that are fetched completely
   std::map<std::string, FamilyRange> families_;
   std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
   PartialFiles files_;
@@ -331,8 +331,8 @@ Status RangeSnapshot::FetchTails(const SetReader::Cancelled& cancelled) {
   return failed;
 }
 
-// The blocks stay on the disk until the snapshot is removed, and the WALs are
-// there twice. The size of the blobs is unknown at this point.
+// Checks the free space. The fetched blocks stay until the snapshot is removed,
+// and the WALs are stored twice. The size of the blobs is still unknown.
 Status RangeSnapshot::CheckRoom() const {
   const uint64_t need = bytes_.blocks + bytes_.first;
   const uint64_t free = FreeBytesAbove(files_.directory);
@@ -357,8 +357,8 @@ Status RangeSnapshot::Open(const SnapshotOptions& options,
   RETURN_IF_ERROR(Snapshot::Create(own, &copy_));
   files_.directory = copy_->own_path() + "/db";
   if (copy_->wal_not_flushed()) {
-    // The keys to which range deletions in the WALs lead readers would be
-    // unknown.
+    // Range deletions in these WALs could make readers seek keys that are
+    // unknown here.
     return OnlyAsFiles(
         EndState::kRefused,
         "no part of the set can be read, because a column family that was not "
@@ -408,7 +408,7 @@ void RangeSnapshot::AddNotes() {
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  // Notes about the OPTIONS are already notes of the set.
+  // Notes about the OPTIONS file already come from the set.
   std::vector<std::string> notes = copy_->notes();
   std::erase_if(notes, [this](const std::string& note) {
     return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
@@ -440,9 +440,9 @@ Status RangeSnapshot::Take(const SnapshotOptions& options) {
   return Status::OK();
 }
 
-// A reader that meets a range deletion seeks its end, even if that is after the
-// interval, before it checks the interval's end. From there a deletion in an
-// older table may lead further, once for each sorted run.
+// If a reader meets a range deletion, it seeks the deletion's end, even beyond
+// the interval, before it checks the interval's end. There, a deletion in an
+// older table may make it skip further, once for each sorted run.
 Status RangeSnapshot::FindSought(const FamilyRange& family,
                                  const KeyInterval& interval,
                                  std::vector<std::string>* keys) const {
@@ -480,7 +480,7 @@ Status RangeSnapshot::Fetch(const std::string& family,
                             const std::function<bool()>& cancelled) const {
   const auto found = families_.find(family);
   if (found == families_.end()) {
-    return Status::OK();  // it has no table in the interval
+    return Status::OK();  // the family has no table in the interval
   }
   const FamilyRange& range = found->second;
   if (!IsInside(interval, interval_, range.order)) {

@@ -19,7 +19,7 @@ using rocksdb::Status;
 
 namespace {
 
-// A source cuts a clone into units of two chunks.
+// A source cuts a clone into units that are twice as large as a chunk.
 constexpr uint64_t kChunkBytes = kArchiveUnitBytes / 2;
 
 }  // namespace
@@ -35,8 +35,8 @@ struct RemoteSource::Lane {
   bool is_open = false;
 };
 
-// A file, and the lane that it uses while it is open. The lane is idle, or
-// transfers one unit.
+// An open file, and the lane that it uses. The lane is idle, or transfers one
+// unit.
 class RemoteSource::File : public SetFile {
  public:
   File(RemoteSource* source, std::unique_ptr<Lane> lane, size_t file)
@@ -45,7 +45,7 @@ class RemoteSource::File : public SetFile {
         channel_(lane_->channel),
         file_(file),
         known_(source->set_.files[file].file) {}
-  // Discards bytes that are still being sent on the lane.
+  // Discards bytes that still arrive on the lane.
   ~File() override {
     if (is_asked_) {
       Abandon();
@@ -65,7 +65,7 @@ class RemoteSource::File : public SetFile {
 
  private:
   const Part& unit() const { return source_->plan_.parts[unit_]; }
-  // Calls work() until it succeeds, or must not be retried.
+  // Calls work() until it succeeds or its error permits no retry.
   template <typename Work>
   [[nodiscard]] Status Tried(const Work& work);
   [[nodiscard]] Status Ready();
@@ -77,7 +77,7 @@ class RemoteSource::File : public SetFile {
   [[nodiscard]] Status BeginUnit();
   [[nodiscard]] Status EndUnit();
   [[nodiscard]] Status ReceiveFrame();
-  // Leaves the lane idle: the rest of the unit is not needed.
+  // Makes the lane idle: the remaining bytes of the unit are not needed.
   void Abandon();
 
   RemoteSource* const source_;
@@ -86,10 +86,10 @@ class RemoteSource::File : public SetFile {
   const size_t file_;
   const CloneFile& known_;
   uint64_t at_ = 0;        // offset of the next byte in the file
-  size_t unit_ = 0;        // the unit that contains it
+  size_t unit_ = 0;        // the unit that contains at_
   bool is_asked_ = false;  // the unit was requested on this connection
   Frame frame_;
-  size_t taken_ = 0;  // bytes used of frame_
+  size_t taken_ = 0;  // bytes of frame_ that were read
   ChunkDigest digest_;
 };
 
@@ -134,8 +134,8 @@ void RemoteSource::File::Abandon() {
   taken_ = 0;
 }
 
-// The source may read for long before it answers, and reports this on the
-// control connection.
+// Waits without a deadline: the source may read for a long time before it
+// answers. It reports its progress on the control connection.
 Status RemoteSource::File::AskDigest(const FileDigestRequest& request,
                                      FileDigestReply* reply) {
   RETURN_IF_ERROR(channel_.Send(FrameType::kFileDigestRequest, request));
@@ -215,8 +215,8 @@ Status RemoteSource::File::Receive() {
   return Status::OK();
 }
 
-// If a lane breaks here, it requests the end of the unit again. Every frame was
-// intact, so a mismatch is not transmission damage.
+// If the connection breaks here, the lane requests the end of the unit again.
+// Every frame was intact, so a mismatch is no transmission error.
 Status RemoteSource::File::EndUnit() {
   if (!is_asked_) {
     RETURN_IF_ERROR(BeginUnit());
@@ -254,8 +254,8 @@ Status RemoteSource::File::EndUnit() {
   return Status::OK();
 }
 
-// The store's next attempt begins again at the start of the piece, and so does
-// the lane.
+// A store's retry starts again at the beginning of the piece; then the lane
+// also starts again there.
 Status RemoteSource::File::Fill(uint64_t offset, size_t n,
                                 std::string* scratch) {
   if (offset > size() || n > size() - offset) {
@@ -316,7 +316,7 @@ RemoteSource::RemoteSource(Dialer* dialer, const RemoteSourceOptions& options)
 }
 
 RemoteSource::~RemoteSource() {
-  // No other push resumes this transfer, so the snapshot is useless now.
+  // No later push resumes this transfer, so the source can drop the snapshot.
   link_.End(MakeStatus(EndState::kRefused,
                        "the push ended before all files were uploaded; run the "
                        "same command again, which reuses what was uploaded"),
@@ -369,7 +369,7 @@ Status RemoteSource::Describe() {
   set_.database_id = opened.source_database_id;
   set_.sequence = opened.snapshot_sequence;
   set_.content = clone.set.content;
-  set_.application = opened.application;  // no release was requested
+  set_.application = opened.application;  // the source's: none was requested
   set_.needs = opened.opens_since;
   set_.needs_because = opened.opens_because;
   set_.unit_bytes = clone.set.unit_bytes;
@@ -416,7 +416,7 @@ Status RemoteSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   return Status::OK();
 }
 
-// Both sides have zero totals for a part that was not requested.
+// For a part that was not requested, both sides report totals of zero.
 Status RemoteSource::Finish() {
   struct Finish ours;
   struct Finish theirs;

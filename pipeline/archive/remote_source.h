@@ -1,6 +1,6 @@
-// Reads the files of a database that a remote source serves, for a push: the
-// lanes of a clone receive the digests and then the bytes, which are passed to
-// a store as they arrive. Nothing is stored here.
+// Reads the files of a database that a remote source serves, for a push. The
+// lanes of a clone receive first the digests and then the bytes, and pass these
+// to a store as they arrive. Nothing is stored on this machine.
 //
 //   this side                          the source
 //   FileDigestRequest, for a piece     checks the file, before its first piece;
@@ -33,7 +33,7 @@ namespace sstferry {
 
 struct RemoteSourceOptions {
   std::string database;  // its name at the source
-  std::string place;     // address of the archive, for the source's operator
+  std::string place;     // address of the archive, for messages at the source
   uint32_t lanes = 8;
   Timeouts timeouts;
   std::chrono::milliseconds deadline{0};  // as PullOptions::deadline
@@ -48,7 +48,7 @@ class RemoteSource : public SetSource {
  public:
   // Borrows the dialer, which must outlive this object.
   RemoteSource(Dialer* dialer, const RemoteSourceOptions& options);
-  // Tells the source that nothing more is needed, unless Finish() did.
+  // Tells the source that no more is needed, unless Finish() already did.
   ~RemoteSource() override;
 
   // Requests a snapshot and its files. Blocks while the source makes it.
@@ -57,7 +57,7 @@ class RemoteSource : public SetSource {
   [[nodiscard]] rocksdb::Status Connect();
 
   const ArchiveSet& set() const override { return set_; }
-  // Blocks while as many files are open as there are lanes.
+  // Blocks while the number of open files equals the number of lanes.
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override;
   [[nodiscard]] rocksdb::Status Finish() override;
@@ -80,7 +80,7 @@ class RemoteSource : public SetSource {
   LaneShared state_;
   Plan plan_;
   ArchiveSet set_;
-  std::vector<size_t> first_units_;  // first unit of each file, and end
+  std::vector<size_t> first_units_;  // first unit of each file, then the end
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -36,7 +36,7 @@ bool IsNoDonor(const Status& status) {
          state == EndState::kSourceError;
 }
 
-// A candidate for a file of a set, valid only if its digests match.
+// A candidate for a file of a set. It is valid only if its digests match.
 class OfferedFile : public SetFile {
  public:
   OfferedFile(std::unique_ptr<ByteSource> bytes, const CloneFile& file,
@@ -77,7 +77,7 @@ class OfferedFile : public SetFile {
   UnitDigester units_;
 };
 
-// The bytes of a file of a set, as they are in the database. Borrows all.
+// The unsealed bytes of a file of a set. Borrows all arguments.
 class ArchivedBytes : public ByteSource {
  public:
   ArchivedBytes(const Archive& archive, const ArchiveSet& set,
@@ -110,7 +110,7 @@ class ArchivedBytes : public ByteSource {
   const ArchivedFile& file_;
 };
 
-// The first bytes of a file that may grow.
+// The first `bytes` of a file that may grow.
 class FileBytes : public ByteSource {
  public:
   FileBytes(Descriptor file, std::string name, uint64_t bytes)
@@ -162,8 +162,8 @@ class DirectoryDonor : public FileDonor {
  private:
   [[nodiscard]] Status OpenNamed(const std::string& name, uint64_t bytes,
                                  std::unique_ptr<ByteSource>* opened) const {
-    // Links in the path belong to the operator; below the directory none is
-    // followed.
+    // Follows symbolic links in the directory's path, which the operator chose,
+    // but none below the directory.
     const std::unique_ptr<char, decltype(&std::free)> real(
         realpath(directory_.c_str(), nullptr), &std::free);
     const Descriptor directory =
@@ -189,8 +189,8 @@ class DirectoryDonor : public FileDonor {
   const std::string directory_;
 };
 
-// Returns true if both may be the same file: they share an identity, or kind
-// and number.
+// Returns true if `a` and `b` may be the same file: their sizes are equal, and
+// their identities, or their kinds and numbers.
 bool MayBeSame(const CloneFile& a, const CloneFile& b) {
   return a.bytes == b.bytes &&
          ((a.identity != Digest128{} && a.identity == b.identity) ||
@@ -311,16 +311,16 @@ class Repairer {
   [[nodiscard]] Status Run();
 
  private:
-  // Compares a file with the digests of its set. *same is not set if a failure
-  // leaves this open.
+  // Compares a file with the digests of its set. *same stays unset if a read
+  // error leaves the result unknown.
   [[nodiscard]] static Status Compare(SetFile* file, const ArchivedFile& known,
                                       bool* same);
-  // Reads those objects of a set that were not read yet.
+  // Reads the objects of a set that were not read before.
   [[nodiscard]] Status ReadObjects(const ArchiveSet& set);
   [[nodiscard]] Status ReadObject(const ArchiveSet& set,
                                   const ArchivedFile& file,
                                   std::string* problem) const;
-  // Opens any file with the bytes that the set's file must have.
+  // Opens any file that has the required bytes of the set's file.
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
   [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);
@@ -336,7 +336,7 @@ class Repairer {
   ArchiveDonor own_;
   std::mutex mu_;        // guards problems_ and the summary
   std::mutex donor_mu_;  // donors serve one caller at a time
-  // Object -> its fault; empty: it is good.
+  // Object key -> its fault; empty: it is good.
   std::map<std::string, std::string> problems_;
 };
 
@@ -430,9 +430,9 @@ Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
     if (status.ok()) {
       status = Compare(offered.get(), known, &same);
     }
-    offered.reset();  // releases the lane of a remote source
+    offered.reset();  // frees the lane of a remote source
     if (status.ok() && same) {
-      // The push digests the bytes again and makes the final comparison.
+      // The push makes the final comparison: it computes the digests again.
       status = offer(opened);
     }
     if (!status.ok() && !IsNoDonor(status)) {
@@ -536,7 +536,7 @@ Status Repairer::Run() {
       RETURN_IF_ERROR(read);
     }
     if (!set.has_value()) {
-      continue;  // its record cannot be read, or a prune removes it
+      continue;  // its record cannot be read, or a prune deletes it
     }
     if (set->repairs != SetId()) {
       repaired_before.emplace(set->name.seconds, set->repairs);

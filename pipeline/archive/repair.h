@@ -1,12 +1,12 @@
 // Makes a whole set from a damaged one, by a push (push.h) whose source is the
-// set itself. Every object of it is read and compared with its digests. Good
-// objects are reused; bytes of the others are taken from anywhere with the same
-// bytes: other sets of the archive, another archive, a directory, or a source
-// that could be pushed. Bytes are accepted only if they have the digests in the
-// damaged set's record.
+// damaged set. Every object of the set is read and compared with its digests.
+// Good objects are reused. The bytes of other objects come from any place that
+// has them: other sets of the archive, another archive, a directory, or a
+// source that could be pushed. Bytes are accepted only if they have the digests
+// in the damaged set's record.
 //
-// The new set has an id of its own, and the time, label and log of the damaged
-// one, which stays until RemoveFromArchive() removes it.
+// The new set has a new id, and the damaged set's time, label and log. The
+// damaged set stays until RemoveFromArchive() removes it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace sstferry {
 
-// A place that may have the bytes of a lost file.
+// Something that may have the bytes of a lost file.
 //
 // Threads: one at a time.
 class FileDonor {
@@ -29,24 +29,25 @@ class FileDonor {
   virtual ~FileDonor() = default;
   using Open =
       std::function<rocksdb::Status(std::unique_ptr<SetFile>* opened)>;
-  // Calls take(open) for each candidate for that file, until it returns true.
-  // The bytes are unverified, and may differ each time a candidate is opened.
+  // Calls take(open) for each candidate for the file, until take() returns
+  // true. The bytes are unverified, and may differ each time a candidate is
+  // opened.
   [[nodiscard]] virtual rocksdb::Status Offer(
       const CloneFile& file, uint64_t unit_bytes,
       const std::function<bool(const Open& open)>& take) = 0;
 };
 
-// Offers files of a directory by their names: a database or a replica, which
-// may be open. Writes nothing there, and follows no link.
+// Offers the files of a directory (a database or a replica, which may be open)
+// by their names. Writes nothing in the directory, and follows no link.
 std::unique_ptr<FileDonor> MakeDirectoryDonor(const std::string& directory);
 // Offers files of the sets of an archive.
 std::unique_ptr<FileDonor> MakeArchiveDonor(const Archive& archive);
-// Offers files of a source, which it borrows.
+// Offers the files of a source. Borrows the source.
 std::unique_ptr<FileDonor> MakeSourceDonor(SetSource* source);
 
 struct RepairOptions {
   std::string set;    // name of the set; empty: all that count
-  FileDonor* from = nullptr;  // borrowed; null: the archive alone
+  FileDonor* from = nullptr;  // borrowed; null: only the archive
   std::string software;
   int lanes = 8;
   NewSetId new_id = RandomSetId;
@@ -58,7 +59,7 @@ struct RepairOptions {
 // A set that was examined.
 struct RepairedSet {
   SetName name;
-  SetName by;  // the new one; id zero: it was whole, or stays damaged
+  SetName by;  // the new set; id zero: it was whole, or stays damaged
   std::string problem;  // the first problem; empty: it is whole
   std::string label;
   uint64_t files = 0;

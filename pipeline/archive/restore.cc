@@ -25,11 +25,11 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum payload bytes of a log that are kept after the check, so that
-// restoring does not read them again.
+// Maximum payload bytes of a log that are kept in memory after the check, so
+// that the restore does not read them again.
 constexpr uint64_t kMaxKeptPayloadBytes = 64u << 20;
 
-// A set, and perhaps a log after it, as a snapshot.
+// Presents a set, and a log after it if there is one, as a snapshot.
 //
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
@@ -50,7 +50,7 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   }
 
   // Looks up every object that the set names, and describes the set. `path`:
-  // the log that continues it, up to `point`; null: no log.
+  // the log that continues the set, up to `point`; null: no log.
   [[nodiscard]] Status Fill(const SnapshotOptions& options,
                             const LogPath* path, const LogPoint& point);
 
@@ -85,15 +85,15 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
                                 Digest128* digest) override;
 
  private:
-  // Leaves out the files of other families, according to the MANIFEST.
+  // Removes the files of unselected families, according to the MANIFEST.
   [[nodiscard]] Status ChooseFamilies(const std::vector<std::string>& wanted,
                                       const std::function<bool()>& cancelled);
-  // Counts the units of the files before each file.
+  // Computes the index of each file's first unit.
   [[nodiscard]] Status CountUnits();
   // Appends the log to the WALs.
   [[nodiscard]] Status AddLog(const LogPath& path, const LogPoint& point,
                               const std::function<bool()>& cancelled);
-  // Returns true for a WAL of which the log has bytes.
+  // Returns true for a WAL that has bytes in the log.
   bool IsLogged(const Part& unit) const {
     const CloneFile& file = files_.files[unit.file];
     return tail_ != nullptr && file.kind == CloneFileKind::kWal &&
@@ -113,10 +113,10 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   const std::shared_ptr<SetReader> reader_;
   const ArchiveSet& set_;
   ClonedFiles files_;
-  // By index in files_; null: only the log has it.
+  // By index in files_; null: the file is only in the log.
   std::vector<const ArchivedFile*> files_of_set_;
   std::vector<uint32_t> first_units_;              // by index in files_
-  std::vector<SnapshotFamily> families_;  // names only
+  std::vector<SnapshotFamily> families_;  // only their names are set
   std::string options_text_;
   std::vector<std::string> notes_;
   const std::string no_directory_;
@@ -139,7 +139,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (ParseRelease(set_.needs, &needs)) {
     files_.needs.Add(needs, set_.needs_because);
   } else if (!set_.needs.empty()) {
-    // A release that this sstferry does not know.
+    // This sstferry does not know that release.
     files_.needs.AddFormatVersion(std::numeric_limits<uint32_t>::max());
   }
   for (const std::string& name : set_.families) {
@@ -159,7 +159,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (path != nullptr) {
     RETURN_IF_ERROR(AddLog(*path, point, cancelled));
   }
-  // It contains the release of the source's application.
+  // The OPTIONS file contains the release of the source's application.
   return reader_->ReadText(CloneFileKind::kOptions, kMaxOptionsFileBytes,
                            cancelled, &options_text_);
 }
@@ -175,7 +175,7 @@ Status ArchiveSnapshot::CountUnits() {
   return Status::OK();
 }
 
-// Keeps the files in the order of kinds and numbers.
+// Keeps the files sorted by kind and number.
 Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
                                const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(
@@ -200,7 +200,7 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
       files_.files.insert(place, wanted);
     }
   }
-  files_.content = Digest128();  // the record's digest is that of the set
+  files_.content = Digest128();  // the record has only the set's digest
   seconds_ = point.micros.value_or(set_.log.moment_micros) / 1'000'000;
   notes_.push_back(
       "restores the log after that set up to " +
@@ -217,7 +217,7 @@ Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
   RETURN_IF_ERROR(reader_->ReadManifest(cancelled, &manifest, &state));
   const bool leaves_out = wanted.size() < state.families.size();
   RETURN_IF_ERROR(KeepFamilies(wanted, &state, &files_.files));
-  // Both lists have the same order.
+  // Both lists are in the same order.
   auto kept = files_.files.begin();
   std::erase_if(files_of_set_, [&](const ArchivedFile* file) {
     const bool stays = kept != files_.files.end() && *kept == file->file;
@@ -225,7 +225,7 @@ Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
     return !stays;
   });
   RETURN_IF_ERROR(CountUnits());
-  files_.content = Digest128();  // the record's digest is that of all files
+  files_.content = Digest128();  // the record has only the digest of all files
   if (leaves_out) {
     notes_.push_back(kWalsOfAllFamilies);
   }
@@ -248,8 +248,8 @@ Status ArchiveSnapshot::DigestOf(const Part& unit,
   return Status::OK();
 }
 
-// Units of the set are read whole, for their digests; log payloads carry their
-// own digest.
+// Reads complete units of the set, because the digests cover units. Log
+// payloads have digests of their own.
 Status ArchiveSnapshot::ReadLogged(
     const Part& unit, const std::function<bool()>& cancelled,
     const std::function<Status(const Slice&)>& take) {

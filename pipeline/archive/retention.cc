@@ -13,7 +13,7 @@ int64_t DayOf(const SetName& set) {
 }
 
 int64_t WeekOf(const SetName& set) {
-  return (DayOf(set) + 3) / 7;  // 1970 began with a Thursday
+  return (DayOf(set) + 3) / 7;  // 1970 began on a Thursday
 }
 
 int64_t MonthOf(const SetName& set) {

@@ -10,15 +10,15 @@
 
 namespace sstferry {
 
-// Rules of retention. A set is kept if any of these asks for it.
+// Rules of retention. A set is kept if any rule selects it.
 struct Retention {
   uint32_t last = 3;     // number of newest sets
-  uint32_t daily = 0;    // number of days (UTC) of which the newest is kept
-  uint32_t weekly = 0;   // the same for weeks, which begin on Monday
+  uint32_t daily = 0;    // number of days (UTC); the newest set of each
+  uint32_t weekly = 0;   // the same for weeks, which begin on Mondays
   uint32_t monthly = 0;  // the same for months
 };
 
-// Returns the sets to keep, each with the options that ask for it. The newest
+// Returns the sets to keep, each with the options that select it. The newest
 // set is always kept.
 std::map<SetName, std::string> ChooseKept(const std::vector<SetName>& sets,
                                           const Retention& retention);

@@ -62,7 +62,7 @@ constexpr Meaning kMeanings[] = {
     {"MethodNotAllowed", StoreCode::kUnsupported},
 };
 
-// Returns the meaning of a status whose error code is unknown.
+// Returns the meaning of an HTTP status without a known error code.
 Meaning OfStatus(int status) {
   switch (status) {
     case 401:
@@ -112,7 +112,7 @@ std::string Seconds(UnixSeconds seconds) {
 
 std::string ForeignEncoding(const HttpAnswer& answer) {
   const std::string encoding = answer.Header("content-encoding");
-  // Some stores repeat how an upload was framed.
+  // Accepts "aws-chunked": some stores return the framing of the upload.
   return encoding.empty() || encoding == "identity" ||
                  encoding == "aws-chunked"
              ? ""
@@ -161,7 +161,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   const auto date = ParseHttpDate(answer.Header("date"));
   const UnixSeconds ahead = date.has_value() ? now - *date : 0;
   const bool is_skewed = std::abs(ahead) > kSkewSeconds;
-  // The answer to a HEAD has no body with an error code.
+  // An answer to HEAD has no body, and so no error code.
   if (answer.status == 403 && error.code.empty() && is_skewed) {
     verdict.code = StoreCode::kSignatureRefused;
   }
@@ -172,7 +172,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                       " the store's: " + SigningDate(now) + " here, " +
                       SigningDate(*date) + " there; set the clock";
     } else {
-      // The request took long to arrive; a new signature is recent.
+      // The request was delayed in transit: a new signature may be accepted.
       verdict.again = true;
     }
   }
@@ -226,7 +226,7 @@ std::chrono::seconds RetryAfter(const HttpAnswer& answer, UnixSeconds now) {
       text.find_first_not_of("0123456789") == std::string::npos) {
     seconds = std::stoll(text);
   } else if (const auto date = ParseHttpDate(text); date.has_value()) {
-    // Uses the store's own clock if the answer has it.
+    // Prefers the store's clock to this machine's.
     seconds = *date - ParseHttpDate(answer.Header("date")).value_or(now);
   }
   return std::chrono::seconds(

@@ -25,8 +25,8 @@ struct S3Asked {
   bool reads_object = false;  // GET or HEAD of an object
 };
 
-// Returns what is wrong with an answer whose body was changed on the way, such
-// as compressed by a proxy; empty if nothing is.
+// Returns a message if the answer's body was changed in transit, for example
+// compressed by a proxy; otherwise an empty string.
 std::string ForeignEncoding(const HttpAnswer& answer);
 
 // Judges an answer of any status. `now`: this machine's clock.

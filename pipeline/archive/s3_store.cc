@@ -26,14 +26,14 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
-// Limit of answers that belong to another request: a proxy's page, or an old
+// Limit for answers that do not fit the request: a proxy's page, or an outdated
 // object from a cache.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.
 constexpr int kMaxEmptyPages = 1000;
 
-// One call, performed with as many requests as needed.
+// One call of the store, which may take several requests.
 struct Ask {
   std::string method;
   std::string path;
@@ -43,14 +43,14 @@ struct Ask {
   Sha256Digest sha256 = Sha256Of("");
   bool if_absent = false;
   std::optional<UnixSeconds> signed_at;
-  // Called before each attempt, to continue after the earlier ones.
+  // Called before each attempt, to continue where the last one ended.
   std::function<void(Ask* ask)> prepare;
   // As in HttpExchange.
   std::function<bool(const HttpAnswer& answer)> streams;
   ObjectSink sink;
-  // Checks after a successful answer that it fits this request. Null: no check.
+  // Checks that a successful answer fits this request. Null: no check.
   std::function<Status(const HttpAnswer& answer)> accept;
-  // Grows with everything that counts as progress.
+  // Increases whenever the call makes progress.
   const std::atomic<uint64_t>* progress = nullptr;
 };
 
@@ -95,7 +95,7 @@ bool ParseContentRange(const std::string& text, ContentRange* range) {
 }
 
 // Returns the ETag with which an interrupted answer can be continued; empty:
-// none.
+// there is no suitable one.
 ObjectVersion VersionOf(const HttpAnswer& answer) {
   std::string etag = answer.Header("etag");
   const bool is_good = etag.size() <= kMaxStoreVersionBytes &&
@@ -158,14 +158,14 @@ class S3Store : public ObjectStore {
   }
 
  private:
-  // One answer, and its meaning.
+  // An answer and its meaning.
   struct Tried {
     S3Verdict verdict;
     std::chrono::seconds retry_after{0};
     Status caller;
   };
 
-  // Returns a key with the archive's prefix.
+  // Returns the complete key, with the archive's prefix.
   std::string Whole(const std::string& key) const { return prefix_ + key; }
   std::string PathOf(const std::string& key) const {
     return bucket_path_ + "/" + Whole(key);
@@ -175,14 +175,14 @@ class S3Store : public ObjectStore {
                       "not a valid key of a store: " + Printable(key));
   }
   StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
-  // Calls Run() with a header about checksums, and without it if the store does
-  // not support it. *sent: the header was accepted.
+  // Calls Run() with a checksum header, or without it if the store does not
+  // support it. *sent: the header was accepted.
   StoreResult RunChecked(const std::string& what, const Ask& ask,
                          const std::string& header, const std::string& value,
                          HttpAnswer* answer, bool* sent);
   Tried Try(const Ask& ask, HttpAnswer* answer);
   StoreResult DeleteEach(const std::vector<std::string>& keys);
-  // Lists one page. *in_order: its keys are ascending and after `after`.
+  // Lists one page. *in_order: the page's keys are ascending and after `after`.
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
                       const std::string& token, S3Listing* listing,
                       bool* in_order);
@@ -399,8 +399,8 @@ StoreResult S3Store::RunChecked(const std::string& what, const Ask& ask,
 }
 
 StoreResult S3Store::Now(UnixSeconds* now) {
-  // Any answer has the time, also that for a missing object. An answer from a
-  // cache has the time when it was cached.
+  // Any answer contains the time, even that for a missing object. But an answer
+  // from a cache has the time when it was cached.
   Ask ask;
   ask.method = "HEAD";
   ask.path = PathOf("ARCHIVE");
@@ -450,7 +450,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     return BadKey(request.key);
   }
   if (request.bytes == 0u) {
-    // An empty range cannot be requested.
+    // A range of zero bytes cannot be requested.
     ObjectInfo found;
     StoreResult head = Head(request.key, &found);
     if (head.ok() && info != nullptr) {
@@ -463,12 +463,13 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   ObjectInfo object;
   object.key = request.key;
   object.version = request.version;
-  // Total number of bytes to receive; known after the first answer.
+  // Total number of bytes to receive; unset until the first answer if the
+  // caller did not give it.
   std::optional<uint64_t> wanted = request.bytes;
   bool has_info = false;
   bool is_ranged = false;
   std::string problem;
-  std::string unfit;  // why no archive can use the store
+  std::string unfit;  // why the store is unsuitable for archives
 
   Ask ask;
   ask.method = "GET";
@@ -491,7 +492,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   ask.streams = [&](const HttpAnswer& answer) {
     const uint64_t first = request.offset + taken;
     if (answer.status < 200 || answer.status >= 300) {
-      return false;  // the body is the error
+      return false;  // the body is an error document
     }
     unfit = ForeignEncoding(answer);
     if (is_ranged && answer.status == 200 && unfit.empty()) {
@@ -581,12 +582,12 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
   HttpAnswer answer;
   StoreResult result = Run(what, std::move(ask), &answer);
   if (!unfit.empty() && result.code == StoreCode::kDamaged) {
-    // This answer says nothing about the object.
+    // The fault is in the store or a proxy, not in the object.
     return StoreError(StoreCode::kUnsupported, what + ": " + unfit);
   }
   if (!problem.empty() && (result.code == StoreCode::kCaller ||
                            result.code == StoreCode::kDamaged)) {
-    // More bytes than requested, or an answer that is too large to keep.
+    // The answer has more bytes than requested, or is too large.
     return StoreError(StoreCode::kDamaged, what + ": " + problem);
   }
   return result;
@@ -658,7 +659,7 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     if (listing->next_token == ask.query["continuation-token"]) {
       return DoesNotContinue(prefix);
     }
-    // Deleted objects may fill whole pages.
+    // A store may return empty pages for deleted objects.
     if (++empty_pages == kMaxEmptyPages) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +
@@ -675,8 +676,9 @@ StoreResult S3Store::NoToken(const std::string& prefix) const {
                         ": expected the token of the next page, found none");
 }
 
-// Otherwise such a store would be asked a thousand times, or its list, which
-// has each object twice, would look like damage.
+// Returns the error for a store that ignores the page token. Without this check
+// the same page would be listed a thousand times, or the duplicate keys would
+// look like damage.
 StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
   return StoreError(
       StoreCode::kUnsupported,
@@ -686,8 +688,8 @@ StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
           "which an archive needs one");
 }
 
-// Only the store knows where a page of an unordered listing ends, so all pages
-// are collected and sorted here.
+// Collects all pages and sorts them here: only the store knows where the pages
+// of an unordered listing end.
 StoreResult S3Store::ListUnordered(const std::string& prefix,
                                    const std::string& after, ListPage* page) {
   std::map<std::string, ObjectInfo> found;
@@ -822,7 +824,7 @@ StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
   if (!result.ok() || refused.code.empty()) {
     return result;
   }
-  // Deleted one by one, each key gets its own answer and retries.
+  // Deletes the keys one by one, so that each has its own answer and retries.
   return DeleteEach(keys);
 }
 
@@ -945,9 +947,10 @@ StoreResult S3Store::CompleteUpload(const std::string& key,
   StoreResult result =
       Run("complete " + Describe(key), std::move(ask), &answer);
   if (result.code == StoreCode::kAbsent) {
-    // It may be missing because an earlier attempt completed it: ours, or one
-    // of libcurl, which repeats a request if a kept connection has ended. No
-    // key is used twice, so an existing object is from this upload.
+    // The upload may be missing because an earlier attempt completed it: one by
+    // this function, or by libcurl, which repeats a request if a kept
+    // connection has ended. No key is used twice, so an existing object is from
+    // this upload.
     uint64_t bytes = 0;
     for (const UploadedPart& part : parts) {
       bytes += part.bytes;

@@ -22,7 +22,8 @@ Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "the store's answer: " + what);
 }
 
-// Parses a document whose root is `root`. moto writes Response for Result.
+// Parses a document whose root element is `root`. moto names it Response
+// instead of Result.
 Status Load(const Slice& xml, const char* root, pugi::xml_document* document,
             pugi::xml_node* node) {
   if (xml.size() > kMaxXmlBytes) {
@@ -90,8 +91,8 @@ Status Bool(const pugi::xml_node& node, const char* name, bool* out) {
   return Status::OK();
 }
 
-// Returns the time of a part or object. It is only displayed, so an unreadable
-// one becomes 0.
+// Returns the time of a part or object; 0 if it is unreadable, because it is
+// only displayed.
 UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   std::string text;
   if (!Text(node, name, 40, &text).ok()) {
@@ -104,7 +105,7 @@ Status Version(const pugi::xml_node& node, ObjectVersion* version) {
   return Text(node, "ETag", kMaxStoreVersionBytes, version);
 }
 
-// Decodes encoding-type=url.
+// Reverses encoding-type=url.
 Status Decode(const std::string& encoded, std::string* out) {
   out->clear();
   for (size_t i = 0; i < encoded.size(); ++i) {
@@ -176,7 +177,7 @@ bool ParseS3Error(const Slice& xml, S3Error* error) {
   pugi::xml_document document;
   pugi::xml_node root;
   if (!Load(xml, "Error", &document, &root).ok()) {
-    // STS wraps the error.
+    // STS puts the error into an ErrorResponse element.
     if (!Load(xml, "ErrorResponse", &document, &root).ok()) {
       return false;
     }
@@ -383,7 +384,7 @@ std::optional<UnixSeconds> ParseTime(const std::string& text) {
     }
     offset_seconds = (hours * 60 + minutes) * 60 * (text[at] == '-' ? -1 : 1);
   }
-  // Days of the civil calendar, with years that begin in March.
+  // Counts days of the civil calendar; a year begins in March here.
   const int64_t y = month <= 2 ? year - 1 : year;
   const int64_t day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
   const int64_t days =

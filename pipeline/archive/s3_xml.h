@@ -1,7 +1,7 @@
-// Parses and writes the documents of S3's interface. Uses bytes only. A
-// document is untrusted: its size is bounded before it is parsed, so is every
-// field, and nothing in it is followed (no DTD, no entities except the five of
-// XML).
+// Parses and writes the XML documents of S3's interface. Does no I/O. A
+// document is untrusted: its size is checked before it is parsed, every field
+// is bounded, and nothing in it is followed (no DTD, and only XML's five
+// predefined entities).
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ bool ParseS3Error(const rocksdb::Slice& xml, S3Error* error);
 // All other functions return kCorrupt for a document of another kind.
 
 struct S3Listing {
-  std::vector<ObjectInfo> objects;  // with whole keys, as the server has them
+  std::vector<ObjectInfo> objects;  // complete keys, as the server has them
   bool truncated = false;
   std::string next_token;
 };
@@ -48,7 +48,7 @@ struct S3Parts {
 [[nodiscard]] rocksdb::Status ParseS3Parts(const rocksdb::Slice& xml,
                                            S3Parts* parts);
 
-// Returns whole keys.
+// Returns complete keys.
 [[nodiscard]] rocksdb::Status ParseS3Uploads(const rocksdb::Slice& xml,
                                              std::vector<UploadInfo>* uploads);
 

@@ -30,7 +30,7 @@ constexpr uint64_t kSealedChunkBytes = kSealChunkBytes + kSealTagBytes;
 constexpr size_t kNonceBytes = 12;
 constexpr size_t kKeyFileDigits = 2 * sizeof(SealKey::Bytes);
 
-// OpenSSL fails here only if memory runs out.
+// Aborts on failure: OpenSSL fails here only if memory runs out.
 void MustEncrypt(bool worked) {
   if (!worked) {
     std::abort();
@@ -76,8 +76,7 @@ Status BadKeyFile(const std::string& path, const std::string& what) {
   return MakeStatus(EndState::kRefused, "--key-file " + path + ": " + what);
 }
 
-// Decrypts the bytes of an object after its head, from the beginning of a chunk
-// on.
+// Decrypts an object's bytes after its head, starting at a chunk's beginning.
 class Unsealer {
  public:
   Unsealer(const SealKey& key, const SealedObject& object,
@@ -108,7 +107,7 @@ class Unsealer {
     }
     return Status::OK();
   }
-  // Returns true if Unseal() failed, not the sink.
+  // Returns true if Unseal() failed, false if the sink did.
   bool is_damaged() const { return is_damaged_; }
 
  private:
@@ -143,16 +142,16 @@ class SealedFile : public SetFile {
 
  private:
   [[nodiscard]] Status Fill(uint64_t offset, size_t n, std::string* scratch);
-  // Makes `chunk_` the chunk of that number.
+  // Seals the chunk with this number into `chunk_`.
   [[nodiscard]] Status SealChunk(uint64_t number);
 
   const std::string head_;
   ChunkSealer sealer_;
   UnitDigester units_;
-  uint64_t digested_ = 0;  // chunks that were passed to units_
+  uint64_t digested_ = 0;  // number of chunks passed to units_
   bool is_checked_ = false;
   const std::unique_ptr<SetFile> plain_;
-  // Digests of the plain chunks of the current piece.
+  // Digests of the current piece's plain chunks, by chunk number.
   std::map<uint64_t, uint64_t> seen_;
   uint64_t number_ = UINT64_MAX;  // number of chunk_
   std::string chunk_;

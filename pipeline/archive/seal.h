@@ -41,22 +41,22 @@ class SealKey {
                                             std::shared_ptr<SealKey>* key);
 
   const SealKeyId& id() const { return id_; }
-  // Turns the record of a set, whose files are sealed with this key, into that
-  // of a sealed set.
+  // Turns the record of a set whose files are sealed with this key into a
+  // sealed set's record.
   void Seal(ArchiveSet* set) const;
-  // Reverses Seal() of a record, so that its unit digests are those of plain
+  // Reverses Seal() of a record: its unit digests become those of the plain
   // files.
-  //   kCorrupt  it is not sealed with this key, or was changed
+  //   kCorrupt  the record is not sealed with this key, or was changed
   [[nodiscard]] rocksdb::Status Unseal(ArchiveSet* set) const;
   // Seals a segment of a log: replaces *payload by the object's bytes, and
-  // completes the head, in which only the payload's digest is missing.
+  // completes the head, in which only the payload's digest was missing.
   void Seal(LogHead* head, std::string* payload) const;
   // Checks that Seal() made the head. Returns kCorrupt as Unseal() does.
   [[nodiscard]] rocksdb::Status Check(const LogHead& head) const;
 
  private:
   friend class ChunkSealer;
-  // Derives the key for one use, which `label` names.
+  // Derives the key for the use that `label` names.
   Sha256Digest Derive(const char* label, const std::string& of) const;
   void CryptUnits(ArchivedFile* file, bool encrypt) const;
   Sha256Digest SealOf(LogHead head) const;
@@ -91,10 +91,10 @@ std::string SealHead(const SealKeyId& id, const SealSalt& salt);
 [[nodiscard]] bool ParseSealHead(const rocksdb::Slice& head, SealKeyId* id,
                                  SealSalt* salt);
 
-// Makes the sealed object of a file, which is sealed while it is read. Its
-// pieces are those of the object; the unit digests are those of the file. A
-// chunk that is read again must have the same bytes, so that no other plain
-// text is ever encrypted under the same key and number.
+// Returns the sealed object of a file; the file is sealed while the object is
+// read. Pieces are those of the object, unit digests those of the plain file.
+// If a chunk is read again, its bytes must be the same: two plain texts must
+// never be encrypted with the same key and chunk number.
 std::unique_ptr<SetFile> SealFileOf(const SealKey& key, const SealSalt& salt,
                                     const std::string& object_key,
                                     const CloneFile& file, uint64_t unit_bytes,
@@ -109,8 +109,8 @@ struct SealedObject {
 };
 SealedObject SealedObjectOf(const ArchivedFile& file);
 
-// Passes a range of the plain bytes of a sealed object to `sink`. kDamaged: the
-// object is not what was sealed.
+// Passes a range of a sealed object's plain bytes to `sink`. kDamaged: the
+// object differs from what was sealed.
 StoreResult GetSealed(ObjectStore* store, const SealKey& key,
                       const SealedObject& object, uint64_t offset,
                       uint64_t bytes, const ObjectSink& sink);

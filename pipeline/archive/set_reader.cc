@@ -16,8 +16,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Limit for a MANIFEST that is read for the column families of its files. Each
-// table takes about 100 bytes in it.
+// Limit for a MANIFEST that is read to find each file's column family. A table
+// takes about 100 bytes in it.
 constexpr uint64_t kMaxManifestBytes = 64u << 20;
 
 Status CheckStopped(const SetReader::Cancelled& cancelled) {
@@ -26,8 +26,8 @@ Status CheckStopped(const SetReader::Cancelled& cancelled) {
              : Status::OK();
 }
 
-// Names the newest set that can be restored, with the address that selects it.
-// `which` may be a label.
+// Returns a text with the newest restorable set and the address that selects
+// it. `which` may be a label.
 std::string NextBest(const CheckSummary& summary,
                      const std::string& which = "") {
   std::string whole;
@@ -232,8 +232,8 @@ Status SetReader::Lost(const ArchivedFile& file, const std::string& what) {
   return lost_;
 }
 
-// A prune removes `done` from a set before it deletes its files, so a file
-// missing from a set that still counts is damage, not a prune.
+// A prune deletes a set's `done` before its files. So if a file is missing
+// although the set still counts, that is damage.
 Status SetReader::FindOut(const std::string& key, const std::string& what) {
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive_.ListSets(&sets));
@@ -259,7 +259,7 @@ Status SetReader::FindOut(const std::string& key, const std::string& what) {
   std::string problem = store_->Describe(key) + ": " + what;
   for (const std::string& one : summary.problems) {
     if (one.starts_with(store_->Describe(key) + ": ")) {
-      problem = one;  // it names the sets
+      problem = one;  // its text names the sets
     }
   }
   return MakeStatus(EndState::kCorrupt, "set " + name + ": " + problem + "; " +

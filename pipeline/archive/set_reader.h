@@ -1,5 +1,5 @@
-// Reads the files of one set, and explains the failure of a restore if one of
-// them is lost.
+// Reads the files of one set. If a file is lost, explains why the restore
+// failed.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class SetReader {
       const std::vector<const ArchivedFile*>& files);
 
   // Passes the bytes of a unit to `take`, in order, and compares them with the
-  // digest. kDeadPeer: they differ, and may be read again.
+  // digest. kDeadPeer: they differ; the unit may be read again.
   [[nodiscard]] rocksdb::Status ReadUnit(const ArchivedFile& file,
                                          const Part& unit,
                                          const Digest128& digest,
@@ -73,21 +73,21 @@ class SetReader {
                                              std::string* text,
                                              ManifestState* state);
 
-  // Reads bytes of a file that no digest of the record covers. Reads them again
-  // if `check` does not accept them, kTriesOfUnit times in all. REQUIRES: the
-  // file has them.
+  // Reads bytes of a file for which the record has no digest of their own.
+  // Reads them again if `check` does not accept them, up to kTriesOfUnit times
+  // in all. REQUIRES: the range is within the file.
   [[nodiscard]] rocksdb::Status ReadChecked(const ArchivedFile& file,
                                             uint64_t offset, uint64_t bytes,
                                             const Cancelled& cancelled,
                                             const Check& check,
                                             std::string* out);
 
-  // Returns the status of a restore for which a file is lost.
+  // Returns the status of a restore that fails because a file is lost.
   [[nodiscard]] rocksdb::Status Lost(const ArchivedFile& file,
                                      const std::string& what);
 
  private:
-  // Counts a unit that had wrong bytes: kDeadPeer while it may be read again.
+  // Counts a failed read of a unit. Returns kDeadPeer while retries remain.
   [[nodiscard]] rocksdb::Status Distrust(const ArchivedFile& file,
                                          uint64_t offset,
                                          const std::string& what);
@@ -115,9 +115,9 @@ class SetReader {
 // Returns the note that names the restored set.
 std::string NoteOfSet(const ArchiveSet& set);
 
-// Returns the end of a sentence about a set that cannot be restored: which set
-// can be restored. `which` is the request; for a label, the newest set with it
-// is named.
+// Returns the end of a message about a set that cannot be restored: it names a
+// set that can be. `which` is the request; if it is a label, the newest set
+// with that label is named.
 std::string NextBestSet(const Archive& archive, const std::string& which);
 
 }  // namespace sstferry

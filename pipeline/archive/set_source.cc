@@ -22,7 +22,7 @@ void RunInLanes(int lanes, const std::function<void()>& work) {
   std::vector<std::thread> threads(
       static_cast<size_t>(std::max(lanes, 1)) - 1);
   for (std::thread& thread : threads) {
-    // Works with fewer lanes, too.
+    // Fewer lanes are enough.
     StartThread([&work] { work(); }, &thread).PermitUncheckedError();
   }
   work();
@@ -92,7 +92,7 @@ const std::vector<Sha256Digest>& PieceDigester::Finish() {
 
 UnitDigester::UnitDigester(const CloneFile& file, uint64_t unit_bytes) {
   std::vector<Part> units;
-  // The plan of all files was cut before, so one file is not too large.
+  // Cannot fail: the plan of all files was cut before, and one file is smaller.
   CutIntoUnits({file}, unit_bytes, &units).PermitUncheckedError();
   for (const Part& unit : units) {
     ends_.push_back(unit.offset + unit.bytes);

@@ -21,12 +21,12 @@
 
 namespace sstferry {
 
-// Size of the pieces in which a larger file is uploaded. UploadPartBytes()
-// returns a multiple of it if there would be more than kMaxUploadParts.
+// Size of the pieces in which a larger file is uploaded. If a file would have
+// more than kMaxUploadParts pieces, UploadPartBytes() returns a multiple of it.
 inline constexpr uint64_t kUploadPartBytes = 64u << 20;
 uint64_t UploadPartBytes(uint64_t file_bytes);
 
-// A range of a file, as a source of its own.
+// A range of a file, as a byte source.
 class SourcePiece : public ByteSource {
  public:
   SourcePiece(std::shared_ptr<const ByteSource> file, uint64_t offset,
@@ -52,7 +52,7 @@ struct WorkProgress {
   std::atomic<uint64_t> done_bytes{0};
 };
 
-// Runs `work` in `lanes` threads, including this one, and waits for all.
+// Runs `work` in `lanes` threads, including this one, and waits for them.
 void RunInLanes(int lanes, const std::function<void()>& work);
 
 // Returns the SHA-256 of an object of one piece; for more pieces, the SHA-256
@@ -66,16 +66,16 @@ struct FileDigests {
   void Add(const FileDigestReply& piece);
 };
 
-// A file that a push reads: each piece first for its digests, and then its
-// bytes, for a store that needs the digests first.
+// A file that a push reads. Of each piece, the digests are read first and then
+// the bytes, because a store may need the digests first.
 //
 // Threads: one at a time.
 class SetFile : public ByteSource {
  public:
-  // Adds the digests of the next piece: the SHA-256 of its bytes, and those of
-  // units, in order. Before the first piece the whole file is checked by its
-  // own checksums; `bytes` 0 requests only this check, except for an empty
-  // file.
+  // Adds the digests of the next piece: the SHA-256 of its bytes, and the
+  // digests of its units, in order. Before the first piece, the whole file is
+  // checked by its own checksums. `bytes` 0 requests only this check, except
+  // for an empty file.
   //   kSourceError, kCorrupt, kCancelled; others: errors of the connection
   [[nodiscard]] virtual rocksdb::Status Digest(uint64_t offset, uint64_t bytes,
                                                FileDigests* digests) = 0;
@@ -97,7 +97,7 @@ class SetSource {
   virtual ~SetSource() = default;
 
   // Returns everything that a record says about the database and its files,
-  // except the set's name, and the place and digests of each file.
+  // except the set's name, and each file's key and digests.
   virtual const ArchiveSet& set() const = 0;
   // Opens a file. Each piece is read from its beginning to its end, perhaps
   // repeatedly.

@@ -1,5 +1,5 @@
-// Signs requests to S3 (AWS Signature Version 4). Uses bytes only: no clock, no
-// socket.
+// Signs requests to S3 (AWS Signature Version 4). Does no I/O and reads no
+// clock.
 //
 // Four rules make every server compute the same signature:
 //   1. each request carries x-amz-content-sha256, with the payload's digest;

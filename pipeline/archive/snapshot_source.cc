@@ -42,7 +42,7 @@ class SnapshotFile : public SetFile {
                                 std::to_string(opened_->size()));
   }
 
-  // The file itself may have grown if it is the source's own MANIFEST or WAL.
+  // The opened file may be larger: a live MANIFEST or WAL grows.
   uint64_t size() const override { return file_.bytes; }
   [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
                             Slice* out) const override {

@@ -1,5 +1,5 @@
-// Reads the files of a database directory for a push, as a clone would send
-// them: a snapshot pins them, and they are read in place.
+// Reads the files of a database directory for a push. As for a clone, a
+// snapshot pins the files, and they are read in place.
 #pragma once
 
 #include <functional>

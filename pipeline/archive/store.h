@@ -1,13 +1,13 @@
-// Interface of a store of objects, in which an archive lies. Implemented by a
+// Interface of an object store that contains an archive. Implemented by a
 // bucket (s3_store.h) and by a directory (directory_store.h).
 //
-// An object is bytes under a key. It appears whole or not at all, is never
-// changed, and can only be replaced or deleted. Keys are relative to the
-// archive's place; `/` in them only helps readers.
+// An object is bytes under a key. It appears complete or not at all; its bytes
+// never change, but it can be replaced or deleted. Keys are relative to the
+// archive's address; `/` in a key only helps human readers.
 //
 // Answers of a store are not trusted: every length is bounded before use,
-// listed keys must pass IsStoreKey(), and the bytes may differ from those that
-// were put. Readers check digests.
+// listed keys must pass IsStoreKey(), and the received bytes may differ from
+// those that were put. Readers check digests.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ enum class StoreCode : uint8_t {
   kSignatureRefused,
   // The credentials are missing, wrong, or do not allow the call.
   kDenied,
-  // The store still asks for fewer requests when the time for retries is over.
+  // The store still throttles requests when the time for retries is over.
   kThrottled,
-  // No answer, or the store failed, until the time for retries was over. A
-  // change may have happened, or may still happen.
+  // The store did not answer, or failed, until the time for retries was over.
+  // The requested change may have happened, or may still happen.
   kUnreachable,
   // The store received bytes that do not match the digest (nothing was stored),
   // or its answer does not fit the request.
@@ -52,7 +52,7 @@ enum class StoreCode : uint8_t {
   kUnsupported,
   // Another client has the lock.
   kLocked,
-  // The caller's sink or byte source failed: `status` is its status.
+  // The caller's sink or byte source failed; `status` is its error.
   kCaller,
   // Cancel() was called.
   kCancelled,
@@ -112,23 +112,23 @@ struct ListPage {
   // objects at once.
   std::vector<ObjectInfo> objects;
   bool more = false;                // there are keys after `objects`
-  // Begin of the next page, to pass as `after`. Set if `more`.
+  // Pass this as `after` to get the next page. Set if `more`.
   std::string next;
   // Number of names that IsStoreKey() refuses: not written by sstferry, and
   // left out.
   uint64_t foreign = 0;
 };
 
-// Receives an object's bytes in order, each once. Its failure ends the call
-// with kCaller.
+// Receives an object's bytes in order, each byte once. If it fails, the call
+// ends with kCaller.
 using ObjectSink = std::function<rocksdb::Status(const rocksdb::Slice& bytes)>;
 
 struct GetRequest {
   std::string key;
   uint64_t offset = 0;
-  // Exact number of bytes; an object that ends before is kDamaged. Not set: all
-  // bytes from `offset` on; if these exceed max_bytes, kDamaged before any
-  // byte.
+  // Exact number of bytes; kDamaged if the object is too short. Not set: all
+  // bytes from `offset` on; kDamaged, before any byte is passed, if they exceed
+  // max_bytes.
   std::optional<uint64_t> bytes;
   uint64_t max_bytes = 64u << 20;
   // If not empty, only this version is read; otherwise kOtherVersion.
@@ -137,20 +137,20 @@ struct GetRequest {
 
 struct PutRequest {
   std::string key;
-  // All bytes of an object or of a part. They are read in order from beginning
-  // to end in pieces of at most 1 MiB, and again from the beginning for a
-  // retry, so a source that is a stream must be able to start over. Read from
-  // one thread at a time, not always the caller's.
+  // All bytes of an object or of a part. They are read from beginning to end in
+  // pieces of at most 1 MiB, and again from the beginning for a retry: a stream
+  // must be able to start over. One thread reads at a time, but perhaps not the
+  // caller's thread.
   const ByteSource* bytes = nullptr;
   Sha256Digest sha256 = {};
   // Returns kExists if there is an object. A store may ignore this flag
   // (archive init finds out); a directory never does.
   bool if_absent = false;
-  // Time with which all attempts are signed. The caller took it from
-  // SigningTime() before it looked at what the put confirms. A store that
-  // checks signatures refuses an attempt 15 minutes later with
-  // kSignatureRefused, also if this process was suspended meanwhile. Not set:
-  // each attempt is signed when it is made. A directory ignores it.
+  // Signing time of all attempts. The caller takes it from SigningTime() before
+  // it checks what this put confirms. A store that checks signatures refuses
+  // attempts more than 15 minutes after it with kSignatureRefused, even if this
+  // process was suspended meanwhile. Not set: each attempt is signed with its
+  // own time. A directory ignores this field.
   std::optional<UnixSeconds> signed_at;
 };
 
@@ -165,10 +165,10 @@ struct UploadedPart {
 struct UploadInfo {
   std::string key;
   std::string upload_id;
-  UnixSeconds begun = 0;  // by the store
+  UnixSeconds begun = 0;  // when it began, by the store's clock
 };
 
-// The place of a part in an upload and in its object.
+// Position of a part in an upload and in its object.
 struct PartPlace {
   std::string key;
   std::string upload_id;
@@ -206,8 +206,9 @@ class ObjectStore {
     return place() + "/" + key;
   }
 
-  // Returns kExists if the place contains anything but an archive. Only a
-  // directory checks; a prefix of a bucket is empty if its list is.
+  // Returns kExists if the archive's address contains anything but an archive.
+  // Only a directory checks this: an empty prefix of a bucket has no other
+  // content.
   virtual StoreResult CheckUnused() { return {}; }
 
   // Reads the store's own clock, in whole seconds: a Date header, or the time
@@ -221,10 +222,10 @@ class ObjectStore {
   // the digest.
   virtual StoreResult Put(const PutRequest& request) = 0;
 
-  // Passes the bytes to `sink`. *info, unless null, receives the size and
-  // version of the whole object before the first byte. After a failure the sink
-  // may have received some of the bytes. An interrupted answer is continued
-  // internally, for the same version.
+  // Passes the bytes to `sink`. If `info` is not null, *info receives the size
+  // and version of the complete object before the first byte. After a failure
+  // the sink may have received some bytes. An interrupted answer is continued
+  // internally, with the same version.
   virtual StoreResult Get(const GetRequest& request, const ObjectSink& sink,
                           ObjectInfo* info = nullptr) = 0;
 
@@ -264,18 +265,18 @@ class ObjectStore {
   // Removes an upload and its parts. kOk if there is none.
   virtual StoreResult AbortUpload(const std::string& key,
                                   const std::string& upload_id) = 0;
-  // Lists uploads whose keys begin with `prefix`, at most kMaxStorePage, the
-  // first ones by key. To find all, abort the listed ones and list again.
+  // Lists the first uploads by key whose keys begin with `prefix`, at most
+  // kMaxStorePage. To find all, abort the listed uploads and list again.
   virtual StoreResult ListUploads(const std::string& prefix,
                                   std::vector<UploadInfo>* uploads) = 0;
 
   // --- locks -----------------------------------------------------------------
-  // Returns true if Lock() works, as in a directory. (Over NFS a lock may be
-  // lost.)
+  // Returns true if Lock() works, as it does in a directory. (Over NFS a lock
+  // may be lost.)
   virtual bool has_locks() const = 0;
   // Locks the existing object `key` (else kAbsent), exclusively or shared.
-  // Waits for other holders until the limits of StoreOptions: kLocked.
-  // kUnsupported: the store has no locks.
+  // Waits for other holders; kLocked when the limits of StoreOptions are
+  // reached. kUnsupported: the store has no locks.
   virtual StoreResult Lock(const std::string& key, bool exclusive,
                            std::unique_ptr<StoreLock>* lock) = 0;
 };

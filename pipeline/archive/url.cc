@@ -9,7 +9,7 @@ namespace sstferry {
 rocksdb::Status ParseUrl(const std::string& text, Url* url) {
   *url = {};
   const auto wrong = [&] {
-    // A URL may contain a password.
+    // Does not show the URL, because it may contain a password.
     return MakeStatus(EndState::kRefused,
                       "expected http[s]://HOST[:PORT][/PATH], found something "
                       "else of " +

@@ -17,9 +17,9 @@ struct Url {
   }
 };
 
-// Parses "http[s]://HOST[:PORT][/PATH]" of printable ASCII; anything else is
-// kRefused. The default port of the scheme is dropped, because it is in no Host
-// header.
+// Parses "http[s]://HOST[:PORT][/PATH]" of printable ASCII; returns kRefused
+// for other texts. The scheme's default port is dropped, because Host headers
+// omit it.
 [[nodiscard]] rocksdb::Status ParseUrl(const std::string& text, Url* url);
 
 }  // namespace sstferry
