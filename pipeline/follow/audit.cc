@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kLook{20};
 constexpr uint64_t kLeastSliceMicros = 200'000;
 // Maximum pause between audits.
 constexpr uint64_t kMostRestMicros = uint64_t{3600} * 1'000'000;
-// Maximum duration of a slice, whose links keep deleted files on the disk.
+// Maximum duration of a slice: its links keep deleted files on the disk.
 constexpr std::chrono::minutes kLongestSlice{10};
 
 uint64_t ThreadCpuMicros() {
@@ -177,8 +177,7 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
   const Clock::time_point until = Clock::now() + options_.patience;
   for (;;) {
     const StandbyPosition received = standby.received();
-    // Without a record in the cut's WALs, all records of earlier WALs are in
-    // tables.
+    // If the cut's WALs have no record, all earlier records are in tables.
     const bool has_records =
         end->bytes == 0
             ? received.last_sequence >= cut.sequence
@@ -234,7 +233,7 @@ void StandbyAudit::Await() {
 }
 
 void StandbyAudit::Run() {
-  // End() makes the thread that takes cuts wait until this thread notices.
+  // At low priority this thread ends late, and then End() delays a cut.
   if (options_.cpu_percent < 100) LowerThreadPriority();
   if (!damage_.empty()) {
     TakeFault(ReplicaFault::kDamaged, damage_);
@@ -289,7 +288,7 @@ void StandbyAudit::CompareSlice() {
   }
 }
 
-// Stores the result of a slice, also of one that was stopped early.
+// Stores the result of a slice, even if the slice was stopped early.
 void StandbyAudit::TakeSlice(const AuditSlice& slice) {
   audit_.entries += slice.entries;
   if (!slice.difference.empty()) {
@@ -326,7 +325,7 @@ void StandbyAudit::TakeFailure(const Status& status) {
   }
 }
 
-// Records a fault of DIR before it is reported.
+// Records a fault of DIR, and then reports it.
 void StandbyAudit::TakeFault(ReplicaFault fault, const std::string& what) {
   audit_.differences++;
   audit_.difference_micros = MicrosNow();

@@ -1,19 +1,19 @@
-// Audits a standby: after each scheduled cut, compares the old contents of the
-// standby with the cut, both as of the cut's end. Only this machine reads data
-// for the audit; the source pins and sends nothing in addition.
+// Audits a standby: after each scheduled cut, compares the standby's earlier
+// contents with the cut, both as of the end of the cut's WALs. Only this
+// machine reads data for an audit; the source need not pin or send more.
 //
 //   before the exchange   Prepare(): links and copies both (audit_pair.h)
 //   after the exchange    Begin(): a thread compares the next slice of the key
 //                         space, and records how far it has come
 //   before the next cut   End(): stops the thread, which ends its slice
 //
-// Only scheduled cuts are audited, during which records keep arriving: then
-// nothing but the WALs distinguishes the cut from the standby. Any other cut
-// contains something that is in no WAL record.
+// Only scheduled cuts are audited. Records keep arriving during such a cut, so
+// the cut and the standby differ only by records of WALs. Any other cut
+// contains changes that are in no WAL record.
 //
 // A scheduled cut cannot be audited if the standby does not reach the cut's end
-// in time, or if the source has not judged all of the cut's MANIFEST, which may
-// record an ingestion.
+// in time, or if the source has not judged the cut's complete MANIFEST: the
+// rest may record an ingestion.
 //
 // A difference, or damage of one side, is recorded as a fault of DIR
 // (pull/health.h), and the next audit compares all entries.
@@ -44,11 +44,11 @@ struct AuditOptions {
   uint64_t max_bytes = 1u << 30;
   // Average share of one core, in percent; 100: no pauses, and no low priority.
   uint32_t cpu_percent = 1;
-  // Maximum time for which a cut waits until the standby has reached its end.
+  // Maximum time that a cut waits for the standby to reach the cut's end.
   std::chrono::milliseconds patience{5000};
   OperatorRegistry registry;
   LogFunction log;
-  // Called from the audit's thread with a fault, after it was recorded.
+  // Called from the audit's thread after it has recorded a fault.
   std::function<void(const HealthFile& fault)> on_fault;
 };
 
@@ -58,8 +58,7 @@ struct AuditOptions {
                                             AuditFile* audit,
                                             std::string* damage);
 
-// Removes what the audits of dead followers left beside DIR. Failures are
-// logged.
+// Removes files that audits of dead followers left next to DIR. Logs failures.
 void RemoveLeftAudits(const std::string& dir, const LogFunction& log);
 
 // Runs the audits of one standby.
@@ -73,16 +72,15 @@ class StandbyAudit {
   StandbyAudit(const StandbyAudit&) = delete;
   StandbyAudit& operator=(const StandbyAudit&) = delete;
 
-  // Writes the record of DIR's audits into `new_dir`, which contains all of the
-  // next cut. If this cut can be audited and an audit is due, links and copies
-  // both sides. `is_due`: the cut is a scheduled one, after which records
-  // continue. A cut that cannot be audited is counted and is no error.
-  // `stopped` is polled.
+  // Writes the record of DIR's audits into `new_dir`, the complete next cut. If
+  // this cut can be audited and an audit is due, links and copies both sides.
+  // `is_due`: this is a scheduled cut. A cut that cannot be audited is counted,
+  // but causes no error. `stopped` is polled.
   [[nodiscard]] rocksdb::Status Prepare(const Standby& standby,
                                         const std::string& new_dir,
                                         bool is_due,
                                         const std::function<bool()>& stopped);
-  // Discards what was prepared, because the cut failed.
+  // Discards the prepared copies after the cut failed.
   void Drop();
   // Starts the thread that audits the files that Prepare() linked. Call after
   // Prepare()'s `new_dir` has been renamed to DIR.
@@ -115,11 +113,11 @@ class StandbyAudit {
   const AuditOptions options_;
   std::atomic<bool> cancelled_{false};  // permanently
   std::atomic<bool> ends_{false};       // while End() waits
-  std::function<bool()> stopped_;  // while a cut is prepared
+  std::function<bool()> stopped_;  // set while a cut is prepared
   std::unique_ptr<AuditPair> pair_;
   std::string damage_;  // found during Prepare(); empty: none
   AuditFile audit_;
-  std::thread thread_;  // owns all of the above while it runs
+  std::thread thread_;  // owns the members above while it runs
 };
 
 }  // namespace sstferry

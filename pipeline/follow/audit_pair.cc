@@ -27,8 +27,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Deadline for taking a side. Not reached, because neither directory changes in
-// a way that needs another attempt.
+// Deadline for taking a side. It is never reached: neither directory changes in
+// a way that requires another attempt.
 constexpr std::chrono::milliseconds kMostRounds{10'000};
 // Number of entries between two checks of is_spent() and for cancellation.
 constexpr uint64_t kAskEvery = 256;
@@ -107,7 +107,7 @@ class AuditPair::FamilyCompare {
     for (int i = 0; i < 2; ++i) {
       RangeEntriesOptions options;
       options.cancelled = cancelled_;
-      if (!copies[i]->read_only()) {  // otherwise memtables hold some entries
+      if (!copies[i]->read_only()) {  // else memtables have entries
         files_[i] = ListTableFiles(copies[i]->db(), families[i]->handle);
         options.files = &files_[i];
       }
@@ -117,7 +117,8 @@ class AuditPair::FamilyCompare {
     }
   }
 
-  // Adds to *slice and *bytes; *next: the key at which it stopped.
+  // Compares entries, and adds to *slice and *bytes. *next: the key at which
+  // the next slice begins; unset at the family's end.
   Status Run(uint64_t max_bytes, const std::function<bool()>& is_spent,
              uint64_t* bytes, AuditSlice* slice,
              std::optional<std::string>* next) {
@@ -245,7 +246,7 @@ Status AuditPair::Take(const AuditPairOptions& options,
     RETURN_IF_ERROR(
         side->Take(path.parent_path().string(), path.filename().string()));
   }
-  // The cut's last WAL must have equal bytes in both, up to the cut's end.
+  // Both sides must have the same bytes in the cut's last WAL, up to its end.
   const std::string wal = NumberedName(options.end.number, ".log");
   Digest128 digests[2];
   for (int i = 0; i < 2 && options.end.bytes > 0; ++i) {
@@ -267,8 +268,7 @@ Status AuditPair::Take(const AuditPairOptions& options,
 Status AuditPair::FindUnaudited(const Side& side) {
   const std::string& text = side.files->options_text();
   OpenPlan plan;
-  // PlanOpening() fails for a family that it cannot open; such a family is
-  // added.
+  // PlanOpening() fails if it cannot open a family; that family is added below.
   const Status planned = PlanOpening(
       side.files->state(), text, side.files->options_name(), {},
       options_.registry,
@@ -321,8 +321,8 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
   slice->next = begin;
   const Side& standby = *sides_[0];
   const Side& cut = *sides_[1];
-  // A family in only one side is a difference: the source's MANIFEST would have
-  // recorded the change, which is a barrier.
+  // A family on only one side is a difference: if the source had added or
+  // dropped it, its MANIFEST would have a barrier.
   for (int i = 0; i < 2; ++i) {
     for (const auto& [id, family] : sides_[i]->families) {
       if (!sides_[1 - i]->Has(id, family->name)) {
@@ -344,7 +344,7 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
     std::optional<std::string> next;
     const Status status =
         compare.Run(max_bytes, is_spent, &bytes, slice, &next);
-    // A family that was stopped before its first entry is begun again.
+    // If nothing was compared in this family, the next slice begins here again.
     const bool has_moved = next.has_value() || !resumes;
     slice->next = has_moved ? AuditPlace{id, next} : begin;
     if (!status.ok() || next.has_value()) {

@@ -1,6 +1,7 @@
-// Holds a standby and its next cut as of one moment, the end of the cut's WALs.
-// Each is linked and copied into a private directory (snapshot/private_dir.h),
-// where RocksDB opens it. The contents must be equal.
+// Contains a standby and its next cut as of the same moment, the end of the
+// cut's WALs. Each side is linked and copied into a private directory
+// (snapshot/private_dir.h), where RocksDB opens it. Their contents must be
+// equal.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace sstferry {
 
 struct AuditPairOptions {
   std::string standby_dir;  // of the running standby
-  std::string cut_dir;      // all of the next cut, which ends at `end`
+  std::string cut_dir;      // the complete next cut; its WALs end at `end`
   WalLimit end;
   // The source takes a cut for each compaction with a compaction filter, so
   // families with such a filter can be compared, too.
@@ -28,8 +29,8 @@ struct AuditPairOptions {
   std::function<bool()> cancelled;  // polled
 };
 
-// Begin or end of a slice: that key in the family with that id, or in the next
-// family if that one is gone; null: the first key.
+// Begin or end of a slice: a key in the family with this id, or in the next
+// family if that family was dropped. Null key: the family's first key.
 struct AuditPlace {
   uint32_t family = 0;
   std::optional<std::string> key;
@@ -37,10 +38,10 @@ struct AuditPlace {
 };
 
 struct AuditSlice {
-  uint64_t entries = 0;  // compared
-  bool is_end = false;   // nothing remains to compare
-  AuditPlace next;       // unless is_end
-  // The differences, with family, keys and counts per side; empty: none.
+  uint64_t entries = 0;  // number of compared entries
+  bool is_end = false;   // no entries remain to be compared
+  AuditPlace next;       // where the next slice begins; unless is_end
+  // Describes the differences: family, keys and counts per side; empty: none.
   std::string difference;
 };
 
@@ -50,10 +51,10 @@ struct AuditSlice {
 // Threads:   one at a time.
 class AuditPair {
  public:
-  // Links and copies both. The originals may change after it has returned.
-  //   kCorrupt      one of them has wrong bytes
-  //   kSourceError  one of them does not contain the end; both must be taken
-  //                 again
+  // Links and copies both sides. The originals may change after Take() has
+  // returned.
+  //   kCorrupt      a side has wrong bytes
+  //   kSourceError  a side does not reach `end`; both must be taken again
   //   others        as Snapshot::Create()
   [[nodiscard]] static rocksdb::Status Take(const AuditPairOptions& options,
                                             std::unique_ptr<AuditPair>* pair);
@@ -64,9 +65,9 @@ class AuditPair {
   [[nodiscard]] rocksdb::Status Open();
   // Returns the families that are not audited. REQUIRES: Open() was called.
   const std::vector<UnauditedFamily>& unaudited() const { return unaudited_; }
-  // Compares entries from `begin` on, at least one, until it has read
-  // `max_bytes` or is_spent() returns true. *slice says what was compared, also
-  // on failure.
+  // Compares at least one entry from `begin` on, until it has read `max_bytes`
+  // or is_spent() returns true. *slice describes the compared entries, even
+  // after a failure.
   //   kCorrupt  a file could not be read because its bytes are wrong
   [[nodiscard]] rocksdb::Status Compare(AuditPlace begin,
                                         uint64_t max_bytes,

@@ -16,9 +16,9 @@ class DirectoryWatch {
   DirectoryWatch();
   // Watches another directory.
   void Add(const std::string& directory);
-  // Blocks until a file was written in one of the directories since the last
-  // call, at most for `limit`. Returns true if a new name may have appeared
-  // there, also after `limit`.
+  // Blocks until a file has been written in one of the directories since the
+  // last call, at most for `limit`. Returns true if a new name may have
+  // appeared in a directory; always returns true after `limit`.
   bool Wait(std::chrono::milliseconds limit);
   bool is_watching() const { return watched_ > 0; }
 

@@ -24,13 +24,13 @@ using rocksdb::Status;
 constexpr uint64_t kPieceBytes = 1u << 20;
 // Maximum bytes of one WAL to read in a round, unless one record is larger.
 constexpr uint64_t kRoundBytes = 8u << 20;
-// An answer ends after the piece with which it exceeds this.
+// An answer ends with the piece that makes it larger than this.
 constexpr uint64_t kAnswerBytes = 8u << 20;
-// A larger record is not followed, and its bytes are not kept.
+// A larger record requires a cut, and its bytes are not kept.
 constexpr uint64_t kMaxPieceBytes = kMaxFollowAnswerBytes / 2;
 constexpr int kMaxListings = 5;
-// Maximum number of prefixes of the MANIFEST whose digests are kept, one for
-// each follower's cut; and as many for those in answers.
+// Maximum number of MANIFEST prefixes whose digests are kept: this many for
+// cuts of followers, and as many for judged parts that were sent.
 constexpr size_t kMaxBegins = 256;
 // If more lives than this begin during one round, the next round continues.
 constexpr int kMaxLives = 3;
@@ -47,9 +47,9 @@ bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
 }
 
-// Reads a file from one offset on, once and in order, and keeps the bytes. The
-// owner may overwrite a recycled WAL, so the checked bytes must be the ones
-// that are sent.
+// Reads a file from one offset on, once and in order, and keeps the bytes.
+// RocksDB may overwrite a recycled WAL, so the bytes that were checked must
+// also be those that are sent.
 class Captured : public ByteSource {
  public:
   Captured(int fd, const std::string& name, uint64_t begin, uint64_t limit)
@@ -183,8 +183,8 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
           {file.smallest_sequence, file.largest_sequence, end});
     }
   }
-  // A flush whose entries are all dropped by a filter adds no table, but
-  // records up to which WAL it went.
+  // A flush adds no table if a filter drops all of its entries, but its edit
+  // still has a log number.
   const bool may_filter =
       kind != EditKind::kBookkeeping || edit.log_number.has_value();
   const auto family = before.families.find(edit.family_id);
@@ -229,12 +229,12 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
       return status;
     }
   }
-  return Status::OK();  // the source is changing; the next round sees how
+  return Status::OK();  // the source keeps changing; the next round continues
 }
 
-// Reads the MANIFEST before any WAL, once: it says where the WALs are, which of
-// them count, and which sequence number the first record continues. The records
-// in it so far are barriers.
+// Reads the MANIFEST once before any WAL: it says where the WALs are, which of
+// them are needed, and which sequence number the first record continues. Its
+// records so far count as barriers.
 Status FollowedSource::BeginLife() {
   manifest_ = std::make_unique<ManifestTail>(
       options_.database_dir,
@@ -307,8 +307,8 @@ void FollowedSource::EndLife() {
   ++rounds_;
 }
 
-// Repeats listings as PinnedWals::List() does: only the names up to the newest
-// one of the previous listing are certain to be complete.
+// Repeats the listing as PinnedWals::List() does: a listing is certainly
+// complete only up to the newest name of the previous listing.
 Status FollowedSource::ListWals() {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0; listings < kMaxListings; ++listings) {
@@ -337,7 +337,7 @@ Status FollowedSource::ListWals() {
 
 // Reads the new bytes of all WALs. RocksDB creates a WAL before it writes the
 // last buffered bytes of the previous one. So the first record of a WAL is
-// taken only after the earlier WALs were read again; they are complete then.
+// accepted only after the earlier WALs were read again: they are complete then.
 Status FollowedSource::ReadWals(bool list, Staged* staged) {
   for (const uint64_t sequence : judged_.table_sequences) {
     continuity_->Excuse(sequence);
@@ -365,7 +365,7 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
       }
     }
     if (staged->more || staged->life_ended) {
-      break;  // a later WAL counts only after all of this one
+      break;  // a later WAL is read only after all of this one
     }
   }
   return Status::OK();
@@ -381,7 +381,8 @@ void FollowedSource::FindTornWal(uint64_t number) {
   }
 }
 
-// When the source no longer needs the torn WAL, the standby must not, either.
+// Requires a cut once the source no longer needs the torn WAL, because the
+// standby must not need it either.
 void FollowedSource::ForgetTornWal() {
   if (torn_wal_ != 0 &&
       manifest_->state().min_log_number_to_keep > torn_wal_) {
@@ -393,8 +394,8 @@ void FollowedSource::ForgetTornWal() {
   }
 }
 
-// Reads the new bytes of one WAL. With hold_first, its first record is not
-// taken, and *held_first says that there is one.
+// Reads the new bytes of one WAL. With hold_first, does not accept its first
+// record; *held_first is true if there is one.
 Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
                                bool* held_first) {
   *held_first = false;
@@ -414,9 +415,9 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   const uint64_t begin = wal->follower->end();
   Captured source(wal->file->get(), wal->path, begin, limit);
   if (source.file_bytes() < begin) {
-    // The file became shorter. If the path names another file, RocksDB recycled
-    // it for another WAL. Otherwise its process died, and the next life
-    // truncated it.
+    // The file became shorter. If the path now names another file, RocksDB
+    // recycled the first file for another WAL. Otherwise the source's process
+    // died, and the next life truncated the file.
     staged->life_ended = FileIdOf(wal->path).IsSameFile(
         FileIdOf(wal->file->get()));
     wal->is_whole = true;
@@ -457,8 +458,8 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   wal->is_torn = !*held_first && source.size() == source.file_bytes() &&
                  end < source.file_bytes();
   if (!wal->has_records) {
-    // Bytes before the first record wait for that record: the previous WAL may
-    // still receive some.
+    // Waits for the first record before it uses these bytes: the previous WAL
+    // may still receive bytes.
     wal->BeginAgain();
     return Status::OK();
   }
@@ -496,9 +497,9 @@ void FollowedSource::CutIntoPieces(WalFile* wal, uint64_t begin,
   }
 }
 
-// Finds flushed tables with entries that are in no WAL. Entries after the last
-// record read may be in an unread WAL: the next round that sees all WALs
-// decides.
+// Finds flushed tables with entries that are in no WAL. If a table has entries
+// after the last record that was read, they may be in an unread WAL; the next
+// round that sees all WALs decides.
 void FollowedSource::FindUnlogged(bool saw_all) {
   std::vector<Flushed> pending;
   for (Flushed& table : judged_.flushed) {
@@ -519,10 +520,10 @@ void FollowedSource::FindUnlogged(bool saw_all) {
   judged_.flushed = std::move(pending);
 }
 
-// Finds a prepared transaction in a WAL that RocksDB no longer keeps: it has
-// ended. An unseen commit leaves a gap in the sequence numbers; an unseen
-// rollback does not. If its end may be in an unread WAL, the next round that
-// sees all WALs decides.
+// Finds a prepared transaction whose WAL RocksDB no longer keeps: the
+// transaction has ended. An unseen commit leaves a gap in the sequence numbers,
+// but an unseen rollback does not. If the transaction's end may be in an unread
+// WAL, the next round that sees all WALs decides.
 void FollowedSource::FindEndedUnseen(bool saw_all) {
   const std::string name = continuity_->PreparedBefore(kept_wals_);
   if (saw_all && !name.empty()) {
@@ -536,8 +537,9 @@ void FollowedSource::FindEndedUnseen(bool saw_all) {
   }
 }
 
-// All MANIFEST records before the end are judged, except flushes that
-// FindUnlogged() keeps for the next round.
+// Computes the digest of the judged part of the MANIFEST: all records before
+// its end, or before the first flush that FindUnlogged() keeps for the next
+// round.
 Status FollowedSource::DigestJudged(FollowJudged* judged) {
   uint64_t end = manifest_->end();
   for (const Flushed& table : judged_.flushed) {
@@ -554,7 +556,7 @@ Status FollowedSource::DigestJudged(FollowJudged* judged) {
   return Status::OK();
 }
 
-// Publishes W together with the findings of M.
+// Publishes W together with the result of reading M.
 void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   const bool saw_all = listed && !staged->more;
   FindUnlogged(saw_all);
@@ -566,7 +568,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
     judged = {};
   }
   if (judged_.barrier.end > 0) {
-    // If this fails, a later barrier reads the options.
+    // If this fails, the options are read after a later barrier.
     seen_options_.Look().PermitUncheckedError();
     LearnFilters();
   }
@@ -608,7 +610,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
   source_open_ = staged->source_open;
-  // A table that waits for the next round may require a cut then.
+  // A table that is kept for the next round may require a cut then.
   source_closed_ = staged->source_closed && saw_all &&
                    judged_.flushed.empty() &&
                    continuity_->PreparedBefore(kept_wals_).empty();
@@ -661,7 +663,7 @@ void FollowedSource::Trim() {
   }
 }
 
-// Releases the memory of the oldest pieces, which their files still have.
+// Frees the memory of the oldest pieces. Their files still have the bytes.
 void FollowedSource::CoolDown() {
   for (auto held = held_.lower_bound(cold_end_.number);
        memory_bytes_ > options_.memory_bytes && held != held_.end(); ++held) {
@@ -692,7 +694,7 @@ void FollowedSource::DropBefore(uint64_t wal_number) {
 
 // --- answering ---------------------------------------------------------------
 
-// The bytes that the reader has read, as far as it still has their digests.
+// History of the bytes that the reader has read and still has digests of.
 class FollowedSource::ReadHistory : public History {
  public:
   explicit ReadHistory(const FollowedSource* source) : source_(source) {
@@ -711,7 +713,7 @@ class FollowedSource::ReadHistory : public History {
     std::lock_guard<std::mutex> lock(source_->mu_);
     return source_->DigestOfWal(number, bytes, begin, digest);
   }
-  // The records after a missing WAL may be missing, too.
+  // Returns false: if a WAL is missing, later records may be missing, too.
   Status IsWalFlushed(uint64_t, uint64_t, bool* is_flushed) const override {
     *is_flushed = false;
     return Status::OK();
@@ -804,8 +806,8 @@ Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
   return Status::OK();
 }
 
-// Accepts how far another reader has judged the MANIFEST: this one may not have
-// seen the WALs that the other one saw.
+// Accepts the part of the MANIFEST that another reader has judged: this reader
+// may not have seen the WALs that the other one saw.
 CutReason FollowedSource::FindBarrier(const FollowRequest& request,
                                       std::string* note) const {
   const FollowPosition& position = request.position;
@@ -850,7 +852,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   RETURN_IF_ERROR(FindStanding(position, ReadHistory(this), &standing));
   std::lock_guard<std::mutex> lock(mu_);
   if (lives_ != lives || standing == Standing::kAhead) {
-    *found = Found::kAhead;  // or its life has ended meanwhile
+    *found = Found::kAhead;  // or the source's life has ended
     return Status::OK();
   }
   round->end.last_sequence = last_sequence_;
@@ -926,7 +928,7 @@ Status FollowedSource::Gather(const LogPlace& from, Round* round) const {
   return Status::OK();
 }
 
-// Reads the bytes of a piece from the WAL's offset `from` on. TryAgain: its
+// Reads the bytes of a piece from offset `from` of the WAL on. TryAgain: the
 // file no longer has them.
 Status FollowedSource::BytesOf(const HeldWal& wal, const Piece& piece,
                                uint64_t from, std::string* bytes) const {

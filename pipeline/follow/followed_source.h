@@ -6,17 +6,17 @@
 //   W = the new complete records of all WALs, in the order of their numbers
 //   M = the new records of the MANIFEST that CURRENT names
 //
-// RocksDB blocks its writers while it records an ingestion, or a family that is
-// added or dropped. So a WAL record after such an event was written after the
-// event's MANIFEST record, and M, which is read after W, contains that. Each
-// record of M is judged (format/rocksdb/edit_judge.h): after a barrier,
-// followers that began before it need a cut. The same holds after a gap in the
-// sequence numbers of W (format/rocksdb/wal_continuity.h).
+// RocksDB blocks its writers while it records an ingestion, or the addition or
+// removal of a family. So a WAL record after such an event was written after
+// the event's MANIFEST record. M is read after W, so it contains that MANIFEST
+// record. Each record of M is judged (format/rocksdb/edit_judge.h): after a
+// barrier, followers that began before the barrier need a cut. The same is true
+// after a gap in the sequence numbers of W (format/rocksdb/wal_continuity.h).
 //
-// The state of a follower is a FollowPosition: a cut, given by the bytes of the
-// MANIFEST it was taken from, and the end of the WALs that the follower has
-// byte by byte. All followers share one reader. The position alone determines
-// the answer:
+// The state of a follower is a FollowPosition: its cut, identified by the
+// length of the MANIFEST when the cut was taken, and the end of the WAL bytes
+// that the follower has. All followers share one reader. The answer depends
+// only on the position:
 //
 //   another database, MANIFEST or WAL, or other     cut: a new life of the
 //   bytes in them (format/history.h)                source
@@ -25,17 +25,16 @@
 //   a barrier in the WALs after the position        cut
 //   otherwise                                       the bytes after it
 //
-// A life of the source is the time from one opening of the database to the
-// next.
+// A life of the source lasts from one opening of the database to the next.
 //
-// Only a reader that has seen the WALs of a flushed table knows whether the
-// table has entries that were in no WAL, and RocksDB deletes these WALs soon.
-// So an answer also says up to which byte the reader has judged the MANIFEST. A
-// follower sends this to another reader as part of its position, and that
-// reader looks for no barrier in these bytes.
+// To know whether a flushed table has entries that were in no WAL, a reader
+// must have seen the table's WALs, and RocksDB deletes these soon. So an answer
+// also says up to which byte the reader has judged the MANIFEST. A follower
+// sends this number to another reader as part of its position, and that reader
+// looks for no barriers in these bytes.
 //
-// A WAL counts from its first record on. Its file may exist earlier, while the
-// previous WAL still receives records (format/rocksdb/wal_end.h): the bytes
+// A WAL is used only once it has a record. Its file may exist earlier, while
+// the previous WAL still receives records (format/rocksdb/wal_end.h). The bytes
 // before its first record are sent together with that record.
 //
 // The source is never blocked. WALs that it deletes stay readable through open
@@ -70,7 +69,7 @@ struct FollowedSourceOptions {
   std::string wal_dir;       // overrides OPTIONS; empty: from OPTIONS
   // Maximum bytes of WALs that stay readable for lagging followers.
   uint64_t max_held_bytes = 1ull << 30;
-  // Maximum bytes of them in memory, the newest, shared by all followers.
+  // Maximum bytes of these WALs (the newest) in memory, for all followers.
   uint64_t memory_bytes = 32u << 20;
   // Called between reading W and reading M; may be null.
   std::function<void()> wals_read;
@@ -83,8 +82,8 @@ class FollowedSource {
  public:
   // Result of Answer().
   enum class Found : uint8_t {
-    kRound,    // bytes, or that the follower needs a cut
-    kNothing,  // the position is the end of what was read
+    kRound,    // there are bytes, or the follower needs a cut
+    kNothing,  // the position is at the end of the read bytes
     kAhead,    // the position is after that end; retry after another round
   };
 
@@ -93,9 +92,9 @@ class FollowedSource {
   FollowedSource(const FollowedSource&) = delete;
   FollowedSource& operator=(const FollowedSource&) = delete;
 
-  // Reads one round. `list`: also lists the WAL directory, without which new
-  // WALs stay unseen. *more: some bytes were left for the next round. Returns
-  // OK also if the source changed so that the round is empty.
+  // Reads one round. `list`: also lists the WAL directory, to find new WALs.
+  // *more: some bytes remain for the next round. If the source changed during
+  // the round, returns OK, and the round is empty.
   //   kSourceError, kCorrupt  the directory cannot be read
   //   kRefused  the database cannot be followed: the message says why
   [[nodiscard]] rocksdb::Status ReadRound(bool list, bool* more);
@@ -105,31 +104,31 @@ class FollowedSource {
   [[nodiscard]] rocksdb::Status Answer(const FollowRequest& request,
                                        Found* found, Round* round) const;
 
-  // Releases the bytes before the WAL of that number, which no follower needs.
+  // Releases the bytes of WALs before this number: no follower needs them.
   void DropBefore(uint64_t wal_number);
 
   // Returns the source's WAL directory; empty before the first round.
   std::string wal_directory() const;
-  // Returns the number of the newest WAL of which a record was seen; 0: none.
+  // Returns the number of the newest WAL with a record that was read; 0: none.
   uint64_t newest_wal() const;
   // Return the number of rounds, and the bytes of WALs read in them.
   uint64_t rounds() const;
   uint64_t read_bytes() const;
   uint64_t held_bytes() const;
-  // Counts the bytes of WALs that were read after a position, and those kept
-  // for a follower at that position.
+  // Computes how many WAL bytes were read after a position, and how many bytes
+  // are kept for a follower at that position.
   void Measure(const FollowPosition& position, uint64_t* behind_bytes,
                uint64_t* held_bytes) const;
   uint64_t last_sequence() const;
 
  private:
-  struct WalFile;    // an open WAL, and how far it was read
+  struct WalFile;    // an open WAL, and how much of it was read
   struct Piece;      // complete records of one WAL
   struct HeldWal;    // the pieces of one WAL
   struct StagedBytes;
-  struct Staged;     // the findings of W, until M was read
+  struct Staged;     // results of reading W, until M is read
   class ReadHistory;
-  struct LogPlace {  // compared in the order of the WALs
+  struct LogPlace {  // ordered by WAL number
     uint64_t number = 0;
     uint64_t offset = 0;
     auto operator<=>(const LogPlace&) const = default;
@@ -143,10 +142,10 @@ class FollowedSource {
   };
   // A table that a flush added.
   struct Flushed {
-    uint64_t first = 0;  // sequence numbers
+    uint64_t first = 0;  // first and last sequence number
     uint64_t last = 0;
-    uint64_t end = 0;    // of its MANIFEST record
-    bool seen = false;   // in an earlier round
+    uint64_t end = 0;    // end of its MANIFEST record
+    bool seen = false;   // an earlier round found the table
   };
   // The result of reading the new records of the MANIFEST (M).
   struct Judged {
@@ -156,7 +155,7 @@ class FollowedSource {
     std::vector<uint64_t> table_sequences;  // of tables not made by a flush
   };
 
-  // For the reader, with reader_mu_ locked.
+  // Called by the reader with reader_mu_ locked.
   [[nodiscard]] rocksdb::Status BeginLife();
   [[nodiscard]] rocksdb::Status FollowManifest();
   [[nodiscard]] rocksdb::Status ReadWals(bool list, Staged* staged);
@@ -182,7 +181,7 @@ class FollowedSource {
   [[nodiscard]] rocksdb::Status DigestJudged(FollowJudged* judged);
   void EndLife();
 
-  // With mu_ locked.
+  // Called with mu_ locked.
   void Hold(StagedBytes* staged);
   void Trim();
   void CoolDown();
@@ -192,9 +191,10 @@ class FollowedSource {
   [[nodiscard]] rocksdb::Status BytesOf(const HeldWal& wal, const Piece& piece,
                                         uint64_t from,
                                         std::string* bytes) const;
-  // Returns true if a record of a WAL with that or a later number was read.
+  // Returns true if the reader has read a record of the WAL with this number,
+  // or of a later WAL.
   bool HasRecordsFrom(uint64_t number) const;
-  // Computes the digest of the first `bytes` of a WAL, as they were read.
+  // Computes the digest of the first `bytes` of a WAL as the reader read them.
   [[nodiscard]] rocksdb::Status DigestOfWal(uint64_t number, uint64_t bytes,
                                             FileBegin* begin,
                                             Digest128* digest) const;
@@ -214,12 +214,12 @@ class FollowedSource {
   uint64_t oldest_ = 0;                        // oldest WAL of this life
   uint64_t newest_listed_ = 0;
   std::map<std::string, bool> filters_;  // by family
-  uint64_t kept_wals_ = 0;  // oldest kept WAL when all were last read
+  uint64_t kept_wals_ = 0;  // oldest kept WAL at the last complete read
   uint64_t torn_wal_ = 0;  // recovery stops after this WAL; 0: none
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
-  std::unique_ptr<Digest128Stream> digest_;  // of the judged part, and
-  uint64_t digested_bytes_ = 0;              // its length in bytes
+  std::unique_ptr<Digest128Stream> digest_;  // of the MANIFEST's judged part
+  uint64_t digested_bytes_ = 0;              // length of that part
 
   mutable std::mutex mu_;
   std::string wal_directory_;
@@ -228,7 +228,7 @@ class FollowedSource {
   uint64_t manifest_end_ = 0;
   uint64_t lives_ = 0;  // number of lives that have ended
   mutable std::map<uint64_t, Digest128> begins_;  // of the MANIFEST, by length
-  std::map<uint64_t, Digest128> told_;            // of told_judged_, by length
+  std::map<uint64_t, Digest128> told_;            // sent digests, by length
   FollowJudged told_judged_;
   Barrier<uint64_t> manifest_barrier_;
   Barrier<uint64_t> filter_barrier_;
@@ -245,8 +245,8 @@ class FollowedSource {
   bool source_open_ = false;
 };
 
-// Determines the position of a cut of the database with that id. The files of
-// the cut, `files`, are in `directory` under their own names.
+// Determines the position of a cut of the database `database_id`. The cut's
+// files are in `directory` under their usual names.
 //   kCorrupt  there is no MANIFEST, or a file is shorter than its records_end
 [[nodiscard]] rocksdb::Status PositionOfCut(const std::vector<CloneFile>& files,
                                             const std::string& directory,

@@ -42,8 +42,7 @@ Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   Access access;
   RETURN_IF_ERROR(AccessBeside(dir, &access));
-  // Sets the access before the name, because an application may open it at
-  // once.
+  // Sets owner and mode before the rename: an application may open DIR at once.
   const std::string path = dir + "/CURRENT";
   const std::string made = path + ".sstferry";
   RETURN_IF_ERROR(WriteDurably(file_system, made, manifest + "\n"));
@@ -81,7 +80,7 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
     RETURN_IF_ERROR(WriteCurrent(file_system, dir, promotion->record));
     FaultPoint("Promote:CurrentWritten");
   }
-  // The record last: its presence means that the promotion is unfinished.
+  // Removes the record last: while it exists, the promotion is unfinished.
   for (const char* const name :
        {kAuditFileName, kFollowMarkName, kFollowFileName}) {
     RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + name));

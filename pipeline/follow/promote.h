@@ -1,13 +1,14 @@
 // Turns a standby into a database.
 //
-//   1. truncate the newest WAL after its last complete record, sync it; write
-//      last_transfer.json with what DIR holds then
+//   1. truncate the newest WAL after its last complete record and sync it;
+//      describe the result in last_transfer.json
 //   2. write CURRENT durably: from here on DIR is a database
 //   3. remove sstferry.followed and sstferry.follow
 //
-// If the process dies, the same command completes the promotion. Before step 2
-// it starts over. After step 2 an application may have opened DIR and written
-// to it, so only step 3 is done and no other file is changed.
+// If the process dies, running the command again completes the promotion. If
+// CURRENT is missing, the command starts over. If CURRENT exists, an
+// application may have opened DIR and written to it, so the command only
+// completes step 3 and changes no other file.
 #pragma once
 
 #include <string>
@@ -21,13 +22,13 @@ namespace sstferry {
 
 struct Promotion {
   FollowFile record;     // of the standby
-  StandbyPosition end;   // the end of its WALs; not set if:
-  bool was_cut_short = false;  // an earlier promotion had written CURRENT
+  StandbyPosition end;   // end of its WALs; unset if was_cut_short
+  bool was_cut_short = false;  // an earlier promotion already wrote CURRENT
 };
 
 // Promotes the standby in `dir`. REQUIRES: the caller holds LockStandby().
-// Errors contain the path. With `force`, a truncated WAL stays as it is, and
-// RocksDB decides about it.
+// Errors contain the path. With `force`, a damaged WAL is not changed, and
+// RocksDB decides how to recover it.
 //   kCorrupt  the record, or a WAL, is damaged
 //   kNoSpace
 [[nodiscard]] rocksdb::Status PromoteStandby(rocksdb::FileSystem* file_system,

@@ -1,10 +1,10 @@
-// Passes the records that a source's WALs received since the last round from
-// the source's half of following to the standby's half.
+// A round passes the records that a source's WALs received since the last round
+// from the source's half of following to the standby's half.
 //
 // The source's half (followed_source.h) reads the WALs first and the MANIFEST
 // second, so that a round contains no record that was written after an event
-// which only the MANIFEST records. The standby's half appends the bytes, and
-// publishes what it holds after syncing it.
+// that is only in the MANIFEST. The standby's half appends the bytes, and
+// publishes its new end after it has synced them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace sstferry {
 
-// Complete records of one WAL, from offset_bytes on. The standby's WAL of that
-// number must be equal up to there.
+// Complete records of one WAL, from offset_bytes on. The standby's WAL with
+// this number must have the same bytes before that offset.
 struct LogBytes {
   uint64_t wal_number = 0;
   uint64_t offset_bytes = 0;
@@ -25,7 +25,7 @@ struct LogBytes {
 
 struct Round {
   std::vector<LogBytes> logs;  // in the order of numbers and offsets
-  // With a `cut`, logs are empty, and the follower must take a cut next.
+  // If end.cut is set, `logs` is empty, and the follower must take a cut next.
   FollowEnd end;
   // Time of the request and of the answer, in microseconds since 1970, by this
   // machine's clock.

@@ -10,11 +10,11 @@ namespace sstferry {
 class RoundSource {
  public:
   virtual ~RoundSource() = default;
-  // Asks for the bytes after the position of `request`, and waits for them as
-  // long as the request says. OK with only an end in *round: nothing was
-  // written. While this object lives, the source keeps what is written after an
-  // answer that asks for a cut, as far as it can. So ask before a first cut,
-  // too.
+  // Requests the bytes after the position of `request`, and waits for them as
+  // long as the request says. If nothing was written, returns OK, and *round
+  // has only an end. While this object lives, the source keeps, as far as it
+  // can, the bytes that are written after an answer that requires a cut. So
+  // call Ask() before a first cut, too.
   //   kCancelled  Close() was called
   //   kRefused    the source cannot be followed
   //   others      retry later

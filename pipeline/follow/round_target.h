@@ -1,5 +1,5 @@
-// Receives the rounds of a source, and takes cuts where rounds are not enough.
-// Implemented by a standby and by the log of an archive.
+// Receives the rounds of a source, and takes a cut where rounds cannot
+// continue. Implemented by a standby and by the log of an archive.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,33 @@ class RoundTarget {
 
   // Returns true after the first cut.
   virtual bool exists() const = 0;
-  // Returns the position after which the source is asked to send.
+  // Returns the position after which the source must send.
   virtual FollowPosition position() const = 0;
-  // Returns true if the source is asked for exact filters until the next cut:
-  // the last cut asked for them.
+  // Returns true if requests must set exact_filters until the next cut, because
+  // the last cut did.
   virtual bool exact_filters() const = 0;
-  // Appends a round, perhaps an empty one, that was requested with `asked`.
-  // Does nothing if a cut has changed the position since, or if gap() is set.
+  // Appends a round (possibly empty) that was requested with the position
+  // `asked`. Does nothing if a cut has changed the position since then, or if
+  // gap() is set.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,
                                                const Round& round) = 0;
-  // Records when a round arrived, and whether it says that the source is open,
-  // before the round is processed.
+  // Records when a round arrived, and whether it reports that the source is
+  // open. Called before the round is processed.
   virtual void Hear(const Round& round) = 0;
-  // Returns why received records do not continue those that are here, which
-  // requires a cut; kNone: they do. The source has checked this before; this is
-  // a second check.
+  // Returns why received records do not continue the stored ones, so that a cut
+  // is needed; kNone: they do. The source checks this first; this is a second
+  // check.
   virtual Gap gap() const = 0;
   // Makes durable everything received before the call.
   [[nodiscard]] virtual rocksdb::Status Sync() = 0;
-  // Deletes the note that the source was closed, also if it is durable: the
-  // source may be open again.
+  // Deletes the note that the source was closed, even if the note is durable,
+  // because the source may be open again.
   [[nodiscard]] virtual rocksdb::Status ForgetClosed() = 0;
-  // Takes a cut. Rounds are appended meanwhile only if the request says so.
+  // Takes a cut. Rounds are appended during the cut only if
+  // request.continues().
   [[nodiscard]] virtual rocksdb::Status Cut(const CutRequest& request) = 0;
-  // Stops a scheduled Cut() that delays a required one. After it has returned,
-  // Renew() allows further cuts.
+  // Stops a scheduled Cut() that delays a required one. After that call has
+  // returned, Renew() must be called to allow further cuts.
   virtual void DropCut() = 0;
   virtual void Renew() = 0;
   // Stops a running Cut() and prevents later ones; a last Sync() may follow.
@@ -56,7 +58,8 @@ class RoundTarget {
   virtual uint64_t cut_micros() const = 0;
   // Returns the bytes of WALs after the last cut.
   virtual uint64_t replay_bytes() const = 0;
-  // Describes the target, except for what only its follower knows.
+  // Returns the target's state, without the members that only its follower
+  // knows.
   virtual StandbyState state() const = 0;
 };
 

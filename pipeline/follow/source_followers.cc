@@ -23,21 +23,22 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pause between two rounds: bounds the cost of a reader; half of it adds to the
-// lag.
+// Pause between two rounds. It limits the cost of a reader, and adds half of
+// its length to the average lag.
 constexpr milliseconds kBetweenRounds{8};
 // Maximum pause if no write is noticed.
 constexpr milliseconds kQuietRound{100};
 constexpr milliseconds kAfterFailure{250};
-// Number of rounds after which the finding that a follower needs a cut is
-// final. The first of them may have begun before the follower asked; until the
-// second the reader may know a database that was replaced since, while the
-// position is of the new one, or the position may be ahead of what was read.
+// A follower is told to take a cut only after this many rounds have shown that
+// it needs one. The first round may have begun before the request. Until the
+// second round, the reader may still know a database that was replaced, while
+// the position is of the new one; or the position may be ahead of the bytes
+// that were read.
 constexpr uint64_t kRoundsUntilCut = 2;
 // Interval at which a closed source repeats that it is closed, for a promotion
 // that began meanwhile.
 constexpr milliseconds kTellClosed{200};
-// An older round says nothing about the present state of the source.
+// Maximum age of a round that shows the present state of the source.
 constexpr std::chrono::seconds kFreshRound{1};
 
 bool IsOfOneCut(const FollowPosition& a, const FollowPosition& b) {
@@ -77,7 +78,7 @@ class SourceFollowers::Reader {
     changed_.notify_all();
   }
 
-  // Returns false if the reader has ended because no follower asked.
+  // Returns false if the reader has ended because it had no follower.
   bool Enter() {
     std::lock_guard<std::mutex> lock(mu_);
     asked_ = SteadyClock::now();
@@ -99,7 +100,7 @@ class SourceFollowers::Reader {
       RETURN_IF_ERROR(source_.Answer(request, &found, round));
       lock.lock();
       CheckCut(who, request.position, rounds, &found, &round->end.cut);
-      // Before the first round nothing is known or kept.
+      // Before the first round, nothing is known or kept.
       if (found == FollowedSource::Found::kRound && rounds > 0) {
         FollowPosition position = request.position;
         if (round->end.cut != CutReason::kNone) {
@@ -117,8 +118,8 @@ class SourceFollowers::Reader {
       const bool has_all = rounds > 0 && is_fresh() &&
                            found == FollowedSource::Found::kNothing;
       if (has_all) follower.had_all = SteadyClock::now();
-      // A planned move waits for this answer, and accepts only what was seen
-      // after it asked.
+      // A planned move waits for this answer, and accepts only a round that
+      // began after its request.
       const bool is_current = has_all && round_begun_ >= asked;
       round->end.source_closed &= is_current;
       const bool is_closed = round->end.source_closed;
@@ -198,8 +199,8 @@ class SourceFollowers::Reader {
     }
   }
 
-  // A follower that takes a cut asks for nothing, perhaps for hours, but stays
-  // in followers_.
+  // Ends the reader if it has no follower. A follower that takes a cut may send
+  // no request for hours, but stays in followers_.
   bool EndIfUnused() {
     std::lock_guard<std::mutex> lock(mu_);
     ended_ = ended_ || (followers_.empty() &&
@@ -210,30 +211,30 @@ class SourceFollowers::Reader {
 
   // Guarded by mu_.
   struct Follower {
-    FollowerState told;  // known without the source
+    FollowerState told;  // without the members of Measure()
     FollowPosition position;
-    CutReason asked = CutReason::kNone;  // why a cut is expected
-    bool told_closed = false;  // in the last answer with has_all
+    CutReason asked = CutReason::kNone;  // reason for the expected cut
+    bool told_closed = false;  // the last answer with has_all said so
     SteadyClock::time_point had_all = SteadyClock::now();
-    FollowPosition doubted;  // seems to need a cut; all zero: none
+    FollowPosition doubted;  // seems to need a cut; all zero: no doubt
     uint64_t doubted_rounds = 0;
   };
 
-  // With mu_ locked.
+  // REQUIRES: mu_ is locked.
   bool is_fresh() const {
     return SteadyClock::now() - round_begun_ <= kFreshRound;
   }
 
-  // Marks the answer as incomplete, or the follower would assume that it has
-  // everything.
+  // Marks the answer as incomplete, so that the follower does not assume that
+  // it has everything.
   static void LeaveOpen(FollowEnd* end) {
     end->more_bytes = std::max<uint64_t>(end->more_bytes, 1);
     end->judged = FollowJudged();
   }
 
-  // With mu_ locked. Turns a finding that a cut is needed into kAhead, and
-  // after kRoundsUntilCut rounds kAhead into a cut. These rounds may span
-  // several requests.
+  // REQUIRES: mu_ is locked. If a cut is needed, reports kAhead until
+  // kRoundsUntilCut rounds have passed; after as many rounds, reports a cut
+  // instead of kAhead. These rounds may span several requests.
   void CheckCut(const void* who, const FollowPosition& position,
                 uint64_t rounds, FollowedSource::Found* found, CutReason* cut) {
     Follower& follower = followers_[who];
@@ -254,8 +255,8 @@ class SourceFollowers::Reader {
     }
   }
 
-  // With mu_ locked. Releases WALs that no follower needs any more. This
-  // follower needs the bytes after `position`.
+  // REQUIRES: mu_ is locked. Records that this follower needs the bytes after
+  // `position`, and releases WALs that no follower needs any more.
   Follower& Need(const void* who, const FollowRequest& request,
                  const FollowPosition& position) {
     Follower& follower = followers_[who];
@@ -307,8 +308,8 @@ Status SourceFollowers::Find(const ServedDatabase& database,
   }
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));
-  // A standby has no process that holds LOCK, and its cuts do not belong to its
-  // source.
+  // Refuses a standby as the source: no process holds its LOCK, and each cut
+  // replaces its files.
   FollowFile record;
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(options.database_dir, &found, &record));

@@ -16,8 +16,9 @@ namespace sstferry {
 
 // Shares the reader of a database among its followers.
 //
-// Threads: as FollowAtSource, and one more for each followed database. It ends
-// `linger` after the last follower has left; the follower may return earlier.
+// Threads: those of FollowAtSource, and a reader thread for each followed
+// database. A reader thread ends `linger` after its last follower has left, so
+// that a follower can return.
 class SourceFollowers : public FollowAtSource {
  public:
   explicit SourceFollowers(

@@ -43,9 +43,9 @@ using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Number of bytes before the end of the shorter one that are compared if two
-// WALs have the same number. The records before them have checksums, and the
-// WAL has one writer.
+// If two WALs have the same number, this many bytes before the end of the
+// shorter one are compared. Earlier records have checksums, and only one
+// process writes the WAL.
 constexpr uint64_t kComparedBytes = 64u << 10;
 constexpr uint64_t kCompareBytes = 1u << 20;
 
@@ -89,8 +89,8 @@ Status ShortWal(const std::string& dir, const FollowMark& mark,
                         std::to_string(bytes));
 }
 
-// Makes the file of marks, empty. It need not be durable: losing it only means
-// a longer scan.
+// Creates an empty file for marks. It need not be durable: without it, the next
+// scan only takes longer.
 Status MakeMarks(rocksdb::FileSystem* file_system, const std::string& dir,
                  const Access& access) {
   const std::string path = dir + "/" + kFollowMarkName;
@@ -129,7 +129,7 @@ Status WriteMark(rocksdb::FileSystem* file_system, const std::string& dir,
   return WithContext(status, EndStateOf(status), "write " + path);
 }
 
-// The history given by the files of a directory.
+// A history that is read from the files of a directory.
 class HistoryOfFiles : public History {
  public:
   HistoryOfFiles(rocksdb::FileSystem* file_system, std::string dir,
@@ -293,7 +293,7 @@ Status FindOldestWal(rocksdb::FileSystem* file_system, const std::string& dir,
 
 }  // namespace
 
-// A WAL that grows.
+// The WAL to which records are appended.
 struct Standby::Wal {
   Wal(uint64_t log_number, std::string file_path)
       : number(log_number),
@@ -503,8 +503,8 @@ Status Standby::Load() {
              : MakeMarks(file_system_.get(), dir_, access_);
 }
 
-// Processes a record: records of the cut come first, and later ones must
-// continue them.
+// Processes a record. Records of the cut come first, and later records must
+// continue their sequence numbers.
 Status Standby::TakeRecord(uint64_t wal, const Slice& record, WalStep* step) {
   BatchHeader header;
   RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
@@ -517,8 +517,8 @@ Status Standby::TakeRecord(uint64_t wal, const Slice& record, WalStep* step) {
   return Status::OK();
 }
 
-// Finds the end of the WALs in DIR, and reads their records, unless all of them
-// were here before the cut.
+// Finds the end of the WALs in DIR, and reads their records, unless DIR had all
+// of them before the cut.
 Status Standby::LoadWals() {
   const StandbyPosition before = received_;
   const bool is_known =
@@ -682,7 +682,7 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
                                      ": the source read other bytes in it"};
     return Status::OK();
   }
-  // With more bytes at the source, these bytes are of an earlier moment.
+  // If the source has more bytes, the received ones are older than this time.
   if (round.end.more_bytes == 0) {
     received_.read_micros =
         std::max(received_.read_micros, round.end.read_micros);
@@ -773,8 +773,8 @@ Status Standby::AppendTo(const LogBytes& log) {
   return Status::OK();
 }
 
-// Keeps the order that a power cut relies on: the previous WAL is synced first,
-// then the name of this one, then its bytes.
+// Syncs the previous WAL, then this WAL's name, and only then writes bytes, so
+// that a power failure leaves complete records in order.
 Status Standby::BeginWal(uint64_t number) {
   if (wal_ != nullptr) {
     const Status status = wal_->file->Fsync(IOOptions(), nullptr);
@@ -812,8 +812,8 @@ Status Standby::Sync() {
     wal = wal_;
     reached = received_;
     heard = heard_;
-    // After damage, a mark of the intact part would say that nothing is
-    // missing.
+    // After damage, a mark that covers only the intact part would hide that
+    // records are missing.
     is_durable = is_damaged() ||
                  (reached == durable_ && heard == marked_heard_);
     mark.count = marks_ + 1;
@@ -821,8 +821,8 @@ Status Standby::Sync() {
   if (is_durable) {
     return Status::OK();
   }
-  // While this syncs, records may be appended to the same file. If another WAL
-  // was begun meanwhile, this one was synced for that.
+  // While this syncs, records may be appended to the same file. If the next WAL
+  // was begun meanwhile, this one was already synced.
   Status status;
   if (wal != nullptr && wal->number == reached.wal_number) {
     status = wal->file->Fsync(IOOptions(), nullptr);
@@ -857,7 +857,7 @@ Status Standby::BeginCut() {
   return LockAdopted();
 }
 
-// Checks whether the source had everything that was here when the cut began.
+// Checks whether the source had all data that DIR had when the cut began.
 Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
                          CutReason reason, bool* proven) const {
   *proven = false;
@@ -871,11 +871,11 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     *proven = true;
     return Status::OK();
   }
-  // A source that asks for a cut for any other reason has compared its own
-  // bytes with the position. Before a scheduled cut it has done so for the last
-  // round, because only then did it delete the WAL. But a RocksDB that
-  // continues the MANIFEST after an open (reuse_manifest_on_open) may have
-  // deleted the WAL, too; it writes a new OPTIONS file.
+  // If the source requested the cut for another reason, it compared its own
+  // bytes with the position. Before a scheduled cut, it did so in the last
+  // round, and deleted the WAL only after that. But if RocksDB continues the
+  // MANIFEST after an open (reuse_manifest_on_open), it may also have deleted
+  // the WAL then; a new OPTIONS file shows such an open.
   const bool was_compared =
       reason != CutReason::kFirst && reason != CutReason::kNewLife &&
       reason != CutReason::kNotHeld;
@@ -894,7 +894,7 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   return Status::OK();
 }
 
-// Finds the sequence number after which a cut shares nothing with DIR.
+// Finds the sequence number up to which the cut and DIR may be equal.
 //
 //   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
 //   DIR: WAL 4 with 1 to 100                                         -> 92
@@ -926,7 +926,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
       break;
     }
   }
-  // A flush recorded before the MANIFEST was begun is that of a recovery.
+  // A flush of WALs older than the MANIFEST was made by a recovery.
   uint64_t recovered = 0;
   ManifestReader reader([&](const VersionEdit& edit, const ManifestState&) {
     if (edit.next_file && edit.log_number && !edit.new_files.empty() &&
@@ -1085,8 +1085,8 @@ Status Standby::Carry(const std::string& new_dir) {
         continue;
       }
     }
-    // RocksDB writes into a WAL only after the last record of the previous one:
-    // a cut of this life with a later record has all of this WAL.
+    // RocksDB writes into a WAL only after the last record of the previous one.
+    // So a cut of this life that has a later record also has all of this WAL.
     bool is_before_others = false;
     RETURN_IF_ERROR(HasLaterRecord(file_system_.get(), new_dir, there,
                                    wal->first, &is_before_others));
@@ -1104,7 +1104,7 @@ Status Standby::Carry(const std::string& new_dir) {
         file_system_->LinkFile(from, to, IOOptions(), nullptr);
     RETURN_IF_ERROR(WithContext(status, EndStateOf(status), "link " + to));
   }
-  // If all received bytes are in the cut, they need not be read again.
+  // If the cut has all received bytes, they need not be read again.
   uint64_t newest_bytes = 0;
   if (has_later || received_.wal_number == 0 ||
       !BytesOf(file_system_.get(),
@@ -1114,7 +1114,7 @@ Status Standby::Carry(const std::string& new_dir) {
     return Status::OK();
   }
   FollowMark mark;
-  mark.count = marks_ + 1;  // a promotion may wait for a higher one
+  mark.count = marks_ + 1;  // a promotion may wait for a higher count
   mark.wal_number = received_.wal_number;
   mark.wal_bytes = received_.wal_bytes;
   mark.last_sequence = received_.last_sequence;
@@ -1142,7 +1142,7 @@ Status Standby::EndCut(bool exchanged) {
     status = lock_.is_open() ? Status::OK() : LockStandby(dir_, &lock_);
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
-    heard_.micros = MicrosNow();  // it has just confirmed the totals of the cut
+    heard_.micros = MicrosNow();  // the source just confirmed the cut's totals
     for (const std::string& dir : unneeded_) {
       if (status.ok()) status = RemoveTree(file_system_.get(), dir);
     }

@@ -8,20 +8,20 @@
 //                          (format/follow_file.h); locked by a follower
 //   DIR/sstferry.followed  records how far WALs were durable at some moment
 //
-// DIR holds a state of its source after each appended record: the source sends
-// a record only after it has judged all MANIFEST records up to then (round.h).
-// So after a crash of the process or the machine, a truncated record at the end
-// is cut off, and nothing else must be undone:
+// After each appended record, DIR contains a state of its source: the source
+// sends a record only after it has judged all earlier MANIFEST records
+// (round.h). So after a crash of the process or the machine, only a truncated
+// record at the end must be removed:
 //
 //   append:  a WAL is synced before the next one is created, and that name is
 //            synced before its first byte. So a power cut leaves complete
 //            records, in order, and perhaps a truncated one after them.
 //   sync:    the newest WAL, then a mark with its synced length.
 //
-// A new cut is built beside DIR, by a pull of a clone that links the files that
-// DIR has (standby_target.h), while more records are appended in DIR. Between
-// the two hooks of the exchange, CarryInto() links the WALs received meanwhile
-// into the new directory, and one rename publishes all of it.
+// A new cut is built next to DIR, by a pull of a clone that links the files
+// that DIR has (standby_target.h). Meanwhile more records are appended in DIR.
+// Between the two hooks of the exchange, CarryInto() links the WALs of these
+// records into the new directory; one rename then publishes everything.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@
 
 namespace sstferry {
 
-// End of what a standby holds.
+// End of the data in a standby.
 struct StandbyPosition {
   // As in a FollowPosition: the newest WAL with a record.
   uint64_t wal_number = 0;
@@ -54,8 +54,8 @@ struct StandbyPosition {
   uint64_t last_sequence = 0;
   uint64_t read_micros = 0;  // by the source's clock; 0: unknown
   FollowJudged judged;       // from the source's last answer
-  // By this machine's clock: at some time after this the source was closed, and
-  // everything it wrote is here; 0: unknown.
+  // By this machine's clock: at some later moment, the source was closed, and
+  // the standby had everything that the source wrote; 0: unknown.
   uint64_t closed_micros = 0;
   friend bool operator==(const StandbyPosition&,
                          const StandbyPosition&) = default;
@@ -94,26 +94,26 @@ using OnWalRecord =
 
 // The standby in one DIR, locked while the object lives.
 //
-// Threads: any. Append(), Sync() and UseFiles() may run concurrently. The first
-//          two block from CarryInto() to EndCut(), both of which one thread
-//          calls; CarryInto() waits for UseFiles() before that.
+// Threads: any. Append(), Sync() and UseFiles() may run concurrently. Append()
+//          and Sync() block between CarryInto() and EndCut(), which the same
+//          thread must call; CarryInto() first waits for UseFiles().
 // Errors:  contain the path; kNoSpace if the disk is full. After an error of
-//          Append(), Sync() or EndCut() all later calls of them fail; Open()
-//          finds what is in DIR.
+//          Append(), Sync() or EndCut(), all later calls of the three fail. A
+//          new Open() finds out what DIR contains.
 class Standby {
  public:
-  // Opens the standby in `dir`, cuts off a truncated record, and syncs the
-  // rest. OK if `dir` is missing or empty: exists() is false until a first cut.
-  // Damage is reported by gap(); the damaged files stay as they are, without a
-  // mark.
+  // Opens the standby in `dir`, removes a truncated record, and syncs the
+  // remaining bytes. OK if `dir` is missing or empty: exists() is false until a
+  // first cut. Damage is reported by gap(); the damaged files are not changed,
+  // and no mark is written.
   //   kBusy     another process follows into `dir`
   //   kRefused  `dir` is not empty, and not a standby, or was promoted
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<Standby>* standby);
-  // Begins a standby in place of the database in `dir`. Nobody can open that
-  // database until the first cut replaces it.
-  //   kBusy  a process has it open
+  // Begins a standby that replaces the database in `dir`. Nobody can open that
+  // database until the first cut has replaced it.
+  //   kBusy  a process has the database open
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<Standby>* standby);
@@ -125,76 +125,77 @@ class Standby {
   bool exists() const;
   // Returns true until the first cut has replaced an adopted database.
   bool adopts() const;
-  // Returns the record of the cut that is in the directory.
+  // Returns the record of the cut in DIR.
   FollowFile record() const;
-  // Returns the position after which the source is asked to send.
+  // Returns the position after which the source must send.
   FollowPosition position() const;
-  // Returns what a promotion would keep now if only processes die.
+  // Returns the end that a promotion would keep if only processes died now.
   StandbyPosition received() const;
-  // Returns what a promotion would keep now if the machine loses power.
+  // Returns the end that a promotion would keep if the machine lost power now.
   StandbyPosition durable() const;
-  // Returns the bytes of the WALs in DIR, which an application replays.
+  // Returns the bytes of DIR's WALs, which an application must replay.
   uint64_t replay_bytes() const;
 
-  // Appends the records of a round that was requested with `asked`. Does
-  // nothing if a cut has changed the position since. A record that does not
-  // continue the sequence numbers is not appended, nor are the records after
-  // it; gap() then says why.
-  //   kCorrupt  not complete records, or not those after `asked`
+  // Appends the records of a round that was requested with the position
+  // `asked`. Does nothing if a cut has changed the position since then. If a
+  // record does not continue the sequence numbers, neither it nor later records
+  // are appended; gap() then says why.
+  //   kCorrupt  the bytes are not complete records, or do not follow `asked`
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
   Gap gap() const;
   // Stores what an answer says about the source; the next Sync() records it.
   void Hear(const Round& round);
-  // Stores that the source still answers, for example because bytes of a cut
+  // Stores that the source still responds, for example because bytes of a cut
   // arrive.
   void HearOn();
   // Makes durable everything received before the call.
   [[nodiscard]] rocksdb::Status Sync();
-  // Deletes the note that the source was closed, also from the mark.
+  // Deletes the note that the source was closed, even from the durable mark.
   [[nodiscard]] rocksdb::Status ForgetClosed();
 
-  // Begins a cut. The cut must prove that the source had what is here now.
-  //   kBusy  a process has opened the database that is adopted
+  // Begins a cut. The cut must prove that the source had all data that the
+  // standby has now.
+  //   kBusy  a process has opened the adopted database
   [[nodiscard]] rocksdb::Status BeginCut();
-  // Keeps the WALs beside DIR, unless `new_dir` (all of the next cut except its
-  // *record) proves that the source had every byte that was here when the cut
-  // began, because it has the same history (format/history.h). If the WALs are
-  // missing there, the source must have proved it when it asked for the cut for
-  // `reason`. The WALs are kept as DIR.sstferry-lost-DATE/ if they hold more
-  // than the source has, otherwise as DIR.sstferry-unproven-DATE/, of which
-  // only the newest few remain. *record names the directories. During a
-  // scheduled cut, records may be appended.
+  // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` (the complete
+  // next cut except its *record) proves that the source had every byte that DIR
+  // had when the cut began: it has the same history (format/history.h). If
+  // `new_dir` lacks these WALs, the source must have proved this when it
+  // requested the cut for `reason`. If the WALs contain more than the source
+  // has, they are kept as DIR.sstferry-lost-DATE/, otherwise as
+  // DIR.sstferry-unproven-DATE/, of which only the newest few remain. *record
+  // names the directories. During a scheduled cut, records may be appended.
   //   kSourceError  a scheduled cut is of another life of the source
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
                                              CutReason reason,
                                              FollowFile* record);
 
-  // Calls `use` with the record of the cut that is in DIR, and the end of what
-  // was received. Meanwhile no cut replaces DIR, and nothing in it changes but
-  // what is appended after that end. Must not be called by `use`.
+  // Calls `use` with the record of the cut in DIR, and the end of the received
+  // data. Until `use` returns, no cut replaces DIR, and DIR changes only by
+  // bytes that are appended after that end. `use` must not call UseFiles().
   //   kCorrupt  DIR is damaged
   using FilesUse =
       std::function<rocksdb::Status(const FollowFile&, const StandbyPosition&)>;
   [[nodiscard]] rocksdb::Status UseFiles(const FilesUse& use);
 
   // --- around the exchange of a cut ------------------------------------------
-  // Links into `new_dir`, which is all of the next cut, the WALs of DIR that
-  // are longer than those of the cut. Without `of_this_life` the cut is of
-  // another life of the source and needs none of them.
-  //   kCorrupt      a WAL there differs from that in DIR
-  //   kSourceError  a WAL there is shorter than that in DIR, although a later
+  // Links into `new_dir`, the complete next cut, those WALs of DIR that are
+  // longer than the cut's or missing there. If `of_this_life` is false, the cut
+  // is of another life of the source, and needs none of them.
+  //   kCorrupt      a WAL in `new_dir` differs from DIR's
+  //   kSourceError  a WAL in `new_dir` is shorter than DIR's, although a later
   //                 one has a record: the cut is of another life
   [[nodiscard]] rocksdb::Status CarryInto(const std::string& new_dir,
                                           bool of_this_life);
-  // Continues with the contents of DIR. `exchanged`: DIR is the next cut now.
+  // Continues with the contents of DIR. `exchanged`: DIR is now the next cut.
   [[nodiscard]] rocksdb::Status EndCut(bool exchanged);
 
  private:
   struct Wal;
 
   Standby(std::string dir, std::shared_ptr<rocksdb::FileSystem> file_system);
-  // With mu_ locked, all of them.
+  // REQUIRES for all functions below: mu_ is locked.
   [[nodiscard]] rocksdb::Status LockAdopted();
   [[nodiscard]] rocksdb::Status Load();
   [[nodiscard]] rocksdb::Status OpenNewest();
@@ -221,15 +222,15 @@ class Standby {
   const std::string dir_;
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
 
-  std::mutex files_mu_;  // locked before sync_mu_; the files stay in place
+  std::mutex files_mu_;  // locked before sync_mu_; nobody replaces DIR
   std::mutex sync_mu_;  // locked before mu_; one Sync() at a time
   mutable std::mutex mu_;
   std::unique_lock<std::mutex> cutting_;  // holds mu_ during an exchange
-  std::unique_lock<std::mutex> exchanging_;  // likewise files_mu_
+  std::unique_lock<std::mutex> exchanging_;  // holds files_mu_ then
   // Guarded by mu_, all below.
   bool exists_ = false;
   bool adopts_ = false;
-  std::unique_ptr<DatabaseLock> adopted_;  // while adopts_, except in exchanges
+  std::unique_ptr<DatabaseLock> adopted_;  // while adopts_, not in exchanges
   rocksdb::Status failed_;
   Descriptor lock_;
   Descriptor next_lock_;  // of the next cut
@@ -240,17 +241,17 @@ class Standby {
   StandbyPosition received_;
   StandbyPosition durable_;
   SourceHeard heard_;
-  SourceHeard marked_heard_;  // in the last mark
+  SourceHeard marked_heard_;  // as in the last mark
   std::unique_ptr<Digest128Stream> digest_;  // of the newest WAL, so far
-  // Follows the records of all WALs. Null: unknown.
+  // Checks the sequence numbers of all WALs. Null: the numbers are unknown.
   std::unique_ptr<WalContinuity> continuity_;
-  bool is_behind_cut_ = false;  // has all records of the cut
+  bool is_behind_cut_ = false;  // a record after the cut was read
   Gap gap_;
   FollowPosition cut_from_;   // when the cut began; all zero: no cut
   bool carried_all_ = false;  // all WALs are in the next cut
   uint64_t marks_ = 0;  // number of the last mark
   std::vector<std::string> unneeded_;  // directories to remove after the cut
-  // WALs kept by a cut that failed: the next cut need not keep them again.
+  // Where a failed cut kept WALs; the next cut need not keep them again.
   std::string kept_dir_;
   StandbyPosition kept_at_;
 };

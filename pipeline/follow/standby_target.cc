@@ -18,22 +18,23 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->method = PullMethod::kClone;
   options->target_dir = standby->dir();
   options->always_swap = true;
-  // A recreated source has another id. The standby still follows it, and keeps
-  // what it had from the old one.
+  // A recreated source has a new id. The standby still follows it, and keeps
+  // the WALs of the old source.
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
   options->keeps_old = false;
-  // A requested cut blocks all later records, and overlong WALs keep growing:
-  // only the scheduled cut yields to other work on the machine.
+  // A cut that the source requires blocks all later records, and WALs that are
+  // too long keep growing. So only a regular cut (kCutEvery) yields to other
+  // work on the machine.
   options->full_rate =
       options->full_rate || request.reason != CutReason::kCutEvery;
-  // Leaves the other half of the rate to records that arrive meanwhile.
+  // Leaves half of the rate for records that arrive meanwhile.
   if (request.continues()) {
     options->max_rate_bytes_per_sec = (options->max_rate_bytes_per_sec + 1) / 2;
   }
-  // The files of an unfinished cut are of another moment than this cut. A first
-  // cut has no other moment and resumes.
+  // The files of an unfinished cut show an earlier moment than this cut. So
+  // only a first cut, without a standby, resumes.
   options->restart = standby->exists();
   options->before_swap = [request, standby, audit](const SwapEvent& event) {
     const std::string new_dir = Workspace::DirOf(event.target_dir) + "/db";

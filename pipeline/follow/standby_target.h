@@ -1,4 +1,4 @@
-// Makes cuts of a standby: clones with the record of a standby in place of
+// Makes cuts for a standby: clones that have a standby's record instead of
 // CURRENT (format/follow_file.h).
 #pragma once
 
@@ -18,17 +18,17 @@ struct CutRequest {
   CutReason reason = CutReason::kFirst;
   std::string note = {};  // from the source: the cause
   bool exact_filters = false;  // as FollowRequest's, from this cut on
-  // Returns true if records that arrive while the cut is built are after it.
+  // Returns true if records that arrive while the cut is built continue it.
   bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
   }
 };
 
-// Sets `options` to those of the pull that makes a cut of DIR: a swap by a
-// clone, whose hooks keep the standby consistent across the exchange. `standby`
-// and `audit` (may be null), which prepares the next slice, must outlive the
-// pull.
-//   kBusy  a process has opened the database that is adopted
+// Sets the options of the pull that makes a cut of DIR: a swap with the clone
+// method. Its hooks keep the standby consistent across the exchange, and call
+// `audit` (may be null) to prepare the next slice. `standby` and `audit` must
+// outlive the pull.
+//   kBusy  a process has opened the adopted database
 [[nodiscard]] rocksdb::Status SetCutOptions(const CutRequest& request,
                                             Standby* standby,
                                             StandbyAudit* audit,

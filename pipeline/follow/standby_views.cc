@@ -35,10 +35,10 @@ constexpr char kPrefix[] = "sstferry.view-";
 constexpr char kMaking[] = "sstferry.making";
 constexpr char kNext[] = "sstferry.next";
 constexpr char kCurrent[] = "current";
-// Pauses of the thread while it cannot make a view, or has none to make.
+// Pauses of the thread while it cannot make a view, or need not make one.
 constexpr milliseconds kLeastPause{10};
 constexpr milliseconds kMostPause{1000};
-// Others may enter, but only this account makes names.
+// Other accounts may enter, but only this account may create names.
 constexpr Access kViewsAccess{Access::kAsMade, Access::kAsMade, 0755};
 constexpr Access kMakingAccess{Access::kAsMade, Access::kAsMade, 0700};
 
@@ -59,8 +59,8 @@ std::string LinkText(int directory, const char* name) {
   return bytes > 0 ? std::string(text, static_cast<size_t>(bytes)) : "";
 }
 
-// Returns the time since the last name was made in a directory, by this
-// machine's clock, which may have been set.
+// Returns the time since the directory `name` was last modified, by this
+// machine's clock, which may have been set meanwhile.
 milliseconds AgeOf(const Descriptor& parent, const std::string& name) {
   const uint64_t made_ns = FileIdOfNameIn(parent, name).modified_ns;
   const auto now_ns = static_cast<uint64_t>(
@@ -128,8 +128,8 @@ Status StandbyViews::Shown(const Status& status) const {
                     NextOf(status));
 }
 
-// Opens DIR.view, and checks it and the names in it. A directory that has been
-// replaced since is opened anew.
+// Opens DIR.view, and checks the directory and the names in it. Opens the
+// directory again if it was replaced.
 Status StandbyViews::OpenDirectory(bool creates) {
   if (directory_.is_open() &&
       FileIdOfName(view_dir_).IsSameFile(FileIdOf(directory_.get()))) {
@@ -168,7 +168,7 @@ Status StandbyViews::OpenDirectory(bool creates) {
   return status;
 }
 
-// Lists the names, and checks that each is one that this class makes.
+// Lists the names, and refuses names that this class does not make.
 Status StandbyViews::CheckNames(std::vector<std::string>* names) {
   const DirectoryStream list = NamesIn(directory_.get());
   if (list == nullptr) {
@@ -196,8 +196,7 @@ Status StandbyViews::CheckNames(std::vector<std::string>* names) {
   return Status::OK();
 }
 
-// Finds the views that an earlier follower left, and removes what it did not
-// complete.
+// Finds the views that an earlier follower left, and removes unfinished ones.
 Status StandbyViews::Load() {
   current_.clear();
   old_.clear();
@@ -216,8 +215,8 @@ Status StandbyViews::Load() {
       if (name == current) current_ = name;
     }
   }
-  // A view was replaced when the next one was made. One after `current` was
-  // never replaced, because no reader has seen it.
+  // A view was replaced when the next one was made. A view after `current` was
+  // never replaced, but no reader has seen it, so it is removed at once.
   const milliseconds kept = options_.every * options_.keep;
   for (auto view = views.begin(); view != views.end(); ++view) {
     if (view->second == current_) {
@@ -308,7 +307,7 @@ Status StandbyViews::Make(bool* made) {
   if (!published.ok()) {
     made_at_ = StandbyPosition();
     *made = false;
-    is_loaded_ = false;  // which names there are is unknown now
+    is_loaded_ = false;  // the names in the directory are unknown now
     return Shown(published);
   }
   due_ = begin + options_.every;
@@ -326,7 +325,7 @@ Status StandbyViews::Make(bool* made) {
   return Status::OK();
 }
 
-// Makes sstferry.making, durable. The files of the standby must stay in place.
+// Makes and syncs sstferry.making. The standby's files must not be replaced.
 Status StandbyViews::Copy(const FollowFile& record,
                           const StandbyPosition& end) {
   rocksdb::FileSystem* const disk = options_.file_system.get();
@@ -367,7 +366,7 @@ Status StandbyViews::Publish(const ViewName& view) {
   };
   RETURN_IF_ERROR(rename(kMaking, name));
   FaultPoint("StandbyViews:Named");
-  // Durable before a link leads there.
+  // Syncs the name before a link leads to it.
   RETURN_IF_ERROR(SyncDirectory(disk, PathOfOpen(directory_)));
   RETURN_IF_ERROR(RemoveIn(directory_.get(), kNext, view_dir_));
   RETURN_IF_ERROR(LinkSymbolically(disk, name, PathOf(kNext)));
@@ -411,18 +410,18 @@ void StandbyViews::Step() {
     if (is_due) Report("");
     return;
   }
-  // At a start, and after a cut, the next answer of the source confirms.
+  // After a start or a cut, the source's next answer confirms the contents.
   if (EndStateOf(status) == EndState::kSourceError &&
       now - due_ < options_.every) {
     return;
   }
   Report(MessageOf(status));
   if (EndStateOf(status) != EndState::kSourceError) {
-    due_ = now + options_.every;  // costs as much as a view
+    due_ = now + options_.every;  // an attempt costs as much as a view
   }
 }
 
-// Stores why there is no new view, and warns of it once.
+// Stores why no new view was made, and logs a warning once.
 void StandbyViews::Report(const std::string& problem) {
   {
     std::lock_guard<std::mutex> lock(mu_);

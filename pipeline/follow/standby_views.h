@@ -8,15 +8,16 @@
 //   DIR.view/sstferry.making/             a view that is being made
 //   DIR.view/sstferry.next                the link that becomes `current`
 //
-// A view is what a promotion would have made at one moment. It is made and
-// synced as sstferry.making, renamed, and only then does `current` lead to it,
-// by one rename. So after a crash every name of a view is a whole view, and
-// `current` is the newest view or the one before.
+// A view is the database that a promotion would have made at one moment. It is
+// made and synced as sstferry.making and then renamed; only after that, one
+// rename makes `current` lead to it. So after a crash every view's name leads
+// to a complete view, and `current` leads to the newest view or the one before.
 //
-// Nothing in a view is a link to a file to which the standby still appends.
+// A view contains no link to a file to which the standby still appends.
 //
-// All names in DIR.view are made and removed by a descriptor of that directory,
-// which belongs to this account and in which no other account may write.
+// All names in DIR.view are made and removed through a descriptor of that
+// directory. This account owns the directory, and no other account may write in
+// it.
 #pragma once
 
 #include <chrono>
@@ -61,7 +62,7 @@ struct StandbyViewsOptions {
 // Makes and removes the views of one standby.
 //
 // Threads: Begin() starts a thread that calls Make() and RemoveOld(); without
-//          it, another thread may. The rest: any.
+//          it, another thread may call them. All other functions: any.
 class StandbyViews {
  public:
   using Clock = std::chrono::steady_clock;
@@ -76,24 +77,24 @@ class StandbyViews {
   StandbyViews(const StandbyViews&) = delete;
   StandbyViews& operator=(const StandbyViews&) = delete;
 
-  // Starts the thread that makes a view every options.every, while the source
-  // has confirmed what the standby holds.
+  // Starts the thread that makes a view every options.every while the source
+  // confirms the standby's contents.
   [[nodiscard]] rocksdb::Status Begin();
   // Stops the thread's work, permanently.
   void Cancel() { stop_.Stop(); }
 
-  // Stores that the source has confirmed, or no longer confirms, that it
-  // continues what the standby holds. A cut confirms, too.
+  // Stores whether the source has confirmed that its records continue the
+  // standby's contents. A cut is a confirmation, too.
   void SetConfirmed(bool is_confirmed);
 
-  // Makes a view of what the standby holds now. If the newest view shows that
-  // already, returns OK and *made is false.
+  // Makes a view of the standby's current contents. If the newest view already
+  // shows them, returns OK and sets *made to false.
   //   kCorrupt      the standby is known to be damaged or different
-  //   kSourceError  the source has not confirmed what the standby holds, or its
-  //                 moment is unknown
+  //   kSourceError  the source has not confirmed the contents, or their moment
+  //                 is unknown
   //   kRefused      as Open()
   [[nodiscard]] rocksdb::Status Make(bool* made);
-  // Removes what crashes have left, and the views that were replaced more than
+  // Removes leftovers of crashes, and views that were replaced more than
   // keep * every ago. Errors: as Open().
   [[nodiscard]] rocksdb::Status RemoveOld();
 
@@ -128,12 +129,12 @@ class StandbyViews {
 
   // Used by one thread.
   Descriptor directory_;       // of view_dir_
-  bool is_loaded_ = false;     // the three members below are known
+  bool is_loaded_ = false;     // the three members below are valid
   std::string current_;        // name of the newest view; empty: none
   std::vector<OldView> old_;
   uint64_t last_number_ = 0;
   Clock::time_point due_ = Clock::now();  // of the next view
-  StandbyPosition made_at_;    // what the newest view holds
+  StandbyPosition made_at_;    // contents of the newest view
   FollowFile made_of_;         // its cut
 
   mutable std::mutex mu_;
