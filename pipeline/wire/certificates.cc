@@ -27,7 +27,7 @@ using rocksdb::Status;
 
 constexpr uint32_t kAuthorityDays = 3650;
 constexpr long kSecondsPerDay = 24 * 60 * 60;
-// Validity begins earlier, because the clocks of hosts differ.
+// Validity begins this much earlier, because the clocks of hosts differ.
 constexpr long kBeginsEarlierSeconds = 60 * 60;
 constexpr size_t kSerialBytes = 16;
 constexpr size_t kMaxDnsNameBytes = 253;
@@ -118,8 +118,8 @@ bool AddExtension(X509* certificate, X509* issuer, int kind,
          X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Sets a random serial number, so that two CAs with one name issue different
-// ones.
+// Sets a random serial number, so that two CAs with the same name issue
+// different numbers.
 bool SetSerial(X509* certificate) {
   std::array<unsigned char, kSerialBytes> bytes;
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
@@ -135,7 +135,7 @@ bool SetSerial(X509* certificate) {
   return set;
 }
 
-// Makes a certificate of `key` with the fields that CAs and hosts share.
+// Makes a certificate for `key` with the fields that CAs and hosts share.
 Certificate Begin(const std::string& name, uint32_t days, EVP_PKEY* key) {
   Certificate made(X509_new());
   X509* const x = made.get();
@@ -161,7 +161,7 @@ bool IsIp(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-// Checks a host's name, which becomes the name of a directory and part of a
+// Checks a host's name, because it becomes a directory's name and part of a
 // list.
 Status CheckHost(const std::string& host) {
   constexpr char kAllowed[] =
@@ -198,7 +198,7 @@ Status MakeCertificateAuthority(const std::string& dir) {
   if (!made) {
     return NotMade("a CA");
   }
-  // Write the key first: a CA without its key would look finished.
+  // Writes the key first: a CA without its key would look complete.
   RETURN_IF_ERROR(WriteNew(dir + "/ca.key", PemOf(key.get()), 0600));
   return WriteNew(dir + "/ca.pem", PemOf(x), 0644);
 }
@@ -225,7 +225,7 @@ Status IssueCertificate(const std::string& dir,
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
   const Certificate ca(
       PEM_read_bio_X509(ca_bio.get(), nullptr, nullptr, nullptr));
-  // With an empty passphrase, OpenSSL does not ask for one on the terminal.
+  // With an empty passphrase, OpenSSL does not ask the terminal for one.
   char none[] = "";
   const Key ca_key(
       PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, none));

@@ -35,13 +35,13 @@ bool MayBeginFrame(const char* bytes) {
   return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
 }
 
-// Returns true if the connection was lost. Denials are IOErrors too, and return
-// false.
+// Returns true if the connection was lost. Returns false for denials, which are
+// IOErrors, too.
 bool IsLost(const Status& status) {
   return status.IsIOError() && EndStateOf(status) == EndState::kDeadPeer;
 }
 
-// Returns true for the start of a TLS record; no frame begins with it.
+// Returns true if the bytes start a TLS record; no frame starts so.
 bool LooksLikeTls(const char* bytes) {
   return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
 }
@@ -170,8 +170,8 @@ Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
 }
 
 Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
-  // Read the magic first: a peer with another protocol may send less than a
-  // header and then wait.
+  // Reads the magic first: a peer with another protocol may send less than a
+  // header and then wait for an answer.
   for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
     if (header_bytes_ < wanted) {
       size_t got = 0;
@@ -182,9 +182,9 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
       if (!status.ok()) {
         return IsLost(status) ? CutInHeader(status, expected) : status;
       }
-    }  // otherwise an earlier payload read has read it
+    }  // else an earlier read of a payload has read it
     if (!MayBeginFrame(header_.data())) {
-      // The decoder reports the wrong magic; it needs a whole header.
+      // The decoder reports the wrong magic; it needs a complete header.
       std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),
                 header_.end(), '\0');
       header_bytes_ = kFrameHeaderBytes;
@@ -249,8 +249,9 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   return status;
 }
 
-// Reads into the buffer, which never grows beyond twice the received bytes (and
-// never shrinks). The last read also reads the start of the next header.
+// Reads into the buffer. The buffer never grows beyond twice the number of
+// received bytes, and never shrinks. The last read also reads the start of the
+// next header.
 Status Channel::ReadGrowing(size_t bytes, const WaitLimit& limit,
                             size_t* got) {
   Status status;
@@ -349,8 +350,8 @@ Status Channel::ExpectType(const Frame& frame, FrameType type) const {
   std::string next;
   std::string text = Printable(SplitNext(end.message, &next));
   next = Printable(next);
-  // A command for another machine, or from a stranger, is only a part of the
-  // sentence here.
+  // Unless the peer is in this process, its `next` command is only shown in the
+  // text: it may be for another machine, or from an unknown peer.
   if (!is_in_process() && !next.empty()) {
     text += "; next: " + std::exchange(next, "");
   }

@@ -1,5 +1,5 @@
-// Sends and receives frames over a connection: the sender adds numbers and
-// digests, the receiver checks them, and both enforce the limits.
+// Sends and receives frames over a connection. The sender adds numbers and
+// digests, the receiver checks them, and both enforce size limits.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace sstferry {
 
 struct Frame {
   FrameType type = FrameType::kEnd;
-  uint16_t flags = 0;       // allowed mandatory bits, and ignorable bits
+  uint16_t flags = 0;       // agreed mandatory bits, and ignorable bits
   uint64_t digest = 0;      // already checked
   rocksdb::Slice payload;   // valid until the next Receive() of the channel
 };
@@ -48,8 +48,8 @@ class Channel {
                                      const rocksdb::Slice& payload,
                                      const WaitLimit& limit = {},
                                      uint16_t flags = 0);
-  // Do the connection's Handshake(), and return its identity(). The handshakes
-  // below call Secure().
+  // Performs the connection's Handshake(); identity() is then the peer's.
+  // ClientHandshake() and ServerHandshake() call Secure().
   [[nodiscard]] rocksdb::Status Secure(const WaitLimit& limit) {
     return connection_->Handshake(limit);
   }
@@ -65,20 +65,20 @@ class Channel {
                                           uint64_t* digest,
                                           uint16_t flags = 0);
 
-  // Blocks until a frame has arrived. Returns End frames like any other;
-  // kDeadPeer if the peer closed instead of sending a frame.
+  // Blocks until a frame has arrived. Returns End frames like any other frame;
+  // kDeadPeer if the peer closed the connection without sending a frame.
   [[nodiscard]] rocksdb::Status Receive(const WaitLimit& limit, Frame* frame);
 
-  // Does the first step of Receive(), for callers with their own buffer:
-  // returns the header, checked except for the digest, which covers the
+  // Performs the first step of Receive(), for callers with their own buffer:
+  // returns the header. Checks everything but the digest, which covers the
   // payload. Until ReceivePayload() is called, ReceiveHeader() returns the same
   // header again.
   [[nodiscard]] rocksdb::Status ReceiveHeader(const WaitLimit& limit,
                                               FrameHeader* header);
-  // Does the second step: reads the payload into `into` (null: the channel's
-  // buffer), which has room for the payload_bytes of that header;
-  // frame->payload points there. The digest is checked last: if the result is
-  // not OK, the bytes there are unchecked.
+  // Performs the second step: reads the payload into `into` (null: the
+  // channel's buffer), which must have room for the header's payload_bytes;
+  // frame->payload points to it. The digest is checked last: if the result is
+  // not OK, the bytes in the buffer are unchecked.
   [[nodiscard]] rocksdb::Status ReceivePayload(const WaitLimit& limit,
                                                char* into, Frame* frame);
 
@@ -102,30 +102,30 @@ class Channel {
     return Explain(Decode(frame.payload, message), type);
   }
 
-  // Does Receive() and ExpectType() in one call.
+  // Calls Receive() and ExpectType().
   [[nodiscard]] rocksdb::Status ReceiveType(FrameType type,
                                             const WaitLimit& limit,
                                             Frame* frame);
 
-  // Returns OK if `frame` has that type, the state of an End frame as a Status,
-  // and Corruption for any other type.
+  // Returns OK if `frame` has this type, an End frame's state as a Status, and
+  // Corruption for any other type.
   [[nodiscard]] rocksdb::Status ExpectType(const Frame& frame,
                                            FrameType type) const;
 
-  // Limits the payload of later frames, to at most kMaxPayloadBytes, and so the
-  // memory that an unknown peer can make this side allocate. For the receiver's
-  // thread.
+  // Limits the payload of later frames, to at most kMaxPayloadBytes, and
+  // thereby the memory that an unknown peer can make this side allocate. Call
+  // it in the receiver's thread.
   void LimitPayload(uint32_t bytes) { max_payload_bytes_ = bytes; }
 
-  // Sets the mandatory flags that later frames may have: those agreed on, none
-  // at first. A frame with any other one is Corruption. For the receiver's
-  // thread.
+  // Sets the mandatory flags that both sides have agreed on; initially none. A
+  // later frame with another mandatory flag is Corruption. Call it in the
+  // receiver's thread.
   void AllowFlags(uint16_t flags) { allowed_flags_ = flags; }
 
   void Close();
 
-  // Returns false after a Receive() has failed permanently. For the receiver's
-  // thread.
+  // Returns false after a Receive() has failed permanently. Call it in the
+  // receiver's thread.
   bool can_receive() const { return !receive_broken_; }
   const std::string& peer() const;
   bool is_in_process() const;
@@ -139,7 +139,7 @@ class Channel {
   [[nodiscard]] rocksdb::Status ReceiveHeaderOf(const char* expected,
                                                 const WaitLimit& limit,
                                                 FrameHeader* header);
-  // Fills header_; continues a call that timed out.
+  // Fills header_, or continues an earlier call that timed out.
   [[nodiscard]] rocksdb::Status FillHeader(const char* expected,
                                            const WaitLimit& limit);
   [[nodiscard]] rocksdb::Status CutInHeader(const rocksdb::Status& status,
@@ -152,12 +152,13 @@ class Channel {
                                             const WaitLimit& limit,
                                             size_t* got);
   // Reads at least `bytes` and at most `capacity`; *got is the number of bytes
-  // read, also on error. Returns IOError (kDeadPeer) if the peer closed before.
+  // read, even after an error. Returns IOError (kDeadPeer) if the peer closed
+  // the connection before.
   [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,
                                             size_t capacity,
                                             const WaitLimit& limit,
                                             size_t* got);
-  // Adds peer and frame type to a decoder's message; returns OK for OK.
+  // Adds peer and frame type to a decoder's error message; keeps OK.
   [[nodiscard]] rocksdb::Status Explain(const rocksdb::Status& status,
                                         FrameType type) const;
 
@@ -166,43 +167,43 @@ class Channel {
   std::atomic<uint64_t> bytes_received_{0};
   std::atomic<int64_t> last_received_micros_{0};
 
-  // Used by the receiver's thread. A read into receive_buffer_ also reads the
-  // start of the next header, into header_.
+  // Used by the receiver's thread. A read into receive_buffer_ may also read
+  // the start of the next header, into header_.
   std::vector<char> receive_buffer_;
   std::array<char, kFrameHeaderBytes> header_{};
   size_t header_bytes_ = 0;
-  uint64_t frame_offset_ = 0;  // of the current frame in the stream
+  uint64_t frame_offset_ = 0;  // stream offset of the current frame
   uint64_t next_receive_sequence_ = 0;
   uint32_t max_payload_bytes_ = kMaxPayloadBytes;
   uint16_t allowed_flags_ = 0;
   bool receive_broken_ = false;
 
   Turn send_turn_;
-  uint64_t next_send_sequence_ = 0;  // in send_turn_
-  bool send_broken_ = false;         // in send_turn_
+  uint64_t next_send_sequence_ = 0;  // used in send_turn_
+  bool send_broken_ = false;         // used in send_turn_
 };
 
 // Returns the newest version in both [oldest, newest]; 0 if there is none.
 uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
                        uint16_t peer_newest);
 
-// Do the transport's handshake and exchange the first two frames of a
-// connection, within `limit`.
-// Client side: sends `hello`, receives the answer. kIncompatible if there is no
-// common protocol version (the message names the versions of both sides).
+// Performs the transport's handshake and exchanges the first two frames of a
+// connection, within `limit`. Client side: sends `hello`, receives the answer.
+// kIncompatible if there is no common protocol version (the message has the
+// versions of both sides).
 [[nodiscard]] rocksdb::Status ClientHandshake(Channel* channel,
                                               const Hello& hello,
                                               const WaitLimit& limit,
                                               HelloAck* ack);
-// Server side: receives a Hello and answers it. If it refuses the peer, it
-// sends End and returns the same state.
+// Server side of ClientHandshake(): receives a Hello and answers it. If it
+// refuses the peer, it sends End and returns the same state.
 [[nodiscard]] rocksdb::Status ServerHandshake(
     Channel* channel, const std::string& software,
     const std::string& rocksdb_version, const WaitLimit& limit, Hello* hello,
     HelloAck* ack);
 
-// Sends End with the state and message of `status` (best effort, within a
-// second), so that both sides report the same state.
+// Sends End with the state and message of `status`, so that both sides report
+// the same state. Gives up after a second.
 void SendEnd(Channel* channel, const rocksdb::Status& status,
              const std::string& where);
 

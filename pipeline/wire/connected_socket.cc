@@ -18,28 +18,28 @@ namespace {
 
 using rocksdb::Status;
 
-// Keepalive detects a vanished peer after about a minute, even if no caller
-// waits with a limit.
+// Keepalive detects a vanished peer after about a minute, even if no call has a
+// time limit.
 constexpr int kKeepaliveIdleSeconds = 30;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 3;
 
-// Maximum of unread bytes to discard before closing. Closing a socket with
-// unread bytes resets the connection, and a reset discards the last frames,
-// which the peer has not read yet.
+// Maximum number of unread bytes to discard before closing. Closing a socket
+// with unread bytes resets the connection; a reset destroys the last frames
+// that the peer has not read yet.
 constexpr size_t kMaxDrainBytes = 8u << 20;
 
-// Round-trip time below which a peer counts as near, and the send queue of a
-// near peer. The queue can be small, because such a peer takes sent bytes at
-// once. If the kernel grows the queue to megabytes, it may send all of them in
-// one step on this CPU while it processes an answer, and an application that
-// waits for the CPU loses most of a millisecond.
+// A peer with a shorter round-trip time is near, and gets this send queue. The
+// queue can be small, because a near peer takes sent bytes at once. If the
+// kernel grew the queue to megabytes, it might send all of them in one step on
+// this CPU while it processes an acknowledgement, and an application that waits
+// for the CPU would lose most of a millisecond.
 constexpr uint32_t kNearMicros = 500;
 constexpr int kNearQueueBytes = 128 << 10;
 
 // A kernel without preemption copies all bytes of one call while threads of
-// higher priority wait. Copying 1 MiB, and delivering it on loopback, takes
-// most of a millisecond.
+// higher priority wait. Copying 1 MiB, and delivering it through loopback,
+// takes most of a millisecond.
 constexpr size_t kMostBytesAtOnce = 64u << 10;
 constexpr size_t kMostParts = 8;
 
@@ -47,7 +47,7 @@ constexpr size_t kMostParts = 8;
 
 ConnectedSocket::ConnectedSocket(Descriptor socket, std::string peer)
     : socket_(std::move(socket)), peer_(std::move(peer)) {
-  // Ignore failures of these options. A Unix socket does not have them.
+  // Ignores failures of these options: a Unix socket does not have them.
   const int fd = socket_.get();
   const int on = 1;
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

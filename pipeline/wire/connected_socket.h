@@ -12,15 +12,15 @@
 
 namespace sstferry {
 
-// A non-blocking connected socket. Its calls are tried first; poll(2), in
-// Wait(), is called only if the kernel has no data or no room.
+// A non-blocking connected socket. Reads and writes are tried first; Wait()
+// calls poll(2) only if the kernel has no data, or no room.
 //
-// Threads: Close(), closed() and peer() from any thread at any time; all other
-//   members only by a caller that holds an Inside whose entered() is true.
+// Threads: Close(), closed() and peer(): any, at any time. All other members:
+//   only while the caller has an Inside whose entered() is true.
 class ConnectedSocket {
  public:
-  // Sets the socket non-blocking; a TCP socket also without delay and with
-  // keepalive. `peer`: the other side, for logs.
+  // Makes the socket non-blocking. On a TCP socket, also sets TCP_NODELAY and
+  // keepalive. `peer`: name of the other side, for logs.
   ConnectedSocket(Descriptor socket, std::string peer);
   ~ConnectedSocket() { Close(); }
   ConnectedSocket(const ConnectedSocket&) = delete;
@@ -33,7 +33,7 @@ class ConnectedSocket {
     ~Inside();
     Inside(const Inside&) = delete;
     Inside& operator=(const Inside&) = delete;
-    // Returns false if Close() was called before.
+    // Returns false if Close() was called before this object was made.
     bool entered() const { return entered_; }
 
    private:
@@ -41,32 +41,32 @@ class ConnectedSocket {
     bool entered_;
   };
 
-  // Returns the number of bytes read; 0 without an error if the peer has
-  // closed. *error: an errno, or 0; EAGAIN if there is no data yet.
+  // Returns the number of bytes read. 0 without an error: the peer has closed.
+  // *error: an errno, or 0; EAGAIN if there is no data yet.
   size_t ReadSome(char* buffer, size_t capacity, int* error);
-  // Returns the number of bytes written of the first `count` parts. *error as
-  // above; EAGAIN if there is no room. `more`: the caller writes more bytes
+  // Writes the first `count` parts; returns the number of bytes written. *error
+  // as above; EAGAIN if there is no room. `more`: the caller writes more bytes
   // immediately.
   size_t WriteSome(const iovec* parts, size_t count, bool more, int* error);
-  // Reads without removing the bytes.
+  // Reads bytes and leaves them in the socket.
   size_t Peek(char* buffer, size_t capacity);
 
-  // Blocks until one of `events` of poll(2), or an error that the next call
-  // will return, has occurred (OK). Otherwise returns the status for the caller
-  // to return.
+  // Blocks until one of the poll(2) `events` has occurred, or an error that the
+  // next call will return (OK in both cases). Otherwise returns the status for
+  // the caller to return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
                                      WaitDeadline* deadline);
   // Blocks until there is room to write, or sets *peer_ended if the peer has
-  // closed its side. A peer that has closed one direction no longer reads, and
-  // a kernel may keep the full window of a closed peer, so that there would
-  // never be room.
+  // closed its side. A peer that has closed one direction no longer reads; the
+  // kernel may keep its receive window full, and then there would never be
+  // room.
   [[nodiscard]] rocksdb::Status WaitToWrite(WaitDeadline* deadline,
                                             bool* peer_ended);
   // Returns the status of a failed call.
   [[nodiscard]] rocksdb::Status Failed(const char* action, int error);
   [[nodiscard]] rocksdb::Status ClosedStatus() const;
 
-  // Wakes all waiting threads and signals to the peer the end of the data.
+  // Wakes all waiting threads, and signals the end of the data to the peer.
   void Close();
   bool closed();
   const std::string& peer() const { return peer_; }

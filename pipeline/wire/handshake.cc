@@ -76,13 +76,13 @@ Status ServerHandshake(Channel* channel, const std::string& software,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
   const Status secured = channel->Secure(limit);
   if (!secured.ok() && channel->identity() == nullptr) {
-    return secured;  // no peer that understands an End
+    return secured;  // the peer would not understand an End
   }
   channel->LimitPayload(kMaxHandshakeBytes);
   Status status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
   channel->LimitPayload(kMaxPayloadBytes);
   if (!secured.ok()) {
-    // Not earlier: before its Hello, the peer does not read an End.
+    // Returns the error only now: before its Hello, the peer reads no End.
     status = secured;
   }
   if (!status.ok()) {
@@ -115,7 +115,7 @@ void SendEnd(Channel* channel, const Status& status,
   if (!status.ok()) {
     end.message = JoinNext(SentenceOf(status), NextOf(status));
     if (end.message.size() > kMaxMessageTextBytes) {
-      // Half a command would be a wrong one.
+      // A truncated command would be a wrong command.
       end.message = SentenceOf(status).substr(0, kMaxMessageTextBytes);
     }
   }

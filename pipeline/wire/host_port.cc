@@ -42,7 +42,7 @@ Status ParsePort(const std::string& text, std::string_view digits,
   return Status::OK();
 }
 
-// Sets *out to the socket named by "unix:/PATH".
+// Parses "unix:/PATH" into *out.
 Status ParseSocketPath(const std::string& text, HostPort* out) {
   const std::string path = text.substr(std::strlen(kUnixScheme));
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {

@@ -15,8 +15,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Largest piece to copy before waking the other side, so that both sides copy
-// at the same time.
+// Maximum bytes that are copied before the other side is woken, so that both
+// sides copy at the same time.
 constexpr size_t kPieceBytes = 128u << 10;
 
 const std::string kInProcess = "in-process";
@@ -24,7 +24,7 @@ const std::string kInProcess = "in-process";
 // One direction of a connection: a ring buffer.
 //
 // Threads: one reader and one writer. Each copies its own part of the ring
-//   without the lock; only the counters are exchanged under it.
+//   without the lock; the lock guards only the counters.
 class Pipe {
  public:
   explicit Pipe(size_t capacity) : ring_(std::max<size_t>(capacity, 1)) {}

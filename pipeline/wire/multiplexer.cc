@@ -29,7 +29,7 @@ namespace {
 // Maximum bytes of one read(2): several frames.
 constexpr size_t kStreamReadBytes = 256u << 10;
 
-// Reads a stream up to its end and passes it to its channels.
+// Reads a stream to its end and passes the bytes to its channels.
 //
 // Threads: one.
 class StreamReader {
@@ -93,7 +93,7 @@ Status StreamReader::ReadSome(size_t offset, size_t* got) {
   while (true) {
     const ssize_t bytes =
         read(fd_, buffer_.data() + offset, buffer_.size() - offset);
-    // If a program ends without reading all input, its socket is reset.
+    // If a program ends without reading all of its input, its socket is reset.
     if (bytes >= 0 || errno == ECONNRESET) {
       *got = bytes > 0 ? static_cast<size_t>(bytes) : 0;
       return Status::OK();
@@ -113,7 +113,7 @@ class StreamWriter {
  public:
   StreamWriter(int fd, const WakeSignal* stop) : fd_(fd), stop_(stop) {}
 
-  // Returns false if the stream can no longer be written to, or the writer was
+  // Returns false if the stream can no longer be written, or if the writer was
   // stopped.
   bool Write(const Slice* parts, size_t count) {
     std::array<iovec, 6> left{};
@@ -138,13 +138,13 @@ class StreamWriter {
     }
     return true;
   }
-  // Returns an errno if the stream cannot be written to; 0 if it can, or the
-  // writer was stopped.
+  // Returns the errno of a failed write; 0 if no write failed, or if the writer
+  // was stopped.
   int error() const { return error_; }
 
  private:
-  // Writes to a socket with sendmsg(), so that a peer that no longer reads
-  // causes an error and no SIGPIPE.
+  // Writes to a socket with sendmsg(): a peer that no longer reads causes an
+  // error instead of SIGPIPE.
   ssize_t WriteSome(iovec* parts, size_t count) {
     ssize_t sent = -1;
     if (is_socket_) {
@@ -157,8 +157,8 @@ class StreamWriter {
     return is_socket_ ? sent : writev(fd_, parts, static_cast<int>(count));
   }
 
-  // Waits after a call that wrote nothing, while errno is unchanged. Returns
-  // false if the stream cannot be written to, or the writer was stopped.
+  // Waits after a call that wrote nothing; errno must be unchanged. Returns
+  // false if the stream cannot be written, or if the writer was stopped.
   bool WaitForRoom() {
     if (errno == EAGAIN) {
       WaitDeadline forever(WaitLimit::Forever());
@@ -247,7 +247,7 @@ Status Multiplexer::Start(Descriptor in, Descriptor out,
         }
         channels->WriterEnded(writer.error());
         if (writer.error() != 0) {
-          // Takes effect after the received bytes were read.
+          // Takes effect only after the received bytes were read.
           stop_reading->Raise();
         }
       },

@@ -21,18 +21,18 @@ class StreamChannels;
 class WakeSignal;
 
 struct MultiplexerOptions {
-  bool dials = false;  // this side opens channels, the other accepts them
+  bool dials = false;  // this side opens channels, the other side accepts
   std::string peer;    // name of the peer for each channel, for logs
-  // Credit that this side grants to each channel: the most bytes that it
-  // buffers for a channel without a reader.
+  // Credit that this side grants to each channel: the maximum number of bytes
+  // that it buffers for a channel without a reader.
   uint32_t credit_bytes = 1u << 20;
   uint32_t max_channels = kMaxStreamChannels;  // including those being closed
-  // The stream ends if no byte has arrived for this time; 0: never. A live peer
+  // If no byte arrives for this time, the stream ends; 0: no limit. A live peer
   // sends pings.
   std::chrono::milliseconds silence_limit{0};
-  // Returns the status to report for a stream that ended with `status`
-  // (kDeadPeer); `greeted`: the other side had sent its hello. Null: reports
-  // `status`. May wait for a program to end. The reading thread calls it, once.
+  // Returns the status to report after the stream ended with `status`
+  // (kDeadPeer). `greeted`: the other side had sent its hello. May wait for a
+  // program to end. The reading thread calls it once. Null: reports `status`.
   std::function<rocksdb::Status(const rocksdb::Status& status, bool greeted)>
       explain_end;
 };
@@ -42,11 +42,12 @@ struct MultiplexerOptions {
 // Ownership: owns the descriptors and two threads, one that reads and one that
 //   writes. A channel that outlives the multiplexer has ended. A channel owns a
 //   share of `keeps`, which may keep the multiplexer alive.
-// Threads:   all members from any thread, but Finish() from one.
+// Threads:   Finish() from one thread, all other members from any.
 // Memory:    credit_bytes and kStreamSendBytes for each channel, allocated when
 //   the channel opens, touched as bytes arrive.
 // Errors of channels, besides those of Connection: after the stream has ended,
-//   each channel first returns the bytes that arrived before, then the reason:
+//   each channel first returns the bytes that had arrived, and then the reason
+//   for the end:
 //     kDeadPeer  the stream was closed, or failed
 //     kRefused   the other side sent something other than this stream
 //     kCorrupt   the other side broke the rules of the stream
@@ -72,17 +73,17 @@ class Multiplexer {
   // StopWaiting(), and the reason if the stream ended.
   [[nodiscard]] rocksdb::Status Accept(std::unique_ptr<Connection>* channel,
                                        std::shared_ptr<void> keeps = nullptr);
-  // Makes current and later calls of AwaitHello() and Accept() return Aborted.
+  // Makes AwaitHello() and Accept() return Aborted, now and later.
   void StopWaiting();
 
   bool ended() const;
-  // Closes the channels that were not accepted, and blocks until this side has
-  // closed all others, at most `limit`.
+  // Closes the channels that were not accepted. Then blocks until this side has
+  // closed all other channels, for at most `limit`.
   void AwaitClosed(std::chrono::milliseconds limit);
 
   // Sends the remaining bytes of all channels, for at most `send_limit`, and
-  // ends the stream for the other side. Then blocks until the other side has
-  // ended it too, for at most `end_limit`.
+  // then ends this side's half of the stream. Then blocks until the other side
+  // has ended its half, for at most `end_limit`.
   void Finish(std::chrono::milliseconds send_limit,
               std::chrono::milliseconds end_limit);
 
@@ -91,14 +92,14 @@ class Multiplexer {
 
   std::shared_ptr<StreamChannels> channels_;
   Descriptor in_;
-  Descriptor out_;  // not open: in_ is both
+  Descriptor out_;  // not open: in_ is used for both
   std::unique_ptr<WakeSignal> stop_reading_;
   std::unique_ptr<WakeSignal> stop_writing_;
   std::thread reader_;
   std::thread writer_;
 };
 
-// Maximum bytes of a channel that wait for credit or for the stream.
+// Maximum bytes of a channel that may wait for credit or for the stream.
 inline constexpr size_t kStreamSendBytes = 256u << 10;
 
 }  // namespace sstferry

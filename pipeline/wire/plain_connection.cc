@@ -17,7 +17,7 @@ using rocksdb::Status;
 // Maximum number of parts in one system call.
 constexpr size_t kMaxGather = 64;
 
-// Tracks the position of a gathered write.
+// Iterates over the parts of a gathered write.
 class Gatherer {
  public:
   Gatherer(const Slice* parts, size_t count) : parts_(parts), count_(count) {}

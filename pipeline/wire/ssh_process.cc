@@ -28,11 +28,11 @@ namespace {
 
 constexpr char kSshShell[] = "/bin/sh";
 constexpr std::chrono::milliseconds kSshLook{5};
-// Time that a process gets to end, after its input ended or it got a signal.
+// Time for a process to end after its input ended or it got a signal.
 constexpr std::chrono::milliseconds kSshGrace{500};
 
 // Returns true for a user or host that is safe even if ssh inserts it into
-// commands of its configuration.
+// commands of its configuration. `more`: other allowed characters.
 bool IsPlainName(const std::string& name, const char* more) {
   return !name.empty() && name[0] != '-' &&
          std::all_of(name.begin(), name.end(), [more](unsigned char c) {
@@ -86,8 +86,8 @@ Status SshWords(const SshPlace& place, const std::vector<std::string>& words,
     remote += " " + ShellWord(word);
   }
   *out = {kSshShell, "-c",
-          // On interrupt, ssh must not end at once: the command that started it
-          // reports the reason, then ends ssh.
+          // ssh must not end at once on an interrupt: the command that started
+          // ssh reports the reason and then ends ssh.
           "trap '' INT; exec " + place.commands.ssh + " \"$@\"", "sh", "-T"};
   if (asks_nobody) {
     out->insert(out->end(), {"-o", "BatchMode=yes"});
@@ -161,7 +161,7 @@ std::optional<int> SshProcess::Wait(std::chrono::milliseconds limit) {
 
 void SshProcess::Signal(int signal) {
   const std::lock_guard<std::mutex> lock(mu_);
-  if (!ended_) {  // after its end, the pid may belong to another process
+  if (!ended_) {  // a dead process's pid may be reused
     kill(pid_, signal);
   }
 }

@@ -16,7 +16,7 @@
 
 namespace sstferry {
 
-// Makes a command line for /bin/sh that runs place.commands.ssh, which runs
+// Makes a command line for /bin/sh. It runs place.commands.ssh, which runs
 // place.commands.remote with `words` at place.host. Words are quoted, so that
 // the remote shell passes them on unchanged.
 //   kRefused  a name or a word that ssh or a shell might interpret
@@ -25,20 +25,20 @@ namespace sstferry {
                                        bool asks_nobody,
                                        std::vector<std::string>* out);
 
-// Returns true if there is a terminal at which ssh can ask for a password.
+// Returns true if ssh can ask for a password at a terminal.
 bool HasTerminal();
 
 // A running ssh process.
 //
-// Ownership: owns the process. The destructor waits briefly for it to end, then
-//   ends it.
+// Ownership: owns the process. The destructor waits briefly for the process
+//   to end, then kills it.
 // Threads:   all members from any thread.
 class SshProcess {
  public:
   // Starts words[0]. If `socket` is not null, the process's standard input and
-  // output are one end of a socket pair, and *socket is the other end;
-  // otherwise they are those of this process. Standard error is that of this
-  // process.
+  // output are one end of a socket pair, and *socket is the other end.
+  // Otherwise the process inherits this process's input and output. It always
+  // inherits this process's standard error.
   // kInternal: the system cannot start it.
   [[nodiscard]] static rocksdb::Status Start(
       const std::vector<std::string>& words, Descriptor* socket,
@@ -46,7 +46,7 @@ class SshProcess {
   ~SshProcess();
 
   // Blocks until the process has ended, and returns its status as waitpid(2)
-  // does; nullopt: it still runs after `limit`.
+  // does; nullopt: the process still runs after `limit`.
   std::optional<int> Wait(std::chrono::milliseconds limit);
   void Signal(int signal);
 

@@ -1,5 +1,5 @@
 // A source that ssh starts: the dialing side, which starts ssh, and the
-// listening side, which ssh has started.
+// listening side, which was started by ssh.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,17 +24,17 @@ namespace {
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// Time to type a password, the same as sshd's limit.
+// Time for a person to type a password, the same as sshd's limit.
 constexpr milliseconds kPersonLimit{120'000};
-// Time that an ending stream gets to send its last bytes, then for the other
-// side to end.
+// Time for an ending stream to send its last bytes, and then for the other side
+// to end.
 constexpr milliseconds kLastWords{1000};
 constexpr milliseconds kOtherEnd{2000};
-// Time that the connections of an ended stream get to read the last received
-// bytes and close.
+// Time for the connections of an ended stream to read the last received bytes
+// and close.
 constexpr milliseconds kConnectionsEnd{10'000};
 constexpr milliseconds kSshEnd{2000};
-// Exit codes of ssh itself and of shells.
+// Exit codes of ssh, of shells, and of a command with wrong options.
 constexpr int kSshFailed = 255;
 constexpr int kNotRunnable = 126;
 constexpr int kNotFound = 127;
@@ -43,8 +43,8 @@ constexpr int kWrongUsage = 2;
 std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
   switch (exit_code) {
     case kSshFailed:
-      // A pull as root may run ssh as the account that owns TARGET_DIR's
-      // directory.
+      // A pull that root starts for another account's directory runs ssh as
+      // that account.
       return "; ssh wrote the reason to standard error; it ran as account " +
              AccountName(geteuid()) +
              ", with that account's keys and known hosts" +
@@ -161,7 +161,7 @@ Status SshDialer::StartStream(bool asks_nobody,
   return Status::OK();
 }
 
-// Returns a stream whose other side has answered, and starts one if needed.
+// Returns a stream whose other side has answered. Starts a stream if needed.
 Status SshDialer::Ensure(const WaitLimit& limit,
                          std::shared_ptr<SshStream>* stream) {
   {

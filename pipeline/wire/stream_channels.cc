@@ -14,15 +14,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Credit is granted in steps of a quarter of the total: few frames, and the
+// Credit is granted in quarters of the total: this needs few frames, and the
 // peer always has credit while the reader keeps up.
 constexpr uint32_t kGrantParts = 4;
-// Largest piece to copy before waking the other thread, so that both copy at
-// the same time.
+// Maximum bytes that are copied before the other thread is woken, so that both
+// threads copy at the same time.
 constexpr size_t kStreamPieceBytes = 64u << 10;
-// Maximum credit of one channel: no correct peer grants more.
+// Maximum credit of one channel: a correct peer never grants more.
 constexpr uint64_t kMostCredit = 1ull << 32;
-// Maximum text that a message shows of bytes that are not a stream.
+// Maximum text that a message shows of bytes that belong to no stream.
 constexpr size_t kMaxShownBytes = 60;
 
 Status BrokenRule(const std::string& what) {
@@ -426,8 +426,8 @@ void StreamChannels::ForgetIfClosedLocked(const StreamChannel& channel) {
   }
 }
 
-// Returns true if a channel has bytes or a close to send, even if no turn can
-// send them yet.
+// Returns true if a channel has bytes or a close to send, even if they cannot
+// be sent yet.
 bool StreamChannels::HasLeftLocked() const {
   return std::any_of(channels_.begin(), channels_.end(), [](const auto& each) {
     const StreamChannel& channel = *each.second;

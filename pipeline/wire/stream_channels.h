@@ -1,6 +1,6 @@
 // The channels of a multiplexer: their bytes, credits and ends. This code uses
-// no descriptors: a reading thread delivers the received bytes, a writing
-// thread asks for the bytes to send.
+// no descriptors: a reading thread passes in the received bytes, and a writing
+// thread fetches the bytes to send.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@
 
 namespace sstferry {
 
-// Ring buffer for one direction of a channel. One thread puts bytes, one takes
-// them. The owner counts the bytes in the ring under a lock, which also orders
-// the two threads.
+// Ring buffer for one direction of a channel. One thread puts bytes, another
+// takes them. The owner counts the bytes in the ring under a lock, which also
+// orders the memory accesses of both threads.
 class ByteRing {
  public:
   explicit ByteRing(size_t capacity)
@@ -34,7 +34,7 @@ class ByteRing {
   void Put(const rocksdb::Slice& data);
   // Removes bytes. REQUIRES: the ring has them.
   void Take(char* out, size_t bytes);
-  // Returns the next `bytes`, as one or two pieces, which stay valid until
+  // Returns the next `bytes` as one or two pieces. They stay valid until
   // Drop().
   std::array<rocksdb::Slice, 2> Peek(size_t bytes) const;
   void Drop(size_t bytes) { take_at_ = (take_at_ + bytes) % capacity_; }
@@ -46,23 +46,23 @@ class ByteRing {
   size_t take_at_ = 0;  // used only by the thread that takes
 };
 
-// One channel. All members except the rings' own are under the mutex of its
-// StreamChannels.
+// One channel. The mutex of its StreamChannels guards all members except the
+// contents of the rings.
 struct StreamChannel {
   StreamChannel(uint32_t channel_id, size_t receive_bytes)
       : id(channel_id), in(receive_bytes), out(kStreamSendBytes) {}
 
   const uint32_t id;
-  ByteRing in;   // the reading thread puts
-  ByteRing out;  // the writing thread takes
+  ByteRing in;   // the reading thread puts bytes
+  ByteRing out;  // the writing thread takes bytes
   size_t in_used = 0;
   size_t out_used = 0;
-  uint64_t may_send = 0;     // credit granted by the peer
+  uint64_t may_send = 0;     // credit that the peer granted and that remains
   uint64_t may_receive = 0;  // credit that the peer still has
   uint32_t to_grant = 0;     // bytes read since the last grant
   bool open_due = false;
   bool grant_due = false;
-  bool has_turn = false;  // in turns_, or being sent by the writing thread
+  bool has_turn = false;  // is in turns_, or the writing thread sends it
   bool closed_here = false;
   bool close_sent = false;
   bool closed_there = false;
@@ -72,8 +72,8 @@ struct StreamChannel {
 
 // All channels of one multiplexer.
 //
-// Threads: all members from any thread, except those that are only for the
-//   reading or the writing thread.
+// Threads: all members from any thread, except those marked for the reading or
+//   the writing thread.
 class StreamChannels {
  public:
   explicit StreamChannels(const MultiplexerOptions& options);
@@ -84,8 +84,7 @@ class StreamChannels {
   [[nodiscard]] rocksdb::Status Accept(std::shared_ptr<StreamChannel>* channel);
   void StopWaiting();
   bool ended() const;
-  // Does the same as the multiplexer's, and closes the channels that were not
-  // accepted.
+  // Does what Multiplexer::AwaitClosed() does.
   void AwaitClosed(std::chrono::milliseconds limit);
 
   // For a channel's connection; they behave like Connection's.
@@ -101,11 +100,11 @@ class StreamChannels {
   // For the reading thread. kCorrupt: the peer broke a rule of the stream.
   void TakeHello(const StreamHello& hello);
   [[nodiscard]] rocksdb::Status TakeFrame(const StreamFrame& frame);
-  // Takes more bytes of the payload of the last Data frame.
+  // Adds more bytes of the payload of the last Data frame.
   void TakePayload(const rocksdb::Slice& data);
   void End(const rocksdb::Status& status);
 
-  // For the writing thread: the frames that one channel sends in its turn. The
+  // For the writing thread: the frames that one channel sends in a turn. The
   // slices point into the channel's ring and into this object.
   struct Sending {
     std::shared_ptr<StreamChannel> channel;
@@ -114,22 +113,22 @@ class StreamChannels {
     size_t part_count = 0;
     uint32_t data_bytes = 0;
   };
-  // Blocks until a channel has something to send, and returns channels in the
-  // order in which that happened. Returns false if the stream has ended, or
-  // Drain() was called and all bytes are sent, or only bytes without credit are
-  // left and the limit of Drain() has passed.
+  // Blocks until a channel has something to send, and returns the channels in
+  // the order in which they became ready. Returns false if the stream has
+  // ended. After Drain(), also returns false if all bytes are sent, or if only
+  // bytes without credit remain and the limit of Drain() has passed.
   bool NextTurn(Sending* turn);
   void EndTurn(const Sending& turn);
 
-  // Makes NextTurn() return false when all bytes are sent; until the limit,
-  // also those that wait for credit. Blocks until WriterEnded(), at most
-  // `limit`.
+  // Makes NextTurn() return false once all bytes are sent. Until the limit,
+  // bytes that wait for credit count as well. Blocks until WriterEnded(), for
+  // at most `limit`.
   void Drain(std::chrono::milliseconds limit);
-  // Records the end of the writing thread. `error`: an errno, if it ended
-  // because it could not write; else 0.
+  // Records the end of the writing thread. `error`: the errno of a failed
+  // write; 0 if none failed.
   void WriterEnded(int error);
   int write_error() const;
-  // Blocks until End(), at most `limit`.
+  // Blocks until End() is called, for at most `limit`.
   void AwaitEnd(std::chrono::milliseconds limit);
 
  private:
@@ -157,10 +156,10 @@ class StreamChannels {
   std::shared_ptr<StreamChannel> receives_;  // used only by the reading thread
 
   mutable std::mutex mu_;
-  // Signals the hello, accepted_, ended_, writer_ended_, and a channel's
-  // closed_here.
+  // Signals changes of the hello, accepted_, ended_, writer_ended_, and a
+  // channel's closed_here.
   std::condition_variable changed_;
-  std::condition_variable work_;  // turns_, drains_, ended_
+  std::condition_variable work_;  // signals turns_, drains_, ended_
   std::map<uint32_t, std::shared_ptr<StreamChannel>> channels_;
   std::deque<std::shared_ptr<StreamChannel>> accepted_;
   std::deque<std::shared_ptr<StreamChannel>> turns_;
@@ -175,21 +174,22 @@ class StreamChannels {
   int write_error_ = 0;
 };
 
-// Parses the bytes of a stream for its channels, however they are split.
+// Parses the bytes of a stream for its channels, however they are split into
+// reads.
 //
 // Threads: one, the reading thread.
 class StreamParser {
  public:
   explicit StreamParser(StreamChannels* channels) : channels_(channels) {}
 
-  // Consumes from the front of *input all that can be parsed. Fewer than 16
-  // bytes are left, which the caller passes to the next call with more bytes
-  // after them.
-  //   kRefused  it is no stream: the message shows the received bytes
+  // Consumes everything from the front of *input that can be parsed. Fewer than
+  // 16 bytes remain; the caller passes them to the next call, followed by new
+  // bytes.
+  //   kRefused  this is no stream: the message shows the received bytes
   //   kCorrupt  the peer broke a rule of the stream
   [[nodiscard]] rocksdb::Status Take(rocksdb::Slice* input);
   // Returns the reason why the stream ended, never OK: kDeadPeer, or kRefused
-  // as above. `left`: the bytes that Take() left.
+  // as Take() does. `left`: the bytes that the last Take() left.
   [[nodiscard]] rocksdb::Status Close(const rocksdb::Slice& left) const;
   bool greeted() const { return greeted_; }
 

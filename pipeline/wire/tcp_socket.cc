@@ -33,7 +33,7 @@ WakeSignal::~WakeSignal() {
 void WakeSignal::Raise() {
   raised_.store(true);
   if (fd_ >= 0) {
-    // Fails only if the counter is full; then the signal is already raised.
+    // Fails only if the counter is full, and then the signal is already raised.
     eventfd_write(fd_, 1);
   }
 }
@@ -98,7 +98,7 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
       return PollResult::kTimedOut;
     }
     if (ready < 0 && errno != EINTR) {
-      // poll(2) has no memory: the socket call will report the error.
+      // poll(2) has no memory: the next socket call will report the error.
       std::this_thread::yield();
       if (deadline->Expired()) {
         return PollResult::kTimedOut;
@@ -109,8 +109,8 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
 
 namespace {
 
-// A request to the name server, on its own thread because getaddrinfo(3) cannot
-// be interrupted. The last user deletes it.
+// A request to the name server. It has its own thread, because getaddrinfo(3)
+// cannot be interrupted. The last user deletes it.
 struct Question {
   HostPort where;
   int flags = 0;
@@ -160,7 +160,7 @@ Status Resolve(const HostPort& where, bool passive,
     return MakeStatus(EndState::kInternal,
                       "resolve " + where.host + ": cannot start a thread");
   }
-  // The answer makes `fd` readable; the caller's signal also wakes the poll.
+  // The answer makes the descriptor readable; `wake` also ends the poll.
   const PollResult result = PollSocket(question->answered.fd(), POLLIN,
                                        wake.get(), deadline);
   if (result == PollResult::kWoken) {

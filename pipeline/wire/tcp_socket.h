@@ -1,5 +1,5 @@
-// Code that dialers, listeners and connections of the socket transports share.
-// Only the .cc files of these transports include this header.
+// Code that is shared by the dialers, listeners and connections of the socket
+// transports. Only the .cc files of these transports include this header.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,9 +16,9 @@
 
 namespace sstferry {
 
-// A file descriptor that becomes readable once and stays so. A poll(2) watches
-// it together with its socket, so that the signal wakes this and every later
-// poll. Threads: all members from any thread.
+// A file descriptor that becomes readable once and stays readable. poll(2)
+// watches it together with a socket, so that the signal wakes this and every
+// later poll. Threads: all members from any thread.
 class WakeSignal {
  public:
   WakeSignal();
@@ -50,13 +50,13 @@ struct TcpAddress {
 };
 
 // Appends the addresses that getaddrinfo(3) finds for a host with `flags`, each
-// with the port. Returns its result; 0: there is at least one address. Waits
-// for the name server, unless the flags have AI_NUMERICHOST.
+// with the port. Returns the result of getaddrinfo(3); 0: there is at least one
+// address. Waits for the name server, unless the flags have AI_NUMERICHOST.
 int FindAddresses(const std::string& host, uint16_t port, int flags,
                   std::vector<TcpAddress>* addresses);
 // Returns "192.0.2.7:52114" or "[::1]:7420".
 std::string AddressText(const TcpAddress& address);
-// Returns the text of an errno for the end of a sentence: "connection refused".
+// Returns the text of an errno as the end of a sentence: "connection refused".
 std::string ErrorText(int error_number);
 
 enum class PollResult { kReady, kTimedOut, kWoken };
@@ -72,7 +72,7 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
     const std::shared_ptr<WakeSignal>& wake, WaitDeadline* deadline,
     std::vector<TcpAddress>* addresses);
 
-// Makes the Connection of a connected socket with this peer address.
+// Makes the Connection for a connected socket; `peer` is the other side.
 using MakeConnection = std::function<std::unique_ptr<Connection>(
     Descriptor socket, const TcpAddress& peer)>;
 
@@ -80,22 +80,21 @@ std::unique_ptr<Connection> MakeTcpConnection(Descriptor socket,
                                               const TcpAddress& peer);
 
 // Makes a connection that owns a connected Unix socket. Its Handshake() returns
-// `admitted`.
+// `admitted`, its identity() is `identity`.
 std::unique_ptr<Connection> MakeUnixConnection(
     Descriptor socket, std::string peer, std::optional<PeerIdentity> identity,
     const rocksdb::Status& admitted);
 
-// Blocks until there is a connection at the non-blocking listening socket `fd`,
-// and accepts it: *socket, with the address *peer. Keeps waiting while the
-// machine has too few resources. `address` is for messages.
+// Blocks until the non-blocking listening socket `fd` has a connection, and
+// accepts it: *socket, with the address *peer. Keeps waiting while the machine
+// has too few resources. `address` is for messages.
 //   Aborted    `wake` was raised
 //   kInternal  the listening socket is broken
 [[nodiscard]] rocksdb::Status AcceptSocket(int fd, const std::string& address,
                                            WakeSignal* wake, TcpAddress* peer,
                                            Descriptor* socket);
 
-// Do the same as ListenTcp() and MakeTcpDialer(), with connections that `make`
-// makes.
+// Work like ListenTcp() and MakeTcpDialer(), but `make` makes the connections.
 [[nodiscard]] rocksdb::Status ListenWith(const HostPort& where,
                                          const MakeConnection& make,
                                          std::unique_ptr<Listener>* listener);

@@ -14,17 +14,17 @@ namespace {
 
 using rocksdb::Status;
 
-// As long as the system allows. With a full backlog, a peer's attempt waits
-// until its kernel repeats it, after one second, then two, while a flood of
-// connections lasts.
+// The maximum that the system allows. If the backlog is full during a flood of
+// connections, a peer's kernel repeats an attempt only after one second, then
+// after two.
 constexpr int kBacklog = SOMAXCONN;
 // Maximum number of addresses in a message. A name server may return many.
 constexpr size_t kMaxShownAddresses = 4;
 // Pause before the next accept if the machine has too few resources.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
-// Returns true for errors of accept(2) that concern one peer or a temporary
-// shortage, not the listener.
+// Returns true if accept(2) failed because of one peer or a temporary shortage,
+// so that the listener still works.
 bool AcceptMayRetry(int error) {
   switch (error) {
     case ECONNABORTED:
@@ -102,7 +102,7 @@ TcpAddress OwnAddress(const Descriptor& socket) {
   return address;
 }
 
-// An address that did not accept, with its errno. ETIMEDOUT: no answer in time.
+// An address that failed, with its errno. ETIMEDOUT: no answer in time.
 struct FailedAddress {
   TcpAddress address;
   int error = 0;
@@ -123,7 +123,7 @@ class TcpDialer final : public Dialer {
   const std::string& address() const override { return address_; }
 
  private:
-  // Returns 0 with the connection, or the errno with which `address` failed.
+  // Returns 0 and the connection, or the errno with which `address` failed.
   // ECANCELED: Close() was called.
   int Connect(const TcpAddress& address, WaitDeadline* deadline,
               std::unique_ptr<Connection>* connection) const;
@@ -143,7 +143,8 @@ Status TcpDialer::Dial(const WaitLimit& limit,
   RETURN_IF_ERROR(Resolve(where_, false, wake_, &resolving, &addresses));
   std::vector<FailedAddress> failed;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    // A silent address must not use up the time of the later addresses.
+    // Divides the time, so that an address without an answer leaves time for
+    // the later addresses.
     WaitLimit share = limit;
     const auto addresses_left = static_cast<int64_t>(addresses.size() - i);
     share.idle = limit.idle / addresses_left;
@@ -190,7 +191,7 @@ int TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
       return failure;
     }
   }
-  // TCP may connect a socket to itself, if the dialed port is a free local one.
+  // TCP may connect a socket to itself if the dialed port is free and local.
   if (AddressText(OwnAddress(made)) == AddressText(address)) {
     return ECONNREFUSED;
   }
@@ -257,8 +258,8 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
       return Status::OK();
     }
     if (socket->is_open()) {
-      // The peer closed while it waited. During a flood, a thread for each such
-      // connection would delay honest peers.
+      // The peer closed while it waited in the backlog. During a flood,
+      // starting a thread for each such connection would delay honest peers.
       *socket = Descriptor();
       continue;
     }

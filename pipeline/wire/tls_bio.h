@@ -7,13 +7,13 @@
 
 namespace sstferry {
 
-// Result of the last socket call. The errors that OpenSSL reports for such
-// calls differ between its versions.
+// Result of the last socket call. Needed because OpenSSL versions differ in the
+// errors that they report for such calls.
 struct SocketIo {
   ConnectedSocket* socket = nullptr;
-  bool more_follows = false;  // more bytes are written immediately
+  bool more_follows = false;  // the caller writes more bytes immediately
   bool ended = false;         // the peer closed
-  int error = 0;  // errno of the call; 0: none
+  int error = 0;  // errno of the call; 0: no error
 };
 
 // Makes a BIO that uses `io`, which must outlive it; null if memory is short.

@@ -1,5 +1,6 @@
 // TLS over a ConnectedSocket. An OpenSSL session allows one thread at a time,
-// so each call into it is short and under a lock; waiting happens outside.
+// so each call into it is short and made under a lock. Threads wait without the
+// lock.
 #include "pipeline/wire/tls_connection.h"
 
 #include <arpa/inet.h>
@@ -41,8 +42,7 @@ class RecordCutter {
     Cut();
   }
 
-  // Returns the current piece, the same one until Advance(); empty after the
-  // end.
+  // Returns the current piece until Advance() is called; empty after the end.
   const Slice& piece() const { return piece_; }
   bool is_last() const { return part_ == end_; }
 
@@ -126,11 +126,11 @@ class TlsConnection final : public Connection {
                                    size_t* bytes, short* wait_for);
   [[nodiscard]] Status WriteRecord(const Slice& piece, bool is_last,
                                    size_t* written, short* wait_for);
-  // All below under mu_.
+  // REQUIRES for all functions below: mu_ is locked.
   [[nodiscard]] Status Usable() const;
   void BeginCall();
-  // Interprets the `result` of a call: returns OK with the event to wait for,
-  // or the failure.
+  // Interprets the `result` of an OpenSSL call: returns OK with the event to
+  // wait for, or the failure.
   [[nodiscard]] Status AfterCall(const char* action, int result,
                                  short* wait_for);
   [[nodiscard]] Status ExplainFailure(const char* action);
@@ -151,7 +151,7 @@ class TlsConnection final : public Connection {
   std::vector<char> scratch_;  // used only by the writer
 
   std::mutex mu_;
-  SSL* ssl_ = nullptr;  // it and all members below are used under mu_
+  SSL* ssl_ = nullptr;  // used, like all members below, under mu_
   SocketIo io_;
   VerifyFailure verify_failure_;
   Status failure_;        // of the session as a whole
@@ -196,7 +196,7 @@ TlsConnection::~TlsConnection() {
 }
 
 Status TlsConnection::ExpectName() {
-  // A certificate has an address without the interface ("fe80::1%eth0").
+  // Certificates contain addresses without the interface ("fe80::1%eth0").
   const std::string address =
       expected_name_.substr(0, expected_name_.find('%'));
   bool accepted = false;
@@ -249,8 +249,8 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
   return status;
 }
 
-// Sends a plain frame with an explanation to a client without TLS. OpenSSL
-// would close the connection without one.
+// Sends a plain frame with an explanation to a client that does not use TLS.
+// OpenSSL alone would close the connection without explanation.
 Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
   RETURN_IF_ERROR(socket_.Wait(POLLIN, "TLS handshake", deadline));
   End end;
@@ -320,7 +320,7 @@ Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
     }
   }
   if (*bytes > 0) {
-    // Return the bytes read so far; the next call returns the failure.
+    // Returns the bytes read so far; the next call returns the failure.
     *wait_for = 0;
     return Status::OK();
   }
@@ -358,7 +358,7 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
           PeerGone(where_ + "write: the peer closed the connection"));
     }
     if (!status.ok()) {
-      // OpenSSL has buffered a record, and requires the same bytes at a retry.
+      // OpenSSL has buffered a record, and a retry must pass the same bytes.
       std::lock_guard<std::mutex> lock(mu_);
       write_failure_ = PeerGone(where_ + "an earlier write was interrupted");
       return status;
@@ -396,8 +396,8 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
 }
 
 // Looks for an alert after a failed write: a server that rejects a client sends
-// an alert and closes, possibly while the client writes. The alert says more
-// than the failed write.
+// an alert and closes the connection, possibly while the client writes. The
+// alert says more than the failed write.
 Status TlsConnection::AlertBehind(const Status& write_failure) {
   failure_ = Status::OK();
   char byte = 0;
@@ -417,8 +417,8 @@ void TlsConnection::Close() {
     const ConnectedSocket::Inside inside(&socket_);
     std::lock_guard<std::mutex> lock(mu_);
     if (inside.entered() && !closing_ && shaken_ && failure_.ok()) {
-      // Signals to the peer that the stream ends and is not truncated. If there
-      // is no room to send that, the peer sees a truncated stream.
+      // Signals that the stream is complete. If there is no room to send the
+      // signal, the peer sees a truncated stream.
       BeginCall();
       SSL_shutdown(ssl_);
       ERR_clear_error();
@@ -501,7 +501,7 @@ Status TlsConnection::ExplainReason(const char* action,
   const char* const words = ERR_reason_error_string(error);
   const std::string found = words != nullptr ? words : "unknown error";
   if (shaken_) {
-    // The session cannot continue after a changed byte; a new connection can.
+    // Bytes were changed: this session cannot continue, a new connection can.
     return PeerGone(where_ + action + ": bytes were changed on the way: " +
                     found);
   }

@@ -9,8 +9,8 @@
 
 namespace sstferry {
 
-// Bytes after which a direction changes its key: AES-GCM must not encrypt more
-// than 2^24.5 records (388 GB) with one key.
+// Number of bytes after which a direction changes its key: AES-GCM must not
+// encrypt more than 2^24.5 records (388 GB) with one key.
 inline constexpr uint64_t kRekeyAfterBytes = 64ull << 30;
 
 // Makes a TLS connection that owns a connected socket. `expected_name` is the

@@ -41,7 +41,7 @@ Status Unusable(const char* option, const std::string& file,
                     std::string(option) + " " + file + ": " + why);
 }
 
-// Reads a file itself, so that OpenSSL opens no file by name.
+// Reads a file, so that OpenSSL opens no file itself.
 Status ReadFile(const char* option, const std::string& file,
                std::string* text) {
   const Status status = ReadOwn(file, kAnyAccount, text);
@@ -58,15 +58,15 @@ std::string Reason() {
   return reason != nullptr ? reason : "unknown reason";
 }
 
-// Refuses to give the passphrase of a key; without this callback, OpenSSL would
-// ask on the terminal. Sets the bool to which `encrypted` points.
+// Gives no passphrase for a key; without this callback, OpenSSL would ask for
+// it on the terminal. Sets the bool to which `encrypted` points.
 int GiveNoPassphrase(char*, int, int, void* encrypted) {
   *static_cast<bool*>(encrypted) = true;
   return 0;
 }
 
-// Reads a private key. Sets *encrypted if it has a passphrase, which is not
-// asked for.
+// Reads a private key. If it has a passphrase, sets *encrypted and asks nobody
+// for the passphrase.
 KeyPtr ReadKey(const std::string& text, bool* encrypted) {
   const BioPtr bio = BioOf(text);
   return KeyPtr(bio == nullptr
@@ -75,16 +75,16 @@ KeyPtr ReadKey(const std::string& text, bool* encrypted) {
                                               GiveNoPassphrase, encrypted));
 }
 
-// Returns the next certificate; null at the end, or if one is invalid (then
-// IsAtEnd() returns false).
+// Returns the next certificate; null at the end, or if the next certificate is
+// invalid (then IsAtEnd() returns false).
 X509Ptr ReadCertificate(BIO* bio) {
   bool encrypted = false;
   return X509Ptr(
       PEM_read_bio_X509_AUX(bio, nullptr, GiveNoPassphrase, &encrypted));
 }
 
-// Returns true if the last read failed because there is no further certificate,
-// and clears that error.
+// Returns true if the last read failed because there is no further certificate.
+// Clears that error.
 bool IsAtEnd() {
   const unsigned long error = ERR_peek_last_error();
   const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM &&
@@ -95,7 +95,8 @@ bool IsAtEnd() {
   return at_end;
 }
 
-// Does for a text what SSL_CTX_use_certificate_chain_file() does for a file.
+// Does for a PEM text what SSL_CTX_use_certificate_chain_file() does for a
+// file.
 bool UseCertificateChain(SSL_CTX* context, const std::string& text) {
   const BioPtr bio = BioOf(text);
   const X509Ptr own = bio == nullptr ? nullptr : ReadCertificate(bio.get());
@@ -162,7 +163,7 @@ void TlsContext::SetPolicy() {
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS |
-                                // Show only the certificates of --tls-cert.
+                                // Send only the certificates of --tls-cert.
                                 SSL_MODE_NO_AUTO_CHAIN);
   SSL_CTX_set_verify(context,
                      SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
@@ -183,7 +184,7 @@ Status TlsContext::LoadFiles() {
   SSL_CTX* const context = context_.get();
   if (!UseCertificateChain(context, cert)) {
     const std::string reason = Reason();
-    // A file with only keys is a PEM file without a certificate.
+    // To OpenSSL, a file with only keys is a PEM file without certificates.
     bool encrypted = false;
     const bool holds_key = ReadKey(cert, &encrypted) != nullptr;
     ERR_clear_error();
@@ -226,8 +227,8 @@ SSL* TlsContext::NewSession() const { return SSL_new(context_.get()); }
 
 namespace {
 
-// Returns the file's text; empty if it cannot be read: the code that loads the
-// file reports the error.
+// Returns the file's text, or an empty text if it cannot be read: the code that
+// loads the file reports that error.
 std::string PemTextOf(const std::string& file) {
   std::string text;
   ReadOwn(file, kAnyAccount, &text).PermitUncheckedError();

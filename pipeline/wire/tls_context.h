@@ -15,9 +15,9 @@ enum class TlsRole { kServer, kClient };
 // TLS settings of one role. Threads: any; constant after Load().
 class TlsContext {
  public:
-  // Loads the files. Allows only TLS 1.3 and no resumed sessions; the peer must
-  // show a certificate signed by a CA of files.ca.
-  // kRefused: a file cannot be used; the message names it and the reason.
+  // Loads the files. Allows only TLS 1.3, without resumed sessions. The peer
+  // must have a certificate that is signed by a CA in files.ca. kRefused: a
+  // file cannot be used; the message names the file and the reason.
   [[nodiscard]] static rocksdb::Status Load(
       const TlsFiles& files, TlsRole role,
       std::shared_ptr<const TlsContext>* out);

@@ -15,7 +15,7 @@
 namespace sstferry {
 namespace {
 
-// Maximum of names in log lines, because an unknown peer chooses them.
+// Maximum bytes of names in log lines: an unknown peer chooses the names.
 constexpr size_t kMaxTextBytes = 200;
 
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
@@ -33,8 +33,8 @@ std::string Cut(std::string text) {
   return text;
 }
 
-// Returns a name as in RFC 2253, which escapes control characters and all
-// characters outside ASCII.
+// Returns a name in RFC 2253 form, with control characters and non-ASCII
+// characters escaped.
 std::string NameText(const X509_NAME* name) {
   const BioPtr bio(BIO_new(BIO_s_mem()));
   if (name == nullptr || bio == nullptr ||

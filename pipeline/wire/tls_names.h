@@ -27,8 +27,8 @@ using BioPtr = std::unique_ptr<BIO, Freer<BIO_free_all>>;
 using X509Ptr = std::unique_ptr<X509, Freer<X509_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 
-// Returns a BIO that reads `pem`, which must not change meanwhile; null if
-// memory is short.
+// Returns a BIO that reads `pem`, which must not change while it is read; null
+// if memory is short.
 BioPtr BioOf(const std::string& pem);
 
 // Returns the subject and the names of a certificate.
@@ -63,8 +63,9 @@ bool DescribeAlert(int alert, const std::string& peer_role,
                    const std::string& own_role, const std::string& cert_file,
                    std::string* text);
 
-// Returns "expired on ...", "is not valid before ...", or "expires on ..." if
-// the first certificate of a PEM text expires within `warn_days`; otherwise "".
+// Describes a problem of the first certificate of a PEM text: "expired on ...",
+// "is not valid before ...", or "expires on ..." if it expires within
+// `warn_days`; otherwise "".
 std::string ValidityProblem(const std::string& pem, int warn_days);
 
 // Returns the expiry times of all certificates of a PEM text, in seconds since

@@ -1,4 +1,4 @@
-// Listens and dials with TLS: as TCP does, with another kind of connection.
+// Listens and dials with TLS: like TCP, but with TLS connections.
 #include <mutex>
 
 #include "format/end_state.h"
@@ -11,7 +11,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Holds the context with which a listener makes new connections.
+// Contains the context with which a listener makes new connections.
 //
 // Threads: any.
 class ContextSlot {

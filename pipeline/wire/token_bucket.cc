@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 constexpr double kBucketSeconds = 0.1;
 constexpr std::chrono::microseconds kLongestRateSleep{1'000'000};
-// Interval between reads of a test's clock.
+// Interval at which a clock that a test passed is read.
 constexpr std::chrono::microseconds kForeignClockSleep{500};
 
 }  // namespace
@@ -42,7 +42,7 @@ std::chrono::microseconds TokenBucket::WaitFor(double bytes) const {
   }
   const double rate = static_cast<double>(bytes_per_sec_);
   const double missing = std::min(bytes, rate * kBucketSeconds) - tokens_;
-  // A debt below a microsecond is a rounding error.
+  // Rounds up. A debt below 0.001 microseconds is a rounding error, and is 0.
   const double micros = std::max(0.0, missing) / rate * 1e6;
   return std::chrono::microseconds(static_cast<int64_t>(micros + 0.999));
 }

@@ -11,10 +11,10 @@
 
 namespace sstferry {
 
-// Tokens are bytes. The bucket holds at most the bytes of a tenth of a second,
+// Tokens are bytes. The bucket has room for the bytes of a tenth of a second,
 // so a burst after a pause stays small. Requests are served in the order of
-// arrival. A request larger than the bucket is served when the bucket is full,
-// and leaves a debt that later requests wait for.
+// arrival. A request larger than the bucket is served once the bucket is full,
+// and leaves a debt; later requests wait until it is paid.
 //
 // Threads: all members from any thread.
 class TokenBucket {

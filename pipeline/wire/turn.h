@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// A std::timed_mutex made of parts that ThreadSanitizer supports: the one of
-// GCC 12 does not support pthread_mutex_clocklock.
+// A timed mutex that ThreadSanitizer supports. GCC 12's ThreadSanitizer does
+// not support pthread_mutex_clocklock, which std::timed_mutex uses.
 //
 // Threads: any.
 class Turn {

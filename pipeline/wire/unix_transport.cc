@@ -23,8 +23,8 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kUnixBacklog = 128;
-// A full backlog, and another server that starts in the same directory, are
-// temporary.
+// Pause and limit of retries: a full backlog, and another server that is
+// starting in the same directory, are temporary.
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kBeginLimit{5000};
 
@@ -59,7 +59,8 @@ int ConnectSocket(int fd, const std::string& path) {
 }
 
 // Locks a directory against other servers that use this class, so that nothing
-// changes between looking at a name and creating or removing the socket there.
+// changes between the check of a name and the creation or removal of its
+// socket.
 class DirectoryTurn {
  public:
   ~DirectoryTurn() {
@@ -95,7 +96,7 @@ class DirectoryTurn {
   int fd_ = -1;
 };
 
-// Removes a socket whose process has ended. Returns OK if nothing is there.
+// Removes a socket whose process has ended. Returns OK if there is no file.
 Status RemoveDeadSocket(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) {
@@ -122,8 +123,8 @@ Status RemoveDeadSocket(const std::string& path) {
   return unlink(path.c_str()) == 0 ? Status::OK() : CannotListen(path, errno);
 }
 
-// Checks the path to a socket: an account that may change names on it could put
-// its own socket there, to which targets would connect.
+// Checks the path to a socket: an account that may rename things in this path
+// could put its own socket there, and targets would connect to it.
 Status CheckWay(const std::string& path) {
   std::optional<uid_t> account;
   Status status = FindOtherAccount(path, &account);
@@ -187,8 +188,8 @@ Status UnixListener::Begin() {
   }
   fd_ = NewSocket();
   const sockaddr_un address = SocketAddress(path_);
-  // bind() gives the file this mode, less the umask, so that no other account
-  // can connect at any time.
+  // bind() gives the socket's file this mode, less the umask, so that no other
+  // account can connect before the mode is set below.
   if (fd_ < 0 || fchmod(fd_, 0600) != 0 ||
       bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
           0 ||
@@ -273,7 +274,7 @@ Status UnixDialer::Dial(const WaitLimit& limit,
                                        Status::OK());
       return Status::OK();
     }
-    // poll(2) does not report when a backlog has room again.
+    // Sleeps, because poll(2) does not report that a backlog has room again.
     WaitDeadline pause(WaitLimit::Within(kLookAgain));
     if (error == EAGAIN) {
       PollSocket(-1, 0, &wake_, &pause);
