@@ -24,7 +24,7 @@ inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
 struct FoundSet {
   SetName name;
   uint64_t bytes = 0;    // of the set's record
-  bool is_done = false;  // has `done`, so the set counts
+  bool is_done = false;  // done/SET exists, so the set counts
 };
 
 // A mark or an intent found in a listing. since_seconds is the later of the

@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kSecondsPerDay = 86400;
 
-// A set and its record; unset: the record cannot be read.
+// A set and its record. `record` is unset if it cannot be read.
 struct ReadRecord {
   ListedSet listed;
   std::optional<ArchiveSet> record;
@@ -113,7 +113,7 @@ Status ReadChecked(const Archive& archive, ArchiveChecked* checked) {
   return Status::OK();
 }
 
-// A file that sets name; listed once, even if several sets name it.
+// A file that one or more sets name.
 struct NamedFile {
   const ArchivedFile* file = nullptr;
   uint64_t unit_bytes = 0;

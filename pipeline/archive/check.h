@@ -80,7 +80,8 @@ struct CheckSummary {
   uint64_t foreign = 0;      // objects with unknown names
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // Number of the part that was read, from 1 (0: none), and number of parts.
+  // The objects are divided into parts, one per day: number of the part that
+  // was read, from 1 on (0: none), and number of parts.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
   // All requested objects were examined; problems may have been found.

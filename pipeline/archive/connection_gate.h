@@ -72,7 +72,7 @@ class ConnectionGate {
   mutable std::mutex mu_;
   std::condition_variable changed_;
   const uint32_t most_;
-  uint32_t allowed_;      // guarded by mu_, as all below
+  uint32_t allowed_;      // guarded by mu_, like all members below
   uint32_t inside_ = 0;
   uint32_t good_ = 0;     // answers since `allowed_` changed
   Clock::time_point halved_;

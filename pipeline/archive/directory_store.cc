@@ -39,7 +39,8 @@ constexpr char kKeyFile[] = "key";
 constexpr char kDataFile[] = "data";
 constexpr size_t kFilePieceBytes = 1u << 20;
 constexpr milliseconds kBetweenLocks{20};
-// A put may fail because its directory was empty and was just removed.
+// Maximum attempts of a put. An attempt fails if the directory of its key was
+// empty and was removed meanwhile.
 constexpr int kMaxPutTries = 20;
 constexpr size_t kUploadIdBytes = 32;
 
@@ -235,7 +236,7 @@ class DirectoryStore : public ObjectStore {
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
-  // False: a link has failed, not for lack of permissions.
+  // False after a link failed for a reason other than permissions.
   mutable std::atomic<bool> has_links_{true};
 };
 

@@ -63,7 +63,7 @@ Status CheckLog(const Archive& archive,
   summary->windows = log.Windows();
   std::set<std::string> problems;
   std::set<LogKey> used;
-  std::map<LogKey, uint64_t> proved;  // with the bytes of their payloads
+  std::map<LogKey, uint64_t> proved;  // checked segment -> size of its payload
   // The path after the earliest set in a lineage contains the later sets'
   // paths.
   std::map<SetId, LoggedSet> first;

@@ -71,7 +71,7 @@ struct LogPlace {
 
 // State of a log.
 struct LogState {
-  uint64_t segments = 0;        // put
+  uint64_t segments = 0;        // number of segments that were put
   uint64_t bytes = 0;           // of these segments, with their heads
   uint64_t gaps = 0;            // outages
   uint64_t put_micros = 0;      // the archive has records up to this time

@@ -97,7 +97,7 @@ class Pruner {
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
   // Chooses the sets to keep among those that count.
   [[nodiscard]] Status ChooseStaying(const InUse& use, Staying* staying) const;
-  // Deletes the objects that marks older than the grace name.
+  // Deletes the objects that are named by marks older than the grace.
   [[nodiscard]] Status Sweep();
   // Returns the marked sets that this run deletes.
   static std::set<SetName> ChooseDropped(const std::vector<FoundMark>& due,

@@ -13,7 +13,7 @@ namespace sstferry {
 // Rules of retention. A set is kept if any rule selects it.
 struct Retention {
   uint32_t last = 3;     // number of newest sets
-  uint32_t daily = 0;    // number of days (UTC); the newest set of each
+  uint32_t daily = 0;    // number of days (UTC) whose newest set is kept
   uint32_t weekly = 0;   // the same for weeks, which begin on Mondays
   uint32_t monthly = 0;  // the same for months
 };

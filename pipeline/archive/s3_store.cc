@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
-// Limit for answers that do not fit the request: a proxy's page, or an outdated
-// object from a cache.
+// Maximum number of answers that do not fit the request: a proxy's page, or an
+// outdated object from a cache.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.

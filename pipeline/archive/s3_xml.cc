@@ -22,8 +22,8 @@ Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "the store's answer: " + what);
 }
 
-// Parses a document whose root element is `root`. moto names it Response
-// instead of Result.
+// Parses a document whose root element is `root`. The test server moto names
+// the element ...Response instead of ...Result.
 Status Load(const Slice& xml, const char* root, pugi::xml_document* document,
             pugi::xml_node* node) {
   if (xml.size() > kMaxXmlBytes) {

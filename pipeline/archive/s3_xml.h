@@ -23,8 +23,8 @@ struct S3Error {
   std::string message;  // printable, at most 500 bytes
   std::string storage_class;  // printable, at most 100 bytes
 };
-// Returns true if the document is an error. Servers also send one with status
-// 200.
+// Returns true if the document is an error. Servers may send an error even with
+// status 200.
 bool ParseS3Error(const rocksdb::Slice& xml, S3Error* error);
 
 // All other functions return kCorrupt for a document of another kind.

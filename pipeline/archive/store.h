@@ -148,9 +148,9 @@ struct PutRequest {
   bool if_absent = false;
   // Signing time of all attempts. The caller takes it from SigningTime() before
   // it checks what this put confirms. A store that checks signatures refuses
-  // attempts more than 15 minutes after it with kSignatureRefused, even if this
-  // process was suspended meanwhile. Not set: each attempt is signed with its
-  // own time. A directory ignores this field.
+  // attempts more than 15 minutes after this time with kSignatureRefused, even
+  // if this process was suspended meanwhile. Not set: each attempt is signed
+  // with its own time. A directory ignores this field.
   std::optional<UnixSeconds> signed_at;
 };
 
@@ -207,8 +207,7 @@ class ObjectStore {
   }
 
   // Returns kExists if the archive's address contains anything but an archive.
-  // Only a directory checks this: an empty prefix of a bucket has no other
-  // content.
+  // Only a directory checks this; a bucket always returns kOk.
   virtual StoreResult CheckUnused() { return {}; }
 
   // Reads the store's own clock, in whole seconds: a Date header, or the time
@@ -256,8 +255,8 @@ class ObjectStore {
   virtual StoreResult ListParts(const std::string& key,
                                 const std::string& upload_id,
                                 std::vector<UploadedPart>* parts) = 0;
-  // Makes the object from parts 1, 2, ... kExists as for Put(). kAbsent: there
-  // is no such upload, and no object that it may have become.
+  // Makes the object from parts 1, 2, ... kExists as for Put(). kAbsent:
+  // neither the upload nor an object that it may have become exists.
   virtual StoreResult CompleteUpload(const std::string& key,
                                      const std::string& upload_id,
                                      const std::vector<UploadedPart>& parts,
