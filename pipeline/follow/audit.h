@@ -2,10 +2,10 @@
 // contents with the cut, both as of the end of the cut's WALs. Only this
 // machine reads data for an audit; the source need not pin or send more.
 //
-//   before the exchange   Prepare(): links and copies both (audit_pair.h)
+//   before the exchange   Prepare(): links and copies both sides (audit_pair.h)
 //   after the exchange    Begin(): a thread compares the next slice of the key
-//                         space, and records how far it has come
-//   before the next cut   End(): stops the thread, which ends its slice
+//                         space, and records its progress
+//   before the next cut   End(): stops the thread and thereby its slice
 //
 // Only scheduled cuts are audited. Records keep arriving during such a cut, so
 // the cut and the standby differ only by records of WALs. Any other cut
@@ -111,8 +111,8 @@ class StandbyAudit {
   void Log(LogLevel level, const std::string& text) const;
 
   const AuditOptions options_;
-  std::atomic<bool> cancelled_{false};  // permanently
-  std::atomic<bool> ends_{false};       // while End() waits
+  std::atomic<bool> cancelled_{false};  // set once, by Cancel()
+  std::atomic<bool> ends_{false};       // true while End() waits
   std::function<bool()> stopped_;  // set while a cut is prepared
   std::unique_ptr<AuditPair> pair_;
   std::string damage_;  // found during Prepare(); empty: none

@@ -161,7 +161,7 @@ class AuditPair::FamilyCompare {
   }
 
  private:
-  // Entries that are in one side only, or have different values.
+  // Entries that are on one side only, or have different values.
   struct Differences {
     uint64_t in_standby = 0;
     uint64_t in_cut = 0;

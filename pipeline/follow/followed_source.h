@@ -23,7 +23,7 @@
 //   a WAL whose bytes are gone                      cut
 //   a barrier in the MANIFEST after the position    cut
 //   a barrier in the WALs after the position        cut
-//   otherwise                                       the bytes after it
+//   otherwise                                       the later bytes
 //
 // A life of the source lasts from one opening of the database to the next.
 //

@@ -15,7 +15,7 @@ namespace sstferry {
 //          at a time; meanwhile another thread may call Sync(), or Cut() for a
 //          scheduled cut.
 // Errors:  kRefused, kIncompatible, kCorrupt and kCancelled end a follower;
-//          after other errors it asks for position() and retries.
+//          after other errors the follower calls position() and retries.
 class RoundTarget {
  public:
   virtual ~RoundTarget() = default;

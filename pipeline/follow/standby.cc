@@ -979,7 +979,7 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   return Status::OK();
 }
 
-// Links the WALs into a new directory beside DIR.
+// Links the WALs into a new directory next to DIR.
 Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string base =

@@ -6,17 +6,19 @@
 //                          and every record received since
 //   DIR/sstferry.follow    marks DIR as a standby, and names its MANIFEST
 //                          (format/follow_file.h); locked by a follower
-//   DIR/sstferry.followed  records how far WALs were durable at some moment
+//   DIR/sstferry.followed  says up to which byte the WALs were durable at some
+//                          moment
 //
 // After each appended record, DIR contains a state of its source: the source
 // sends a record only after it has judged all earlier MANIFEST records
 // (round.h). So after a crash of the process or the machine, only a truncated
 // record at the end must be removed:
 //
-//   append:  a WAL is synced before the next one is created, and that name is
-//            synced before its first byte. So a power cut leaves complete
-//            records, in order, and perhaps a truncated one after them.
-//   sync:    the newest WAL, then a mark with its synced length.
+//   append:  a WAL is synced before the next WAL is created. The new WAL's name
+//            is synced before its first byte is written. So a power failure
+//            leaves complete records in order, and perhaps a truncated record
+//            after them.
+//   sync:    the newest WAL is synced, then a mark with its length is written.
 //
 // A new cut is built next to DIR, by a pull of a clone that links the files
 // that DIR has (standby_target.h). Meanwhile more records are appended in DIR.
@@ -76,9 +78,9 @@ struct SourceHeard {
 [[nodiscard]] rocksdb::Status LockStandby(const std::string& dir,
                                           Descriptor* lock);
 
-// Finds the end of the WALs in `dir`: reads what was appended after the newest
-// mark, or everything if there is no mark. With `on_record` it always reads
-// everything, and calls it for each record with the number of its WAL.
+// Finds the end of the WALs in `dir`: reads the bytes after the newest mark, or
+// all bytes if there is no mark. With `on_record`, always reads all bytes, and
+// calls on_record for each record with the number of its WAL.
 //   kCorrupt  a WAL is shorter than the mark says, or has wrong bytes; *end is
 //             the end of the intact records
 using OnWalRecord =
@@ -247,7 +249,7 @@ class Standby {
   std::unique_ptr<WalContinuity> continuity_;
   bool is_behind_cut_ = false;  // a record after the cut was read
   Gap gap_;
-  FollowPosition cut_from_;   // when the cut began; all zero: no cut
+  FollowPosition cut_from_;   // position when the cut began; all zero: no cut
   bool carried_all_ = false;  // all WALs are in the next cut
   uint64_t marks_ = 0;  // number of the last mark
   std::vector<std::string> unneeded_;  // directories to remove after the cut

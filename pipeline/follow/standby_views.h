@@ -52,7 +52,7 @@ std::string ToText(const ViewName& name);
 [[nodiscard]] bool FindNewestView(const std::string& dir, ViewName* name);
 
 struct StandbyViewsOptions {
-  std::string dir;  // the standby's
+  std::string dir;  // the standby's directory
   std::chrono::milliseconds every{0};
   uint32_t keep = 6;
   std::shared_ptr<rocksdb::FileSystem> file_system;
