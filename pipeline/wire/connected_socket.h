@@ -72,7 +72,7 @@ class ConnectedSocket {
   const std::string& peer() const { return peer_; }
 
  private:
-  void ReleaseIfUnused();  // under mu_
+  void ReleaseIfUnused();  // REQUIRES: mu_ is locked
 
   Descriptor socket_;
   const std::string peer_;

@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 constexpr double kBucketSeconds = 0.1;
 constexpr std::chrono::microseconds kLongestRateSleep{1'000'000};
-// Interval at which a clock that a test passed is read.
+// Interval between reads of the clock that a test passes in.
 constexpr std::chrono::microseconds kForeignClockSleep{500};
 
 }  // namespace

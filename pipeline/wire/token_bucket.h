@@ -35,7 +35,7 @@ class TokenBucket {
 
  private:
   TimePoint Now() const;
-  // Under mu_.
+  // REQUIRES: mu_ is locked.
   void Refill();
   std::chrono::microseconds WaitFor(double bytes) const;
 
