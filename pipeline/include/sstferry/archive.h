@@ -1,5 +1,5 @@
-// Public interface of archives: sets of a database's files in a store, which is
-// a bucket or a directory. See docs/archive.md.
+// Public interface of archives. An archive is a store (a bucket or a directory)
+// that holds sets: the files of a database at one time. See docs/archive.md.
 #pragma once
 
 #include <chrono>
@@ -30,72 +30,75 @@ struct ArchiveOptions {
   ArchiveAction action = ArchiveAction::kList;
   StoreOptions store;
   LogFunction log;  // may be null
-  // Limit for the whole command, which then ends with kDeadline. 0: no limit.
+  // Time limit for the whole command; after it the command ends with kDeadline.
+  // 0: no limit.
   std::chrono::milliseconds deadline{0};
 
-  // kInit and kPrune. Not set: one day, or the archive's value.
+  // For kInit and kPrune. Not set: one day for a new archive, otherwise the
+  // archive's value.
   std::optional<std::chrono::seconds> grace;
 
-  // kPush: the database. kRepair: where undamaged bytes of damaged files may
-  // be; with an empty directory only the archive is searched.
+  // kPush: the database. kRepair: a database whose files may replace the
+  // damaged bytes; with an empty directory, only the archive is searched.
   SourceAddress source;
   std::string label;
-  bool adopt = false;  // allow a database that the newest set does not know
-  bool init_if_absent = false;  // kPush: makes a missing archive
-  uint32_t lanes = 8;  // files transferred at once; kCheck, too
+  bool adopt = false;  // allow a database unrelated to the newest set
+  bool init_if_absent = false;  // kPush: creates a missing archive
+  uint32_t lanes = 8;  // files transferred at once; also for kCheck
   std::string snapshot_dir;
   std::string wal_dir;
   TlsFiles tls;     // for a source that is not a directory
-  SshCommands ssh;  // likewise
-  Timeouts timeouts;  // likewise
+  SshCommands ssh;  // the same
+  Timeouts timeouts;  // the same
 
-  // kCheck: percentage of all bytes to read, different ones each day.
+  // kCheck: percentage of all bytes to read; each day reads other bytes.
   double read_percent = 0;
-  // kCheck: restores the newest set beside this directory, which must be absent
-  // or empty and stays so; opens it, compares it with the set, and removes it.
-  // Empty: no drill. A check that found damage still drills.
+  // kCheck, the drill: restores the newest set next to this directory, opens
+  // it, compares it with the set, and removes it. The directory must be missing
+  // or empty, and is not changed. Empty: no drill. A drill also runs after a
+  // check that found damage.
   std::string drill_dir;
 
-  // kPrune: a set is kept if any of these asks for it.
+  // kPrune: keeps a set if any of these limits includes it.
   uint32_t keep_last = 3;
   uint32_t keep_daily = 0;
   uint32_t keep_weekly = 0;
   uint32_t keep_monthly = 0;
-  // kPrune: keeps the log of this period, and the sets that it needs, and drops
-  // the older log. Not set: keeps the log after every kept set.
+  // kPrune: keeps the log of this period and the sets that this log needs, and
+  // drops older log segments. Not set: keeps the log after each kept set.
   std::optional<std::chrono::seconds> keep_log;
-  // kPrune: changes nothing, and reports what would be done.
+  // kPrune: changes nothing; reports what a prune would do.
   bool dry_run = false;
 
   // kRemove: the name of a set, or the id of a mark or an intent. kRepair: the
-  // name of a set; empty: all sets that count.
+  // name of a set; empty: all finished sets.
   std::string set;
-  bool force = false;  // kRemove: even the last whole set
+  bool force = false;  // kRemove: even the last complete set
 };
 
 // A period in which every moment can be restored.
 struct ArchiveWindow {
   std::string begin;  // "2026-11-24T14:03:20.000123Z"
   std::string end;
-  std::string why;    // reason of its end: "outage", "barrier: ...", ...;
-                      // empty: the log continues
+  std::string why;    // why it ends: "outage", "barrier: ...", ...; empty: the
+                      // log continues
 };
 
 // Returns true if the directory is an archive.
 bool IsArchiveDirectory(const std::string& directory);
 
-// A set, as described by its record and a listing of the store.
+// A set, according to its record and the store's listing.
 struct ArchivedSet {
   std::string name;      // "20261124T030000Z-0123456789abcdef"
-  std::string pushed_at;  // RFC 3339, from its name
+  std::string pushed_at;  // RFC 3339, taken from `name`
   std::string host_time;  // RFC 3339, by the host's own clock; empty: unknown
-  // "whole", "expiring", "unfinished", "damaged", "unsealed" or "other key"; in
-  // a prune "stays", "marked", "expiring" or "deleted".
+  // "whole", "expiring", "unfinished", "damaged", "unsealed" or "other key"; a
+  // prune reports "stays", "marked", "expiring" or "deleted".
   std::string state;
   std::string why;       // kPrune: why it is kept or removed
-  std::string until;     // expiring: earliest time of its removal; RFC 3339
+  std::string until;     // expiring: earliest time of removal; RFC 3339
   std::string problem;   // damaged: what is wrong
-  std::string repairs;   // the damaged set that it was made from; or empty
+  std::string repairs;   // damaged set that this one repairs; or empty
   std::string label;
   std::string host;
   std::string database_id;
@@ -103,26 +106,26 @@ struct ArchivedSet {
   uint64_t families = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
-  uint64_t own_bytes = 0;  // first uploaded by this set
+  uint64_t own_bytes = 0;  // bytes that this set was the first to upload
   bool is_sealed = false;
 };
 
 // The result of a drill.
 struct ArchiveDrill {
   std::string set;
-  std::string time;  // of the restored log; empty: see same_as
-  // The newer set, if this set and its log had all entries of it and no other;
-  // empty: it was not compared.
+  std::string time;  // up to which the log was restored; empty: see same_as
+  // The newer set whose entries were compared with this set and its log, and
+  // were equal. Empty: not compared.
   std::string same_as;
-  // Sequence and number of entries of the opened database, without the families
-  // that cannot be compared.
+  // Sequence number and entry count of the opened database. Column families
+  // that cannot be compared are not counted.
   uint64_t sequence = 0;
-  std::optional<uint64_t> entries;  // not set: they were not counted
+  std::optional<uint64_t> entries;  // not set: the entries were not counted
   uint64_t bytes = 0;
-  // Time until the database was restored, durable and open, without the
+  // Time until the database was restored, durable and open. Excludes the
   // comparison.
   double seconds = 0;
-  // False: the linked RocksDB cannot open such a database; see the notes.
+  // False: the linked RocksDB cannot open this database; `notes` say why.
   bool is_opened = false;
   rocksdb::Status status;
 };
@@ -132,29 +135,29 @@ struct ArchiveReport {
   double seconds = 0;  // total duration
   std::vector<std::string> notes;
   std::vector<std::string> warnings;  // such as damaged sets and wrong clocks
-  // kList, kCheck and kPrune: all sets, the oldest first. kPush: the new set.
-  // kRepair: sets that were made, and sets that remain damaged.
+  // kList, kCheck and kPrune: all sets, oldest first. kPush: the new set.
+  // kRepair: the new sets, and the sets that are still damaged.
   std::vector<ArchivedSet> sets;
-  std::vector<ArchiveWindow> windows;  // kList and kCheck, the oldest first
+  std::vector<ArchiveWindow> windows;  // kList and kCheck; oldest first
 
-  // kInit, kList and kCheck.
+  // For kInit, kList and kCheck.
   std::string archive_id;
   uint64_t grace_seconds = 0;
   bool has_if_absent = false;
   bool refuses_old_signatures = false;
 
-  // kPush and kRepair.
+  // For kPush and kRepair.
   uint64_t uploaded_files = 0;
   uint64_t uploaded_bytes = 0;
   uint64_t reused_files = 0;
   uint64_t reused_bytes = 0;
 
-  // kRepair: number of sets that were found whole.
+  // kRepair: number of sets that had no damage.
   uint64_t whole_sets = 0;
 
-  // kCheck.
+  // For kCheck, down to continued_drill.
   rocksdb::Status check_status;  // without the result of the drill
-  bool is_checked = false;       // everything was examined, whatever was found
+  bool is_checked = false;       // everything was checked; damage is possible
   uint64_t objects = 0;
   uint64_t bytes = 0;
   uint64_t orphans = 0;
@@ -162,30 +165,30 @@ struct ArchiveReport {
   uint64_t foreign = 0;
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // The number of the part that was read, and of all parts; 0: none.
+  // Number of the part that was read, and the number of parts; 0: no part.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
   std::optional<ArchiveDrill> drill;      // of the newest set
-  std::optional<ArchiveDrill> log_drill;  // of a random time of the log
-  // The set before the newest one, with its log up to the newest one's
-  // sequence: both must have the same entries.
+  std::optional<ArchiveDrill> log_drill;  // with the log up to a random time
+  // Drill of the second newest set, with its log up to the sequence number of
+  // the newest set. Both must have the same entries.
   std::optional<ArchiveDrill> continued_drill;
-  // kList: seconds since the last check that stored its findings; not set:
-  // none.
+  // kList: seconds since the last check that stored its findings; not set: no
+  // such check.
   std::optional<uint64_t> checked_age_seconds;
-  // Seconds since the newest whole set was pushed; not set: there is none.
+  // Seconds since the newest complete set was pushed; not set: no such set.
   std::optional<uint64_t> newest_age_seconds;
   std::vector<std::string> problems;
-  uint64_t segments = 0;       // of the log
+  uint64_t segments = 0;       // log segments
   uint64_t segment_bytes = 0;
-  uint64_t orphan_segments = 0;  // after no set that counts
-  // Seconds since the newest restorable time of the log; not set: there is
-  // none.
+  uint64_t orphan_segments = 0;  // that follow no finished set
+  // Seconds since the newest time that the log can restore; not set: no such
+  // time.
   std::optional<uint64_t> log_age_seconds;
 
-  // kPrune.
-  uint64_t kept_sets = 0;     // whole sets that the options ask for
-  uint64_t damaged_sets = 0;  // kept, without counting for an option
+  // For kPrune.
+  uint64_t kept_sets = 0;     // complete sets that the limits keep
+  uint64_t damaged_sets = 0;  // kept, but not counted for the limits
   uint64_t dropped_sets = 0;
   uint64_t deleted_files = 0;
   uint64_t deleted_bytes = 0;
@@ -208,18 +211,19 @@ class ArchiveJob {
  public:
   virtual ~ArchiveJob() = default;
   // report->status equals the returned status.
-  //   kRefused   there is no archive (kInit: there is one already); kPush: the
-  //              source cannot be pushed; kCheck: there is no whole set, or the
-  //              newest one has another key or a date in the future
-  //   kBusy      kPush: objects that it used were deleted meanwhile; push again
+  //   kRefused   the archive is missing (kInit: it exists already); kPush: the
+  //              source cannot be pushed; kCheck: there is no complete set, or
+  //              the newest set has another key or a date in the future
+  //   kBusy      kPush: another command deleted objects that this push needed;
+  //              push again
   //   kCorrupt   kCheck: a file is missing or damaged; other commands: a
   //              record, a mark or an intent is damaged
   //   others     kCheck: nothing is damaged, but the drill failed
   //   others     errors of the source or the store, see EndState
   [[nodiscard]] virtual rocksdb::Status Run(ArchiveReport* report) = 0;
   virtual void Cancel() = 0;
-  // Returns the progress: bytes of a push, bytes that a check or a repair
-  // reads, or bytes of a drill's database. May be called from any thread.
+  // Returns the bytes that a push has sent, that a check or a repair has read,
+  // or that a drill has restored. May be called from any thread.
   virtual Progress progress() const = 0;
 };
 std::unique_ptr<ArchiveJob> MakeArchiveJob(const ArchiveOptions& options);

@@ -1,7 +1,7 @@
-// Opens files and directories relative to open directories, so that an account
-// that renames directories on the way cannot redirect what is opened below
-// them. Files are opened only here and in base/open_file.h, which checks files
-// that other accounts may have put there.
+// Opens files relative to open directories, so that an account that renames a
+// directory on the path cannot redirect the open. Only this file and
+// base/open_file.h open files; open_file.h checks files that other accounts may
+// have created.
 #pragma once
 
 #include <dirent.h>
@@ -29,32 +29,31 @@ class Descriptor {
   int fd_;
 };
 
-// Opens the directory of a resolved path, to name files in it. Does not follow
-// a symbolic link that replaced a component since the path was resolved;
-// kernels before 5.6 detect only a link in the last component. On failure errno
-// says why.
+// Opens the directory at a resolved path. Fails if a symbolic link has replaced
+// a component since the path was resolved; kernels before 5.6 detect this only
+// in the last component. On failure errno says why.
 Descriptor OpenDirectory(const std::string& path);
 
-// Opens a name in an open directory, with flags and mode as openat() takes
-// them. Children do not inherit the descriptor, a symbolic link of that name is
-// not followed, and a FIFO does not block. `name` is one name, or ".". On
-// failure errno says why.
+// Opens `name`, which is one component or ".", in an open directory; flags and
+// mode are those of openat(). Child processes do not inherit the descriptor, a
+// symbolic link is not followed, and a FIFO does not block. On failure errno
+// says why.
 Descriptor OpenIn(int directory, const std::string& name, int flags,
                   mode_t mode = 0);
 
-// Opens a subdirectory as OpenIn() does, to list or sync it.
+// Opens a subdirectory like OpenIn(), to list or sync it.
 Descriptor OpenDirectoryIn(int directory, const std::string& name);
 
-// Does the same as OpenIn() for a path whose directory only this account may
-// change.
+// Opens a path like OpenIn(). Only this account may be able to change the
+// path's directory.
 Descriptor OpenPath(const std::string& path, int flags, mode_t mode = 0);
 
-// Also follows a symbolic link, which the operator or this process must have
-// made.
+// Opens a path, and follows a symbolic link at its end. The operator or this
+// process must have made the link.
 Descriptor OpenLinked(const std::string& path, int flags, mode_t mode = 0);
 
-// Reads a file of the kernel, for example "self/status" of /proc. Returns only
-// the beginning of a long file, and an empty string on failure.
+// Reads a file of /proc, for example "self/status". Returns only the beginning
+// of a long file, and an empty string on failure.
 std::string ReadProc(const std::string& name);
 
 struct CloseDirectory {
@@ -62,16 +61,16 @@ struct CloseDirectory {
 };
 using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
-// Opens a stream of the names in an open directory. Null on failure; errno says
-// why.
+// Opens a stream of the names in an open directory. Returns null on failure;
+// errno says why.
 DirectoryStream NamesIn(int directory);
 
-// Returns a path that names an open directory inside this process, even after
+// Returns a path to an open directory that is valid in this process, even after
 // the directory was renamed.
 std::string PathOfOpen(const Descriptor& directory);
 
-// Replaces a PathOfOpen() at the beginning of a path by the directory's present
-// name, for messages. Returns other paths unchanged.
+// Replaces a PathOfOpen() prefix of a path with the directory's current path,
+// for messages. Returns other paths unchanged.
 std::string ShownPath(const std::string& path);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Options and results shared by the source and the target. Plain structs with
-// their defaults; sizes in bytes, durations as std::chrono.
+// Options and results that the source and the target share. Plain structs with
+// default values. Sizes are in bytes.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ class SliceTransform;
 namespace sstferry {
 
 enum class LogLevel { kError = 0, kWarning = 1, kInfo = 2, kDebug = 3 };
-// May be called from any thread, also concurrently.
+// May be called from several threads at the same time.
 using LogFunction = std::function<void(LogLevel, const std::string&)>;
 
 // Operators that an application adds to RocksDB's built-in ones. Borrowed
@@ -51,14 +51,14 @@ struct OperatorRegistry {
 // archive.
 struct SourceAddress {
   std::string directory;  // set, or:
-  std::string host;       // or the socket's path, which begins with '/'
+  std::string host;       // host name, or socket path (begins with '/')
   uint16_t port = 0;      // 0: a socket, or the port that ssh chooses
-  std::string name;       // empty only to list the names
+  std::string name;       // database name; or empty, to list the names
   std::string user;       // for ssh; empty: the user that ssh chooses
-  std::optional<StoreAddress> archive;  // set instead of all of these
-  // Set of the archive: its name, a time in UTC ("20261124T030000Z" or
-  // "2026-11-24T03:00:00Z": the newest set up to then), a label (the newest set
-  // with it), or "latest". Empty: the newest.
+  std::optional<StoreAddress> archive;  // set instead of all fields above
+  // Set of the archive: its name, a label (the newest set with this label), a
+  // UTC time ("20261124T030000Z" or "2026-11-24T03:00:00Z": the newest set up
+  // to this time), or "latest". Empty: the newest set.
   std::string set;
   bool is_directory() const { return host.empty() && !archive.has_value(); }
   bool is_archive() const { return archive.has_value(); }
@@ -75,13 +75,13 @@ inline constexpr char kDatabaseNameGrammar[] =
     "1 to 240 of A-Z a-z 0-9 . _ - (or a path of them, at most 8 deep)";
 
 enum class Durability {
-  kChunk,  // sync each chunk before recording it; a crash loses none
+  kChunk,  // sync each chunk before recording it; a crash loses no chunk
   kNone,   // sync everything once, before the final rename
 };
 
 // How a pull moves data into a new database.
 enum class PullMethod {
-  // Chosen by the rule of docs/methods.md: kClone where it is possible.
+  // Chosen by the rule of docs/methods.md: kClone where possible.
   kAuto,
   kIngest,  // as chunks, which RocksDB ingests
   kClone,   // as unchanged files of the source's snapshot
@@ -89,11 +89,11 @@ enum class PullMethod {
 
 // Handling of the application's own files in the source's directory.
 enum class OtherFiles {
-  kCopy,    // a seed or a swap copies those that format/other_file.h allows
-  kIgnore,  // copies none; a swap still keeps those of target_dir
+  kCopy,    // a seed or swap copies those that format/other_file.h allows
+  kIgnore,  // copies none; a swap keeps the files of target_dir
 };
 
-// Part of a source's data that a pull, plan or verify covers.
+// The portion of a source's data that a pull, plan or verify covers.
 struct Selection {
   std::vector<std::string> families;  // empty: all
   KeyInterval interval;
@@ -104,28 +104,28 @@ struct PullOptions {
   std::string target_dir;
   PullMode mode = PullMode::kPull;
   // kClone requires all keys and the family `default`, and that no process has
-  // TARGET_DIR open. kAuto clones where kClone may; an unfinished pull and a
-  // replica that was built from chunks keep their method. A refresh by kIngest
-  // changes the replica in place.
+  // TARGET_DIR open. kAuto chooses kClone where it is allowed, but an
+  // unfinished pull and a replica built from chunks keep their method. A
+  // refresh by kIngest changes the replica in place.
   PullMethod method = PullMethod::kAuto;
   OtherFiles other_files = OtherFiles::kCopy;
-  // Clones only: the new database keeps the id of its source, because it will
-  // replace the source. Otherwise it gets a new id.
+  // Clones only: the new database keeps the source's database id, because it
+  // will replace the source. Otherwise it gets a new id.
   bool keep_identity = false;
-  // Clones only: a database on the file system of target_dir. Files that it
-  // shares with the source are linked from it. Empty: target_dir itself, if it
+  // Clones only: a database on target_dir's file system. Files that it shares
+  // with the source are linked instead of sent. Empty: target_dir itself, if it
   // is to be replaced.
   std::string reuse_dir;
-  // Clones by kSwap only: exchange the directories even if target_dir already
-  // holds what the source holds.
+  // Clones by kSwap only: exchanges the directories even if target_dir already
+  // equals the source.
   bool always_swap = false;
   // kRefresh and kSwap only, down to delete_rate_bytes_per_sec. A non-empty
-  // target_dir must have a record that it was pulled from this source, by the
-  // source's database id.
-  bool adopt = false;     // ignore that record
-  std::string source_id;  // if the source has no lasting database id
+  // target_dir must have a record that it was pulled from this source,
+  // identified by the source's database id.
+  bool adopt = false;     // ignore this record
+  std::string source_id;  // identifies a source without a lasting database id
   CompareMode compare = CompareMode::kFiles;
-  // In place: drop families that the source no longer has. Not allowed with a
+  // In place: drops families that the source no longer has. Not allowed with a
   // selection.
   bool drop_missing = false;
   // Rate of ingestion while the target's compactions lag behind, in bytes per
@@ -134,57 +134,59 @@ struct PullOptions {
   // In place: at the end, compacts some of the deltas into the data below, in a
   // directory that no other process has open.
   bool compact = true;
-  // Longer runs of keys that only the target has are deleted by one range
-  // deletion; shorter ones key by key. 0: always key by key.
+  // A run of more keys than this that only the target has is deleted by one
+  // range deletion; shorter runs key by key. 0: always key by key.
   uint32_t most_point_deletions = 10'000;
-  // Minimum free space on target_dir's file system, in percent. Below it no
-  // chunk is begun; if the shortage lasts, the refresh ends with kNoSpace. 0:
-  // all space may be used.
+  // Minimum free space on target_dir's file system, in percent. With less, no
+  // new chunk is started; if this lasts, the refresh ends with kNoSpace. 0: may
+  // use all space.
   double min_free_percent = 5;
-  // Swap only: called around the exchange. Each call of before_swap is followed
-  // by one of after_swap; if the process dies in between, the next pull calls
-  // after_swap.
+  // Swap only: called before and after the exchange. Each call of before_swap
+  // is followed by a call of after_swap; if the process dies in between, the
+  // next pull calls after_swap.
   SwapHook before_swap;
   SwapHook after_swap;
   // Swap only: the old database becomes TARGET_DIR.old-DATE, for
   // MakeOldRemoval() to delete later. Otherwise Run() deletes it.
   bool keeps_old = false;
   // Clones by kSwap only: target_dir holds an independent database, such as a
-  // former primary. Its records are not trusted: files that the source has too
+  // former primary. Its records are not trusted: files that the source also has
   // are compared with the source's bytes and then linked; if the file system
-  // cannot link them, the pull ends with kRefused. The old database stays whole
-  // as TARGET_DIR.sstferry-old-DATE, which is never deleted, even if another
-  // run completes the exchange.
+  // cannot link them, the pull ends with kRefused. The complete old database is
+  // kept as TARGET_DIR.sstferry-old-DATE and never deleted, even if another run
+  // completes the exchange.
   bool adopts_old = false;
-  // Limit for deleting the old database's files; 0: no limit.
+  // Rate limit for deleting the old database's files; 0: no limit.
   uint64_t delete_rate_bytes_per_sec = 50'000'000;
   Selection selection;
-  // The point in time is now, unless one of these two is set. latest_snapshot:
-  // use the snapshot that other pulls got a short time ago
-  // (ServeOptions::share_snapshots), so that all replicas are equal.
+  // By default a pull copies the source's present state; one of the next two
+  // options chooses another snapshot. latest_snapshot: use the snapshot that
+  // other pulls got a short time ago (ServeOptions::share_snapshots), so that
+  // all replicas are equal.
   bool latest_snapshot = false;
-  // Use the snapshot of another transfer, which its source must still have.
+  // Use the snapshot of this other transfer; its source must still have the
+  // snapshot.
   std::optional<TransferId> snapshot_of;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
   // Limit of the SST bytes that all lanes together write per second; 0: no
-  // limit. Operation::SetMaxRate() changes it while a pull runs.
+  // limit. Operation::SetMaxRate() changes it during a pull.
   uint64_t max_rate_bytes_per_sec = 0;
-  // Uses all available CPU and disk: the source does not hold back for its
-  // application, and no lane of either side runs at low priority.
+  // Uses all available CPU and disk: the source does not slow down when its
+  // application waits, and no lane of either side runs at low priority.
   bool full_rate = false;
   WireCompression compression = WireCompression::kAuto;
   uint32_t compression_level = 0;  // 1 to 19; 0: the source's choice
   Durability durability = Durability::kChunk;
   bool verify = false;          // compare with the source before the rename
-  // Release of the RocksDB of the application that will open target_dir, such
-  // as "8.11.4": only files that it can read are written or cloned. Empty: the
-  // release that wrote the newest OPTIONS file of target_dir, if that is a
-  // database; otherwise chunks are built for the source's application, and a
-  // clone takes all files as they are.
+  // RocksDB release of the application that will open target_dir, such as
+  // "8.11.4". Only files that this release can read are written or cloned.
+  // Empty: the release that wrote the newest OPTIONS file of target_dir, if
+  // that is a database; otherwise chunks are built for the source's
+  // application, and a clone accepts all files.
   std::string for_rocksdb;
-  std::string snapshot_dir;     // for a directory source; empty: beside it
-  std::string wal_dir;          // for a directory source; empty: from OPTIONS
+  std::string snapshot_dir;     // directory source only; empty: next to it
+  std::string wal_dir;          // directory source only; empty: from OPTIONS
   TlsFiles tls;                 // for a source over TCP; empty: no TLS
   SshCommands ssh;              // for a source over ssh
   StoreOptions store;           // for an archive in a bucket; without `where`
@@ -200,35 +202,37 @@ struct PullOptions {
   std::chrono::seconds max_age{0};
   // User id, group id and permission bits of a new database's directory; its
   // files get the same bits without execute permission. Default: those of the
-  // directory that it replaces or fills, otherwise those of a newly created
-  // directory. A database that is refreshed in place must already have them.
+  // directory that it replaces or fills, or else those of a newly created
+  // directory. A database that is refreshed in place must already have these
+  // values.
   std::optional<uint32_t> target_owner;
   std::optional<uint32_t> target_group;
   std::optional<uint32_t> target_mode;
   // The command line of this pull. A status query shows it as the command that
-  // resumes the pull. Not stored if longer than 64 KiB.
+  // resumes the pull. Longer command lines than 64 KiB are not stored.
   std::string command_line;
-  // Directory source only, also over ssh: time for which its snapshot is
-  // retained after this process ends.
+  // Directory source only, also over ssh: how long its snapshot is retained
+  // after this process ends.
   std::chrono::seconds snapshot_ttl{3600};
-  // Called with the transfer's id after the source has begun it and before a
-  // chunk moves; called again if the pull starts over. Called from the thread
-  // of Run().
+  // Called with the transfer's id after the source has begun the transfer and
+  // before the first chunk is sent; called again if the pull starts over.
+  // Called from the thread of Run().
   std::function<void(const std::string& transfer_id)> on_transfer;
   OperatorRegistry registry;
-  // File system for everything that the target writes; null: the default one.
+  // File system for everything that the target writes; null: the default file
+  // system.
   std::shared_ptr<rocksdb::FileSystem> file_system;
   LogFunction log;
 };
 
-// Returns true if a new directory may take the place of TARGET_DIR. Not called
-// for a refresh in place.
+// Returns true if a new directory may replace TARGET_DIR. Not called for a
+// refresh in place.
 inline bool MayExchange(const PullOptions& options) {
   return options.mode != PullMode::kPull;
 }
 
-// Limit for one verify, which keeps shown differences in memory (keys
-// truncated).
+// Upper limit for max_differences_shown. A verify keeps the shown differences
+// in memory (keys truncated).
 inline constexpr uint32_t kMaxDifferencesShown = 100'000;
 
 struct VerifyOptions {
@@ -236,22 +240,22 @@ struct VerifyOptions {
   SourceAddress right;
   Selection selection;
   // Transfer id of an unfinished pull. Compares the snapshot that the left side
-  // retains for it. Not set: takes a new snapshot of the left side.
+  // retains for this pull. Not set: takes a new snapshot of the left side.
   std::optional<TransferId> left_snapshot;
   uint32_t lanes = 4;
-  uint32_t max_differences_shown = 10;  // all are counted
+  uint32_t max_differences_shown = 10;  // all differences are counted
   Timeouts timeouts;                    // no retries
   std::string snapshot_dir;
   std::string wal_dir;  // of a directory on the left; empty: from OPTIONS
-  TlsFiles tls;  // for each side over TCP; empty: plain
+  TlsFiles tls;  // for each side over TCP; empty: no TLS
   SshCommands ssh;  // for each side over ssh
   StoreOptions store;  // for each archive side; without `where`
   OperatorRegistry registry;
   LogFunction log;
 };
 
-// Time that the lanes of a pull have spent by activity, summed over lanes, in
-// microseconds. The source reports its part once a second.
+// Time that the lanes of a pull have spent, by activity, summed over all lanes,
+// in microseconds. The source reports its times once a second.
 struct ProgressStages {
   uint64_t source_work = 0;     // reads and builds
   uint64_t source_blocked = 0;  // waits for the network or its rate limit
@@ -291,18 +295,19 @@ struct PlanItemSummary {
   std::string reason;
 };
 
-// How much a pull by a method would send.
+// How much a pull with this method would send.
 struct MethodSummary {
   std::string method;   // "ingest", "clone"
-  std::string why_not;  // why it cannot be used; empty: no reason is known
-  uint64_t files = 0;   // of the source; 0: unknown
-  // Bytes of chunks or files, without compression. For the planned method, only
-  // what the target does not have; for the other method, everything. Bytes of
-  // chunks are an estimate.
+  std::string why_not;  // why it cannot be used; empty: no known reason
+  uint64_t files = 0;   // number of source files; 0: unknown
+  // Bytes of chunks or files, uncompressed. For the planned method, only what
+  // the target lacks; for the other method, everything. Bytes of chunks are an
+  // estimate.
   uint64_t bytes = 0;
 };
 
-// Maximum length of a key in a report of differences; the rest is cut off.
+// Maximum length of a key in a report of differences; longer keys are
+// truncated.
 inline constexpr size_t kMaxShownKeyBytes = 256;
 
 struct DifferenceSummary {
@@ -310,25 +315,24 @@ struct DifferenceSummary {
   std::string key;         // its first kMaxShownKeyBytes
   uint64_t key_bytes = 0;  // of the whole key
   std::string what;        // "only left", "only right", "value differs", ...
-  std::string file;        // compared as files: its name, without a key
+  std::string file;        // name of the differing file, if files were compared
 };
 
 
-// One side of a comparison, as it was pinned.
+// One side of a comparison, in its snapshot.
 struct ComparedSide {
   std::string address;
   // Transfer whose retained snapshot was compared; empty: a new snapshot.
   std::string snapshot_transfer_id;
   std::string database_id;
   uint64_t snapshot_sequence = 0;
-  // Set only for a directory that was pulled from the other side's database;
-  // otherwise empty and zero.
+  // Set only for a directory that was pulled from the other side's database.
   std::string pulled_transfer_id;
   uint64_t pulled_sequence = 0;
 };
 
-// Report of a command. One struct for all commands, so that JSON has one shape.
-// Numbers that do not apply stay zero; SummaryToJson() makes them null.
+// Report of a command. All commands use this struct, so that the JSON has one
+// shape. Numbers that do not apply stay zero; SummaryToJson() makes them null.
 struct Summary {
   rocksdb::Status status;
   std::string error_where;
@@ -340,13 +344,13 @@ struct Summary {
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: the reason, as a sentence
   std::vector<MethodSummary> methods;  // plan: ingest and clone
-  // The release of RocksDB that the target's application has, and the first
-  // release that opens what was moved, with the reason. Empty: unknown, and
-  // every release since 6.6.
+  // The RocksDB release of the target's application. Empty: unknown. Then the
+  // first release that can open the moved files, with the reason. Empty: every
+  // release since 6.6.
   std::string for_rocksdb;
   std::string opens_since;
   std::string opens_because;
-  std::string state;        // the target's: "complete", ""
+  std::string state;        // state of the target: "complete", ""
   std::string source;
   std::string target;
   Selection selection;      // as requested
@@ -354,42 +358,43 @@ struct Summary {
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   // When the source began to take the snapshot, in seconds since 1970 by its
-  // clock: everything written before is in it. 0: unknown.
+  // clock. The snapshot has everything written before. 0: unknown.
   uint64_t snapshot_taken_seconds = 0;
-  // Set if an application has the source open and its WALs are empty: its last
-  // flush was at least this long before the snapshot, which does not contain
-  // what was written since then without the WAL.
+  // Set if an application has the source open and its WALs are empty. The
+  // application's last flush was at least this long before the snapshot, and
+  // the snapshot lacks later writes that skipped the WAL.
   std::optional<uint64_t> last_flush_seconds_before;
-  // Refresh: the source's sequence numbers of the target's old and new
-  // contents.
+  // Refresh: the source's sequence number for the target's old contents, and
+  // for its new contents.
   uint64_t sequence_old = 0;
   uint64_t sequence_new = 0;
   double outage_seconds = 0;  // swap only, including both hooks
-  bool exchanged = false;     // target_dir is another directory
+  bool exchanged = false;     // target_dir was replaced by another directory
   std::vector<std::string> column_families;
   uint64_t parts = 0;
   uint64_t chunks = 0;
   uint64_t chunks_built = 0;
   uint64_t chunks_delta = 0;
   uint64_t chunks_resumed = 0;
-  uint64_t chunks_cloned = 0;     // units of files
+  uint64_t chunks_cloned = 0;     // units of cloned files
   uint64_t chunks_unchecked = 0;  // cloned, without checksums
-  // Finished clones: numbers of files that were sent and that were linked. Also
-  // for a swap of an ingested replica: files of the old one that were linked.
+  // Finished clones: number of files that were sent and that were linked. Also
+  // set by a swap of an ingested replica: files linked from the old one.
   uint64_t files_cloned = 0;
   uint64_t files_reused = 0;
   uint64_t bytes_reused = 0;
-  // Files of the application that were sent or will be sent.
+  // Application files that were sent or will be sent.
   uint64_t other_files = 0;
   uint64_t other_files_bytes = 0;
   uint64_t entries = 0;
   uint64_t key_value_bytes = 0;
   uint64_t sst_bytes = 0;
-  // Portions of both that an earlier, unfinished run had received.
+  // Portions of the two sizes above that an earlier, unfinished run had
+  // received.
   uint64_t sst_bytes_resumed = 0;
   uint64_t key_value_bytes_resumed = 0;
   uint64_t wire_bytes = 0;
-  // Compressed frames: number, bytes before and after compression.
+  // Number of compressed frames, and their bytes before and after compression.
   uint64_t compressed_frames = 0;
   uint64_t compressed_bytes_before = 0;
   uint64_t compressed_bytes_after = 0;
@@ -400,16 +405,16 @@ struct Summary {
   uint64_t parts_sent = 0;
   uint64_t parts_compared = 0;
   uint64_t parts_left = 0;
-  // Portions of parts_sent: sent as the entries that differ, after a
-  // comparison; sent as the entries of keys that may have changed. entries_put
-  // and entries_deleted count these entries.
+  // Portions of parts_sent. parts_delta: sent as the entries that differ, after
+  // a comparison. parts_looked_up: sent as the entries of keys that may have
+  // changed. entries_put and entries_deleted count these entries.
   uint64_t parts_delta = 0;
   uint64_t parts_looked_up = 0;
-  // Why each part is known to equal the source's. parts_proven: compared, and
-  // proven by what was received. parts_unproven: compared, not proven at first,
-  // and compared again. parts_whole: sent whole, because the target held
-  // nothing there. parts_recorded: unchanged according to the records of both
-  // sides.
+  // How each part is known to equal the source's part. parts_proven: compared,
+  // and proven by the received data. parts_unproven: compared, not proven at
+  // first, and compared again. parts_whole: sent completely, because the target
+  // had no entries there. parts_recorded: unchanged according to the records of
+  // both sides.
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
   uint64_t parts_whole = 0;
@@ -417,13 +422,14 @@ struct Summary {
   uint64_t entries_put = 0;
   uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged parts
-  // Bytes of this run. Read from files: by the source for this transfer, and by
-  // the target to compare. Written into tables and blob files at the target,
-  // including compactions if this process opened the database.
+  // Bytes of this run. bytes_read: read from files by the source for this
+  // transfer, and by the target for comparisons. bytes_written: written into
+  // tables and blob files at the target, including compactions if this process
+  // opened the database.
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
-  // Upper bounds of the time for which an ingest call blocked writers of the
-  // target: "p50", "p99", "max".
+  // Upper bounds of the time for which an ingest call blocked the target's
+  // writers: "p50", "p99", "max".
   std::map<std::string, uint64_t> write_blocked_micros;
   uint64_t compaction_debt_bytes = 0;  // RocksDB's estimate at the end
   // Refresh: level -> number of chunks that were ingested into it.
@@ -437,7 +443,7 @@ struct Summary {
   uint32_t retries = 0;
   bool verified = false;           // pull --verify found both sides equal
   std::vector<std::string> notes;  // warnings and dropped options
-  // verify
+  // For verify.
   ComparedSide left;
   ComparedSide right;
   std::string compared;  // "files": both sides have the same files; "entries"
@@ -446,32 +452,33 @@ struct Summary {
   uint64_t entries_left = 0;
   uint64_t entries_right = 0;
   uint64_t differences = 0;
-  std::vector<DifferenceSummary> first_differences;  // in order
-  // plan
+  std::vector<DifferenceSummary> first_differences;  // in key order
+  // For plan.
   std::vector<PlanItemSummary> items;
-  // Bytes that the pull needs on the target's disk, without the minimum free
-  // space; and bytes that are free there (0: unknown, or no TARGET_DIR).
+  // Bytes that the pull needs on the target's disk, excluding the minimum free
+  // space. Then the free bytes on this disk (0: unknown, or no TARGET_DIR).
   uint64_t needed_bytes = 0;
   uint64_t free_bytes = 0;
-  std::vector<std::string> served_names;  // plan sst://HOST:PORT
+  std::vector<std::string> served_names;  // for plan sst://HOST:PORT
 };
 
-// Formats the object of `--json` and of last_transfer.json. `command` is
+// Formats the JSON object of `--json` and last_transfer.json. `command` is
 // "pull", "verify", "plan" or "serve".
 std::string SummaryToJson(const Summary& summary, const std::string& command);
-// Returns true if the pull changes the database in TARGET_DIR where it is.
+// Returns true if the pull changes the database in TARGET_DIR in place.
 bool IsInPlace(const Summary& summary);
-// Formats a key, whose bytes may not be UTF-8: printable text is unchanged,
-// anything else (and text that begins with 0x) becomes "0x..." in hex. --begin
-// and --end accept both forms.
+// Formats a key, which may not be UTF-8: printable text is unchanged; any other
+// key, and text that begins with 0x, becomes "0x..." in hex. --begin and --end
+// accept both forms.
 std::string KeyToText(const rocksdb::Slice& key);
-// Returns the duration without the deletion of replaced files, used for rates.
+// Returns the duration without the deletion of replaced files, to compute
+// rates.
 double TransferSeconds(const Summary& summary);
 std::string NowRfc3339();
-// Formats seconds since 1970 as RFC 3339 UTC; empty for 0 and after the year
-// 9999.
+// Formats seconds since 1970 as RFC 3339 UTC. Returns an empty string for 0 and
+// after the year 9999.
 std::string Rfc3339(uint64_t seconds);
-// Parses such a text. Returns false for others.
+// Parses the format of Rfc3339(). Returns false for other text.
 [[nodiscard]] bool ParseRfc3339(const std::string& text, uint64_t* seconds);
 // Quotes a text as one word of a shell command.
 std::string ShellWord(const std::string& text);

@@ -20,7 +20,7 @@ class RateLimitedLog {
   static constexpr size_t kMaxLineBytes = 2000;
 
   // Returns the line to write, truncated to kMaxLineBytes, with the number of
-  // lines omitted before it. Returns nothing if this line is omitted, too.
+  // lines omitted before it. Returns nothing if this line is also omitted.
   std::optional<std::string> Admit(std::string line,
                                    Clock::time_point now = Clock::now());
 

@@ -1,5 +1,5 @@
-// Starts all child processes: other programs, or a part of this one that runs
-// as another account.
+// Starts child processes: other programs, or a part of this program that runs
+// as another account. No other file starts child processes.
 #pragma once
 
 #include <sys/types.h>
@@ -17,20 +17,20 @@ struct ProgramStart {
   static constexpr int kNothing = -1;  // /dev/null
 
   std::vector<std::string> words;  // [0] is the path of the program
-  // NAME=VALUE each; unset: the environment of this process.
+  // Strings of the form NAME=VALUE; unset: this process's environment.
   std::optional<std::vector<std::string>> environment;
-  // Descriptors for its standard streams.
+  // Descriptors for the program's standard streams.
   int in = kNothing;
   int out = kNothing;
   int err = 2;
-  int third = kNothing;  // its descriptor 3; kNothing: closed
-  // Gives it a process group, so that kill(-child) ends the program and all
-  // that it started.
+  int third = kNothing;  // the program's descriptor 3; kNothing: closed
+  // Puts the program into its own process group, so that kill(-child) ends it
+  // and all processes that it started.
   bool own_group = false;
 };
 
-// Starts the program with these descriptors and no others, and with default
-// signal handling, as a shell does.
+// Starts the program with only these descriptors and default signal handling,
+// as a shell does.
 //   kInternal  the system cannot start it
 [[nodiscard]] rocksdb::Status Spawn(const ProgramStart& start, pid_t* child);
 
@@ -41,7 +41,7 @@ struct Account {
   std::string home;
   std::string shell;
 };
-// Returns the account with that number; unknown fields stay empty.
+// Returns the account with this number; unknown fields stay empty.
 Account FindAccount(uid_t uid);
 
 // A process to start as another account. It must have no access to the
@@ -55,10 +55,10 @@ struct AccountStart {
 
 // Forks. In the child *child is 0. The child has its own session without a
 // terminal, no standard input, the account's rights, HOME and groups, only the
-// environment variables that its work needs, and cannot gain other rights. It
-// gets SIGTERM when the parent ends. REQUIRES: this process is root's and has
-// one thread.
-//   kRefused  the account is unknown; in the child: it cannot become that
+// environment variables that it needs, and cannot gain other rights. It gets
+// SIGTERM when the parent ends. REQUIRES: this process runs as root and has one
+// thread.
+//   kRefused  the account is unknown; in the child: it cannot become this
 //             account
 [[nodiscard]] rocksdb::Status ForkAs(const AccountStart& start, pid_t* child);
 

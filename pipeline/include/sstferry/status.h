@@ -1,5 +1,5 @@
 // Reports the snapshots that a source retains and the state of a TARGET_DIR.
-// Read-only except for ReleaseSnapshot().
+// Only ReleaseSnapshot() changes anything.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct StatusOptions {
   // A server (without a name: all databases that the caller may read), or a
   // directory: a source, a TARGET_DIR, or both.
   SourceAddress where;
-  std::string snapshot_dir;  // for a source directory; empty: beside it
+  std::string snapshot_dir;  // for a source directory; empty: next to it
   TlsFiles tls;
   SshCommands ssh;
   Timeouts timeouts;  // no retries
@@ -32,28 +32,28 @@ struct CompletedPull {
   std::optional<uint64_t> snapshot_sequence;
   std::string finished_at;  // RFC 3339
   std::string snapshot_taken_at;  // RFC 3339; empty: unknown
-  // Time since then by this machine's clock; not set: unknown.
+  // Time since snapshot_taken_at by this machine's clock; not set: unknown.
   std::optional<uint64_t> age_seconds;
 };
 
 // State of the unfinished pull in TARGET_DIR.sstferry/.
 struct UnfinishedPull {
   bool running = false;    // a pull is running there now
-  std::string transfer_id; // empty: no record, and nothing below is set
+  std::string transfer_id; // empty: no record; no field below is set
   std::string source;
   uint64_t snapshot_sequence = 0;
   std::string snapshot_taken_at;    // RFC 3339; empty: unknown
   uint64_t planned_bytes = 0;       // an estimate
-  uint64_t planned_bytes_done = 0;  // the recorded portion of these bytes
+  uint64_t planned_bytes_done = 0;  // of planned_bytes, the recorded portion
   uint64_t chunks = 0;
   uint64_t sst_bytes = 0;
   bool all_received = false;  // only the final steps remain
   std::string damage;         // why the pull cannot be resumed
-  // Percentage of planned_bytes; 100 only if all is received.
+  // Percentage of planned_bytes; 100 only if everything was received.
   double percent() const;
 };
 
-// Message text on a database that may lose entries: "it is " + kAtZero.
+// End of a message about a database that may lose entries: "it is " + kAtZero.
 inline constexpr char kAtZero[] =
     "at RocksDB's last sequence 0, where RocksDB before 9.10 loses entries "
     "that "
@@ -62,15 +62,15 @@ inline constexpr char kAtZero[] =
 // State of TARGET_DIR. FORMAT.md's "Health" describes the record of a fault.
 enum class ReplicaHealth {
   kComplete,
-  kUnfinished,  // a pull into it, or a refresh of it, is unfinished
+  kUnfinished,  // a pull or refresh of it is unfinished
   kDifferent,   // found to differ from its source
   kDamaged,     // a file is missing or has wrong bytes
 };
 // "complete", "unfinished", "different", "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
-// A database that a swap, or a standby that adopted it, moved away from
-// TARGET_DIR and kept beside it.
+// A database that was moved away from TARGET_DIR and kept next to it, by a swap
+// or by a standby that adopted it.
 struct OldDirectory {
   std::string path;
   std::string replaced_at;  // RFC 3339
@@ -78,29 +78,29 @@ struct OldDirectory {
 
 struct TargetState {
   ReplicaHealth health = ReplicaHealth::kComplete;
-  // The finding and its time (RFC 3339), if kDifferent or kDamaged.
+  // Description of the fault and its time (RFC 3339), if kDifferent or
+  // kDamaged.
   std::string fault;
   std::string fault_found_at;
   std::optional<CompletedPull> complete;      // TARGET_DIR is complete
-  // Set instead of `complete` while a refresh in place is unfinished: it has
-  // not changed anything yet, or has just changed everything.
+  // Set instead of `complete` while a refresh in place is unfinished and either
+  // has changed nothing yet or has just changed everything.
   std::optional<CompletedPull> previous;
   std::optional<UnfinishedPull> unfinished;
-  // TARGET_DIR has entries although its last sequence is 0 (see kAtZero). A
-  // refresh repairs this.
+  // TARGET_DIR has entries although its last sequence number is 0 (see
+  // kAtZero). A refresh repairs this.
   bool stands_at_zero = false;
-  // The workspace of the pull that made `complete` was not removed.
+  // The pull that made `complete` did not remove its workspace.
   bool has_leftover = false;
-  // Databases replaced by standbys in TARGET_DIR, and those that its swaps have
-  // kept, each group the newest first.
+  // Databases that standbys in TARGET_DIR replaced, then databases that swaps
+  // kept; each group newest first.
   std::vector<OldDirectory> old_directories;
-  // The command line of the unfinished pull; empty: unknown, or the pull needs
-  // no action.
+  // The command line of the unfinished pull; empty: unknown, or nothing needs
+  // to be done.
   std::string next;
 };
 
-// A database that the caller may read from a server, as its MANIFEST records
-// it.
+// A database that the caller may read from a server, according to its MANIFEST.
 struct ServedState {
   std::string name;
   uint64_t families = 0;
@@ -114,7 +114,7 @@ struct ServedState {
 // A replica in a mirror's directory.
 struct ReplicaStatus {
   std::string name;
-  rocksdb::Status status;  // if its state cannot be read
+  rocksdb::Status status;  // not OK if its state cannot be read
   TargetState state;
 };
 
@@ -122,18 +122,18 @@ struct StatusReport {
   rocksdb::Status status;
   bool is_source = false;
   bool is_target = false;
-  std::vector<RetainedSnapshot> snapshots;  // the oldest first
-  // Followers of a server, the most lagging first.
+  std::vector<RetainedSnapshot> snapshots;  // oldest first
+  // Followers of a server; the one that lags most is first.
   std::vector<FollowerState> followers;
-  // Number of snapshots beside a source directory that belong to another user,
-  // and the name of one such account.
+  // Number of snapshots next to a source directory that belong to other users,
+  // and the name of one of these users.
   uint64_t foreign_snapshots = 0;
   std::string foreign_owner;
   TargetState target;
   bool is_mirror = false;  // a directory of several replicas (FleetOptions)
-  std::vector<ReplicaStatus> replicas;  // of the mirror, by name
+  std::vector<ReplicaStatus> replicas;  // of the mirror; sorted by name
   std::optional<StandbyState> standby;  // the directory is a standby
-  std::vector<ServedState> served;  // MakeServedQuery() only
+  std::vector<ServedState> served;  // set only by MakeServedQuery()
 };
 
 // Queries the status of one source or target directory, or of one server.
@@ -143,24 +143,24 @@ class StatusQuery {
  public:
   virtual ~StatusQuery() = default;
   // report->status equals the returned status.
-  //   kRefused   neither a source nor a TARGET_DIR; no such name
-  //   kDenied    this side may not read that name
+  //   kRefused   neither a source nor a TARGET_DIR; no such database name
+  //   kDenied    this side may not read the database
   //   kDeadPeer  the server does not answer
   [[nodiscard]] virtual rocksdb::Status Run(StatusReport* report) = 0;
   virtual void Cancel() = 0;
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
-// Makes a query for the databases that a server serves: fills
-// StatusReport::served, in the server's order. With a name in `where`: only
-// that database.
+// Makes a query for the databases that a server serves. Fills
+// StatusReport::served in the server's order. With a name in `where`: only this
+// database.
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
 // Releases the snapshot that a source directory retains for the transfer whose
-// id begins with `id`, 8 to 32 hex digits. If a running server has the
-// snapshot, asks that server.
-//   kRefused  no such snapshot, or more than one: the message lists them
-//   kBusy     a target is connected to it
+// id begins with `id` (8 to 32 hex digits). If a running server uses the
+// snapshot, tells this server to release it.
+//   kRefused  no such snapshot, or several: the message lists them
+//   kBusy     a target is connected to the snapshot
 [[nodiscard]] rocksdb::Status ReleaseSnapshot(const std::string& directory,
                                               const std::string& snapshot_dir,
                                               const std::string& id,

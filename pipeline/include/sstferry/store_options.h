@@ -1,4 +1,4 @@
-// The address of an archive, and how to access it. Plain data.
+// The address of an archive, and options to access it. Plain data.
 #pragma once
 
 #include <chrono>
@@ -29,38 +29,41 @@ struct StoreAddress {
 
 inline constexpr uint32_t kMaxStoreConnections = 128;
 
-// Access to a store. Credentials are no option. They are looked up in this
-// order: `profile` if it is set, AWS_ACCESS_KEY_ID and its companions, the
-// default profile, a web identity, a container's endpoint, the machine's own
-// (IMDSv2). With `credentials_command` only that command is asked.
+// Access to a store. Credentials are not an option; they come from the first of
+// these sources that is set: `profile`, AWS_ACCESS_KEY_ID and related
+// variables, the default profile, a web identity, a container's endpoint, the
+// machine itself (IMDSv2). With `credentials_command`, only this command
+// provides them.
 struct StoreOptions {
   StoreAddress where;
-  // File with the key that seals sets (archive/seal.h); empty: sets are not
-  // sealed.
+  // File with the key that encrypts and seals sets (archive/seal.h); empty:
+  // sets are not sealed.
   std::string key_file;
 
   // --- S3 only ---------------------------------------------------------------
   // "https://HOST[:PORT]"; empty: Amazon's endpoint of the region.
   std::string endpoint;
-  // Empty: AWS_REGION, AWS_DEFAULT_REGION or the profile's, else us-east-1.
+  // Empty: AWS_REGION, AWS_DEFAULT_REGION or the profile's region, else
+  // us-east-1.
   std::string region;
   // Uses "https://ENDPOINT/BUCKET/KEY" instead of
   // "https://BUCKET.ENDPOINT/KEY". Not set: true with an `endpoint`, or if the
   // bucket's name has a dot.
   std::optional<bool> path_style;
-  // "http://HOST:PORT"; empty: from https_proxy and its companions.
+  // "http://HOST:PORT"; empty: from https_proxy and related variables.
   std::string proxy;
-  std::string ca_file;  // PEM; empty: the system's
+  std::string ca_file;  // PEM; empty: the system's CAs
   // Name of a profile in the files that AWS_CONFIG_FILE and
-  // AWS_SHARED_CREDENTIALS_FILE name, or in ~/.aws/.
+  // AWS_SHARED_CREDENTIALS_FILE specify, or in ~/.aws/.
   std::string profile;
-  // Shell command that prints the JSON of `credential_process`.
+  // Shell command that prints credentials as JSON, like `credential_process`.
   std::string credentials_command;
-  std::string storage_class;  // of new objects; empty: the bucket's
+  std::string storage_class;  // of new objects; empty: the bucket's default
   uint32_t connections = 8;   // maximum number
 
-  // `connect` and `peer` apply to one attempt: until connected, and without a
-  // byte or an answer. `retry`: how long a call is retried without progress.
+  // `connect` and `peer` limit one attempt: `connect` the time to connect,
+  // `peer` the time without a byte or an answer. `retry` limits how long a call
+  // is retried without progress.
   Timeouts timeouts = [] {
     Timeouts patient;
     patient.peer = std::chrono::milliseconds(60'000);

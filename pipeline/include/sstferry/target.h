@@ -21,11 +21,12 @@ namespace sstferry {
 // stay open until Run() has returned.
 struct OpenReplica {
   rocksdb::DB* db = nullptr;
-  // Handles of all its column families, except families that the refresh does
-  // not involve.
+  // Handles of all its column families. Families that the refresh does not
+  // cover may be missing.
   std::vector<rocksdb::ColumnFamilyHandle*> families;
-  // Receives the handle of each created column family at the end of Run().
-  // Null: the application finds the family when it next opens the database.
+  // Receives the handle of each column family that Run() created, at the end of
+  // Run(). Null: the application finds the family when it next opens the
+  // database.
   std::function<void(rocksdb::ColumnFamilyHandle*)> on_created;
 };
 
@@ -34,9 +35,9 @@ struct OpenReplica {
 //
 // Ownership: copies the options; borrowed objects of the registry must outlive
 // Run().
-// Threads:   Run() blocks the calling thread and starts lanes of its own, which
-// it joins before it returns. All other members may be called from any thread.
-// Results:   *summary is complete whatever Run() returns, and summary->status
+// Threads:   Run() blocks the calling thread, starts lane threads, and joins
+// them before it returns. All other members may be called from any thread.
+// Results:   *summary is complete even if Run() fails, and summary->status
 // equals the returned status.
 class Operation {
  public:
@@ -45,60 +46,59 @@ class Operation {
   // Makes Run() return kCancelled within five seconds.
   virtual void Cancel() = 0;
   // Replaces PullOptions::max_rate_bytes_per_sec, before or during Run(). Takes
-  // effect at once, also for lanes that wait. 0: no limit. A verify or a plan
-  // has no rate and ignores it.
+  // effect at once, also for waiting lanes. 0: no limit. Verifies and plans
+  // ignore it.
   virtual void SetMaxRate(uint64_t bytes_per_sec) = 0;
   virtual Progress progress() const = 0;
 };
 
-// Returns the account under which a pull into target_dir runs if root starts
-// it: the account that owns directories on the way to target_dir, and so could
-// put links there. nullopt: no such account, several of them (then the pull is
-// refused), or this process is not root's.
+// Returns the account that root should use for a pull into target_dir: the
+// account that owns directories on the path to target_dir, and so could create
+// links there. nullopt: no such account, several such accounts (then the pull
+// is refused), or this process does not run as root.
 std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
 // Pulls options.source into options.target_dir.
-//   OK           target_dir holds the whole snapshot, synced and closed
+//   OK           target_dir holds the complete snapshot, synced and closed
 //   kRefused     target_dir is not empty (kPull) or is a mount point, or the
-//                source holds something that cannot be moved faithfully
+//                source has data that cannot be copied exactly
 //   kBusy        another process uses the target
 //   others       see EndState; target_dir is unchanged
 std::unique_ptr<Operation> MakePull(const PullOptions& options);
 
 // Refreshes an open database from options.source while the application reads
-// (and writes) it. Entries that the source does not hold are removed from
-// refreshed column families, also entries written meanwhile. options.mode and
-// target_dir do not apply. A family dropped because of options.drop_missing no
-// longer exists when Run() returns; its handle still belongs to the
-// application.
-//   OK           the database holds the contents of the snapshot
+// and writes it. Removes entries that the source does not have from the
+// refreshed column families, including entries written meanwhile. options.mode
+// and target_dir do not apply. A family that options.drop_missing drops no
+// longer exists when Run() returns; the application still owns its handle.
+//   OK           the database has the contents of the snapshot
 //   kRefused     the database was made from another or an unknown source and
-//                options.adopt is not set, one side holds a SingleDelete, or
-//                RocksDB's version cannot refresh it safely
+//                options.adopt is not set, one side has a SingleDelete, or this
+//                RocksDB version cannot refresh it safely
 //   others       the database is unchanged
 std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
                                        const OpenReplica& replica);
 
-// Plans a pull: runs the steps of MakePull() with these options up to the first
-// file that the pull would create in or beside target_dir, and returns what the
-// pull would return from these steps. The summary says what the pull would
-// move, and why. Does not retry a source that cannot be reached. Writes only
-// the source's private snapshot, takes no lock and calls no hook; a swap hook
-// counts only as present. With an empty target_dir, plans for a new database.
-// For an address without a name, lists the databases that the server serves.
+// Plans a pull: runs the steps of MakePull() up to the first file that the pull
+// would create in or next to target_dir, and returns the pull's result up to
+// that step. The summary says what the pull would move, and why. Does not retry
+// if the source cannot be reached. Writes only the source's private snapshot,
+// takes no lock and calls no hook; only the presence of a swap hook matters.
+// With an empty target_dir, plans for a new database. For an address without a
+// name, lists the databases that the server serves.
 std::unique_ptr<Operation> MakePlan(const PullOptions& options);
 
 // Deletes the databases that swaps of options.target_dir have kept
 // (PullOptions::keeps_old), except the newest `keep`, at
-// delete_rate_bytes_per_sec. Called after a swap, so that the swap does not
-// wait for it. Deletes only databases that a swap has put there. The summary's
-// notes name the deleted ones.
+// delete_rate_bytes_per_sec. A separate operation, so that the swap does not
+// wait for the deletion. Deletes only databases that a swap moved there. The
+// summary's notes list the deleted databases.
 std::unique_ptr<Operation> MakeOldRemoval(const PullOptions& options,
                                           uint32_t keep);
 
-// Compares two sides: by the bytes of their files if both have the same files
-// and each side is compared as a whole, otherwise entry by entry. Returns
-// kDifferent if they differ.
+// Compares two sides: byte by byte if both have the same files and each side is
+// compared completely, otherwise entry by entry. Returns kDifferent if they
+// differ.
 std::unique_ptr<Operation> MakeVerify(const VerifyOptions& options);
 
 }  // namespace sstferry
