@@ -1,4 +1,4 @@
-// The commands on an archive: a store joined to a push, a list, a check, a
+// The commands on an archive: each joins a store to a push, a list, a check, a
 // prune, a removal or a repair.
 #include <unistd.h>
 
@@ -87,8 +87,8 @@ ArchivedSet Told(const PrunedSet& pruned) {
   return set;
 }
 
-// Digests of a drilled database's entries, by column family; without those that
-// cannot be compared.
+// Digests of a drilled database's entries, by column family. Families that
+// cannot be compared are missing.
 using FamilyDigests = std::map<std::string, DigestReply>;
 
 class Job : public ArchiveJob {
@@ -213,7 +213,7 @@ class Job : public ArchiveJob {
     return std::chrono::duration<double>(Clock::now() - started_).count();
   }
   bool is_late() const { return Clock::now() >= until_; }
-  // Polled by steps that cannot be stopped in another way.
+  // For steps that must poll, because they cannot be stopped in another way.
   std::function<bool()> Stopped() const {
     return [this] { return cancelled_.load() || is_late(); };
   }
@@ -247,7 +247,7 @@ class Job : public ArchiveJob {
     if (options_.source.is_ssh() &&
         !remote.timeouts.first_answer.has_value()) {
       remote.timeouts.first_answer =
-          std::chrono::milliseconds(0);  // ssh says why
+          std::chrono::milliseconds(0);  // ssh reports why it failed
     }
     remote.log = options_.log;
     auto connected =
@@ -266,7 +266,7 @@ class Job : public ArchiveJob {
     if (options_.init_if_absent) {
       RETURN_IF_ERROR(InitIfAbsent(report));
     }
-    // Before the snapshot, so that a wrong address is reported at once.
+    // Before the snapshot, so that a wrong archive address is reported at once.
     ArchiveHead head;
     RETURN_IF_ERROR(archive.ReadHead(&head));
     work_.phase = "snapshot";
@@ -394,9 +394,9 @@ class Job : public ArchiveJob {
     return DrillAll(archive, summary.log.windows, status, report);
   }
 
-  // Drills the newest set, a random time of the log, and the set before the
-  // newest one with its log. Returns `checked`, or the first failure if that is
-  // OK.
+  // Drills the newest set, the log up to a random time, and the second newest
+  // set with its log. Returns `checked` if it is an error, otherwise the first
+  // failure of a drill.
   Status DrillAll(const Archive& archive, const std::vector<LogWindow>& windows,
                   const Status& checked, ArchiveReport* report) {
     FamilyDigests newest;
@@ -424,7 +424,8 @@ class Job : public ArchiveJob {
         Drill(archive, before + "+sequence:" + std::to_string(sequence),
               drill, &continued, report);
     if (EndStateOf(drill->status) == EndState::kRefused) {
-      // The source wrote nothing since, so that no segment reaches the set.
+      // The source wrote nothing after the older set, so the log has no segment
+      // up to the newest set.
       AddNotCompared(report->drill->set, MessageOf(drill->status), report);
       report->continued_drill.reset();
       return status;
@@ -438,7 +439,7 @@ class Job : public ArchiveJob {
     return status;
   }
 
-  // Sets *status to the failure of the drill if it was OK before.
+  // Drills a set. Sets *status to the drill's failure if *status was OK.
   void DrillAndTell(const Archive& archive, const std::string& which,
                     std::optional<ArchiveDrill>* drill,
                     FamilyDigests* digests, Status* status,
@@ -448,7 +449,7 @@ class Job : public ArchiveJob {
     AddFailure((*drill)->status, status, report);
   }
 
-  // Sets *status if it was OK before; else adds a note.
+  // Sets *status to `drilled` if *status was OK; otherwise adds a note.
   static void AddFailure(const Status& drilled, Status* status,
                          ArchiveReport* report) {
     if (!status->ok() && !drilled.ok()) {
@@ -463,7 +464,7 @@ class Job : public ArchiveJob {
                             " was not compared with a log: " + why);
   }
 
-  // Finds the newest set before `newest` whose log `newest` continues.
+  // Finds the newest set before `newest` that is in the same log.
   static Status FindSetBefore(const Archive& archive, const std::string& newest,
                               std::string* before, ArchiveReport* report) {
     before->clear();
@@ -531,7 +532,8 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  // Any microsecond of any window is as likely as another.
+  // Returns a random time within the windows; every microsecond is equally
+  // likely.
   static uint64_t RandomTimeOf(const std::vector<LogWindow>& windows) {
     uint64_t times = 0;
     for (const LogWindow& window : windows) {
@@ -551,7 +553,8 @@ class Job : public ArchiveJob {
     return windows.back().end_micros;
   }
 
-  // Drills a set, by name, or a point of the log; empty: the newest set.
+  // Drills the set or the point of the log that `which` specifies; empty: the
+  // newest set.
   Status Drill(const Archive& archive, const std::string& which,
                ArchiveDrill* drill, FamilyDigests* digests,
                ArchiveReport* report) {
@@ -600,8 +603,9 @@ class Job : public ArchiveJob {
     return status;
   }
 
-  // Opens it for writing, as its application would: its WALs are replayed, and
-  // what does not fit into memory is flushed. Reads all of it.
+  // Opens the database for writing, as its application would, so that RocksDB
+  // replays its WALs and flushes what does not fit into memory. Reads all
+  // entries.
   Status OpenDrilled(const std::string& directory, ArchiveDrill* drill,
                      FamilyDigests* digests,
                      std::vector<std::string>* notes) {
@@ -611,7 +615,7 @@ class Job : public ArchiveJob {
                      rocksdb::FileSystem::Default(), &opened, notes);
     const EndState state = EndStateOf(status);
     if (state == EndState::kIncompatible || state == EndState::kRefused) {
-      // Its application may have a comparator. All bytes were compared.
+      // Its application may have a custom comparator. All bytes were compared.
       notes->push_back("the drill did not open the database: " +
                        MessageOf(status));
       return Status::OK();
@@ -628,7 +632,8 @@ class Job : public ArchiveJob {
     return Status::OK();
   }
 
-  // Reads the first and the last entry of a family, or, for `digests`, all.
+  // Reads the first and the last entry of a family, or all entries if `digests`
+  // is set.
   Status ReadDrilled(const LiveDb& opened, const FamilyHandle& family,
                      ArchiveDrill* drill, FamilyDigests* digests,
                      std::vector<std::string>* notes) const {
@@ -653,7 +658,7 @@ class Job : public ArchiveJob {
       return read;
     }
     RETURN_IF_ERROR(ReadFailure(read, where));
-    // A filter may have removed entries from one copy only.
+    // A compaction filter may have removed entries from one copy only.
     if (opened.compaction_filters().count(family.name) == 0) {
       (*digests)[family.name] = reply;
       drill->entries = drill->entries.value_or(0) + reply.entries;
@@ -763,12 +768,12 @@ class Job : public ArchiveJob {
   std::atomic<bool> is_finished_{false};
   mutable std::mutex mu_;
   std::atomic<bool> cancelled_{false};
-  std::unique_ptr<ObjectStore> store_;  // from Run() on
-  std::shared_ptr<SealKey> key_;        // null: none
-  std::unique_ptr<Endpoint> endpoint_;  // of a source elsewhere
-  std::unique_ptr<RemoteSource> remote_;  // likewise
+  std::unique_ptr<ObjectStore> store_;  // set by Run()
+  std::shared_ptr<SealKey> key_;        // null: no key
+  std::unique_ptr<Endpoint> endpoint_;  // of a remote source
+  std::unique_ptr<RemoteSource> remote_;  // the same
   std::unique_ptr<Operation> drill_;
-  double read_seconds_ = 0;  // that the last drill read entries
+  double read_seconds_ = 0;  // time that the last drill spent reading entries
 };
 
 }  // namespace

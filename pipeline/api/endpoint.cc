@@ -17,7 +17,8 @@ namespace {
 constexpr char kLocalName[] = "local";
 constexpr std::chrono::milliseconds kLastWordsLimit{2000};
 
-// Serves the directory over ssh with the options that a local one would have.
+// Returns the remote directory, and serve options equivalent to those of a
+// local directory.
 SshPlace PlaceOf(const EndpointOptions& options) {
   const SourceAddress& address = options.address;
   SshPlace place{address.user,      address.host, address.port,
@@ -39,8 +40,9 @@ SshPlace PlaceOf(const EndpointOptions& options) {
   return place;
 }
 
-// A lane waits for its source for the stall timeout. So a store gives up
-// earlier, and the lane asks again as long as there is progress.
+// Returns store options with shorter timeouts. A lane waits for its source for
+// the stall timeout, so the store must give up earlier; the lane then requests
+// again as long as there is progress.
 StoreOptions StoreOf(const EndpointOptions& options) {
   StoreOptions store = options.store;
   store.where = *options.address.archive;
@@ -53,12 +55,13 @@ StoreOptions StoreOf(const EndpointOptions& options) {
   return store;
 }
 
-// Fails at once if no snapshot can be made, and names the command that works.
+// Checks that a snapshot can be made. Fails at once otherwise, and shows the
+// command that works.
 Status CheckPlace(const EndpointOptions& options) {
   std::string real;
   if (options.is_tree ||
       !ResolveDatabase(options.address.directory, &real).ok()) {
-    return Status::OK();  // the open of the source reports the reason
+    return Status::OK();  // opening the source reports the reason
   }
   return CheckSnapshotPlace(real, SnapshotParent(real, options.snapshot_dir),
                             options.snapshot_dir, options.command);
@@ -98,7 +101,7 @@ Status Endpoint::Open(const EndpointOptions& options,
     RETURN_IF_ERROR(MakeArchiveOrigin(StoreOf(options), options.address.set,
                                       &opened->origin_));
     database.origin = opened->origin_;
-    serve.full_rate = true;  // no application waits for an archive
+    serve.full_rate = true;  // an archive has no application that waits
   } else {
     database.directory = options.address.directory;
     database.wal_dir = options.wal_dir;
@@ -135,8 +138,7 @@ Endpoint::~Endpoint() {
     origin_->Cancel();
   }
   if (server_thread_.joinable()) {
-    // The last message of the only target decides whether the snapshot is
-    // retained.
+    // The last message of the only target decides if the snapshot is retained.
     server_->AwaitIdle(kLastWordsLimit);
     server_->Stop();
     server_thread_.join();

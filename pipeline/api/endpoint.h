@@ -1,7 +1,7 @@
-// Connects to a source by any kind of address: to a server, through ssh, or to
-// a directory of this machine or an archive. For the last two it starts a
-// server in this process with an in-memory transport, so that all take the same
-// path.
+// Connects to a source by any kind of address: a server, a directory reached
+// through ssh, a local directory, or an archive. For the last two it starts a
+// server in this process with an in-memory transport, so that all sources are
+// handled alike.
 #pragma once
 
 #include <atomic>
@@ -16,26 +16,26 @@ namespace sstferry {
 
 struct EndpointOptions {
   SourceAddress address;
-  // The address is a directory of this machine that contains databases. (Over
-  // ssh the other side detects this.)
+  // The address is a local directory that contains databases. (Over ssh the
+  // other side detects this.)
   bool is_tree = false;
   uint32_t lanes = 4;
   std::string snapshot_dir;
   std::string wal_dir;  // for a directory
   std::string command;  // command line, for messages; may be empty
-  uint64_t max_held_bytes = 1'000'000'000;  // for a directory that is followed
+  uint64_t max_held_bytes = 1'000'000'000;  // for a followed directory
   TlsFiles tls;  // empty: no TLS; unused for a Unix socket
   SshCommands ssh;
   StoreOptions store;  // for an archive, without `where`
   Timeouts timeouts;  // for an in-process source
   OperatorRegistry registry;
-  // Time for which a directory's snapshot outlives an interrupted pull.
+  // How long a directory's snapshot is retained after an interrupted pull.
   std::chrono::seconds snapshot_ttl{3600};
   LogFunction log;
 };
 
-// Lets several operations use one dialer, each through an object of this class:
-// Close() of one object does not stop the others.
+// Lets several operations share one dialer. Each operation has its own object
+// of this class; Close() of one object does not stop the others.
 class BorrowedDialer : public Dialer {
  public:
   explicit BorrowedDialer(Dialer* dialer) : dialer_(dialer) {}
@@ -55,7 +55,7 @@ class BorrowedDialer : public Dialer {
 
 // A source that can be dialed.
 //
-// Ownership: owns the dialer and the server of this process. The destructor
+// Ownership: owns the dialer and the server in this process. The destructor
 //            removes its snapshot unless it is retained for an interrupted
 //            pull.
 // Threads:   made and destroyed by one thread; dialer() is as thread-safe as
@@ -66,7 +66,7 @@ class Endpoint {
                                             std::unique_ptr<Endpoint>* out);
   ~Endpoint();
   Dialer* dialer() const { return dialer_.get(); }
-  // Returns the database's name at that source.
+  // Returns the name of the database at this source.
   const std::string& name() const { return name_; }
 
  private:

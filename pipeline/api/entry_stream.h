@@ -1,4 +1,4 @@
-// Reads the entries of one side of a verify, with digests of their values.
+// Reads the keys of one side of a verify, with digests of the values.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Reads one side's keys of an interval page by page.
+// Reads one side's entries in a key interval, page by page.
 class EntryStream {
  public:
   EntryStream(Channel* channel, const StallGuard* guard, uint32_t family,
@@ -52,7 +52,8 @@ class EntryStream {
   }
 
  private:
-  // Keys that do not ascend could repeat forever, and would be paired wrongly.
+  // Checks that keys ascend. Otherwise entries could repeat forever, and keys
+  // of the two sides would be paired incorrectly.
   [[nodiscard]] rocksdb::Status CheckOrder() const {
     const std::string* before =
         request_.after.has_value() ? &*request_.after : nullptr;

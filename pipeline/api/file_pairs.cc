@@ -15,7 +15,7 @@ bool IsData(const CloneFile& file) {
          file.kind == CloneFileKind::kBlob;
 }
 
-// Position of a unit: kind and number of its file, offset, bytes.
+// Position of a unit: kind and number of its file, offset, size.
 using UnitPlace = std::tuple<CloneFileKind, uint64_t, uint64_t, uint64_t>;
 
 UnitPlace PlaceOf(const ClonePlan& side, const Part& unit) {

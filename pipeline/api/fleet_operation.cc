@@ -1,5 +1,5 @@
 // Pulls all databases of a source into a mirror, or runs another operation for
-// each, which omits the steps of a mirror (*):
+// each database. Only mirrors take the steps marked with (*):
 //
 //   list the databases of the source, by name
 //   ReplicaTree: lock DIR, read its record, count missing databases (*)
@@ -7,8 +7,7 @@
 //   pull each pinned database, `jobs` at once
 //   move away the replicas of databases that were missing twice (*)
 //
-// A failure of one database, at any step after the list, does not stop the
-// others.
+// If one database fails at any step after the list, the others continue.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -37,10 +36,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Number of runs in which a database must be missing before its replica is
-// moved.
+// A replica is moved after its database was missing in this many runs.
 constexpr uint32_t kRunsToMove = 2;
-// Connections of all pulls through one ssh, including those that are closing.
+// Connections of all pulls through one ssh, including closing connections.
 constexpr uint32_t kMostSshConnections = 2 * kMaxLanes;
 
 // Limits the number of concurrent pulls.
@@ -200,7 +198,7 @@ class FleetOperation : public Fleet {
     return Status::OK();
   }
 
-  // Does everything before the first byte of a replica.
+  // Takes all steps before the first pull.
   Status Prepare() {
     bool has_record = false;
     if (!options_.has_own_operations) {
@@ -213,7 +211,7 @@ class FleetOperation : public Fleet {
     dialer_ = endpoint_->dialer();
     ListReply list;
     BorrowedDialer dialer(dialer_);
-    // Waits for a source that cannot be reached yet, as a single pull does.
+    // Waits for a source that is not reachable yet, as a single pull does.
     SourceLinkOptions ask = AskOnce(options_.pull.timeouts,
                                     options_.pull.deadline);
     ask.timeouts = options_.pull.timeouts;
@@ -251,8 +249,8 @@ class FleetOperation : public Fleet {
                : Status::OK();
   }
 
-  // Finds the directory of a replica, and creates those on its path in a
-  // mirror. The name comes from the source.
+  // Finds the directory of a replica. In a mirror, creates the directories on
+  // its path. The source chose the name.
   Status PlaceOf(const std::string& name, std::string* target_dir,
                  bool* exists) {
     if (tree_ != nullptr) {
@@ -295,7 +293,8 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // A name that was never seen at this source cannot have vanished from it.
+  // Returns why no replica is moved; empty: replicas may be moved. A database
+  // that was never seen at this source cannot have vanished from it.
   std::string WhyNotMoved(bool has_record, const ListReply& list) const {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();
@@ -327,7 +326,8 @@ class FleetOperation : public Fleet {
     return member.summary.status.ok() && !member.is_present;
   }
 
-  // On failure the pulls still run, but not with one common moment.
+  // Pins all databases. After a failure the pulls still run, but their
+  // snapshots are not taken together.
   void PinAll() {
     PinRequest ask;
     std::vector<size_t> places;
@@ -384,7 +384,7 @@ class FleetOperation : public Fleet {
       window_.emplace(pull.target_dir, to_pull.size(), pull.before_swap,
                       pull.after_swap, [this] { slots_.Give(); });
     }
-    // In the window all swaps wait for each other.
+    // With a window, each swap waits for all others.
     const size_t threads_wanted =
         window_.has_value() ? to_pull.size()
                             : std::min<size_t>(jobs_, to_pull.size());
@@ -404,7 +404,7 @@ class FleetOperation : public Fleet {
         Log(LogLevel::kWarning, MessageOf(status));
       }
     }
-    // In a window each swap needs a thread of its own, because the others wait
+    // With a window, each swap needs its own thread, because the others wait
     // for it.
     if (window_.has_value() && started < to_pull.size()) {
       for (size_t i = next++; i < to_pull.size(); i = next++) {
@@ -413,7 +413,7 @@ class FleetOperation : public Fleet {
         window_->EndedWithout();
       }
     }
-    work();  // also if no thread could be started
+    work();  // this thread also works, even if no thread could be started
     for (std::thread& thread : threads) {
       if (thread.joinable()) {
         thread.join();
@@ -453,7 +453,7 @@ class FleetOperation : public Fleet {
     return one;
   }
 
-  // Each pull gets the same share of the rate.
+  // Returns the rate of one pull; all pulls get the same share.
   uint64_t RateOfOne() const {
     const uint64_t rate = max_rate_;
     const uint64_t pulls =
@@ -470,7 +470,7 @@ class FleetOperation : public Fleet {
     if (window_.has_value()) {
       one.before_swap = [&](const SwapEvent& event) {
         waited = true;
-        holds_slot = false;  // released by the window
+        holds_slot = false;  // the window has released the slot
         return window_->Before(event);
       };
       one.after_swap = [&](const SwapEvent& event) {
@@ -522,7 +522,7 @@ class FleetOperation : public Fleet {
     return !member.summary.status.ok() && !member.is_gone;
   }
 
-  // Checks for failed databases that were removed during their pull.
+  // Marks failed databases that were removed from the source during their pull.
   void MarkGone() {
     if (cancelled_ || std::none_of(report_.members.begin(),
                                    report_.members.end(), HasFailed)) {
@@ -545,7 +545,8 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Best effort: the source also releases the pin by itself.
+  // Ends a database's pins. Best effort: the source also releases them by
+  // itself.
   void EndPins(const std::string& database) {
     BorrowedDialer dialer(dialer_);
     OneSession session;
@@ -559,7 +560,8 @@ class FleetOperation : public Fleet {
         .PermitUncheckedError();
   }
 
-  // A resumed pull has the snapshot that it began with, so it is left out.
+  // Finds the time between the first and the last snapshot. Ignores resumed
+  // pulls, because they use older snapshots.
   void FindSpread() {
     uint64_t begin = UINT64_MAX;
     uint64_t end = 0;
@@ -622,8 +624,8 @@ class FleetOperation : public Fleet {
     return result;
   }
 
-  // Orders failures: one that a rerun cannot fix (exit code 1), then a
-  // difference (3), then those that may pass.
+  // Returns the rank of a failure, worst first: failures that a rerun cannot
+  // fix (exit code 1), then differences (3), then failures that may pass.
   static int RankOf(const FleetMember& member) {
     const int code = ExitCodeOf(EndStateOf(member.summary.status));
     return code == 1 ? 0 : code == 3 ? 1 : 2;

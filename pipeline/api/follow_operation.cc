@@ -1,12 +1,13 @@
 // Follows a source: requests records, appends them, makes them durable, and
 // takes cuts.
 //
-//   main      requests the records after the standby's position; appends them
-//             the source requires a cut: takes it; meanwhile nothing is
-//             requested a cut is scheduled: starts the cutter, and continues
+//   main      requests the records after the standby's position and appends
+//             them. If the source requires a cut, takes the cut, and requests
+//             nothing meanwhile. If a cut is due, starts the cutter, and
+//             continues.
 //   syncer    every `durable`: syncs, writes a mark
 //   cutter    takes a scheduled cut
-//   viewer    every `view_every`: makes a view, and removes old ones
+//   viewer    every `view_every`: makes a view, and removes old views
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -51,9 +52,10 @@ constexpr std::chrono::milliseconds kTellEvery{1000};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kMostPause{10'000};
 
-// Returns true for failures that a retry may not meet. Before a follower has
-// received anything from its source, its arguments may be wrong: the directory
-// is no database, the certificate is wrong, or there is too little room.
+// Returns true for failures after which a retry may succeed. Some failures are
+// final only before the follower has received anything from its source, because
+// its arguments may be wrong: the directory is no database, the certificate is
+// wrong, or there is too little room.
 bool MayPass(const Status& status, bool has_begun = true) {
   switch (EndStateOf(status)) {
     case EndState::kRefused:
@@ -73,7 +75,7 @@ bool MayPass(const Status& status, bool has_begun = true) {
 // Passes the rounds to a standby.
 class StandbyRounds : public RoundTarget {
  public:
-  // Both must outlive this object.
+  // The options and the endpoint must outlive this object.
   StandbyRounds(const FollowOptions& options,
                 const std::unique_ptr<Endpoint>* endpoint)
       : options_(options), pull_(options.pull), endpoint_(endpoint) {
@@ -86,7 +88,8 @@ class StandbyRounds : public RoundTarget {
     audit.on_fault = [this](const HealthFile& fault) { TakeFault(fault); };
     audit_ = std::make_unique<StandbyAudit>(std::move(audit));
   }
-  // `adopts`: turns a database that is not a standby into one.
+  // Opens the standby. `adopts`: turns a database that is not a standby into a
+  // standby.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
     RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before access
@@ -136,8 +139,8 @@ class StandbyRounds : public RoundTarget {
     ConfirmViews(standby_->gap().reason == CutReason::kNone);
     return Status::OK();
   }
-  // During a cut nothing is requested, but bytes of the cut arrive from the
-  // source.
+  // Syncs. During a cut the follower requests no records, but receives the
+  // cut's bytes, which show that the source is reachable.
   Status Sync() override {
     const uint64_t bytes = slot_.progress().done_bytes;
     if (cut_bytes_.exchange(bytes) < bytes) standby_->HearOn();
@@ -224,8 +227,8 @@ class StandbyRounds : public RoundTarget {
         MendStandbyCommand(pull_.source.ToString(), dir) + " --adopt");
   }
 
-  // Makes a damaged or different standby begin with a cut. While the fault is
-  // recorded, a cut compares the files that it keeps.
+  // Makes a damaged or different standby begin with a cut. As long as the fault
+  // is recorded, cuts compare the files that they keep.
   Status FindFault() {
     const std::string& dir = standby_->dir();
     HealthFile fault;
@@ -260,8 +263,8 @@ class StandbyRounds : public RoundTarget {
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
-  std::unique_ptr<StandbyAudit> audit_;  // ends before all of the above
-  std::unique_ptr<StandbyViews> views_;  // likewise
+  std::unique_ptr<StandbyAudit> audit_;  // destroyed before the members above
+  std::unique_ptr<StandbyViews> views_;  // the same
 };
 
 class Follow : public StandbyJob {
@@ -345,13 +348,13 @@ class Follow : public StandbyJob {
   Status Main() {
     std::chrono::milliseconds pause = kFirstPause;
     Clock::time_point told{};
-    // Stays true while a log has ended and the set of the next one is missing.
+    // Stays true after a log has ended and while the next log has no set yet.
     bool has_begun = false;
     while (!stop_.stopped()) {
       Status status = FollowOnce();
       has_begun = has_begun || target_->exists();
-      // A source that cannot be reached may have been opened again. After a
-      // cancellation nothing was asked of the source.
+      // While the source could not be reached, it may have been opened again.
+      // After a cancellation the source was not contacted.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
       if (!status.ok() &&
           (!MayPass(status, has_begun) || cancelled_)) {
@@ -401,8 +404,8 @@ class Follow : public StandbyJob {
     }
     if (gap.reason != CutReason::kNone) {
       RETURN_IF_ERROR(ForgetClosed(Status::OK()));
-      // The running scheduled cut may be the one that is required. One that
-      // yields to other work would delay all records.
+      // The running scheduled cut may satisfy this requirement. A cut that
+      // yields to other work is dropped, because it would delay all records.
       JoinCutter(/*drops_gentle=*/true);
       if (target_->position() != request.position) {
         return Status::OK();
@@ -417,7 +420,7 @@ class Follow : public StandbyJob {
       bytes += log.bytes.size();
     }
     received_bytes_ += bytes;
-    // A cut that is taken meanwhile uses the other half (SetCutOptions).
+    // A cut that runs meanwhile uses the other half (SetCutOptions).
     const uint64_t rate = options_.pull.max_rate_bytes_per_sec;
     pace_.SetRate(cutting_ ? (rate + 1) / 2 : rate);
     RETURN_IF_ERROR(pace_.Take(bytes));
@@ -425,7 +428,7 @@ class Follow : public StandbyJob {
     return CutIfDue();
   }
 
-  // Returns `status`, or the failure of the call itself.
+  // Forgets that the source was closed. Returns the error of this, or `status`.
   Status ForgetClosed(const Status& status) {
     const Status forgot =
         target_->exists() ? target_->ForgetClosed() : Status::OK();
@@ -436,8 +439,7 @@ class Follow : public StandbyJob {
     const uint64_t cut_micros = target_->cut_micros();
     const uint64_t now = MicrosNow();
     const auto every = std::chrono::microseconds(options_.cut_every).count();
-    // If the clock was ahead when the last cut was taken, the age of the cut is
-    // unknown.
+    // If the clock was ahead when the last cut was taken, its age is unknown.
     const bool was_ahead = now + kMostClockBackMicros < cut_micros;
     const bool is_old =
         every > 0 &&
@@ -459,7 +461,7 @@ class Follow : public StandbyJob {
         [this, reason] {
           const Status status = Cut(reason);
           if (is_dropped_) {
-            // A required cut replaces it.
+            // A required cut replaces this cut.
           } else if (!status.ok() && MayPass(status)) {
             Log(LogLevel::kWarning,
                 "a cut that was due could not be taken: " + MessageOf(status));
@@ -471,8 +473,8 @@ class Follow : public StandbyJob {
         &cutter_);
   }
 
-  // The source may not have flushed since the last cut. Then its WALs are as
-  // large as before, so the next cut waits a while.
+  // Takes a cut. The source may not have flushed since the last cut; then its
+  // WALs are as large as before, so the next cut waits a while.
   Status Cut(CutReason reason, const std::string& note = "") {
     const Status status =
         target_->Cut({reason, note, options_.exact_filters});

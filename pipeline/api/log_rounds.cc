@@ -33,11 +33,11 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Time for the last segment of a follower that is stopped.
+// How long a stopped follower may take to store its last segment.
 constexpr std::chrono::seconds kLastPut{10};
 // Maximum size of a file that is kept in memory while its set is pushed.
 constexpr uint64_t kMaxKeptBytes = 1ull << 30;
-// A larger WAL is read twice.
+// A larger WAL is not kept in memory, but read twice.
 constexpr uint64_t kMaxKeptWalBytes = 64u << 20;
 constexpr size_t kReadBytes = 1u << 20;
 // Maximum number of logs that a follower tries to continue.
@@ -71,13 +71,13 @@ class MemoryFile : public SetFile {
   const std::string& bytes_;
 };
 
-// A source whose MANIFEST, OPTIONS and newest WAL were read in advance: they
-// contain the cut's position, history and promises.
+// A source whose MANIFEST, OPTIONS and newest WAL were read in advance, to
+// learn the cut's position and history.
 class CutSource : public SetSource, public History {
  public:
   explicit CutSource(SetSource* source) : source_(source) {}
 
-  // Finds `places` of a log in the WALs.
+  // Reads the cut's position, and the digests at `places` of a log.
   [[nodiscard]] Status ReadPosition(const std::vector<LogPlace>& places) {
     position_.database_id = set().database_id;
     const std::vector<ArchivedFile>& files = set().files;
@@ -115,7 +115,7 @@ class CutSource : public SetSource, public History {
     return Status::OK();
   }
   const FollowPosition& position() const { return position_; }
-  // Returns the first block of the WAL in which the cut ends.
+  // Returns the first block of the cut's last WAL.
   Slice WalBegin() const {
     const auto wal = wals_.find(position_.wal_number);
     return wal == wals_.end()
@@ -124,8 +124,8 @@ class CutSource : public SetSource, public History {
                        std::min<size_t>(wal->second.begin.size(),
                                         kLogBlockBytes));
   }
-  // Checks whether the cut continues a log that had reached `from` before the
-  // cut was taken. Compares at the newest place of the log that is in the cut.
+  // Checks if the cut continues a log that had reached `from` before the cut
+  // was taken. Compares at the newest place of the log that the cut contains.
   [[nodiscard]] Status FindStandingOf(FollowPosition from,
                                       const std::vector<LogPlace>& places,
                                       Standing* standing) {
@@ -200,10 +200,10 @@ class CutSource : public SetSource, public History {
   [[nodiscard]] Status Finish() override { return source_->Finish(); }
 
  private:
-  // The known beginning of a WAL.
+  // The part of a WAL that was read.
   struct Wal {
     std::string begin;  // at least up to its first record
-    std::map<uint64_t, Digest128> digests;  // by length
+    std::map<uint64_t, Digest128> digests;  // of the first bytes, by length
   };
 
   std::optional<size_t> FileOf(uint64_t wal_number) const {
@@ -217,7 +217,7 @@ class CutSource : public SetSource, public History {
     return std::nullopt;
   }
 
-  // Reads a WAL of the cut once, if the cut has it.
+  // Reads a WAL of the cut once; does nothing if the cut lacks it.
   [[nodiscard]] Status ScanWal(uint64_t number) {
     const std::optional<size_t> index = FileOf(number);
     if (!index.has_value() || wals_.contains(number)) {
@@ -300,7 +300,7 @@ class CutSource : public SetSource, public History {
   }
 
   SetSource* const source_;
-  size_t manifest_ = 0;  // its index among the files
+  size_t manifest_ = 0;  // index of the MANIFEST among the files
   std::map<size_t, std::string> kept_;  // contents of files, by index
   std::map<uint64_t, std::set<uint64_t>> wanted_;  // offsets by WAL
   std::map<uint64_t, Wal> wals_;
@@ -327,11 +327,11 @@ class LogRounds : public RoundTarget {
   }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
-  // A log does not record this.
+  // Does nothing: a log does not record this.
   void Hear(const Round&) override {}
   Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;
-  // A cut only pins a snapshot, so there is nothing to stop.
+  // Does nothing: a cut only pins a snapshot, so it cannot be stopped.
   void DropCut() override {}
   void Renew() override {}
   void Cancel() override;
@@ -340,7 +340,7 @@ class LogRounds : public RoundTarget {
   StandbyState state() const override;
 
  private:
-  // The end of a log that may be continued.
+  // The end of a log that the follower may continue.
   struct Candidate {
     LogHead head;
     Sha256Digest digest{};
@@ -363,7 +363,7 @@ class LogRounds : public RoundTarget {
   }
   LogWriterOptions WriterOptions() const;
   [[nodiscard]] Status FindCandidates();
-  // `log`: the log that the snapshot may continue, or null.
+  // Pins a snapshot. `log`: the log that the snapshot may continue, or null.
   [[nodiscard]] Status Pin(const LogWriter* log, Push* push);
   [[nodiscard]] Status EndCandidate(const CutRequest& request);
   [[nodiscard]] Status EndLog(const std::shared_ptr<LogWriter>& log,
@@ -373,7 +373,7 @@ class LogRounds : public RoundTarget {
   void JoinPush() {
     if (pusher_.joinable()) pusher_.join();
   }
-  // Returns the failure of a push and forgets it.
+  // Returns the failure of a push, and forgets the failure.
   [[nodiscard]] Status TakeFailure() {
     const std::lock_guard<std::mutex> lock(mu_);
     return std::exchange(failed_, Status::OK());
@@ -393,23 +393,23 @@ class LogRounds : public RoundTarget {
   std::atomic<uint64_t> cut_micros_{0};
   std::atomic<uint64_t> replay_bytes_{0};
 
-  std::mutex cut_mu_;  // one cut at a time
+  std::mutex cut_mu_;  // allows one cut at a time
   std::thread pusher_;
   std::unique_ptr<Push> push_;  // owned by the thread while it runs
 
   mutable std::mutex mu_;
   // Guarded by mu_, all below.
   std::deque<Candidate> candidates_;
-  std::shared_ptr<LogWriter> writer_;  // null: next is a candidate or a cut
+  std::shared_ptr<LogWriter> writer_;  // null: a candidate or a cut comes next
   RemoteSource* remote_ = nullptr;     // may be cancelled
   Status failed_;
-  uint64_t set_micros_ = 0;  // of the newest pushed set
+  uint64_t set_micros_ = 0;  // time of the newest pushed set
   std::string source_database_id_;
   std::optional<std::vector<std::string>> filtered_families_;
   std::optional<uint64_t> unknown_options_;
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
-  LogState earlier_;  // of the ended lineages of this run
+  LogState earlier_;  // totals of this run's ended lineages
 };
 
 LogWriterOptions LogRounds::WriterOptions() const {
@@ -434,12 +434,12 @@ Status LogRounds::Open() {
   return FindCandidates();
 }
 
-// Finds the ends of all paths, the latest first.
+// Finds the ends of all log paths, latest first.
 Status LogRounds::FindCandidates() {
   const Archive archive(store_.get(), key_.get());
   ArchiveLog log;
   RETURN_IF_ERROR(ReadLog(archive, &log));
-  std::map<LogKey, uint64_t> ends;  // by the moment of their newest sets
+  std::map<LogKey, uint64_t> ends;  // -> moment of the newest set
   for (const LoggedSet& set : log.sets) {
     for (const LogPath& path : log.PathsOf(set.log)) {
       if (!path.segments.empty() && path.ended == CutReason::kNone) {
@@ -465,11 +465,11 @@ Status LogRounds::FindCandidates() {
     if (candidate.head.is_sealed && key_ == nullptr) {
       continue;
     }
-    // Without its history a log proves nothing.
+    // A log without history cannot show that the source continues it.
     if (candidate.head.database_id.empty()) {
       continue;
     }
-    // A log with times in the future could not be appended to until then.
+    // Nothing could be appended to a log with times in the future until then.
     const uint64_t now = MicrosNow();
     const uint64_t end_micros = candidate.head.moments.empty()
                                     ? key.end_micros
@@ -511,8 +511,8 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   std::shared_ptr<LogWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    // An answer with neither bytes nor the end does not show that the source
-    // knows the position: it may still require a cut.
+    // An answer that has no bytes and does not end the round does not prove
+    // that the source knows the position; the source may still require a cut.
     const bool is_known = !round.logs.empty() || round.end.more_bytes == 0;
     if (writer_ == nullptr && is_known && !candidates_.empty() &&
         asked == candidates_.front().head.position()) {
@@ -551,7 +551,7 @@ Status LogRounds::Sync() {
         state == EndState::kRefused || state == EndState::kBusy) {
       return status;
     }
-    // The next Sync() tries again.
+    // The next Sync() retries.
     if (!cancelled_) {
       Log(LogLevel::kWarning, MessageOf(status) + "; tries again");
     }
@@ -580,13 +580,14 @@ Status LogRounds::Pin(const LogWriter* log, Push* push) {
   }
   RETURN_IF_ERROR(push->remote->Connect());
   push->source = std::make_unique<CutSource>(push->remote.get());
-  // The log had these places before the snapshot was taken, or shortly after.
+  // The log reached these places before or shortly after the snapshot was
+  // taken.
   if (log != nullptr) push->places = log->places();
   return push->source->ReadPosition(push->places);
 }
 
-// Records in the archive why the log of a candidate is not continued, before
-// another one begins.
+// Records in the archive why the candidate's log is not continued, before
+// another log begins.
 Status LogRounds::EndCandidate(const CutRequest& request) {
   Candidate candidate;
   {
@@ -601,7 +602,7 @@ Status LogRounds::EndCandidate(const CutRequest& request) {
   RETURN_IF_ERROR(ends.End(store_.get(), request.reason, request.note));
   const std::lock_guard<std::mutex> lock(mu_);
   candidates_.pop_front();
-  return Status::OK();  // next, the source is asked about the next position
+  return Status::OK();  // next, the source is asked about the next candidate
 }
 
 Status LogRounds::EndLog(const std::shared_ptr<LogWriter>& log,
@@ -708,7 +709,7 @@ void LogRounds::RunPush() {
     remote_ = nullptr;
     if (!status.ok() && !cancelled_) {
       failed_ = status;
-      // A log whose set is missing cannot be restored.
+      // A log cannot be restored without its set.
       if (writer_ != nullptr && writer_->lineage() == done->id) {
         writer_.reset();
       }
@@ -744,7 +745,7 @@ StandbyState LogRounds::state() const {
   state.sequence = log.last_sequence;
   state.durable_sequence = log.put_sequence;
   state.moment_micros = log.seen_micros;
-  // A source that writes nothing has no segments after its set.
+  // If the source writes nothing, no segments follow its set.
   state.put_micros = std::max(log.put_micros, set_micros_);
   state.segments = earlier_.segments + log.segments;
   state.segment_bytes = earlier_.bytes + log.bytes;

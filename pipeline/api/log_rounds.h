@@ -1,16 +1,17 @@
-// Stores the rounds of a source in the log of an archive: rounds become
+// Stores a followed source's rounds in an archive's log: rounds become
 // segments, and cuts become sets.
 //
-//   Cut()    pins a snapshot at the source and returns: another thread pushes
-//            it as a set, while rounds after its position continue. A cut that
-//            the source requires ends the log and begins another; a scheduled
-//            cut is a further set in the same log.
-//   Append() collects a segment; a full one is put before more is accepted
-//   Sync()   puts what was collected
+//   Cut()    pins a snapshot at the source and returns. Another thread pushes
+//            the snapshot as a set, while later rounds continue. A cut that
+//            the source requires ends the log and begins a new log; a
+//            scheduled cut is another set in the same log.
+//   Append() collects a segment; stores a full segment before it accepts more
+//   Sync()   stores the collected segment
 //
-// The first position after a start is the end of a log in the archive. If the
-// source still has all bytes after it, the log continues; otherwise the end of
-// the next log is tried, and finally a cut is taken.
+// After a start, the follower tries to continue at the end of a log in the
+// archive. This works if the source still has all bytes after that end.
+// Otherwise the follower tries the end of the next log, and finally takes a
+// cut.
 #pragma once
 
 #include <functional>
@@ -23,13 +24,13 @@
 
 namespace sstferry {
 
-// Opens a client of the store that ends all calls at `until`.
+// Opens a store client whose calls all end at `until`.
 using StoreOpener = std::function<rocksdb::Status(
     Clock::time_point until, std::unique_ptr<ObjectStore>* store)>;
 
-// Opens the archive's log for rounds. The options and the endpoint, which is
-// opened before the first cut, must outlive *target.
-//   kRefused  there is no archive
+// Opens the archive's log for rounds. The options and the endpoint must outlive
+// *target; the endpoint is opened before the first cut.
+//   kRefused  the archive is missing
 [[nodiscard]] rocksdb::Status OpenLogRounds(
     const FollowOptions& options, const std::unique_ptr<Endpoint>* endpoint,
     const StoreOpener& open, std::unique_ptr<RoundTarget>* target);

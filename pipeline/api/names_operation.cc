@@ -1,4 +1,4 @@
-// Plans sst://HOST[:PORT] without a name: asks which names are served.
+// Plans sst://HOST[:PORT] without a name: lists the served names.
 #include <atomic>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Opens a control connection for one request, which may be cancelled at any
+// Opens a control connection for one request, which can be cancelled at any
 // time.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace sstferry {
 
-// Returns options for a single attempt with these timeouts. `deadline`: limit
-// for everything; 0: no limit.
+// Returns options for a single attempt with these timeouts. `deadline` limits
+// the whole request; 0: no limit.
 SourceLinkOptions AskOnce(const Timeouts& timeouts,
                           std::chrono::milliseconds deadline);
 
@@ -24,8 +24,8 @@ SourceLinkOptions AskOnce(const Timeouts& timeouts,
 // Threads: Run() from one thread, once; Cancel() from any.
 class OneSession {
  public:
-  // Connects, calls `ask`, and tells the source at `place` how it ended. The
-  // dialer must outlive the call. Returns kCancelled if Cancel() ended it.
+  // Connects, calls `ask`, and sends the result to the source at `place`. The
+  // dialer must outlive the call. Returns kCancelled after Cancel().
   [[nodiscard]] rocksdb::Status Run(
       Dialer* dialer, const SourceLinkOptions& options,
       const FailurePlace& place,

@@ -1,5 +1,5 @@
-// Shared by operations: the endpoint for a pull's options, the end of a
-// summary, and a worker that another thread may cancel.
+// Code that operations share: the endpoint for a pull's options, the final
+// fields of a summary, and a worker that another thread may cancel.
 #pragma once
 
 #include <algorithm>
@@ -23,17 +23,17 @@ namespace sstferry {
 // Makes the operation that lists the names that options.source serves.
 std::unique_ptr<Operation> MakeNames(const PullOptions& options);
 
-// Makes a pull that dials through `dialer`, which must outlive it, and requests
-// options.source.name there.
+// Makes a pull that connects through `dialer`, which must outlive the pull, and
+// requests options.source.name from the source.
 std::unique_ptr<Operation> MakePullThrough(const PullOptions& options,
                                            Dialer* dialer);
 
-// Makes a drill: a clone of options.source beside options.target_dir, which
-// must be absent or empty and stays so. `drill` is called with the directory of
-// the new database when it is complete, compared (with options.verify) and
-// durable; then everything is removed, also after a failure. `dialer`: as for
-// MakePullThrough(), or null.
-//   kRefused  an unfinished pull that can be resumed has left its files there
+// Makes a drill: a clone of options.source next to options.target_dir, which
+// must be missing or empty and is not changed. `drill` is called with the new
+// database's directory once the database is complete, compared (with
+// options.verify) and durable; then everything is removed, also after a
+// failure. `dialer` as in MakePullThrough(), or null.
+//   kRefused  an unfinished pull into options.target_dir can still be resumed
 std::unique_ptr<Operation> MakeDrill(
     const PullOptions& options,
     std::function<rocksdb::Status(const std::string& directory)> drill,
@@ -48,7 +48,7 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.snapshot_dir = options.snapshot_dir;
   if (address.is_archive() && endpoint.snapshot_dir.empty() &&
       !options.target_dir.empty()) {
-    // The blocks of a part of a database are stored there temporarily.
+    // Partial databases are stored there temporarily.
     std::error_code error;
     std::filesystem::path target =
         std::filesystem::absolute(options.target_dir, error)
@@ -82,12 +82,12 @@ inline rocksdb::Status CancelledBeforeStart() {
   return MakeStatus(EndState::kCancelled, "stopped on request");
 }
 
-// Guards the worker while progress() and Cancel() may use it. The progress of a
-// later worker is added to that of earlier ones, so that it only grows.
+// Gives progress() and Cancel() safe access to the running worker. Adds the
+// progress of earlier workers to the current one, so that progress only grows.
 template <typename Worker>
 class WorkerSlot {
  public:
-  // Returns false if Cancel() was called before.
+  // Returns false if Cancel() was called earlier.
   bool Set(Worker* worker) {
     std::lock_guard<std::mutex> lock(mu_);
     worker_ = worker;
@@ -114,7 +114,7 @@ class WorkerSlot {
     std::lock_guard<std::mutex> lock(mu_);
     return worker_ != nullptr ? Behind(worker_->progress()) : last_;
   }
-  // Reads the value under the lock, so that the latest one takes effect.
+  // Reads the value under the lock, so that the latest value takes effect.
   void ApplyMaxRate(const std::atomic<uint64_t>& bytes_per_sec) {
     std::lock_guard<std::mutex> lock(mu_);
     if (worker_ != nullptr) {

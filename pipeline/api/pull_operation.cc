@@ -1,5 +1,5 @@
-// Runs a pull: chooses its method, and joins a source's endpoint to a Puller. A
-// plan does the same, but the Puller stops before it creates a file.
+// Runs a pull: chooses the method, and connects a source's endpoint to a
+// Puller. A plan does the same, but stops before the Puller creates a file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,13 +37,14 @@ using rocksdb::Status;
 struct Outcome {
   Status status;
   FailurePlace place;
-  std::string no_clone;    // why the source refuses a clone; empty: it does not
+  std::string no_clone;    // why the source refuses a clone; or empty
   bool gives_way = false;  // a swap without links may succeed
 };
 
 class PullOperation : public Operation {
  public:
-  // `dialer`: null, or reaches the source; the name is in the options.
+  // `dialer` reaches the source; null: opens an endpoint. The options contain
+  // the database's name.
   PullOperation(const PullOptions& options, const OpenReplica& replica,
                 bool plans = false, Dialer* dialer = nullptr)
       : options_(options),
@@ -87,8 +88,8 @@ class PullOperation : public Operation {
     return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
   }
 
-  // Warns if the source is at an older sequence than the replica was: writes
-  // since then are missing there, and now here.
+  // Warns if the source's sequence number is lower than the replica's was: the
+  // source has lost later writes, and now the replica has lost them too.
   void WarnIfItWentBack(Summary* summary) const {
     if (summary->sequence_new >= summary->sequence_old) {
       return;
@@ -103,8 +104,8 @@ class PullOperation : public Operation {
     summary->notes.push_back(text);
   }
 
-  // A pull gives its directory the final name only when the directory is
-  // complete, so an existing database is complete.
+  // Ends the pull with a note that target_dir holds a database. That database
+  // is complete, because a pull renames its directory only when it is complete.
   Status EndWithDatabase(Summary* summary) const {
     HealthFile fault;
     Status status = ReadKnownFault(options_.target_dir, &fault);
@@ -122,10 +123,10 @@ class PullOperation : public Operation {
     return status;
   }
 
-  // Makes an attempt, and another one without links if the old database cannot
-  // be linked.
+  // Attempts the pull. If the old database's files cannot be linked, attempts
+  // it again without links.
   Outcome Try(MethodDecision decision, Summary* summary) {
-    // An archive holds nothing but files that were cloned.
+    // An archive contains only files, which can always be cloned.
     decision.asks_source &= !options_.source.is_archive();
     const SwapWay way = ChooseSwapWay(options_, decision.method);
     std::string why = way.why_not;
@@ -147,8 +148,8 @@ class PullOperation : public Operation {
     return TryOnce(decision, note, starts_over, /*links=*/false, summary);
   }
 
-  // `note`: for the operator; empty: none. `starts_over`: discards what an
-  // earlier attempt of the same pull left.
+  // Attempts the pull once. `note`: for the operator; may be empty.
+  // `starts_over`: discards files of an earlier attempt of the same pull.
   Outcome TryOnce(const MethodDecision& decision, const std::string& note,
                   bool starts_over, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
@@ -195,7 +196,7 @@ class PullOperation : public Operation {
     return outcome;
   }
 
-  // A follower may be running there; a pull must not replace its standby.
+  // Fails if TARGET_DIR is a standby: its follower may be running.
   Status CheckNoStandby() const {
     return replica_.db == nullptr && IsStandby(options_.target_dir)
                ? MakeStatus(EndState::kRefused,
@@ -213,7 +214,8 @@ class PullOperation : public Operation {
     options.method = decision.method;
     options.restart = options.restart || starts_over;
     if (options.mode == PullMode::kRefresh) {
-      // No process has TARGET_DIR open, and nothing of it is worth keeping.
+      // A refresh needs no hooks, because no process has TARGET_DIR open, and
+      // keeps no old database.
       options.before_swap = options.after_swap = nullptr;
       options.keeps_old = options.always_swap = false;
       options.verify =
@@ -297,8 +299,8 @@ std::unique_ptr<Operation> MakePlan(const PullOptions& options) {
       plan.source.name.empty()) {
     return MakeNames(options);
   }
-  plan.log = nullptr;  // findings are in the summary
-  // A plan should report an unreachable source instead of waiting for it.
+  plan.log = nullptr;  // the summary has all findings
+  // A plan reports an unreachable source instead of waiting for it.
   plan.timeouts.retry = std::chrono::milliseconds(0);
   plan.timeouts.first_answer = std::chrono::milliseconds(0);
   return std::make_unique<PullOperation>(plan, OpenReplica(), /*plans=*/true);

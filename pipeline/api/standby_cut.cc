@@ -40,7 +40,7 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
   const FollowFile before = standby->record();
   PullOptions cut = options;
   cut.source.name = source_name;
-  // Its findings must be recorded before the pull looks for a fault.
+  // The audit's findings must be recorded before the pull reads the fault.
   if (audit != nullptr) audit->End();
   RETURN_IF_ERROR(SetCutOptions(request, standby, audit, &cut));
   BorrowedDialer borrowed(dialer);

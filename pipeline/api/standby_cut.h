@@ -1,5 +1,5 @@
-// Makes one cut of a standby: pulls a clone from a source, which replaces DIR
-// in an exchange.
+// Takes one cut of a standby: pulls a clone from a source and replaces DIR with
+// it by exchanging the directories.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace sstferry {
 
-// Runs the cut; another thread may cancel it through `slot`. `options` are
-// those of a pull from `source_name`, which is reached through `dialer`; the
-// options specific to a cut are set here. `audit`, unless null, is ended before
-// the cut; afterwards the caller begins the audit that it has prepared.
+// Runs the cut; another thread may cancel it through `slot`. `options` describe
+// a pull from database `source_name` at the source that `dialer` reaches; this
+// function sets the options specific to a cut. Ends `audit`, unless null,
+// before the cut and prepares the next audit, which the caller begins.
 [[nodiscard]] rocksdb::Status MakeStandbyCut(const PullOptions& options,
                                              const CutRequest& request,
                                              const std::string& source_name,
@@ -27,8 +27,8 @@ namespace sstferry {
                                              StandbyAudit* audit = nullptr);
 
 // Completes a first cut that was killed after it had replaced an adopted
-// database: gives that database its name beside `dir`. Does nothing, and
-// returns OK, if there is none.
+// database: renames that database to its name next to `dir`. Returns OK if
+// there is no such database.
 //   kBusy  another process works on the directory
 [[nodiscard]] rocksdb::Status KeepAdopted(
     const std::string& dir,

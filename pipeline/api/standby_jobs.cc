@@ -1,4 +1,4 @@
-// Jobs on a standby without a running follower, or beside its follower.
+// Jobs on a standby, with or without a running follower.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -48,8 +48,8 @@ std::shared_ptr<rocksdb::FileSystem> DiskOf(
              : MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
 }
 
-// Returns the time since `micros` by this machine's clock, which may have been
-// set.
+// Returns the time since `micros` by this machine's clock; 0 if the clock was
+// set back.
 uint64_t MillisSince(uint64_t micros) {
   const uint64_t now = MicrosNow();
   return now > micros ? (now - micros) / 1000 : 0;
@@ -113,8 +113,8 @@ class Promote : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // Checks the standby before anything is changed. Its fault is recorded only
-  // if it is promoted nevertheless.
+  // Checks the standby before anything is changed. Does not record a fault: it
+  // is recorded only if the standby is promoted in spite of it.
   Status CheckWhole(StandbyState* state) {
     HealthFile fault;
     RETURN_IF_ERROR(FindStandbyFault(disk_.get(), options_.dir, &fault));
@@ -135,8 +135,8 @@ class Promote : public StandbyJob {
         MendStandbyCommand(state->source, options_.dir));
   }
 
-  // Records the fault that CheckWhole() found, if the standby is promoted with
-  // it.
+  // Records the fault that CheckWhole() found, if the standby is promoted in
+  // spite of it.
   Status RecordForced() {
     if (fault_.fault == ReplicaFault::kNone) {
       return Status::OK();
@@ -152,7 +152,7 @@ class Promote : public StandbyJob {
                : Status::OK();
   }
 
-  // Checks whether the source may be open, by what the follower here has heard.
+  // Checks if the source may still be open, according to the local follower.
   Status CheckSource(const StandbyState& state) {
     if (options_.after_source_closed) {
       marks_before_ = ReadFollowMark(options_.dir).count;
@@ -210,8 +210,7 @@ class Promote : public StandbyJob {
 
   // Returns true if the follower has marked, after this promotion began, that
   // the source is closed and everything was received. An earlier mark proves
-  // nothing: the source may have been opened since, while it could not be
-  // reached.
+  // nothing: the source may have been opened and unreachable since then.
   bool IsClosed() const {
     const FollowMark mark = ReadFollowMark(options_.dir);
     return mark.count > marks_before_ && mark.closed_micros >= begun_micros_;
@@ -260,7 +259,8 @@ class Promote : public StandbyJob {
                            (is_promoted ? ", which stands" : ""));
   }
 
-  // `before` may only have told the follower to stop; the follower syncs first.
+  // Locks the standby. `before` may only have told the follower to stop, and
+  // the follower syncs first, so this waits.
   Status Lock(Descriptor* lock) {
     const Clock::time_point begin = Clock::now();
     for (;;) {
@@ -305,8 +305,7 @@ class Promote : public StandbyJob {
     return status;
   }
 
-  // Removes what an unfinished cut or audit has left beside DIR. Failures are
-  // logged.
+  // Removes files of an unfinished cut or audit next to DIR. Logs failures.
   void RemoveCut() {
     RemoveLeftAudits(options_.dir, options_.log);
     const std::string dir = Workspace::DirOf(options_.dir);
@@ -339,7 +338,8 @@ class Promote : public StandbyJob {
   const std::shared_ptr<rocksdb::FileSystem> disk_;
   StopSignal stop_;
   HealthFile fault_;  // fault of a standby that is promoted by force
-  // Begin of the promotion: the follower's mark count, and this machine's time.
+  // At the promotion's start: the follower's mark count, and this machine's
+  // time.
   uint64_t marks_before_ = 0;
   uint64_t begun_micros_ = 0;
 };
@@ -376,7 +376,8 @@ class View : public StandbyJob {
   void Cancel() override { stop_.Stop(); }
 
  private:
-  // Warns if the standby is known to be wrong, because the view is, too.
+  // Warns if the standby is known to be wrong, because the view is then also
+  // wrong.
   void WarnOfFault() const {
     HealthFile fault;
     const Status looked = FindStandbyFault(disk_.get(), options_.dir, &fault);
@@ -403,7 +404,7 @@ class View : public StandbyJob {
     copy.scratch_dir = workspace->staging_dir() + "/copy";
     copy.copy_dir = workspace->db_dir();
     copy.cancelled = [this] { return stop_.stopped(); };
-    // Only files with the access of the standby's files are linked.
+    // Links only files that have the owner and mode of the standby's files.
     RETURN_IF_ERROR(AccessBeside(options_.dir, &copy.file_access));
     LinkedCopy made;
     RETURN_IF_ERROR(MakeLinkedCopy(copy, disk_.get(), &made));

@@ -15,7 +15,8 @@ using rocksdb::Status;
 
 namespace fs = std::filesystem;
 
-// A server checks once a second, and may be busy removing another snapshot.
+// Time for a server to release a snapshot. It checks once a second, and may be
+// busy removing another snapshot.
 constexpr std::chrono::milliseconds kReleaseWait{15'000};
 
 class Query : public StatusQuery {
@@ -83,7 +84,7 @@ class Query : public StatusQuery {
     endpoint.snapshot_dir = options_.snapshot_dir;
     std::unique_ptr<Endpoint> opened;
     const Status status = Endpoint::Open(endpoint, &opened);
-    // Over ssh DIR may be one database or a directory of several.
+    // Over ssh, the path may be one database or a directory of databases.
     const std::string name =
         !status.ok() || options_.where.is_ssh() ? "" : opened->name();
     return !status.ok()
@@ -124,7 +125,7 @@ class Query : public StatusQuery {
   }
 
   const StatusOptions options_;
-  const bool served_;  // asks a server what it serves
+  const bool served_;  // asks which databases a server serves
   OneSession session_;
 };
 

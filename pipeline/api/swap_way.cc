@@ -12,8 +12,9 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (options.mode != PullMode::kSwap || method == PullMethod::kClone) {
     return {};
   }
-  // Also if TARGET_DIR was removed since: a complete copy no longer needs it,
-  // and an incomplete one gives way.
+  // Continues an unfinished swap in its way, even if TARGET_DIR was removed: a
+  // complete new database no longer needs it, and an incomplete one gives up
+  // linking.
   const std::string begun =
       options.restart ? "" : UnfinishedMode(options.target_dir);
   if (!begun.empty() && begun != kInPlaceMode) {

@@ -1,6 +1,6 @@
-// Shares one window among the exchanges of several swaps: the application is
-// stopped once, when each swap has its new database or has ended without one,
-// and started once.
+// Lets several swaps exchange their directories during one pause of the
+// application. The application is stopped once, when each swap either has its
+// new database or has failed, and is started once.
 #pragma once
 
 #include <condition_variable>
@@ -13,13 +13,11 @@
 
 namespace sstferry {
 
-// Calls the hooks of several swaps once.
-//
-// Threads: any.
+// Runs the hooks once for several swaps.
 class SwapWindow {
  public:
   // The hooks receive `target_dir` instead of a swap's own directory, and may
-  // be null. `waits` is called when a swap begins to wait for the others.
+  // be null. `waits` is called when a swap starts to wait for the others.
   SwapWindow(std::string target_dir, size_t swaps, SwapHook before,
              SwapHook after, std::function<void()> waits)
       : target_dir_(std::move(target_dir)),
@@ -35,7 +33,7 @@ class SwapWindow {
   // Blocks until all swaps that were in Before() have called After(), and the
   // hook has run.
   [[nodiscard]] rocksdb::Status After(const SwapEvent& event);
-  // Runs the hook now, for an exchange by an earlier run.
+  // Runs the `after` hook now, for an exchange that an earlier run made.
   [[nodiscard]] rocksdb::Status AfterEarlier(const SwapEvent& event);
   // Reports that a swap has ended without calling Before().
   void EndedWithout();

@@ -18,7 +18,7 @@ bool IntervalsBound(const std::optional<std::string>& pulled,
          (compared.has_value() && *pulled == KeyToText(*compared));
 }
 
-// Returns true if the pull had requested everything that was compared.
+// Returns true if the pull covered everything that was compared.
 bool AskedForAll(const LastTransfer& record, const Selection& selection) {
   const bool families =
       record.asked.families.empty() ||
@@ -31,8 +31,8 @@ bool AskedForAll(const LastTransfer& record, const Selection& selection) {
          IntervalsBound(record.asked.end, selection.interval.end);
 }
 
-// Returns a family that cannot have appeared or disappeared at the origin since
-// the pull; empty: none.
+// Returns a family whose appearance or disappearance at the origin since the
+// pull cannot explain the difference; empty: none.
 std::string UnexplainedFamily(const JudgedSide& copy,
                               const JudgedSide& origin) {
   const std::vector<std::string>& moved = copy.record->column_families;
@@ -56,12 +56,13 @@ std::string Command(const char* command, const SourceAddress& first,
          options;
 }
 
-// Only its follower repairs a standby.
+// Returns true for a local standby. Only its follower can repair it.
 bool IsStandbyHere(const JudgedSide& copy) {
   return copy.address.is_directory() && IsStandby(copy.address.directory);
 }
 
-// A copy on another machine must be refreshed there, so no command is returned.
+// Returns the command that refreshes a copy. Returns nothing for a remote copy,
+// which must be refreshed on its machine.
 std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
                     const std::string& options) {
   return copy.address.is_directory()
@@ -69,7 +70,8 @@ std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
              : "";
 }
 
-// A repair keeps families that only the copy has.
+// Returns a sentence about families that only the copy has: a repair keeps
+// them.
 std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
                          const JudgedSide& origin) {
   if (copy.families_only_here.empty() || !copy.address.is_directory()) {
@@ -86,7 +88,8 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
          " drops what the source does not have";
 }
 
-// No record connects the sides, so it is unknown which one is the copy.
+// Returns the verdict if no record connects the sides. Then it is unknown which
+// side is the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
   verdict.reason = "neither side has a record of a pull from the other, so "

@@ -1,5 +1,5 @@
-// Explains a difference between two databases: whether writes at the source
-// since the pull can cause it, and which command to run next.
+// Explains a difference between two databases: if writes at the source since
+// the pull can be the cause, and which command to run next.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace sstferry {
 
-// One side's pinned snapshot.
+// One side's snapshot.
 struct JudgedSide {
   SourceAddress address;
   std::string database_id;
   uint64_t sequence = 0;
-  std::optional<LastTransfer> record;  // of a directory that has a record
+  std::optional<LastTransfer> record;  // set if the directory has a record
   // Families that the other side does not have.
   std::vector<std::string> families_only_here;
 };
@@ -26,18 +26,18 @@ struct JudgedSide {
 struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
   std::string reason;  // a sentence with the compared sequences
-  // The command that makes the copy equal, or compares what can be compared;
-  // empty: unknown.
+  // The command that makes the copy equal, or that compares what can be
+  // compared; empty: unknown.
   std::string next;
-  // A sentence about families that a refresh keeps; empty: none.
+  // A sentence about families that a refresh would not remove; empty: none.
   std::string beyond_repair;
 };
 
-// Returns true if `copy` records that its data was pulled from the database of
-// `origin`, and at which sequence.
+// Returns true if `copy` has a record of a pull from the database of `origin`,
+// with the sequence number.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
-// Judges two sides that differ, compared with `selection`.
+// Returns the verdict on two sides that differ, compared with `selection`.
 Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,
                         const Selection& selection);
 

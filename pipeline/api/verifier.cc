@@ -15,8 +15,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Time for which a closed lane waits for the reason on the control connection,
-// once per side.
+// Time for which a closed lane waits for the control connection to report the
+// reason, once per side.
 constexpr std::chrono::milliseconds kVerifierLastWordsLimit{1000};
 
 ComparedSide SideSummary(const JudgedSide& side, const JudgedSide& other) {
@@ -67,7 +67,7 @@ Status Verifier::OpenSide(VerifySide* side) {
   if (!status.ok()) {
     return status;
   }
-  PullOptions as_pulled;  // cut into parts as for a pull
+  PullOptions as_pulled;  // requests the same parts as a pull
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
   OpenRequest request =
@@ -112,8 +112,8 @@ Status Verifier::MatchFiles() {
   return PairFiles(*left_.plan.clone, *right_.plan.clone, &pairs_);
 }
 
-// Finds each left family at the right side. A family of one side only is one
-// difference.
+// Finds the right side's family for each left family. A family that only one
+// side has is one difference.
 Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
   for (const Family& family : left_.plan.families) {
@@ -155,7 +155,7 @@ Status Verifier::MatchFamilies() {
   for (const std::string& name : right_.judged.families_only_here) {
     AddDifference({0, place++}, name, "", "column family only right");
   }
-  // Gaps between the left side's parts would count as equal.
+  // If the left side's parts had gaps, these keys would count as equal.
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
@@ -172,8 +172,7 @@ DigestPart Verifier::PartOf(const VerifySide& side, uint32_t at) const {
   return asked;
 }
 
-// Compares all parts that both sides have: pairs of units, or the left side's
-// parts.
+// Compares all parts: pairs of units, or the left side's parts.
 Status Verifier::CompareParts() {
   std::vector<uint32_t> parts;
   const size_t count = as_files() ? pairs_.size() : left_.plan.parts.size();
@@ -220,8 +219,8 @@ Status Verifier::TakeCompared(const ComparedPart& compared) {
   return compared.equal() ? Status::OK() : ListDifferences(compared.lane, at);
 }
 
-// Adds a difference of files. (Each side has checked a file when its last unit
-// was requested.)
+// Counts a difference between files. (Each side checked a file when its last
+// unit was requested.)
 void Verifier::AddDifferentFile(size_t at) {
   std::lock_guard<std::mutex> lock(mu_);
   DifferenceSummary* const difference = AddDifference({at + 1, 0});
@@ -282,8 +281,8 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
     }
   }
   if (status.ok() && !failure_.failed() && found == 0) {
-    // The digests of a part distinguish plain values from entities; the digests
-    // of single values do not.
+    // A part's digest distinguishes plain values from wide-column entities; the
+    // digests of single values do not.
     AddDifference({at + 1, 0}, family, part.interval.begin.value_or(""),
                   "content of the part that begins here differs");
   }
@@ -316,9 +315,9 @@ DifferenceSummary* Verifier::AddDifference(const Place& place) {
   return &first_[place];
 }
 
-// Reads the records of both sides. A record counts if it existed before the
-// side was pinned and still does: a pull may exchange the directory at any
-// time.
+// Reads the records of both sides. A record counts only if it was the same
+// before and after the side's snapshot was taken, because a pull may exchange
+// the directory at any time.
 void Verifier::ReadRecords(bool pinned) {
   for (VerifySide* side : {&left_, &right_}) {
     const SourceAddress& address = side->judged.address;
@@ -355,7 +354,7 @@ Status Verifier::Run(Summary* summary) {
   bool ends_well = false;
   if (status.ok() && as_files()) {
     status = MatchFiles();
-    ends_well = !status.ok();  // not a failure of a side
+    ends_well = !status.ok();  // no side has failed
   }
   has_compared_ = status.ok() || !as_files();
   const uint32_t lanes =
@@ -377,7 +376,8 @@ Status Verifier::Run(Summary* summary) {
   if (!status.ok()) {
     failure_.Set(status, {FailedPart::kVerify});
   }
-  // Damage that one connection reports ends the others without a reason.
+  // After one connection has reported damage, the other connections end without
+  // a reason.
   for (VerifySide* side : {&left_, &right_}) {
     SourceSession* const session = side->link->session();
     side->is_corrupt =
@@ -394,8 +394,8 @@ Status Verifier::Run(Summary* summary) {
   return status;
 }
 
-// Returns what is now known about the copy. Families that only the copy has are
-// no fault: a refresh keeps them.
+// Returns what is known about the copy. Families that only the copy has are not
+// a fault: a refresh keeps them.
 ReplicaFinding Verifier::Find(const Status& status) const {
   for (const VerifySide* side : {&right_, &left_}) {
     const JudgedSide& judged = side->judged;

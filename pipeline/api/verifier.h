@@ -1,11 +1,11 @@
 // Compares two sides in one of two ways.
 //
-// As files: if both sides have the same files (by identity), compares digests
-// of the bytes of each file, which the sides read and check. Needs no
-// comparator. Entry by entry: first compares digests per interval, then the
-// keys of intervals with different digests.
+// As files: if both sides have the same files (by identity), each side reads
+// and checks its files, and the digests of the files' bytes are compared. Needs
+// no comparator. Entry by entry: first compares one digest per interval, then
+// the keys of intervals whose digests differ.
 //
-// The loop over digests is that of a pull's --verify (digest_comparison.h).
+// The loop over digests is shared with a pull's --verify (digest_comparison.h).
 #pragma once
 
 #include <atomic>
@@ -36,14 +36,14 @@ struct VerifySide {
   std::string database;
   Plan plan;
   std::unique_ptr<SourceLink> link;
-  std::atomic<bool> is_corrupt{false};  // it reported damage of its own files
+  std::atomic<bool> is_corrupt{false};  // it reported damage of its files
 };
 
 enum class ComparedAs { kFiles, kEntries };
 
-// Result for a replica in a directory of this machine.
+// Findings of a verify about a local replica.
 struct ReplicaFinding {
-  std::string directory;  // empty: no such side, or nothing is known
+  std::string directory;  // empty: no local replica, or nothing was found out
   ReplicaFault fault = ReplicaFault::kNone;
 };
 
@@ -59,15 +59,16 @@ class Verifier {
   ~Verifier();
 
   // Returns kDifferent if the sides differ, or kChangedSince if writes since a
-  // recorded pull can explain it. The summary lists the differences.
+  // recorded pull can explain the difference. The summary lists the
+  // differences.
   [[nodiscard]] rocksdb::Status Run(Summary* summary);
   void Cancel();
   Progress progress() const;
-  // Returns where the first failure was seen; kNone after success.
+  // Returns where the first failure occurred; kNone after success.
   FailurePlace place() const { return failure_.place(); }
   // Returns true if Run() could compare both sides in this way.
   bool has_compared() const { return has_compared_; }
-  // Returns what Run() found about a replica here.
+  // Returns what Run() found out about a local replica.
   const ReplicaFinding& finding() const { return finding_; }
 
  private:
@@ -81,18 +82,18 @@ class Verifier {
   [[nodiscard]] rocksdb::Status TakeCompared(const ComparedPart& compared);
   void AddDifferentFile(size_t at);
   [[nodiscard]] rocksdb::Status ListDifferences(uint32_t lane, size_t at);
-  // Returns what is now known about the replica here.
+  // Returns what is now known about a local replica.
   ReplicaFinding Find(const rocksdb::Status& status) const;
-  // Tells both sides how the comparison ended.
+  // Tells both sides how the comparison ended, and disconnects.
   void HangUp(const rocksdb::Status& status, Summary* summary);
   void FillSummary(uint32_t lanes, Summary* summary) const;
-  // Order of a difference among all: 0 for families of one side only, then n +
-  // 1 for the keys of part n.
+  // Position of a difference in the report: {0, ...} for families that only one
+  // side has, then {n + 1, ...} for keys of part n.
   using Place = std::pair<uint64_t, uint64_t>;
   void AddDifference(const Place& place, const std::string& family,
                      const rocksdb::Slice& key, const char* what);
-  // Counts a difference, and returns where to describe it; null: it is not
-  // shown.
+  // Counts a difference. Returns the summary to fill in; null: the difference
+  // is not shown.
   DifferenceSummary* AddDifference(const Place& place);
   void ReadRecords(bool pinned);
   void SayWhatIsCompared() const;
@@ -104,7 +105,7 @@ class Verifier {
   FirstFailure failure_;
   VerifySide left_;
   VerifySide right_;
-  // Index of the right side's family for each left one.
+  // Left family index -> index of the same family at the right side.
   std::vector<uint32_t> right_family_;
   std::vector<const rocksdb::Comparator*> orders_;
   std::vector<FilePair> pairs_;  // when compared as files
@@ -120,7 +121,7 @@ class Verifier {
   uint64_t entries_right_ = 0;
   uint64_t key_value_bytes_ = 0;
   uint64_t differences_ = 0;
-  // The differences to show: the first ones in order.
+  // The differences to show: the first ones in report order.
   std::map<Place, DifferenceSummary> first_;
 };
 

@@ -1,4 +1,4 @@
-// Runs a verify: joins the endpoints of both sides to a Verifier.
+// Runs a verify: connects the endpoints of both sides to a Verifier.
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/verifier.h"
@@ -49,15 +49,15 @@ class VerifyOperation : public Operation {
   struct Outcome {
     Status status;
     FailurePlace place{FailedPart::kVerify};
-    bool compared = false;  // or another way would not help
+    bool compared = false;  // false: comparing in another way may succeed
   };
 
   bool HasAllKeys() const {
     return options_.selection.interval == KeyInterval();
   }
 
-  // Returns true if sides that could not be compared as files cannot be asked
-  // again.
+  // Returns true if sides that could not be compared as files should not be
+  // compared in another way.
   static bool Ends(const Status& status) {
     switch (EndStateOf(status)) {
       case EndState::kOk:
@@ -98,7 +98,7 @@ class VerifyOperation : public Operation {
     Outcome outcome;
     outcome.status = OpenEndpoints(&left, &right);
     if (!outcome.status.ok()) {
-      outcome.compared = true;  // another way would fail as well
+      outcome.compared = true;  // another way would fail, too
       return outcome;
     }
     Verifier verifier(options_, compared, left->dialer(), left->name(),
@@ -114,8 +114,8 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // `no_files`: why the files could not be compared; OK: only a part was
-  // requested.
+  // Compares entries. `no_files`: why the files could not be compared; OK: only
+  // a part of the data was selected.
   Outcome CompareEntries(const Status& no_files, Summary* summary) {
     Outcome outcome = Compare(ComparedAs::kEntries, summary);
     const EndState state = EndStateOf(outcome.status);
@@ -128,8 +128,8 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
-  // Records a fault that was found in a replica here, so that a refresh takes
-  // it into account. Removes the record if the replica is equal.
+  // Records a fault that was found in a local replica, so that a refresh
+  // repairs it. Removes the record if the replica is equal.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
@@ -146,7 +146,7 @@ class VerifyOperation : public Operation {
       recorded = CheckOnlyRoot(dir, /*in_place=*/true);
     }
     if (!recorded.ok()) {
-      // Only reported: nothing may be written there.
+      // Only reported: nothing may be written to this directory.
     } else if (is_wrong) {
       HealthFile fault = MakeFault(finding_.fault, SentenceOf(*status),
                                    options_.selection);
@@ -184,7 +184,7 @@ class VerifyOperation : public Operation {
   }
 
   const VerifyOptions options_;
-  ReplicaFinding finding_;  // of the last comparison
+  ReplicaFinding finding_;  // from the last comparison
   WorkerSlot<Verifier> slot_;
 };
 
