@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// Adds the duration of a scope to *micros, minus the CPU time of this thread:
+// Adds the duration of a scope to *micros, minus this thread's CPU time:
 // copying into a socket is work, not waiting.
 class BlockedScope {
  public:

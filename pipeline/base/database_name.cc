@@ -22,8 +22,8 @@ bool IsNameByte(char c) {
          (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
 }
 
-// Returns true for names like "users.old-20261125T020003Z", also with more text
-// after them.
+// Returns true for names like "users.old-20261125T020003Z", possibly followed
+// by more text.
 bool IsOldDirectory(const std::string& component) {
   const size_t mark = component.rfind(kOldMark);
   if (mark == std::string::npos) {

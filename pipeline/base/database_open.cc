@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
 
-// Returns true if this process has that file open, by any name.
+// Returns true if this process has this file open, under any name.
 bool IsOpenHere(const struct stat& file) {
   std::error_code error;
   fs::directory_iterator it("/proc/self/fd", error);
@@ -33,8 +33,8 @@ bool IsOpenHere(const struct stat& file) {
   return false;
 }
 
-// Returns "process 4711 (myapp)". A process in another container has no id
-// here.
+// Returns "process 4711 (myapp)", or "a process" for a process in another
+// container, which has no id here.
 std::string NameProcess(pid_t process) {
   if (process <= 0) {
     return "a process";
@@ -46,12 +46,12 @@ std::string NameProcess(pid_t process) {
          (name.empty() ? "" : " (" + Printable(name) + ")");
 }
 
-// Finds the process that has the lock. Returns false if that cannot be
+// Finds the process that holds the lock. Returns false if this cannot be
 // determined.
 //
-// RocksDB takes an fcntl lock. A process does not see its own fcntl locks, and
-// loses them when it closes any descriptor of the file. So a file that this
-// process has open counts as locked and is not opened again.
+// RocksDB's lock is an fcntl lock. A process cannot see its own fcntl locks,
+// and loses them when it closes any descriptor of the file. So a lock file that
+// this process has open counts as locked, and is not opened again.
 bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   process->reset();
   std::error_code error;

@@ -8,19 +8,19 @@
 
 namespace sstferry {
 
-// Returns true if a process, this one included, holds RocksDB's lock on the
-// directory. Instances without a lock (read-only and secondary ones) are not
-// detected. Writes nothing.
+// Returns true if a process (possibly this one) holds RocksDB's lock on the
+// directory. Does not detect instances without a lock (read-only and
+// secondary). Writes nothing.
 bool IsDatabaseOpen(const std::string& dir);
-// Returns true if certainly no process has the database open: the lock could be
-// checked, or the directory exists without a lock file.
+// Returns true only if it is certain that no process has the database open: the
+// lock could be checked, or the directory exists without a lock file.
 bool IsDatabaseClosed(const std::string& dir);
-// Returns the id of the process that has the database open, 0 if the id is
-// unknown, nullopt if no process has it open.
+// Returns the id of the process that has the database open; 0 if the id is
+// unknown; nullopt if no process has the database open.
 std::optional<pid_t> DatabaseProcess(const std::string& dir);
-// Returns the process that has the database open, for a message: "process 4711
-// (myapp)", "this process", or "a process" if its id is unknown. Empty: no
-// process has it open.
+// Describes the process that has the database open, for a message: "process
+// 4711 (myapp)", "this process", or "a process" if its id is unknown. Returns
+// an empty string if no process has the database open.
 std::string DatabaseUser(const std::string& dir);
 
 }  // namespace sstferry

@@ -80,7 +80,8 @@ std::string ReadProc(const std::string& name) {
 }
 
 DirectoryStream NamesIn(int directory) {
-  // readdir() moves the position of a descriptor, so it gets one of its own.
+  // readdir() moves a descriptor's position, so the stream gets its own
+  // descriptor.
   Descriptor listed = OpenDirectoryIn(directory, ".");
   DirectoryStream names(listed.is_open() ? fdopendir(listed.get()) : nullptr);
   if (names != nullptr) listed.Release();
@@ -106,7 +107,7 @@ std::string ShownPath(const std::string& path) {
 }
 
 std::string PathOfOpen(const Descriptor& directory) {
-  // With "/.", the last component of the path is no link.
+  // The final "/." makes sure that the last component is not a link.
   return kOpenPaths + std::to_string(directory.get()) + "/.";
 }
 

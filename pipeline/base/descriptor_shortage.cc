@@ -16,8 +16,8 @@ namespace {
 
 std::atomic<uint64_t> descriptor_shortages{0};
 
-// Opening a snapshot takes a dozen descriptors and releases them if it fails;
-// the rest leaves room for lanes.
+// Opening a snapshot takes a dozen descriptors, and releases them on failure.
+// The other descriptors leave room for lanes.
 constexpr rlim_t kFewDescriptors = 32;
 
 bool FewDescriptorsAreFree() {

@@ -1,4 +1,4 @@
-// Formats a duration as FormatMillis() does.
+// Formats a duration like FormatMillis().
 #pragma once
 
 #include <chrono>

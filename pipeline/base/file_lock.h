@@ -1,5 +1,5 @@
-// The flock that marks a directory as in use. The process that works in the
-// directory holds it; other processes only check it.
+// The flock that marks a directory as in use. Only the process that works in
+// the directory locks it; other processes check the lock.
 #pragma once
 
 #include <string>

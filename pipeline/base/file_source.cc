@@ -36,7 +36,7 @@ Status FileSource::Open(rocksdb::FileSystem* file_system,
                         const std::string& path,
                         std::unique_ptr<FileSource>* out,
                         EndState when_unreadable) {
-  // RocksDB's open of a FIFO would wait for a writer.
+  // RocksDB would open a FIFO and wait for a writer.
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return MakeStatus(when_unreadable,
@@ -117,7 +117,7 @@ Status FileSource::Read(uint64_t offset, size_t n, std::string* scratch,
 
 Status FileSource::Complete(uint64_t offset, size_t n,
                             const Slice& found) const {
-  // Count the bytes as RocksDB's own reader does.
+  // Counts the bytes as RocksDB's own reader does.
   rocksdb::get_iostats_context()->bytes_read += found.size();
   return found.size() == n
              ? Status::OK()

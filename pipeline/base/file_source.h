@@ -14,8 +14,8 @@ namespace sstferry {
 // A file as a source of bytes.
 //
 // Threads: Read() from any thread.
-// Errors:  kCorrupt for a file that ends too soon; kNoSpace; otherwise, for a
-// file that cannot be opened or read, the state given to Open().
+// Errors:  kCorrupt for a truncated file; kNoSpace; for a file that cannot be
+// opened or read, the state given to Open().
 class FileSource : public ByteSource {
  public:
   [[nodiscard]] static rocksdb::Status Open(rocksdb::FileSystem* file_system,
@@ -24,8 +24,8 @@ class FileSource : public ByteSource {
                                             EndState when_unreadable =
                                                 EndState::kInternal);
   // Opens a file in a directory that another account may own, by the rules of
-  // OpenForeign(), and reads the opened file itself. Only a file system other
-  // than RocksDB's default one opens the file again, by its name.
+  // OpenForeign(). Reads through the checked descriptor; only a file system
+  // other than RocksDB's default one opens the file again, by name.
   [[nodiscard]] static rocksdb::Status OpenForeign(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<FileSource>* out,
@@ -40,7 +40,7 @@ class FileSource : public ByteSource {
   FileSource(std::string path, uint64_t size,
              std::unique_ptr<rocksdb::FSRandomAccessFile> file,
              Descriptor descriptor, EndState when_unreadable);
-  // Counts the read bytes, and checks that there are `n`.
+  // Counts the read bytes, and checks that `n` bytes were read.
   [[nodiscard]] rocksdb::Status Complete(uint64_t offset, size_t n,
                                          const rocksdb::Slice& found) const;
   [[nodiscard]] static rocksdb::Status Failed(const rocksdb::Status& status,

@@ -19,8 +19,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Calls RocksDB's file system, and judges a failure by the errno that the
-// kernel set.
+// Calls RocksDB's file system. Returns NoSpace if the kernel's errno says that
+// the call failed for lack of room.
 template <typename Call>
 IOStatus Judged(const Call& call) {
   errno = 0;
@@ -30,7 +30,7 @@ IOStatus Judged(const Call& call) {
              : status;
 }
 
-// Judges a call that makes a name.
+// Calls Judged() for a call that creates a name, and adds the InodeNote().
 template <typename Call>
 IOStatus JudgedName(const std::string& name, const Call& call) {
   const IOStatus status = Judged(call);
@@ -75,7 +75,7 @@ class FullDiskFile : public rocksdb::FSWritableFileOwnerWrapper {
                                                           options, info, dbg);
     });
   }
-  // A file system may allocate blocks only when it writes them, at a sync.
+  // Some file systems allocate blocks only at a sync.
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     return Judged([&] {
       return FSWritableFileOwnerWrapper::Sync(options, dbg);

@@ -1,4 +1,4 @@
-// Compares keys with an interval of keys, in a comparator's order.
+// Compares keys with a key interval, in a comparator's order.
 #pragma once
 
 #include "format/messages.h"
@@ -26,8 +26,8 @@ inline bool Holds(const KeyInterval& interval,
          EndsAfter(interval, order, key);
 }
 
-// Returns true if all keys of `first` are before those of `second`, by their
-// bounds.
+// Returns true if all keys of `first` are before all keys of `second`,
+// according to the bounds.
 inline bool LiesBefore(const KeyInterval& first, const KeyInterval& second,
                        const rocksdb::Comparator* order) {
   return first.end && second.begin &&
@@ -44,7 +44,7 @@ inline bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
 }
 
 // Returns true if the interval contains all of [smallest, largest]. REQUIRES
-// (here and below): smallest is not above largest.
+// (here and below): smallest <= largest.
 inline bool HoldsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,

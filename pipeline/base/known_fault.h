@@ -9,12 +9,12 @@
 namespace sstferry {
 
 // Reads the known fault of the replica in `dir`; kNone if there is no fault, or
-// no replica. A record with wrong bytes counts as damage. A record that this
-// account may not read is an error of ReadRecord().
+// no replica. A damaged record counts as damage of the replica. Returns an
+// error of ReadRecord() if this account may not read the record.
 [[nodiscard]] rocksdb::Status ReadKnownFault(const std::string& dir,
                                              HealthFile* health);
 
-// Returns a phrase about a fault: "it is known to be damaged (found
+// Returns a sentence part about a fault: "it is known to be damaged (found
 // 2026-11-24T02:00:03Z: 000012.sst: ...)". REQUIRES: the fault is not kNone.
 std::string FaultSentence(const HealthFile& fault);
 

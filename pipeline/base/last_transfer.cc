@@ -22,7 +22,7 @@ namespace {
 using nlohmann::json;
 using rocksdb::Status;
 
-// Far above the size of the largest summary, with kMaxFamilies families.
+// Much larger than the largest summary, with kMaxFamilies families.
 constexpr size_t kMaxSummaryBytes = 16u << 20;
 
 const json* Member(const json& object, const char* name) {
@@ -68,8 +68,8 @@ SelectionText SelectionOf(const json& object, const char* name) {
   return selection;
 }
 
-// Opens the directory that the operator named. Links that another process puts
-// into the path after it was resolved are not followed.
+// Opens the directory that the operator specified. Does not follow links that
+// another process inserts into the path after it was resolved.
 Descriptor OpenResolved(const std::string& directory) {
   if (directory.starts_with("/proc/self/fd/")) {
     return OpenDirectory(directory);
@@ -102,12 +102,12 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
   struct stat link;
   if (lstat(path.c_str(), &link) != 0 &&
       (errno == ENOENT || errno == ENOTDIR)) {
-    return Status::OK();  // the usual case: opens nothing
+    return Status::OK();  // the usual case: no record
   }
   const size_t slash = path.rfind('/');
   const Descriptor directory = OpenResolved(path.substr(0, slash));
   if (!directory.is_open()) {
-    // If this account may not look at the directory, the record may exist.
+    // If this account may not search the directory, the record may exist.
     *found = errno != ENOENT && errno != ENOTDIR;
     return *found ? Unreadable(path, errno) : Status::OK();
   }
@@ -144,7 +144,7 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
       return Unreadable(path, failed);
     }
     if (done == 0) {
-      text->clear();  // the file became shorter meanwhile
+      text->clear();  // the file was truncated meanwhile
       break;
     }
     have += static_cast<size_t>(done);

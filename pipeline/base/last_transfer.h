@@ -1,5 +1,5 @@
-// The record of the last transfer into a database's directory: reads it, and
-// makes its contents.
+// Reads the record of the last transfer into a database's directory, and
+// formats its contents.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct SelectionText {
 };
 SelectionText TextOf(const Selection& selection);
 
-// Contents of the record. A member is empty if the file does not have it, or
-// not in the documented form.
+// Contents of the record. A member is empty if the file lacks it, or has it in
+// an undocumented format.
 struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
   std::string source;       // as given by the operator
@@ -36,40 +36,39 @@ struct LastTransfer {
   std::optional<uint64_t> snapshot_sequence;
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
-  std::vector<std::string> column_families;  // the transferred ones
+  std::vector<std::string> column_families;  // those that were transferred
   SelectionText asked;
-  // The part of the source that the directory holds: more than `asked` if a
-  // refresh in place asked for less.
+  // The portion of the source that the directory holds: more than `asked` if a
+  // refresh in place requested less.
   SelectionText holds;
   bool verified = false;
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
 
-// Reads the record. Returns false if `directory` has no record of a transfer
-// with an id. The file is not trusted, because any program may have written it:
-// its size is limited, and only the members above are used.
+// Reads the record. Returns false if `directory` has no record with a transfer
+// id. Any program may have written the file, so its size is limited, and only
+// the members above are used.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
-// Returns the contents of the record of `summary`, for a directory that holds
-// `holds`.
+// Formats the record of `summary`, for a directory that holds `holds`.
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds);
 
-// Returns the contents of the record of a promotion: the record of the last cut
-// in `directory`, with the sequence number and the moment (microseconds since
-// 1970; 0: not known) with which the database begins. Empty: there is no record
-// of a cut.
+// Formats the record of a promotion: the record of the last cut in `directory`,
+// with the sequence number and moment (microseconds since 1970; 0: unknown) at
+// which the database begins. Returns an empty string if there is no record of a
+// cut.
 std::string PromotedTransferText(const std::string& directory,
                                  uint64_t sequence, uint64_t moment_micros);
 
-// Returns the selection as words of a command line; empty: everything.
+// Formats the selection as command-line options; empty: everything.
 std::string SelectionWords(const SelectionText& selection);
 
-// Reads at most the first `bytes` bytes of a file. *found is false only if
-// there is certainly no such file: a path that this account may not look at is
-// an error. *text is empty for anything but a regular file, also for a link.
-//   kDenied    this account may not look there
-//   kInternal  it cannot be read
+// Reads at most the first `bytes` bytes of a file. *found is false only if the
+// file certainly does not exist; a path that this account may not access is an
+// error. *text is empty for anything except a regular file, also for a link.
+//   kDenied    this account may not access the path
+//   kInternal  the file cannot be read
 [[nodiscard]] rocksdb::Status ReadRecord(const std::string& path, size_t bytes,
                                          bool* found, std::string* text);
 

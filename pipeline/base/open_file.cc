@@ -21,10 +21,10 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr int kMostLinks = 40;  // like the kernel's
+constexpr int kMostLinks = 40;  // the kernel's limit
 // O_NONBLOCK: opening a FIFO must not wait for a writer.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-// Paths of this process's own descriptors.
+// Directory of this process's open descriptors.
 constexpr char kOpenFiles[] = "/proc/self/fd/";
 
 std::string ParentOf(const std::string& path) {
@@ -53,7 +53,7 @@ std::string KindOf(const struct stat& file) {
   }
 }
 
-// Checks the file itself, even if it is a link.
+// Checks the file itself; does not follow a link.
 Status CheckNamed(const std::string& path, int directory, bool* found) {
   struct stat info;
   *found = fstatat(directory, NameOf(path).c_str(), &info,
@@ -83,9 +83,9 @@ Status ReadWhole(int file, const std::string& path, uint64_t max_bytes,
   }
 }
 
-// Walks to a file that root will read, component by component. Each component
-// is opened relative to the previous one, and checked after it is open, so that
-// renaming meanwhile has no effect.
+// Walks, component by component, to a file that root will read. Opens each
+// component relative to the previous one and checks it after the open, so that
+// renaming directories meanwhile has no effect.
 class OwnWay {
  public:
   OwnWay(const std::string& path, uid_t account)
@@ -198,8 +198,8 @@ class OwnWay {
     return Status::OK();
   }
 
-  // Checks that the owner is root, or the one account whose names may be on the
-  // path: the requested account, or else the first one found.
+  // Checks that the owner is root or `account_`. If `account_` is kAnyAccount,
+  // it becomes the first other owner.
   Status CheckOwner(const std::string& name, const struct stat& info) {
     if (info.st_uid == 0) {
       return Status::OK();
@@ -240,8 +240,8 @@ class OwnWay {
     }
     RETURN_IF_ERROR(CheckOwner(name, info));
     RETURN_IF_ERROR(CheckWriters(name, info));
-    // An account must not make root read root's own files through names (links)
-    // that the account created.
+    // An account must not make root read root's own files through links that
+    // the account created.
     const bool is_named_by_account =
         is_led_ || (in_theirs_ && info.st_nlink > 1);
     return is_named_by_account && has_account() && info.st_uid != account_
@@ -270,7 +270,7 @@ class OwnWay {
   Descriptor at_;
   std::string where_;       // name of at_, for messages
   bool in_theirs_ = false;  // the account owns at_
-  // The account may have set the destination of a link.
+  // The account may have chosen a link's destination.
   bool is_led_ = false;
   int links_ = 0;
 };
@@ -287,8 +287,8 @@ Status ErrnoStatus(EndState state, const std::string& what,
                     what + " " + ShownPath(path) + ": " + strerror(error));
 }
 
-// Rejects files of other owners: the owner of a database's directory may give
-// its files any name, and could so make this process read a file that only this
+// Rejects files of other owners. The owner of a database's directory may link
+// any file into it, and could so make this process read a file that only this
 // process may read.
 Status CheckForeign(const std::string& path, int directory,
                     const struct stat& file) {

@@ -1,8 +1,8 @@
-// Opens files that another account may have put in their place. OpenForeign()
-// is for files in a directory of another account, such as a database's;
-// OpenOwn() is for files that the operator names and whose content this process
-// acts on, such as a certificate's. Both open only regular files and never wait
-// for another process.
+// Opens files that another account may have replaced. OpenForeign() is for
+// files in another account's directory, such as a database; OpenOwn() is for
+// files that the operator specifies and whose contents control this process,
+// such as a certificate. Both open only regular files and never wait for
+// another process.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,37 +18,37 @@
 
 namespace sstferry {
 
-// Returns "what PATH: reason" with `state`, or kNoSpace if it IsOutOfRoom().
+// Returns "what PATH: reason" with `state`, or with kNoSpace if IsOutOfRoom().
 [[nodiscard]] rocksdb::Status ErrnoStatus(EndState state,
                                           const std::string& what,
                                           const std::string& path, int error);
 
-// Opens a file for reading in a directory that another account may own. If
-// there is no such file, returns OK and *out is not open. Never waits for
-// another process, and follows no symbolic link: `path` must have none.
-//   kSourceError  it is no regular file, or its owner is not the account that
-//                 owns its directory, root, or this process's account.
+// Opens a file for reading in a directory that another account may own. If the
+// file does not exist, returns OK and *out is not open. Never waits for another
+// process. Follows no symbolic link, so `path` must not contain one.
+//   kSourceError  it is not a regular file, or its owner is not the directory's
+//                 owner, root, or this process's account.
 [[nodiscard]] rocksdb::Status OpenForeign(const std::string& path,
                                           Descriptor* out);
 
-// Checks a file by the rules of OpenForeign(). `directory` is an open
+// Checks an open file by the rules of OpenForeign(). `directory` is an open
 // descriptor.
 [[nodiscard]] rocksdb::Status CheckForeign(const std::string& path,
                                            int directory,
                                            const struct stat& file);
 
-// Reads a file by the rules of OpenForeign(); another process may remove it at
-// any time. If it does not exist, returns OK and *found is false.
+// Reads a file by the rules of OpenForeign(). Another process may remove the
+// file at any time; if it does not exist, returns OK and *found is false.
 [[nodiscard]] rocksdb::Status ReadForeign(const std::string& path,
                                           uint64_t max_bytes, bool* found,
                                           std::string* contents);
 
-// Returns true for a file or directory of chattr +i or +a: it gets no link and
-// no other name, and nothing takes its place.
+// Returns true for a file or directory with chattr +i or +a. It cannot be
+// linked, renamed or replaced.
 bool IsImmutable(const std::string& path);
 
-// Opens a file that the operator names, for reading; sstferry/own_file.h has
-// the rules.
+// Opens a file that the operator specifies, for reading; see
+// sstferry/own_file.h for the rules.
 //   kRefused  it is missing or violates the rules; the message begins with
 //             `path`
 [[nodiscard]] rocksdb::Status OpenOwn(const std::string& path, uid_t account,

@@ -17,18 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr int kMaxLinks = 40;  // like the kernel's
+constexpr int kMaxLinks = 40;  // the kernel's limit
 
 Status Refused(const std::string& what) {
   return MakeStatus(EndState::kRefused, what);
 }
 
-// Walks along the components of paths, and of links in them.
+// Walks along the components of a path, and of links in it.
 class Way {
  public:
   explicit Way(std::optional<uid_t>* account) : account_(account) {}
 
-  // Ends at the last component, which is checked only if it is a link.
+  // Checks all components of a path except the last one, which is checked only
+  // if it is a link.
   Status Go(const fs::path& path) {
     fs::path at = "/";
     Status status = LookAt(at);
@@ -62,8 +63,8 @@ class Way {
     return Refused(path.string() + ": " + strerror(errno));
   }
 
-  // Continues at a link's destination. The directory that contains the link has
-  // been checked already.
+  // Continues at a link's destination. The link's directory has already been
+  // checked.
   Status Follow(const fs::path& link, const fs::path& rest) {
     std::error_code error;
     const fs::path to = fs::read_symlink(link, error);
@@ -140,7 +141,7 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
   struct stat info;
   if (!account.has_value() && in_place &&
       stat(target_dir.c_str(), &info) == 0 && info.st_uid != 0) {
-    // That account could not create the workspace beside its directory.
+    // This account could not create the workspace next to its directory.
     return Refused("target " + target_dir + " belongs to account " +
                    AccountName(info.st_uid) +
                    ", and root does not open another account's database; only "

@@ -15,8 +15,8 @@ using rocksdb::Status;
 
 constexpr char kTableSuffix[] = ".sst";
 
-// Adds a table's needs. Errors are ignored here: code that later reads the
-// table's entries finds and reports them.
+// Adds what a table requires of its reader. Ignores errors: code that later
+// reads the table's entries reports them.
 void AddNeeds(rocksdb::FileSystem* file_system, const std::string& path,
               Needs* needs) {
   std::unique_ptr<FileSource> source;

@@ -29,14 +29,14 @@ constexpr bool RocksDbIsAtLeast(int major, int minor) {
 inline constexpr RocksDbRelease kLinkedRelease{ROCKSDB_MAJOR, ROCKSDB_MINOR,
                                         ROCKSDB_PATCH};
 
-// Newest format_version of block-based tables that the linked RocksDB reads and
-// writes, and that format/rocksdb/ knows.
+// Newest format_version of block-based tables that both the linked RocksDB and
+// format/rocksdb/ can read and write.
 inline constexpr uint32_t kMaxTableFormatVersion =
     std::min(MaxFormatVersion(kLinkedRelease), 7u);
-// Oldest format_version that every supported release writes.
+// Oldest format_version that every supported release can write.
 inline constexpr uint32_t kMinTableFormatVersion = 2;
-// Format_version for families without source files: every supported release
-// reads it.
+// format_version for families without source files. Every supported release can
+// read it.
 inline constexpr uint32_t kPortableTableFormatVersion = 5;
 
 constexpr uint32_t MaxReadableFormatVersion() { return kMaxTableFormatVersion; }
@@ -49,37 +49,38 @@ inline std::string RocksDbVersion() {
   return rocksdb::GetRocksVersionAsString(true);
 }
 
-// Below 9.0 a universal family puts ingested files into level 0.
+// Before 9.0, a universal family puts ingested files into level 0.
 inline constexpr bool kUniversalIngestsToLastLevel = RocksDbIsAtLeast(9, 0);
 
-// Below 7.10 ingestion over entries of a memtable may order files of level 0
-// wrongly: memtables must be empty then.
+// Before 7.10, ingestion over memtable entries may put level-0 files into the
+// wrong order. Memtables must then be empty.
 inline constexpr bool kIngestsOverMemtables = RocksDbIsAtLeast(7, 10);
 
-// Below 9.0 a universal compaction may return older data instead of newer after
-// files were ingested over others.
+// Before 9.0, after files were ingested over other data, a universal compaction
+// may return the older data instead of the newer.
 inline constexpr bool kUniversalIngestsOverData = RocksDbIsAtLeast(9, 0);
 
-// Below 9.3 a FIFO family puts ingested files into a level that its compaction
-// never reads, so they would never expire.
+// Before 9.3, a FIFO family puts ingested files into a level that its
+// compaction never reads, so the files would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
-// Below 9.10, a compaction while a snapshot at sequence number 0 exists drops
+// Before 9.10, a compaction while a snapshot at sequence number 0 exists drops
 // the entries at sequence number 0 (facebook/rocksdb#13155).
 inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 
-// Below 8.6 (in Debian's build) reading an ingested file that holds a
+// Before 8.6 (in Debian's build), reading an ingested file that contains a
 // wide-column entity aborts the process.
 inline constexpr bool kIngestsEntities =
     kLinkedRelease >= kReadsIngestedEntities;
 
-// From 11.1 on, data blocks may store values apart from keys, and index blocks
-// may be marked as uniform; older versions report such blocks as damaged.
+// Since 11.1, data blocks may store values separately from keys, and index
+// blocks may be marked as uniform. Older versions report such blocks as
+// damaged.
 inline constexpr bool kLinkedReadsMarkedBlocks =
     kLinkedRelease >= kReadsMarkedBlocks;
 
 // Output argument of DB::Open() and similar functions: DB::Open(options, path,
-// IntoDb(&db)). Converts to the plain pointer, which 11.0 removed, or to the
+// IntoDb(&db)). Converts to a plain pointer, which 11.0 removed, or to a
 // unique_ptr, which 9.11 introduced.
 #if ROCKSDB_MAJOR > 9 || (ROCKSDB_MAJOR == 9 && ROCKSDB_MINOR >= 11)
 inline std::unique_ptr<rocksdb::DB>* IntoDb(std::unique_ptr<rocksdb::DB>* db) {
@@ -101,10 +102,10 @@ class IntoDb {
 #endif
 
 // The functions below set members of option structs that only some supported
-// versions have. They are templates because only in a template a
-// requires-expression may name a member that does not exist.
+// versions have. They are templates because a requires-expression may name a
+// missing member only in a template.
 
-// Disables block marks that older targets report as damage.
+// Disables block features that older targets report as damage.
 template <typename TableOptions>
 void UnmarkBlocks(TableOptions* table) {
   if constexpr (requires { table->separate_key_value_in_data_block; }) {
@@ -115,7 +116,7 @@ void UnmarkBlocks(TableOptions* table) {
   }
 }
 
-// Returns true if tables with these options may have such marks.
+// Returns true if tables with these options may have such features.
 template <typename TableOptions>
 bool MarksBlocks(const TableOptions& table) {
   bool marks = false;
@@ -128,7 +129,7 @@ bool MarksBlocks(const TableOptions& table) {
   return marks;
 }
 
-// Limits the padding between blocks: alignment to large storage units may leave
+// Limits the padding between blocks. Alignment to large storage units may leave
 // gaps so wide that a reader reports missing bytes.
 template <typename TableOptions>
 void BoundPadding(uint64_t max_bytes, TableOptions* table) {
@@ -141,9 +142,9 @@ void BoundPadding(uint64_t max_bytes, TableOptions* table) {
 }
 
 // Disables indexes that do not cover every key. With the hash index, a key
-// outside the prefix extractor's domain aborts the process. Readers find the
-// kind of index in each table. User-defined indexes need code of the
-// application; the standard index that tables have too is always complete.
+// outside the prefix extractor's domain aborts the process; readers detect the
+// kind of index in each table. User-defined indexes need the application's
+// code; the standard index in the same table is always complete.
 template <typename TableOptions>
 void UseStandardIndex(TableOptions* table) {
   if (table->index_type == TableOptions::kHashSearch) {
@@ -177,8 +178,8 @@ void UseBuiltInCompression(FamilyOptions* family) {
 }
 
 // Prepares a family that is only read, or only filled by ingestion. Disables
-// options that let reads write or flush, keep the last level free, or prevent
-// an open.
+// options that let reads write or flush, keep the last level empty, or prevent
+// opening.
 template <typename FamilyOptions>
 void QuietFamily(FamilyOptions* family) {
   if constexpr (requires { family->max_write_buffer_number_to_maintain; }) {
@@ -205,8 +206,8 @@ void QuietFamily(FamilyOptions* family) {
   }
 }
 
-// Prepares the copy of a database that is opened for reading: opening it must
-// report errors of its files, and write no more than necessary.
+// Prepares a database copy that is opened for reading: the open must report
+// errors in its files, and write as little as possible.
 template <typename DatabaseOptions>
 void QuietDatabase(DatabaseOptions* db) {
   if constexpr (requires { db->skip_checking_sst_file_sizes_on_db_open; }) {
@@ -242,8 +243,7 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
 
-  // Overrides a method that exists from 10.6 on; earlier releases do not call
-  // it.
+  // Overrides a method that 10.6 introduced; earlier releases do not call it.
   virtual rocksdb::IOStatus SyncFile(const std::string& name,
                                      const rocksdb::FileOptions& file_options,
                                      const rocksdb::IOOptions& options,
@@ -261,8 +261,8 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Appends the wide-column entity at the iterator's position. Below 8.6
-// SstFileWriter cannot do that; returns NotSupported (kRefused).
+// Appends the wide-column entity at the iterator's position. Returns
+// NotSupported (kRefused) before 8.6, whose SstFileWriter cannot do that.
 [[nodiscard]] inline rocksdb::Status PutEntityInto(
     rocksdb::SstFileWriter* writer, const rocksdb::Slice& key,
     const rocksdb::Iterator& entity) {

@@ -8,7 +8,7 @@
 namespace sstferry {
 namespace {
 
-// Aborts if an OpenSSL call failed, which happens only for lack of memory.
+// Aborts if an OpenSSL call failed, which happens only if memory runs out.
 void MustWork(bool worked) {
   if (!worked) {
     std::abort();

@@ -1,4 +1,4 @@
-// SHA-256, with which stores check uploaded bytes.
+// SHA-256. Stores check uploaded bytes with it.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class Sha256 {
  public:
   Sha256();
   void Update(const rocksdb::Slice& bytes);
-  // Returns the digest of all added bytes. Call it once.
+  // Returns the digest of all added bytes. May be called once.
   Sha256Digest Finish();
 
  private:

@@ -43,8 +43,8 @@ class SpawnCall {
   SpawnCall(const SpawnCall&) = delete;
   SpawnCall& operator=(const SpawnCall&) = delete;
 
-  // Gives the child a descriptor with the number `to`. REQUIRES: `to` is not
-  // the source of a later call.
+  // Gives the child a descriptor, under the number `to`. REQUIRES: no later
+  // call passes `to` as its `descriptor`.
   void Give(int descriptor, int to) {
     if (descriptor == ProgramStart::kNothing) {
       posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
@@ -56,7 +56,7 @@ class SpawnCall {
     posix_spawn_file_actions_addclosefrom_np(&actions_, first);
   }
   // Unblocks signals that this process blocks. Signals that nohup ignores stay
-  // ignored.
+  // ignored in the child.
   void Attributes(bool own_group) {
     sigset_t none;
     sigemptyset(&none);
@@ -100,8 +100,8 @@ std::vector<std::string> Environment() {
   return all;
 }
 
-// Returns true for variables about the terminal, the language, network proxies
-// and stores; false for root's agents, tokens and home.
+// Returns true for variables about the terminal, language, network proxies and
+// stores. Returns false for all others, such as root's agents, tokens and home.
 bool MayHave(const std::string& variable) {
   static constexpr const char* kNames[] = {
       "PATH",        "LANG",        "LANGUAGE",    "TZ",         "TERM",
@@ -114,9 +114,8 @@ bool MayHave(const std::string& variable) {
              std::end(kNames);
 }
 
-// Replaces root's environment by one for the account. Also erases the old
-// variables from memory: the account may read the memory of this process, which
-// contains root's environment from its start.
+// Replaces root's environment with one for the account. Also erases the old
+// variables from memory, because the account may read this process's memory.
 Status ReplaceEnvironment(const Account& account) {
   const std::vector<std::string> all = Environment();
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -137,7 +136,7 @@ Status ReplaceEnvironment(const Account& account) {
   return is_set ? Status::OK() : Errno(EndState::kRefused, "setenv");
 }
 
-// Closes all descriptors from 3 on except `kept`.
+// Closes all descriptors from 3 on, except those in `kept`.
 void CloseOthers(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   int first = kThird;
@@ -150,9 +149,8 @@ void CloseOthers(std::vector<int> kept) {
   closefrom(first);
 }
 
-// Leaves root's terminal: any process that has it as its session's terminal
-// could push input into it (TIOCSTI), so no descriptor or session may stay
-// connected.
+// Disconnects from root's terminal. A process in a session with this terminal,
+// or with a descriptor of it, could push input into it (TIOCSTI).
 Status GiveStreams(const AccountStart& start) {
   const int nothing = open("/dev/null", O_RDWR);
   if (setsid() < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
@@ -179,7 +177,8 @@ Status Become(const Account& account) {
   return Status::OK();
 }
 
-// Makes this process end with its parent, which may have ended already.
+// Makes this process end with its parent. Fails if the parent has already
+// ended.
 Status EndWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   return getppid() == parent
@@ -191,8 +190,8 @@ Status EndWithParent(pid_t parent) {
 }  // namespace
 
 Status Spawn(const ProgramStart& start, pid_t* child) {
-  // Copy the descriptors above the numbers that they get, so that none
-  // overwrites another.
+  // Copies the descriptors to numbers above those that the child gets, so that
+  // no descriptor overwrites another.
   constexpr int kAbove = 10;
   std::array<int, 4> given = {start.in, start.out, start.err, start.third};
   std::vector<int> copies;

@@ -1,5 +1,5 @@
-// Measures how a lane spends its time: every microsecond between Start() and
-// Stop(), waiting included, belongs to exactly one stage.
+// Measures how a lane spends its time. Every microsecond between Start() and
+// Stop(), including waits, belongs to exactly one stage.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ enum class Stage : uint8_t {
   // source
   kReadBuild,
   kSendWait,
-  // held back because the application waits for:
+  // throttled because the application waits for:
   kHeldCpu,
   kHeldIo,
-  kHeldLatency,  // not visible: threads of this process wait for CPUs instead
+  kHeldLatency,  // CPU again, but seen only by this process's own waits
   // target
   kReceive,
   kStageWrite,

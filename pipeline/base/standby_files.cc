@@ -49,7 +49,7 @@ Status CheckSize(const std::string& path, const std::string& names,
                                  : "something that is not a file"));
 }
 
-// Checks that the MANIFEST begins with the recorded bytes, and reads all of it.
+// Reads the MANIFEST, and checks that it begins with the recorded bytes.
 Status ReadManifestOf(rocksdb::FileSystem* file_system,
                       const std::string& path, const FollowFile& record,
                       ManifestReader* reader) {
@@ -121,7 +121,7 @@ Status FindStandbyFault(rocksdb::FileSystem* file_system,
     status = fault->fault == ReplicaFault::kNone
                  ? CheckStandbyFiles(file_system, dir, record)
                  : Status::OK();
-    // A cut may have been taken meanwhile.
+    // If a cut was taken meanwhile, checks again.
     RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
   } while (!(after == record));
   if (EndStateOf(status) != EndState::kCorrupt) {

@@ -1,5 +1,5 @@
-// Checks the files of a standby within milliseconds: reads its MANIFEST, and no
-// table.
+// Checks a standby's files within milliseconds: reads its MANIFEST, but no
+// tables.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@
 namespace sstferry {
 
 // Checks the standby in `dir`, which has this record: its MANIFEST begins with
-// the bytes of the last cut, all files that the MANIFEST names exist with their
-// sizes, and no WAL is shorter than its recorded durable length. The directory
-// must not be exchanged meanwhile.
-//   kCorrupt  a file is missing or has other bytes; the message names it
-//   kDenied   this account may not look there
+// the bytes of the last cut, all files in the MANIFEST exist with their
+// recorded sizes, and no WAL is shorter than its recorded durable length. The
+// directory must not be exchanged meanwhile.
+//   kCorrupt  a file is missing or has wrong bytes; the message names it
+//   kDenied   this account may not access the directory
 [[nodiscard]] rocksdb::Status CheckStandbyFiles(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const FollowFile& record);
 
-// Finds the fault of the standby in `dir`: the recorded one, or the result of
-// CheckStandbyFiles(), which has no id. A follower may exchange the directory
-// meanwhile. kNone: no fault is known.
+// Finds the fault of the standby in `dir`: the recorded fault, or else the
+// result of CheckStandbyFiles(), as a fault without an id. A follower may
+// exchange the directory meanwhile. kNone: no fault is known.
 //   others  the directory cannot be read
 [[nodiscard]] rocksdb::Status FindStandbyFault(
     rocksdb::FileSystem* file_system, const std::string& dir,

@@ -1,5 +1,5 @@
-// Starts threads and returns a Status, because std::thread throws if the system
-// cannot start more threads.
+// Starts threads and returns a Status; std::thread throws if the system cannot
+// start more threads.
 #pragma once
 
 #include <future>
@@ -27,8 +27,8 @@ template <typename Work>
   return rocksdb::Status::OK();
 }
 
-// Returns kInternal unless this many more threads could be started now. For
-// libraries that start threads but cannot report a failure.
+// Returns kInternal unless `count` more threads could be started now. For
+// libraries that start threads but cannot report failures.
 [[nodiscard]] inline rocksdb::Status CheckThreads(int count) {
   std::promise<void> checked;
   const std::shared_future<void> until = checked.get_future().share();

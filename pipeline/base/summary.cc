@@ -38,7 +38,7 @@ constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
 // RFC 3339 allows four digits for the year.
 constexpr uint64_t kLastSecondOf9999 = 253'402'300'799;
 
-// Returns for example "2026-11-22T13:45:06".
+// Returns a text like "2026-11-22T13:45:06".
 std::string UtcSeconds(time_t seconds) {
   std::tm utc{};
   gmtime_r(&seconds, &utc);
@@ -66,7 +66,7 @@ ordered_json Bound(const std::optional<std::string>& key) {
   return key ? ordered_json(KeyToText(*key)) : ordered_json(nullptr);
 }
 
-// Returns null for unknown values, which neither 0 nor "" expresses.
+// Returns null for unknown values, because 0 and "" would be ambiguous.
 template <typename Value>
 ordered_json Known(bool is_known, const Value& value) {
   return is_known ? ordered_json(value) : ordered_json(nullptr);
@@ -84,7 +84,7 @@ template <size_t kCount>
 ordered_json Stages(const char* const (&names)[kCount],
                     const std::map<std::string, double>& seconds) {
   if (seconds.empty()) {
-    return nullptr;  // that side has sent none
+    return nullptr;  // this side has sent no times
   }
   ordered_json object = ordered_json::object();
   for (const char* name : names) {
@@ -101,8 +101,7 @@ ordered_json PerSecond(uint64_t amount, double seconds) {
                      : ordered_json(nullptr);
 }
 
-// Returns true if the source's plan was received, so that the snapshot is
-// known.
+// Returns true if the source's plan was received, so the snapshot is known.
 bool HasPlan(const Summary& summary) {
   return !summary.column_families.empty();
 }
@@ -111,7 +110,8 @@ bool IsOf(const Summary& summary, PullMode mode) {
   return summary.mode == PullModeName(mode);
 }
 
-// Returns true if single entries were written over the target's existing data.
+// Returns true if the transfer wrote, or could write, entries over the target's
+// existing data.
 bool HasDelta(const Summary& summary) {
   return IsInPlace(summary) ||
          summary.parts_unchanged + summary.parts_compared +
@@ -400,7 +400,7 @@ uint64_t PeakRssBytes() {
       return kibibytes * 1024;
     }
   }
-  // Used without /proc: the same value, but exec does not reset it.
+  // Used if /proc is missing: the same value, but exec does not reset it.
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
@@ -426,7 +426,7 @@ std::string SourceAddress::ToString() const {
 
 namespace {
 
-// Splits "[USER@]HOST[:PORT]", and takes the directory that followed it.
+// Splits "[USER@]HOST[:PORT]". `directory` is the directory after it.
 Status ReadSshPlace(const std::string& where, const std::string& directory,
                     SourceAddress* out) {
   const size_t at = where.rfind('@');
@@ -450,7 +450,7 @@ Status ReadSshPlace(const std::string& where, const std::string& directory,
 }
 
 // Splits "s3://BUCKET[/PREFIX][@SET]" or "file:///DIR[@SET]". Buckets and
-// prefixes contain no @.
+// prefixes cannot contain '@'.
 Status ReadArchive(const std::string& text, SourceAddress* out) {
   const bool is_file = Slice(text).starts_with(kFileScheme);
   const std::string place =
@@ -462,8 +462,8 @@ Status ReadArchive(const std::string& text, SourceAddress* out) {
              : ParseStoreAddress(place.substr(0, at), &out->archive.emplace());
 }
 
-// Returns true for "HOST:/DIR", and sets *colon to the colon's position. A
-// local directory with such a name is written with "./" before it.
+// Returns true for "HOST:/DIR", and sets *colon to the colon's position. The
+// operator writes "./" before a local directory with such a name.
 bool IsRemotePath(const std::string& text, size_t* colon) {
   const size_t slash = std::min(text.find('/'), text.size());
   *colon = slash - 1;
@@ -527,7 +527,7 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     out->directory = text;
     return Status::OK();
   }
-  // Neither a host nor the path of a socket contains the separator before NAME.
+  // Hosts and socket paths cannot contain the separator before NAME.
   const size_t begin = std::strlen(is_unix ? kUnixScheme : kScheme);
   const size_t end = text.find(is_unix ? ':' : '/', begin);
   HostPort host_port;

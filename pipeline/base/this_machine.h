@@ -9,10 +9,10 @@
 
 namespace sstferry {
 
-// If the clock steps back by less than this, it counts as having stopped.
+// If the clock steps back by less than this, it counts as stopped.
 inline constexpr uint64_t kMostClockBackMicros = 10'000'000;
 
-// Returns microseconds since 1970. The clock can be set.
+// Returns microseconds since 1970. The clock may step.
 inline uint64_t MicrosNow() {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(
@@ -20,7 +20,7 @@ inline uint64_t MicrosNow() {
           .count());
 }
 
-// Returns the name of this host, for people; empty: it is unknown.
+// Returns this host's name, for display; empty: unknown.
 inline std::string HostName() {
   char name[256] = "";
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";

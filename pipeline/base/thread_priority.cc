@@ -12,7 +12,7 @@
 namespace sstferry {
 namespace {
 
-// Values from <linux/ioprio.h>, which some systems do not have.
+// Values from <linux/ioprio.h>, which some systems lack.
 constexpr int kOfThread = 1;
 constexpr int kClassShift = 13;
 constexpr int kIdleClass = 3;
@@ -33,7 +33,7 @@ struct SchedulerAttributes {
 static_assert(sizeof(SchedulerAttributes) == 48);
 constexpr uint32_t kSchedNormal = 0;
 
-// Asks for a short time slice, so that other threads that wake up do not wait
+// Requests a short time slice, so that other threads that wake up do not wait
 // for milliseconds. Linux before 6.12 ignores this.
 void ShortenSlice() {
   SchedulerAttributes attributes;
@@ -48,8 +48,8 @@ bool SetThreadIoPriority(int priority) {
   return syscall(SYS_ioprio_set, kOfThread, 0, priority) == 0;
 }
 
-// Lowers the thread's I/O priority. Returns false if it is already lower, or
-// cannot be read or set.
+// Lowers the thread's I/O priority. Returns false if the priority is already
+// lower, or cannot be read or set.
 bool LowerIo() {
   const int now = ThreadIoPriority();
   return now >= 0 && now >> kClassShift != kIdleClass &&

@@ -8,16 +8,16 @@ inline constexpr int kLowerByNice = 10;
 
 // Raises the nice value of the calling thread, and of all threads that it
 // starts later, by kLowerByNice. Also sets short CPU slices and the lowest
-// level of best-effort I/O. A process without privileges cannot undo this, so
-// do not use it for threads that other threads wait for. Settings that the
-// system refuses stay unchanged.
+// best-effort I/O level. Unprivileged processes cannot undo this, so do not use
+// it for threads that other threads wait for. Settings that the system rejects
+// stay unchanged.
 void LowerThreadPriority();
 
 // Lets the calling thread, and all threads that it starts later, run only while
-// no other thread wants the CPU (SCHED_IDLE) or the disk (idle I/O class). A
-// process without privileges cannot undo this, so do not use it for threads
-// that threads of the application may wait for, such as those that hold a lock
-// of its database. Settings that the system refuses stay unchanged.
+// no other thread wants the CPU (SCHED_IDLE) or the disk (idle I/O class).
+// Unprivileged processes cannot undo this, so do not use it for threads that
+// the application may wait for, such as threads that hold a lock of its
+// database. Settings that the system rejects stay unchanged.
 void StepBack();
 
 // Lowers only the I/O priority of the calling thread, for the lifetime of this
@@ -33,8 +33,8 @@ class LowIoScope {
   int before_ = -1;  // priority to restore; -1: none
 };
 
-// Returns the I/O priority of the calling thread as ioprio_get(2) does; -1 if
-// it cannot be read.
+// Returns the calling thread's I/O priority in the format of ioprio_get(2); -1
+// if it cannot be read.
 int ThreadIoPriority();
 inline constexpr int kLowestBestEffortIo = (2 << 13) | 7;
 inline constexpr int kIdleIo = 3 << 13;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A stat file begins with the thread's id and name, followed by its state.
+// Size limit. A stat file begins with the thread's id, name and state.
 constexpr size_t kMostBytesRead = 512;
 
 bool ReadBegin(const std::string& path,
@@ -59,8 +59,8 @@ bool AddSchedstat(const rocksdb::Slice& text, ThreadWaits* waits) {
   return true;
 }
 
-// Finds the state after the name. A name may contain any bytes, also ')': the
-// last one ends the name.
+// Finds the state after the name. The name may contain any bytes, also ')', so
+// the last ')' ends it.
 bool IsInDiskWait(const rocksdb::Slice& stat) {
   const std::string_view text(stat.data(), stat.size());
   const size_t end = text.rfind(") ");

@@ -1,4 +1,4 @@
-// Measures how long threads waited, from /proc.
+// Measures from /proc how long threads waited.
 #pragma once
 
 #include <sys/types.h>
@@ -10,24 +10,24 @@
 
 namespace sstferry {
 
-// Sums over threads, since each thread started.
+// Sums over threads, each counted from its start.
 struct ThreadWaits {
   uint64_t ran_micros = 0;
   uint64_t cpu_waited_micros = 0;  // runnable, while other threads ran
-  uint32_t in_disk_wait = 0;       // threads that wait for a disk now
+  uint32_t in_disk_wait = 0;       // threads that now wait for a disk
 };
 
-// Maximum number of threads of a process that are read.
+// Maximum number of threads that are read per process.
 inline constexpr int kMaxThreadsSeen = 512;
 
-// Adds the values in a thread's schedstat file: three numbers, the first two in
-// nanoseconds. Returns false, and adds nothing, for any other text.
+// Adds the values of a thread's schedstat file: three numbers, the first two in
+// nanoseconds. Returns false and adds nothing if the text has another format.
 bool AddSchedstat(const rocksdb::Slice& text, ThreadWaits* waits);
 // Returns true if a thread's stat file reports an uninterruptible wait.
 bool IsInDiskWait(const rocksdb::Slice& stat);
 
 // Reads the first kMaxThreadsSeen threads of a process. Returns false if they
-// are not visible, or the process has ended.
+// are not visible or the process has ended.
 bool ReadProcessWaits(pid_t process, ThreadWaits* waits);
 // Reads the waits of the calling thread.
 bool ReadOwnWaits(ThreadWaits* waits);
