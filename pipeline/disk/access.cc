@@ -52,8 +52,8 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
-// Returns the umask of this process; if the kernel does not report it (before
-// 4.7), all bits except the owner's.
+// Returns this process's umask. If the kernel does not report it (before 4.7),
+// returns all bits except the owner's.
 uint32_t Umask() {
   std::istringstream status(ReadProc("self/status"));
   std::string line;
@@ -84,7 +84,8 @@ Access OrdinaryDirectory(const std::string& parent) {
 }
 
 // Returns true if this process may give files in `parent` this owner and group.
-// Tries it with an unnamed file; if the file system has none, compares ids.
+// Tests it with an unnamed file; if the file system does not support unnamed
+// files, compares ids.
 bool MayGive(const std::string& parent, const Access& access) {
   const Descriptor file = OpenLinked(parent, O_TMPFILE | O_RDWR, 0600);
   if (file.is_open()) {
@@ -173,8 +174,8 @@ class AccessFileSystem : public rocksdb::FileSystemWrapper {
     return status.ok() && (is_new || IsPrivate(name)) ? AdmitDirectory(name)
                                                       : status;
   }
-  // Creates the file before locking it: closing any descriptor of a locked file
-  // would release the lock.
+  // Creates the file before locking it, because closing any descriptor of a
+  // locked file would release the lock.
   IOStatus LockFile(const std::string& name, const IOOptions& options,
                     rocksdb::FileLock** lock, IODebugContext* dbg) override {
     if (!Exists(name)) {
@@ -252,7 +253,8 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
   access->owner = options.target_owner.value_or(access->owner);
   access->group = options.target_group.value_or(access->group);
   access->mode = options.target_mode.value_or(access->mode);
-  // Applications often have files with 0644 in a directory with 0700.
+  // The files' mode may not follow from the directory's: applications often
+  // have files with 0644 in a directory with 0700.
   const std::string file =
       target + "/" + (options.adopts_old ? "CURRENT" : kFollowFileName);
   if (is_there && !options.target_mode &&
@@ -320,7 +322,7 @@ Status SetAccess(const std::string& path, const Access& access,
         (access.owner == Access::kAsMade || access.owner == info.st_uid) &&
         (access.group == Access::kAsMade || access.group == info.st_gid);
     differs = !owned || access.mode != (info.st_mode & 07777);
-    // Set the mode last: fchown() clears some of its bits.
+    // Sets the mode last, because fchown() clears some of its bits.
     done = (owned || fchown(file.get(), access.owner, access.group) == 0) &&
            (!differs || fchmod(file.get(), access.mode) == 0);
   }

@@ -31,10 +31,10 @@ bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
 
-// Returns the WAL directory of the database, if it is another directory; else
-// empty. The next process that opens TARGET_DIR would replay the WALs in it.
-// The OPTIONS of a copy that no process has opened (it has no LOCK) name the
-// WAL directory of the original database, so they do not count.
+// Returns the database's WAL directory if it is not `dir`; else an empty
+// string. The next process that opens TARGET_DIR would replay the WALs there.
+// If no process has ever opened the database (there is no LOCK), it may be a
+// copy whose OPTIONS contain the original's WAL directory, so they are ignored.
 std::string WalDirElsewhere(const std::string& dir) {
   std::error_code error;
   const std::string wal_dir =
@@ -158,7 +158,7 @@ Status CheckExchangeable(const std::string& dir, const std::string& in_place) {
     }
     has_current = has_current || name == "CURRENT";
   }
-  LastTransfer last;  // a replica that lost CURRENT is still one
+  LastTransfer last;  // a replica without CURRENT is still a replica
   has_current = has_current || ReadLastTransfer(dir, &last);
   if (error) {
     return Refused(dir, ": " + error.message());

@@ -12,21 +12,21 @@
 namespace sstferry {
 
 // Returns, for --durability none, a file system whose Sync, Fsync and RangeSync
-// of files and directories do nothing. The caller must call SyncTree() on what
-// it wrote before it reports the data as durable.
+// of files and directories do nothing. The caller must call SyncTree() on the
+// written data before it reports the data as durable.
 std::shared_ptr<rocksdb::FileSystem> MakeDeferredSyncFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 
 // A file system that only records requested syncs of files and directories, and
-// does them in Run(). For files that are not relied on before all of them are
-// durable, in any order. Threads: one.
+// performs them in Run(), in any order. For files that are used only after all
+// of them are durable. Threads: one.
 class SyncBatch : public SyncWatchingFileSystem {
  public:
   using SyncWatchingFileSystem::SyncWatchingFileSystem;
   const char* Name() const override { return "sstferry.SyncBatch"; }
 
-  // Syncs the files opened for writing since the last call, under their present
-  // names, and the directories with requested syncs.
+  // Syncs the files opened for writing since the last call, under their current
+  // names, and the directories whose sync was requested.
   [[nodiscard]] rocksdb::Status Run();
 
   rocksdb::IOStatus NewWritableFile(

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Maximum threads of one SyncAll().
+// Maximum number of threads in one SyncAll().
 constexpr size_t kSyncsAtOnce = 8;
 
 using rocksdb::IOOptions;
@@ -40,14 +40,14 @@ Status At(const std::string& what, const Status& status) {
   return WithContext(status, EndStateOf(status), what);
 }
 
-// Returns the status of a system call that returned `result`.
+// Converts the result of a system call into a status.
 IOStatus CallStatus(long result) {
   if (result == 0) {
     return IOStatus::OK();
   }
   const int error = errno;
   const char* reason = strerror(error);
-  // EINVAL: NFS, 9p and most FUSE file systems know no flags.
+  // EINVAL: NFS, 9p and most FUSE file systems support no flags.
   return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP
              ? IOStatus::NotSupported(reason)
          : IsOutOfRoom(error) ? IOStatus::NoSpace(reason)
@@ -163,7 +163,7 @@ Status SyncAll(rocksdb::FileSystem* file_system,
   while (threads.size() + 1 < std::min(paths.size(), kSyncsAtOnce)) {
     std::thread thread;
     if (!StartThread(work, &thread).ok()) {
-      break;  // the threads so far, or this one, sync the rest
+      break;  // the started threads, or this thread, sync the other files
     }
     threads.push_back(std::move(thread));
   }

@@ -1,5 +1,5 @@
 // Durable steps of a target: sync, write, rename and remove, all through a
-// rocksdb::FileSystem. Errors carry the path.
+// rocksdb::FileSystem. Error messages contain the path.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace sstferry {
 
-// A file system with two kinds of rename, and with symbolic links, which
-// rocksdb::FileSystem does not have. A file system that must see all changes of
-// names derives from this class and overrides them; for any other, the
+// A file system with two kinds of rename and with symbolic links, which
+// rocksdb::FileSystem lacks. A file system that must see all changes of names
+// derives from this class and overrides them. For other file systems, the
 // functions below call the kernel.
-// NotSupported: the file system below has no such rename.
+// NotSupported: the underlying file system has no such rename.
 class RenamingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -25,13 +25,13 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
   bool IsInstanceOf(const std::string& name) const override {
     return name == kClassName() || FileSystemWrapper::IsInstanceOf(name);
   }
-  // Exchanges two names atomically. REQUIRES: both exist.
+  // Exchanges two names atomically. REQUIRES: both names exist.
   virtual rocksdb::IOStatus ExchangeNames(const std::string& a,
                                           const std::string& b);
-  // Renames `from`; fails if `to` exists, whatever it is.
+  // Renames `from`; fails if anything exists at `to`.
   virtual rocksdb::IOStatus RenameToNew(const std::string& from,
                                         const std::string& to);
-  // Makes a symbolic link with the text `to`; fails if `path` exists.
+  // Creates a symbolic link with the text `to`; fails if `path` exists.
   virtual rocksdb::IOStatus LinkSymbolically(const std::string& to,
                                              const std::string& path);
 };
@@ -54,7 +54,7 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status SyncDirectory(rocksdb::FileSystem* file_system,
                                             const std::string& dir);
 
-// Syncs these files and directories in any order, several at a time: for a disk
+// Syncs these files and directories in any order, several at a time; on a disk
 // this takes hardly longer than a single sync. Returns the first failure.
 [[nodiscard]] rocksdb::Status SyncAll(rocksdb::FileSystem* file_system,
                                       const std::set<std::string>& files,
@@ -66,8 +66,8 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
                                            const std::string& path,
                                            const rocksdb::Slice& contents);
 
-// Sets the time of a file's last write, in nanoseconds since 1970. Not durable
-// before a sync. (rocksdb::FileSystem cannot do this.)
+// Sets a file's modification time, in nanoseconds since 1970. Not durable until
+// a sync. (rocksdb::FileSystem cannot do this.)
 [[nodiscard]] rocksdb::Status SetModifiedTime(const std::string& path,
                                               uint64_t modified_ns);
 
@@ -75,13 +75,13 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status SyncTree(rocksdb::FileSystem* file_system,
                                        const std::string& dir);
 
-// Removes a file, or a directory with everything in it. Follows no link. OK if
-// `path` does not exist.
+// Removes a file, or a directory with everything in it. Does not follow links.
+// Returns OK if `path` does not exist.
 [[nodiscard]] rocksdb::Status RemoveTree(rocksdb::FileSystem* file_system,
                                          const std::string& path);
 
-// Marks a point between two durable steps where tests stop the process (the
-// crash table of pipeline/README.md). Does nothing unless a test has set a
+// Marks a point between two durable steps at which tests kill the process (see
+// the crash table in pipeline/README.md). Does nothing unless a test has set a
 // hook.
 void FaultPoint(const char* name);
 void TEST_SetFaultHook(std::function<void(const std::string& name)> hook);

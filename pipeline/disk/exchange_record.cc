@@ -10,7 +10,8 @@ namespace {
 constexpr char kAdopted[] = "adopted";
 constexpr char kByRefresh[] = "refresh";
 
-// Returns true for 32 hex digits. The id becomes part of a directory's name.
+// Returns true for 32 hex digits. Checked because the id becomes part of a
+// directory's name.
 bool IsTransferId(const std::string& text) {
   return text.size() == 32 &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos;

@@ -1,5 +1,5 @@
 // The record that a pull writes before it exchanges two directories. After a
-// crash the next pull uses it to distinguish the new directory from the old
+// crash, the next pull uses the record to tell the new directory from the old
 // one.
 #pragma once
 
@@ -8,8 +8,8 @@
 namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
-// directory, identity of the old one's, and "adopted" if the old one is kept
-// whole, or "refresh" if no command runs around the exchange.
+// directory, identity of the old database's directory, and "adopted" if the old
+// database is kept, or "refresh" if the exchange runs no hooks.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
@@ -25,8 +25,8 @@ struct ExchangeRecord {
 inline constexpr char kNoDirectory[] = "none";
 
 // Returns the inode number of a directory; empty if it does not exist. Omits
-// the device number: a reboot may change it, and all compared directories are
-// siblings on one file system.
+// the device number, because a reboot may change it, and all compared
+// directories are siblings in one file system.
 std::string IdentityOf(const std::string& path);
 
 }  // namespace sstferry

@@ -32,14 +32,14 @@ Status FreeBytes(rocksdb::FileSystem* file_system, const std::string& dir,
     *bytes = std::numeric_limits<uint64_t>::max();
     return Status::OK();
   }
-  // For root, RocksDB's number includes the blocks that the file system
-  // reserves for root. These stay unused, for the day on which the disk is
-  // full. If the number is not that of this file system, as with a FileSystem
-  // of an application, it is kept.
+  // If this process runs as root, RocksDB's number includes the blocks that the
+  // file system reserves for root. Subtracts them, so that root still has room
+  // when the disk is full. Keeps the number if it does not match this file
+  // system, as with an application's own FileSystem.
   struct statvfs info;
   if (asked.ok() && statvfs(dir.c_str(), &info) == 0) {
     if (info.f_blocks == 0 && *bytes == 0) {
-      // ramfs and some FUSE file systems have no size to report.
+      // ramfs and some FUSE file systems do not report a size.
       *bytes = std::numeric_limits<uint64_t>::max();
       return Status::OK();
     }
@@ -58,7 +58,7 @@ uint64_t BytesBelow(const std::string& dir) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(dir, error), end;
        !error && at != end; at.increment(error)) {
-    std::error_code gone;  // a process that works there may remove a file
+    std::error_code gone;  // another process may remove a file meanwhile
     const bool alone = at->is_regular_file(gone) && !gone &&
                        fs::hard_link_count(at->path(), gone) == 1 && !gone;
     const uint64_t size = alone ? fs::file_size(at->path(), gone) : 0;

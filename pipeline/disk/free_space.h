@@ -13,14 +13,14 @@
 namespace sstferry {
 
 // Space that a pull needs. Chunks are written into staging/ and then linked
-// into db/, so they need their space once. bytes() adds a tenth to the
-// estimate, as its error, and one chunk for each lane, which may have to be
-// sent again.
+// into db/, so they use their space only once. bytes() adds 10 % to the
+// estimate, as its possible error, and one chunk for each lane, which may have
+// to be sent again.
 struct SpaceNeed {
-  uint64_t estimated_bytes = 0;  // all parts not yet received
-  uint64_t chunk_bytes = 0;      // the largest chunks, one for each lane
+  uint64_t estimated_bytes = 0;  // of all parts not yet received
+  uint64_t chunk_bytes = 0;      // one largest chunk for each lane
   uint64_t reserve_bytes = 0;    // bytes that must stay free
-  uint64_t present_bytes = 0;    // bytes that an unfinished pull has, or frees
+  uint64_t present_bytes = 0;    // what an unfinished pull has used, or frees
   uint64_t bytes() const {
     const uint64_t needed =
         estimated_bytes + estimated_bytes / 10 + chunk_bytes;
@@ -29,18 +29,18 @@ struct SpaceNeed {
 };
 
 // Returns the space that `parts` need if this many lanes receive them. Assumes
-// that a chunk has at most `chunk_bytes` and is no larger than its part.
+// that no chunk is larger than `chunk_bytes` or than its part.
 SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
                       uint32_t lanes);
 
 // Sets *bytes to the free bytes of the file system that holds `dir`, or to the
-// largest number if the file system cannot report it (NotSupported).
+// largest number if the file system cannot report its free space.
 [[nodiscard]] rocksdb::Status FreeBytes(rocksdb::FileSystem* file_system,
                                         const std::string& dir,
                                         uint64_t* bytes);
 
-// Returns the bytes of the files below `dir` that have no other name; 0 if
-// there is no such directory.
+// Returns the bytes of the files below `dir` that have only one name; 0 if
+// `dir` does not exist.
 uint64_t BytesBelow(const std::string& dir);
 
 // Returns `percent` of the size of the file system that holds `dir`, in bytes;
@@ -50,8 +50,9 @@ uint64_t ReserveOf(const std::string& dir, double percent);
 // Formats bytes, for example as "60.00 MB".
 std::string SpaceText(uint64_t bytes);
 
-// Compares the free space of the file system that holds `dir` with `need`.
-//   kNoSpace  there is less free space
+// Checks that the file system that holds `dir` has as much free space as
+// `need`.
+//   kNoSpace  it has less
 [[nodiscard]] rocksdb::Status CheckFreeSpace(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
                                              const SpaceNeed& need);

@@ -35,7 +35,7 @@ constexpr char kDateFormat[] = "%Y%m%dT%H%M%SZ";
 constexpr size_t kDateBytes = 16;  // "20261125T020003Z"
 constexpr int kMostOfOneSecond = 1000;
 
-// TARGET_DIR without a slash at its end, and its parent.
+// TARGET_DIR without a trailing slash, and its parent.
 struct OldPlace {
   explicit OldPlace(std::string target_dir) : target(std::move(target_dir)) {
     while (target.size() > 1 && target.back() == '/') {
@@ -52,7 +52,7 @@ struct OldPlace {
 };
 
 // Parses a name such as "orders.old-20261125T020003Z" or
-// "orders.old-20261125T020003Z-2", and sets the date in RFC 3339.
+// "orders.old-20261125T020003Z-2". Sets *date to its date in RFC 3339.
 bool ParseOldName(const std::string& name, const std::string& prefix,
                std::string* date) {
   if (!name.starts_with(prefix)) {
@@ -75,8 +75,8 @@ std::string OldRecordOf(ino_t inode) {
   return kOldRecordMark + std::to_string(inode) + "\n";
 }
 
-// Returns true if the open directory has a trustworthy record: one of this
-// process's account, or with `of_owner` one of the directory's owner.
+// Returns true if the open directory has a trustworthy record: one that belongs
+// to this process's account or, with `of_owner`, to the directory's owner.
 bool HasOldRecord(const Descriptor& dir, bool of_owner) {
   struct stat info;
   if (fstat(dir.get(), &info) != 0) {
@@ -102,9 +102,9 @@ Descriptor OpenOld(const std::string& path, bool of_owner) {
                                                       : Descriptor();
 }
 
-// Deletes through the open directory, so that renaming its path meanwhile has
-// no effect. Removes the record last, so that a partly deleted directory is
-// still recognized.
+// Deletes the directory through its descriptor, so that renaming the path
+// meanwhile has no effect. Removes the record last, so that a partly deleted
+// directory is still recognized.
 Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t bytes_per_sec, StopSignal* stop, bool* removed) {
   *removed = false;
@@ -117,7 +117,7 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   RETURN_IF_ERROR(EmptyDirectoryPaced(file_system, own, kOldRecordName,
                                       bytes_per_sec, stop));
   if (unlinkat(dir.get(), kOldRecordName, 0) != 0 ||
-      // Fails if the path is another, non-empty directory.
+      // Fails if the path is now another, non-empty directory.
       rmdir(path.c_str()) != 0) {
     return MakeStatus(EndState::kInternal,
                       "remove " + path + ": " + strerror(errno));
@@ -126,8 +126,8 @@ Status RemoveOldOne(rocksdb::FileSystem* file_system, const std::string& path,
   return Status::OK();
 }
 
-// Sets *path to an unused name beside `target_dir`: with `suffix`, and with a
-// number after it if the name is taken.
+// Sets *path to an unused name next to `target_dir`: with `suffix` and, if the
+// name is in use, a number.
 Status FindNewName(const std::string& target_dir, const std::string& suffix,
                    std::string* path) {
   const OldPlace place(target_dir);
@@ -142,8 +142,8 @@ Status FindNewName(const std::string& target_dir, const std::string& suffix,
   return MakeStatus(EndState::kInternal, *path + " exists already");
 }
 
-// Lists directories beside a target whose names have `prefix` and a date, the
-// newest first, if `is_one` accepts the path.
+// Lists directories next to a target whose names consist of `prefix` and a
+// date, and whose paths `is_one` accepts, newest first.
 template <typename IsOne>
 std::vector<OldDirectory> ListNamed(const OldPlace& place,
                                     const std::string& prefix,
@@ -162,7 +162,7 @@ std::vector<OldDirectory> ListNamed(const OldPlace& place,
       found.push_back(std::move(old));
     }
   }
-  // Within one second, numbers in descending order: -10 before -2.
+  // Within one second, sort numbers in descending order: -10 before -2.
   std::sort(found.begin(), found.end(),
             [](const OldDirectory& a, const OldDirectory& b) {
               return a.path.size() != b.path.size() &&
@@ -180,7 +180,7 @@ std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   });
 }
 
-// Lists databases that became standbys. sstferry deletes nothing of this list.
+// Lists databases that standbys replaced. sstferry never deletes them.
 std::vector<OldDirectory> ListAdopted(const std::string& target_dir) {
   const OldPlace place(target_dir);
   return ListNamed(

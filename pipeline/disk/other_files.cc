@@ -26,7 +26,7 @@ Status AtFile(const std::string& what, const IOStatus& status) {
   return WithContext(status, EndState::kInternal, what);
 }
 
-// Lists the files of a directory that do not belong to a database.
+// Lists the files of a directory that are not part of the database.
 Status ListApplicationFiles(const std::string& dir,
                             std::vector<std::string>* names) {
   names->clear();
@@ -46,14 +46,13 @@ Status ListApplicationFiles(const std::string& dir,
 }
 
 // Returns the digest of a file's bytes. For a file above the maximum size,
-// returns the digest of its start, which differs from that of every copied
-// file.
+// returns the digest of its start, which matches no copied file.
 Digest128 ContentOf(const std::string& path) {
   return DigestOf(ReadStart(path, kMaxOtherFileBytes + 1));
 }
 
-// Returns true if the source's file replaces the one here. Sets *both_changed
-// if neither file is the one that a pull copied before.
+// Returns true if the source's file replaces the file here. Sets *both_changed
+// if neither file is unchanged since a pull last copied it.
 bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
                  const std::string& here, bool* both_changed) {
   *both_changed = false;
@@ -74,7 +73,7 @@ Status LinkHere(rocksdb::FileSystem* file_system, const std::string& from,
 }
 
 // Links a file into the new database. If the kernel protects hard links, this
-// process may not link a file of another account that it may not write.
+// process can link another account's file only if it may write the file.
 Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                 const std::string& name, const std::string& db_dir) {
   const Status status = LinkHere(file_system, old_dir + "/" + name,
@@ -90,7 +89,7 @@ Status KeepHere(rocksdb::FileSystem* file_system, const std::string& old_dir,
                               "or move it elsewhere");
 }
 
-// Gives a file from the source the access of the database.
+// Gives a file from the source the database's owner and mode.
 Status SetCopiedAccess(rocksdb::FileSystem* file_system,
                        const std::string& db_dir, const std::string& name,
                        bool is_private) {
@@ -166,7 +165,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
                        std::vector<std::string>* kept) {
   kept->clear();
   const CopiedFiles came = ReadCopiedFiles(from);
-  CopiedFiles copied;  // as recorded in old_dir
+  CopiedFiles copied;  // according to the record in old_dir
   std::vector<std::string> here;
   Status status = RemovePlacedFiles(file_system, db_dir);
   if (status.ok() && !old_dir.empty()) {
@@ -174,7 +173,7 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
     status = ListApplicationFiles(old_dir, &here);
   }
   CopiedFiles placed;
-  std::set<std::string> stay;  // names that old_dir's files keep
+  std::set<std::string> stay;  // names for which old_dir's file is kept
   for (const std::string& name : here) {
     const auto earlier = copied.find(name);
     const CopiedFile* const known =

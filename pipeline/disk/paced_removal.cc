@@ -27,12 +27,12 @@ using rocksdb::IOStatus;
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// A piece is what the rate allows in a fiftieth of a second, but at least
+// A file is truncated by 1/50 of the rate per step, but at least by
 // kLeastPieceBytes.
 constexpr uint64_t kLeastPieceBytes = 64u << 10;
 constexpr uint64_t kPiecesPerSecond = 50;
 
-// Limits deletion to a rate. Does not catch up on time spent elsewhere.
+// Limits deletion to a rate. Time spent elsewhere does not allow a burst.
 class Pace {
  public:
   Pace(uint64_t bytes_per_sec, StopSignal* stop)
@@ -62,16 +62,16 @@ class Pace {
   steady_clock::time_point next_ = steady_clock::now();
 };
 
-// Returns true if nothing else uses the file's bytes: it has one name, and no
-// process, this one included, has it open. Only then does the kernel grant a
-// write lease; without a lease the file counts as open. A process that opens
-// the file breaks the lease. The kernel then sends SIGURG, which is ignored by
-// default, instead of SIGIO, which would end this process.
+// Returns true if nothing else uses the file: it has one name, and no process,
+// including this one, has it open. Only then does the kernel grant a write
+// lease; without a lease the file counts as open. If a process opens the file,
+// the kernel breaks the lease and sends SIGURG, which is ignored by default,
+// instead of SIGIO, which would end this process.
 bool IsUnshared(const std::string& path) {
   struct stat dir;
   if (stat(fs::path(path).parent_path().c_str(), &dir) != 0 ||
       dir.st_uid != geteuid()) {
-    return false;  // its owner may replace the file with a link
+    return false;  // the directory's owner may replace the file with a link
   }
   const Descriptor file = OpenPath(path, O_RDWR);  // closing it ends the lease
   struct stat info;
@@ -85,8 +85,8 @@ Status Removed(const std::string& path, const Status& status) {
   return WithContext(status, EndState::kInternal, "remove " + path);
 }
 
-// Truncates a file down to its last piece; *left is its size then. Leaves the
-// file unchanged if the file system cannot truncate.
+// Truncates a file step by step; *left is its remaining size. Leaves the file
+// unchanged if the file system cannot truncate.
 Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
                Pace* pace, uint64_t* left) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
@@ -115,7 +115,7 @@ Status CutFile(rocksdb::FileSystem* file_system, const std::string& path,
 Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
                   Pace* pace) {
   struct stat info;
-  // A file with another name keeps its bytes, and its removal frees no blocks.
+  // Removing one of several names frees no blocks.
   uint64_t left = lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
                           info.st_nlink == 1
                       ? static_cast<uint64_t>(info.st_size)
@@ -132,8 +132,8 @@ Status RemoveFile(rocksdb::FileSystem* file_system, const std::string& path,
   return pace->Spend(left);
 }
 
-// Names files by a descriptor of their directory if another account owns it:
-// that account could move the directory, or put links into it, meanwhile.
+// A directory, addressed by its descriptor if another account owns it, because
+// that account could rename it or put links into it meanwhile.
 class Directory {
  public:
   explicit Directory(const std::string& dir)

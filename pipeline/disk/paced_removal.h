@@ -1,4 +1,4 @@
-// Deletes directories slowly, so that other users of the disk are not delayed.
+// Deletes directories slowly, so as not to delay other users of the disk.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@
 namespace sstferry {
 
 // Removes a directory with everything in it, at most `bytes_per_sec` (0: no
-// limit). Truncates a large file piece by piece before deleting it, unless the
-// file has another name, or a process has it open and could still read it. OK
-// if `dir` does not exist. Follows no link.
-//   kCancelled  `stop` was raised first; a part still exists
+// limit). Truncates a large file step by step before deleting it, unless the
+// file has another name or a process has it open. Returns OK if `dir` does not
+// exist. Does not follow links.
+//   kCancelled  `stop` was raised first; some files still exist
 [[nodiscard]] rocksdb::Status RemoveTreePaced(
     rocksdb::FileSystem* file_system, const std::string& dir,
     uint64_t bytes_per_sec, StopSignal* stop);
 
-// Removes everything in a directory except the name `kept`, in the same way.
+// Removes everything in a directory except the name `kept`, like
+// RemoveTreePaced().
 [[nodiscard]] rocksdb::Status EmptyDirectoryPaced(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const std::string& kept, uint64_t bytes_per_sec, StopSignal* stop);

@@ -33,7 +33,7 @@ using nlohmann::ordered_json;
 using rocksdb::Status;
 
 constexpr char kNewRecordName[] = "sstferry.fleet.new";
-// Room for kMaxServedDatabases names and some bytes for each.
+// Room for kMaxServedDatabases names, with some bytes per name.
 constexpr off_t kMaxRecordBytes = 4 << 20;
 constexpr mode_t kDirectoryMode = 0755;  // less the umask
 
@@ -271,8 +271,8 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
 
 namespace {
 
-// Discards an unfinished pull of a database that no longer exists, because it
-// can never finish.
+// Discards an unfinished pull of a database that no longer exists, because the
+// pull can never finish.
 Status DiscardUnfinished(const std::string& path, bool has_replica,
                          const LogFunction& log) {
   if (!Workspace::IsOne(Workspace::DirOf(path))) {
@@ -318,8 +318,8 @@ Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
     return Status::OK();
   }
   const std::string old = last + suffix;
-  // NFS, 9p and most FUSE file systems know no flags (EINVAL). Without one, a
-  // directory replaces at most an empty directory.
+  // NFS, 9p and most FUSE file systems support no flags (EINVAL). Without
+  // RENAME_NOREPLACE, a directory can replace at most an empty directory.
   bool renamed = syscall(SYS_renameat2, parent.get(), last.c_str(),
                          parent.get(), old.c_str(), RENAME_NOREPLACE) == 0;
   if (!renamed && (errno == EINVAL || errno == ENOSYS)) {

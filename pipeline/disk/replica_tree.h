@@ -1,6 +1,6 @@
 // A directory of replicas: the replica of database NAME is DIRECTORY/NAME. The
-// names come from a source: each is checked, and every directory on its path is
-// opened relative to the one above it, never through a link.
+// names come from a source, so each name is checked, and every directory on its
+// path is opened relative to its parent, never through a link.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +15,30 @@
 
 namespace sstferry {
 
-// Name of the file in a mirror's directory that has its record.
+// Name of the file in a mirror's directory that contains its record.
 inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 
-// Returns the names of the replicas below a mirror's directory, both complete
-// and unfinished, sorted: at most kMaxServedDatabases, as deep as a server
-// searches, and none through a link. Changes nothing and takes no lock.
+// Returns the names of the replicas below a mirror's directory, complete or
+// unfinished, sorted. Returns at most kMaxServedDatabases names, searches as
+// deep as a server, and follows no link. Changes nothing and takes no lock.
 std::vector<std::string> ListReplicas(const std::string& directory);
 
-// Record of earlier runs, in the file sstferry.fleet of the directory.
+// Record of earlier runs, in the directory's file sstferry.fleet.
 struct FleetRecord {
   std::string source;
-  uint64_t file_system = 0;  // of the source's directory; 0: not known
-  // For each database with a present or expected replica: the number of latest
-  // consecutive runs in which the source did not list it.
+  uint64_t file_system = 0;  // of the source's directory; 0: unknown
+  // For each database with a present or expected replica: the number of
+  // consecutive latest runs in which the source did not list it.
   std::map<std::string, uint32_t> missed;
 };
 
-// A mirror's directory, which only one process uses at a time.
+// A mirror's directory. Only one process may use it at a time.
 //
 // Threads: Prepare() from any, all other members from one.
 class ReplicaTree {
  public:
   // Opens the directory, or creates it.
-  //   kRefused  it is no directory, its parent is missing, or it is itself a
+  //   kRefused  it is not a directory, its parent is missing, or it is itself a
   //             database
   //   kBusy     another process mirrors into it
   [[nodiscard]] static rocksdb::Status Open(const std::string& directory,
@@ -53,19 +53,18 @@ class ReplicaTree {
   //             file or another replica
   [[nodiscard]] rocksdb::Status Prepare(const std::string& name, bool* exists);
 
-  // Returns true if there is a replica with that name, or an unfinished pull of
-  // one.
+  // Returns true if there is a replica, or an unfinished pull, with that name.
   bool Has(const std::string& name) const;
 
-  // Reads the record; *found is false if there is none.
+  // Reads the record; *found is false if there is no record.
   //   kCorrupt  it is damaged, or another account could have written it
   [[nodiscard]] rocksdb::Status ReadRecord(bool* found, FleetRecord* record);
   [[nodiscard]] rocksdb::Status WriteRecord(const FleetRecord& record);
 
   // Appends `suffix` to the name of a replica's directory, and discards an
-  // unfinished pull beside it. *moved is false if there is no such directory.
+  // unfinished pull into it. *moved is false if there is no such directory.
   //   kBusy     a process has the replica open, or pulls into it
-  //   kRefused  its path, or the replica itself, is a link or a file
+  //   kRefused  the replica, or a component of its path, is a link or a file
   [[nodiscard]] rocksdb::Status MoveAway(const std::string& name,
                                          const std::string& suffix,
                                          const LogFunction& log, bool* moved);
@@ -74,14 +73,14 @@ class ReplicaTree {
   ReplicaTree(std::string directory, Descriptor top)
       : directory_(std::move(directory)), top_(std::move(top)) {}
 
-  // Opens the directory that contains the replica's own one. With `make`,
-  // creates missing directories. Without it, if a directory is missing, returns
-  // OK and *parent is not open.
+  // Opens the parent directory of the replica. With `make`, creates missing
+  // directories. Without `make`, if a directory is missing, returns OK and
+  // *parent is not open.
   [[nodiscard]] rocksdb::Status OpenParent(const std::string& name, bool make,
                                            Descriptor* parent) const;
 
   const std::string directory_;
-  const Descriptor top_;  // has an flock
+  const Descriptor top_;  // this process holds its flock
 };
 
 }  // namespace sstferry

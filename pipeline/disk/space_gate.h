@@ -1,4 +1,4 @@
-// Lets lanes wait for disk space, instead of filling a disk that others need.
+// Makes lanes wait for disk space instead of filling a disk that others need.
 #pragma once
 
 #include <atomic>
@@ -18,18 +18,18 @@ namespace sstferry {
 class SpaceGate {
  public:
   // Keeps `reserve_bytes` free on the file system that holds `dir`. A lane
-  // waits at most `deadline`. When the first lane waits, the gate calls `say`
-  // once, if set. Borrows file system and stop.
+  // waits at most `deadline`. Calls `say`, if set, once: when the first lane
+  // waits. Borrows file_system and stop.
   SpaceGate(rocksdb::FileSystem* file_system, std::string dir,
             uint64_t reserve_bytes, std::chrono::milliseconds deadline,
             StopSignal* stop,
             std::function<void(const std::string&)> say = nullptr);
 
   // Blocks until `bytes` may be written. Lanes that pass at the same time do
-  // not see each other's bytes, so the reserve may fall short by one chunk of
-  // each lane. A file system that does not report its free space counts as
-  // having enough.
-  //   kNoSpace    there was not enough during all of `deadline`
+  // not see each other's bytes, so the reserve may fall short by one chunk per
+  // lane. A file system that does not report its free space counts as having
+  // enough.
+  //   kNoSpace    the space was too small during all of `deadline`
   //   kCancelled  stopped
   [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
 

@@ -19,8 +19,8 @@ StagingBuffer::~StagingBuffer() {
   }
 }
 
-// Maps the buffer instead of using malloc(), because the heap would keep memory
-// for which large pages were requested.
+// Returns the buffer. Maps it instead of calling malloc(), because the heap
+// would keep memory for which large pages were requested.
 char* StagingBuffer::data() {
   if (data_ != nullptr) {
     return data_;
@@ -33,8 +33,8 @@ char* StagingBuffer::data() {
   mapped_ = mapped;
   const auto address = reinterpret_cast<uintptr_t>(mapped);
   data_ = static_cast<char*>(mapped) + (kBytes - address % kBytes) % kBytes;
-  madvise(data_, kBytes, MADV_HUGEPAGE);  // the kernel uses small pages if no
-                                          // large one is free
+  madvise(data_, kBytes, MADV_HUGEPAGE);  // without a free large page, the
+                                          // kernel uses small pages
   return data_;
 }
 
@@ -96,7 +96,7 @@ Status StagingFile::Write() {
                          nullptr)
           : file_->Append(bytes, IOOptions(), nullptr);
   if (status.ok() && file_ != nullptr) {
-    // Only begins to write; the sync reports errors.
+    // Only starts the write; the sync reports errors.
     file_->RangeSync(written_, bytes.size(), IOOptions(), nullptr)
         .PermitUncheckedError();
   }

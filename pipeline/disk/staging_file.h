@@ -14,47 +14,48 @@
 
 namespace sstferry {
 
-// The buffer of one lane, which its files use one after another. Allocated for
-// the first file.
+// The buffer of one lane, for its files one after another. Allocated for the
+// first file.
 class StagingBuffer {
  public:
-  // Buffered bytes are written when the next frame would not fit after them.
+  // Buffered bytes are written when the next frame would not fit.
   static constexpr size_t kBytes = 2 * size_t{kMaxPayloadBytes};
   // Memory, offsets and sizes of direct writes are multiples of this.
   static constexpr size_t kAlignment = 4096;
-  // Bytes of one direct write. If they are in one large page, the kernel sends
-  // them to the disk as one request; from small pages it makes two or three.
+  // Size of one direct write. From one large page, the kernel sends this many
+  // bytes to the disk as one request; from small pages it needs two or three.
   static constexpr size_t kDirectWriteBytes = size_t{1} << 20;
 
   StagingBuffer() = default;
   ~StagingBuffer();
   StagingBuffer(const StagingBuffer&) = delete;
   StagingBuffer& operator=(const StagingBuffer&) = delete;
-  // Returns the buffer; null: memory is short.
+  // Returns the buffer; null if memory ran out.
   char* data();
 
  private:
-  // Mapped memory of twice kBytes; `data_` points into it.
+  // Mapped memory of 2 * kBytes; `data_` points into it.
   void* mapped_ = nullptr;
   char* data_ = nullptr;
 };
 
-// The destination of the bytes.
+// Where the bytes are written.
 struct StagingPlace {
   std::string path;
-  // The bytes are a part of an existing file, from this offset on.
+  // Set: the bytes are a part of an existing file, at this offset.
   std::optional<uint64_t> part_at;
-  // Bypass the page cache, if the file system can. Only for a part whose offset
-  // and size are multiples of StagingBuffer::kAlignment.
+  // Bypasses the page cache if the file system can. Only for a part whose
+  // offset and size are multiples of StagingBuffer::kAlignment.
   bool direct = false;
 };
 
-// One file or part of a file that is being written. Bytes are received directly
-// into the buffer and written from there. Without `direct` they go through the
-// page cache, because the check reads all of them back, and the kernel begins
-// to write them before the sync.
+// One file, or part of a file, that is being written. Bytes are received
+// directly into the buffer and written from there. Without `direct` they go
+// through the page cache, because the check reads all of them again and the
+// kernel starts to write them before the sync.
 //
-// Threads: one. Errors carry the path; a failed write or sync is final.
+// Threads: one. Error messages contain the path; a failed write or sync is
+// final.
 class StagingFile {
  public:
   // Borrows the file system and the buffer.
@@ -66,19 +67,20 @@ class StagingFile {
   // write buffered bytes to make room. Only bytes passed to Commit() become
   // part of the file.
   [[nodiscard]] rocksdb::Status Room(size_t bytes, char** room);
-  // Makes the first `bytes` bytes of the room the next ones of the file;
-  // returns them, valid until the next call.
+  // Appends the first `bytes` bytes of the room to the file. Returns these
+  // bytes, valid until the next call.
   rocksdb::Slice Commit(size_t bytes);
-  // Writes the rest, sets `access` (null: leaves it unchanged), syncs the file
-  // if `sync` is true, and closes it.
+  // Writes the remaining bytes, sets `access` (null: leaves it unchanged),
+  // syncs the file if `sync` is true, and closes it.
   [[nodiscard]] rocksdb::Status Finish(bool sync,
                                        const Access* access = nullptr);
   uint64_t bytes() const { return written_ + buffered_; }
   const std::string& path() const { return place_.path; }
 
  private:
-  // Writes the buffer. With `direct`, only a multiple of kDirectWriteBytes, or
-  // of kAlignment if the buffer has less than kDirectWriteBytes.
+  // Writes the buffer. With `direct`, writes only a multiple of
+  // kDirectWriteBytes, or of kAlignment if the buffer has less than
+  // kDirectWriteBytes.
   [[nodiscard]] rocksdb::Status Write();
   [[nodiscard]] rocksdb::Status At(const char* step,
                                    const rocksdb::Status& status) const;
@@ -87,10 +89,10 @@ class StagingFile {
   const StagingPlace place_;
   StagingBuffer* const buffer_;
   std::unique_ptr<rocksdb::FSWritableFile> file_;
-  // The existing file, with part_at.
+  // The existing file, if part_at is set.
   std::unique_ptr<rocksdb::FSRandomRWFile> part_;
   size_t buffered_ = 0;   // bytes in buffer_
-  uint64_t written_ = 0;  // bytes of the file before the buffered ones
+  uint64_t written_ = 0;  // bytes of the file that were written before
 };
 
 }  // namespace sstferry

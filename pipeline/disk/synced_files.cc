@@ -16,7 +16,7 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// The set of the names of files whose bytes are on disk. Threads: any.
+// Names of the files whose bytes are synced. Threads: any.
 class CleanNames {
  public:
   bool Has(const std::string& name) const {
@@ -40,7 +40,7 @@ class CleanNames {
   std::set<std::string> names_;  // under mu_
 };
 
-// A file that reports its writes and syncs to CleanNames.
+// A file that reports its writes and syncs to a CleanNames.
 class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   SyncedFile(std::unique_ptr<FSWritableFile> file, std::string name,
@@ -85,7 +85,7 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
-  // Also called for failed writes: they may have written a part.
+  // Also called for failed writes, which may have been partial.
   IOStatus Dirty(IOStatus status) {
     clean_->Set(name_, false);
     return status;

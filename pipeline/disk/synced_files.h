@@ -1,8 +1,8 @@
 // A file system that skips the sync of a file whose bytes are already synced.
 //
-// RocksDB syncs every file that it ingests. A chunk is synced before the
-// journal records it, so RocksDB's sync is unnecessary: it would be one sync in
-// five, and would wait for all other writes to the disk.
+// RocksDB syncs every file that it ingests. A chunk is already synced before
+// the journal records it, so RocksDB's sync is unnecessary. It would be one
+// sync in five, and would wait for all other writes to the disk.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 namespace sstferry {
 
 // Returns a file system whose Sync and Fsync do nothing for a file that was
-// synced through it and not written through it since. A hard link or a new name
-// made through it counts as the same file. REQUIRES: nothing else writes those
-// files, and a file that got a second name is not written again.
+// synced through it and not written through it since. Hard links and renames
+// made through it are tracked. REQUIRES: nothing else writes these files, and a
+// hard-linked file is not written again.
 std::shared_ptr<rocksdb::FileSystem> MakeSyncedFilesFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 

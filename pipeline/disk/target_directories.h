@@ -12,18 +12,19 @@
 
 namespace sstferry {
 
-// Returns all directories to which a pull may write. `open` is the target that
-// an application has open; null: the target is options.target_dir.
+// Returns all directories to which a pull may write. `open`: the target
+// database that an application has open; null: the target is
+// options.target_dir.
 std::vector<std::string> TargetDirectories(const PullOptions& options,
                                            rocksdb::DB* open);
 
-// Checks a source that is a directory, before anything is opened or created. OK
-// for a source that is a server.
+// Checks a directory source, before anything is opened or created. Returns OK
+// for a server.
 //   kRefused  source and target share a directory, under any name
 [[nodiscard]] rocksdb::Status CheckApartFromSource(
     const PullOptions& options, const std::vector<std::string>& target_dirs);
 
-// Checks the directories (`places`) that a connected source reported, which may
+// Checks the directories (`places`) that a connected source reported; they may
 // be on this machine. Returns the same errors.
 [[nodiscard]] rocksdb::Status CheckApartFromPlaces(
     const PullOptions& options, const std::vector<std::string>& target_dirs,

@@ -31,7 +31,7 @@ using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr char kLockMark[] = "sstferry workspace 1\n";
-// Number of bytes at a journal's start that include its first record.
+// Size of a journal's start that includes its first record.
 constexpr size_t kJournalHeadBytes =
     kJournalMagicBytes + kJournalHeaderBytes + kMaxJournalPayloadBytes;
 
@@ -69,9 +69,9 @@ std::string JournalTransferId(const std::string& journal) {
   return known ? ToHex(head.transfer_id) : "";
 }
 
-// Returns true for a workspace whose pull died while it created it, or just
-// before it had removed everything: it contains nothing, or only a lock file,
-// whose mark may be torn or zeros, staging/ and probe/.
+// Returns true for a workspace whose pull died while it created the workspace,
+// or just before it had removed everything: the directory contains nothing, or
+// only staging/, probe/ and a lock file whose mark may be torn or zeros.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, error)) {
@@ -88,8 +88,8 @@ bool IsBarelyBegun(const std::string& dir) {
   return !error && std::string(kLockMark).rfind(mark, 0) == 0;
 }
 
-// Returns true if `dir` is a mount point, also for bind mounts, which have the
-// same device as their parent. Returns false if the kernel does not report it
+// Returns true if `dir` is a mount point, including bind mounts, which have the
+// same device as their parent. Returns false if the kernel does not report this
 // (before 5.8).
 bool IsMountRoot(const std::string& dir) {
   struct statx info;
@@ -205,11 +205,11 @@ Status Workspace::OpenBeside(const std::string& target_dir, bool open_here,
   return status;
 }
 
-// Does not examine an interrupted exchange: in any case TARGET_DIR is its old
-// or its new database.
+// Checks without changing anything. Does not examine an interrupted exchange:
+// TARGET_DIR is then either its old or its new database.
 Status Workspace::Look() {
   if (target_dir_.empty()) {
-    return Status::OK();  // no target was named
+    return Status::OK();  // the target has no name
   }
   Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   if (status.ok()) status = CheckTarget();
@@ -226,7 +226,7 @@ Status Workspace::Open() {
   Status status = CheckOnlyRoot(target_dir_, beside_ && !open_here_);
   std::error_code error;
   if (status.ok() && !fs::exists(dir_ + "/exchange", error)) {
-    status = CheckTarget();  // refuse before a file is created
+    status = CheckTarget();  // fails before a file is created
   }
   if (status.ok()) {
     status = Lock();
@@ -243,11 +243,11 @@ Status Workspace::Open() {
              : status;
 }
 
-// Checks, before data moves and the application stops for an exchange, that one
-// can be made. REQUIRES: this object has the lock.
+// Checks, before data moves and the application stops, that an exchange will be
+// possible. REQUIRES: this object has the lock.
 Status Workspace::CheckMovable() {
   Status status = CheckLayer();
-  // An exchange that was made needs no second one, and the disk may be full.
+  // A completed exchange is not repeated, and the disk may be full.
   if (status.ok() && swap_state_ != SwapState::kExchanged &&
       swap_state_ != SwapState::kRetired) {
     status = CheckExchange();
@@ -261,8 +261,8 @@ Status Workspace::CheckMovable() {
   return status;
 }
 
-// Checks that two names can be exchanged in one step: NFS, 9p and most FUSE
-// file systems cannot do it. Only an attempt shows it.
+// Checks that two names can be exchanged atomically. NFS, 9p and most FUSE file
+// systems cannot do this; only an attempt shows it.
 Status Workspace::CheckExchange() {
   const std::string probe = dir_ + "/probe";
   RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
@@ -285,11 +285,10 @@ Status Workspace::CheckExchange() {
                    InPlace());
 }
 
-// Checks that TARGET_DIR can get another name: overlayfs renames no directory
-// of a lower layer, such as that of a container's image (EXDEV). Only an
-// attempt shows it. This attempt changes nothing: no file system replaces a
-// directory that has files, as the workspace has, and overlayfs checks the
-// layer first.
+// Checks that TARGET_DIR can be renamed. overlayfs cannot rename a directory of
+// a lower layer, such as a container image (EXDEV); only an attempt shows it.
+// The attempt changes nothing: it renames TARGET_DIR over the non-empty
+// workspace, which every file system rejects; overlayfs checks the layer first.
 Status Workspace::CheckLayer() const {
   struct statfs info {};
   if (statfs(target_dir_.c_str(), &info) != 0 ||
@@ -312,8 +311,8 @@ Status Workspace::CheckLayer() const {
                           InPlace());
 }
 
-// Checks, before data moves, that the names beside TARGET_DIR are not too long:
-// that of its workspace, and the one that a swap gives the old database.
+// Checks, before data moves, that the names next to TARGET_DIR are not too
+// long: the workspace's name, and the name for the old database after a swap.
 Status Workspace::CheckName() const {
   constexpr char kLongestSuffix[] = ".sstferry-old-20261127T183820Z-1000";
   const long limit = pathconf(parent_.c_str(), _PC_NAME_MAX);
@@ -401,9 +400,9 @@ Status Workspace::CheckNonEmpty() {
   return Status::OK();
 }
 
-// Returns the id of a transfer that filled TARGET_DIR and died before it had
+// Returns the id of a transfer that filled TARGET_DIR and died before it
 // removed its workspace: last_transfer.json and the journal have the same id,
-// and db/ was renamed. Empty: no such transfer.
+// and db/ was renamed. Returns an empty string if there is no such transfer.
 std::string Workspace::FinishedTransfer() const {
   std::error_code error;
   if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
@@ -423,10 +422,10 @@ Status Workspace::RefuseNonEmpty() {
   if (use_ == WorkspaceUse::kPull &&
       (!FinishedTransfer().empty() || IsBarelyBegun(dir_))) {
     Status status = lock_fd_ < 0 ? Lock() : Status::OK();
-    // Check again under the lock: the pull may have ended meanwhile.
+    // Checks again under the lock, because the pull may have ended meanwhile.
     const std::string id = status.ok() ? FinishedTransfer() : "";
     if (status.ok() && id.empty() && IsBarelyBegun(dir_)) {
-      status = RemoveWorkspace();  // its pull has removed the rest
+      status = RemoveWorkspace();  // the pull has removed everything else
     }
     if (!status.ok()) {
       return status;
@@ -480,14 +479,14 @@ Status Workspace::Lock() {
   struct stat named;
   if (fstat(lock_fd_, &held) != 0 || stat(path.c_str(), &named) != 0 ||
       held.st_ino != named.st_ino) {
-    // The pull that held the lock has just ended and removed the file.
+    // The pull that had the lock has just ended and removed the file.
     return MakeStatus(EndState::kBusy, "target " + target_dir_ +
                                            ": another pull ended just now; "
                                            "run the same command again");
   }
   status = WriteLockMark(path);
   FaultPoint("Workspace:Locked");
-  // Make the mark durable before anything else is created in the workspace.
+  // The mark must be durable before anything else is created in the workspace.
   return status.ok() ? SyncAll(file_system_.get(), {}, {dir_, parent_})
                      : status;
 }
@@ -497,7 +496,8 @@ Status Workspace::CreateDirectory(const std::string& path) {
                                   path, IOOptions(), nullptr));
 }
 
-// Leaves an existing file unchanged: another pull may have locked it.
+// Creates the lock file. Leaves an existing file unchanged, because another
+// pull may have locked it.
 Status Workspace::CreateLockFile(const std::string& path) {
   std::unique_ptr<rocksdb::FSWritableFile> file;
   rocksdb::IOStatus status = file_system_->ReopenWritableFile(
@@ -556,8 +556,8 @@ Status Workspace::ClearStaging() {
   return SyncDirectory(file_system_.get(), dir_);
 }
 
-// Removes the parts in this order. Each removal is durable before the next
-// begins.
+// Removes these parts of the workspace in this order. Each removal is durable
+// before the next begins.
 Status Workspace::RemoveParts(std::initializer_list<const char*> names,
                               void (*removed_one)()) {
   for (const char* name : names) {
@@ -578,7 +578,8 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
   return Status::OK();
 }
 
-// Removes the journal early, because no pull resumes without it.
+// Clears the workspace. Removes the journal early, because no pull can resume
+// without it.
 Status Workspace::Clear(KeptOfDb kept) {
   if (use_ == WorkspaceUse::kLook) return Status::OK();
   const auto removed_one = [] { FaultPoint("Workspace:LeftoverRemoved"); };
@@ -607,8 +608,8 @@ Status Workspace::ClearOther() {
   return CreateDirectory(other_dir());
 }
 
-// Replaces the file by a rename: another account may own TARGET_DIR, so no
-// existing file there is opened.
+// Writes a file into TARGET_DIR by a rename. Opens no existing file there,
+// because another account may own TARGET_DIR.
 Status Workspace::PutIntoTarget(const std::string& name,
                                 const rocksdb::Slice& contents) {
   const std::string made = staging_dir() + "/" + name;
@@ -651,7 +652,7 @@ Status Workspace::Publish(std::string* note) {
 }
 
 Status Workspace::RemoveWorkspace() {
-  // Remove the lock last, because its mark proves that sstferry made the
+  // Removes the lock last, because its mark proves that sstferry made the
   // workspace. The order of staging/ and the journal does not matter.
   const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
   Status status = RemoveParts({"old", "exchange", "probe", "other"}, removed_one);

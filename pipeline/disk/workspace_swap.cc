@@ -30,7 +30,7 @@ Status Strange(const std::string& record, const std::string& dir) {
 }  // namespace
 
 // Finds the step at which an earlier swap stopped, whatever happened to
-// TARGET_DIR since: db/ may be deleted only if it certainly is the new
+// TARGET_DIR since. db/ may be deleted only if it certainly is the new
 // database.
 Status Workspace::FindSwap() {
   const std::string path = dir_ + "/exchange";
@@ -50,7 +50,7 @@ Status Workspace::FindSwap() {
     return old == swap_.old_identity ? Status::OK() : Strange(path, old_dir());
   }
   const std::string found = IdentityOf(db_dir());
-  // A swap's --after-swap may still have to run.
+  // The swap's --after-swap may still have to run.
   const bool is_of_swap =
       !swap_.by_refresh && existing_ != Existing::kSwap;
   if (found == swap_.new_identity) {
@@ -128,8 +128,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
     }
   }
   if (status.ok()) {
-    // An adopted database stays whole, and its application may write to its
-    // files: link none of them from there.
+    // An adopted database is kept complete, and its application may write to
+    // its files, so none of them is linked.
     const bool takes_others = existed && !swap_.adopts_old;
     status = PlaceOtherFiles(file_system_.get(), other_dir(),
                              takes_others ? target_dir_ : "", db_dir(), kept);
@@ -156,8 +156,8 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
   return status;
 }
 
-// Moves the old database out of the workspace before it removes `exchange`: if
-// a later run finds no db/, nothing is left to complete.
+// Moves the old database out of the workspace before removing `exchange`: if a
+// later run finds no db/, the exchange is complete.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
   if ((keeps || swap_.adopts_old) && !IdentityOf(db_dir()).empty()) {
