@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr char kManifestPrefix[] = "MANIFEST-";  // CURRENT begins with it
+constexpr char kManifestPrefix[] = "MANIFEST-";  // prefix of CURRENT's contents
 
 // Returns true for directories that RocksDB makes: archived WALs, and files
 // that a repair moved away.

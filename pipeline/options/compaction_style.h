@@ -1,5 +1,5 @@
-// Compaction styles of column families: their names, and those for which
-// RocksDB can ingest over existing data.
+// Compaction styles of column families: their names, and which of them allow
+// RocksDB to ingest over existing data.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace sstferry {
 // Returns "leveled", "universal", "FIFO" or "none".
 const char* StyleName(rocksdb::CompactionStyle style);
 
-// Returns the style in a column family's options; empty: none that the linked
-// RocksDB knows.
+// Returns the style in a column family's options; nullopt if the linked RocksDB
+// does not know the style.
 std::optional<rocksdb::CompactionStyle> StyleOf(
     const std::vector<NamedValue>& options);
 

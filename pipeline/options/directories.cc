@@ -22,18 +22,18 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
-// Maximum for one directory; databases are not nested more deeply.
+// Maximum per directory; databases are not nested more deeply.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 
-// Returns an id of the time since the machine's last boot; empty if the system
-// has none.
+// Returns an id that changes at each boot of the machine; empty if the system
+// has no such id.
 std::string BootId() {
   const std::string id = ReadProc("sys/kernel/random/boot_id");
   return id.substr(0, id.find('\n'));
 }
 
-// Removes backslash escapes: an escaped character stands for itself, except in
-// the escapes of line ends.
+// Removes backslash escapes. An escaped character stands for itself, except in
+// escapes of line ends.
 std::string Unescaped(const std::string& value) {
   std::string text;
   for (size_t i = 0; i < value.size(); ++i) {
@@ -60,7 +60,7 @@ std::string NearestThere(const std::string& dir, bool* is_there) {
 }
 
 // Returns the digests of a directory and of all its parents, nearest first.
-// *is_there: the directory exists, so that the first digest is its own.
+// *is_there: the directory exists, so the first digest is the directory's own.
 std::vector<Digest128> ChainOf(const std::string& dir,
                                const std::string& machine, bool* is_there) {
   std::vector<Digest128> chain;

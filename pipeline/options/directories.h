@@ -1,6 +1,6 @@
-// Finds the directories of a database and compares them by device and inode, so
-// that two paths of one directory are recognized in spite of links, mounts and
-// other spellings.
+// Finds the directories of a database. Compares directories by device and
+// inode, so that links, mounts and different spellings do not hide that two
+// paths lead to the same directory.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ class DB;
 
 namespace sstferry {
 
-// Reads the newest OPTIONS file of a database directory. Returns false if there
-// is none or it cannot be read.
+// Reads the newest OPTIONS file of a database directory. Returns false if the
+// file is missing or cannot be read.
 bool ReadNewestOptions(const std::string& dir, std::string* text);
 
-// Directories named in the newest OPTIONS file; empty: not named.
+// Directories that the newest OPTIONS file specifies; empty: not specified.
 struct NamedDirectories {
   std::string wal_dir;
   std::string db_log_dir;
@@ -32,16 +32,16 @@ std::vector<std::string> DirectoriesOf(rocksdb::DB* db);
 // Returns a database directory and the possible directories of its WALs.
 std::vector<std::string> DirectoriesOf(const std::string& dir);
 
-// Returns true if both paths are the same directory; false also if one does not
-// exist.
+// Returns true if both paths lead to the same directory. Returns false if one
+// path does not exist.
 bool IsSameDirectory(const std::string& a, const std::string& b);
 // Returns true if `inner` is inside `outer`, after resolving all symbolic
 // links. Returns false if `inner` does not exist.
 bool LiesIn(const std::string& inner, const std::string& outer);
 
-// Returns these directories and all their parents, nearest first, as digests
-// that reveal nothing to another machine. Empty if this machine has no boot id,
-// without which the digests could be guessed.
+// Returns digests of these directories and all their parents, nearest first.
+// The digests reveal nothing to another machine. Returns nothing if this
+// machine has no boot id, because the digests could then be guessed.
 std::vector<Place> PlacesOf(const std::vector<std::string>& dirs);
 
 // Returns kRefused if one of `target_dirs` (which may not exist yet) equals, is
@@ -50,9 +50,9 @@ std::vector<Place> PlacesOf(const std::vector<std::string>& dirs);
 [[nodiscard]] rocksdb::Status CheckApart(
     const std::string& source, const std::vector<Place>& source_places,
     const std::string& target, const std::vector<std::string>& target_dirs);
-// Like the other CheckApart(), if both sides are directories of this process. A
-// target may be beside a snapshot of the source but must not contain
-// `snapshot_dir`, if set.
+// Like the other CheckApart(), for two sides in this process. A target may be
+// next to a snapshot of the source, but must not contain `snapshot_dir`, if
+// set.
 [[nodiscard]] rocksdb::Status CheckApart(
     const std::vector<std::string>& source_dirs,
     const std::string& snapshot_dir, const std::string& target,

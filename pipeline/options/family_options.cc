@@ -24,18 +24,18 @@ constexpr size_t kPullWriteBufferBytes = 1u << 20;
 constexpr size_t kPullCacheBytes = 4u << 20;
 // RocksDB's minimum.
 constexpr size_t kMinWriteBufferBytes = 64u << 10;
-// Twice the maximum size of the buckets of a hashed memtable (option_table.h).
+// Twice the maximum size of a hashed memtable's buckets (option_table.h).
 constexpr size_t kMinHashedBufferBytes = 32u << 20;
 constexpr uint64_t kMaxDictBufferBytes = 8u << 20;
 constexpr uint32_t kMaxCompressionThreads = 256;
 constexpr uint32_t kMaxDictBytes = 64u << 20;
 constexpr uint32_t kMaxTrainBytes = 1u << 30;
-// Above any number of level-0 files. RocksDB adds one to it, so it is not
-// INT_MAX.
+// More than any number of level-0 files. RocksDB adds 1 to this value, so it
+// must be less than INT_MAX.
 constexpr int kNeverByFileCount = 1 << 30;
 
-// Returns the options of RocksDB's parser. `lenient`: ignores members, in
-// structs of a newer RocksDB, that this one does not know.
+// Returns options for RocksDB's parser. `lenient`: ignores unknown members in
+// structs of a newer RocksDB.
 rocksdb::ConfigOptions Config(bool lenient) {
   rocksdb::ConfigOptions config;
   config.ignore_unknown_options = lenient;
@@ -57,7 +57,7 @@ Status FromMap(const OptionMap& map, BlockBasedTableOptions* out,
                                                    out);
 }
 
-// Sets a single option, after RocksDB has refused all options together.
+// Sets a single option, after RocksDB has rejected the set of all options.
 template <typename Options>
 Status ApplyOne(OptionScope scope, const std::string& where,
                 const std::string& name, const std::string& value,
@@ -66,8 +66,8 @@ Status ApplyOne(OptionScope scope, const std::string& where,
   Status s = FromMap({{name, value}}, &next);
   const OptionRule* rule = FindOptionRule(scope, name);
   if (!s.ok() && rule != nullptr && rule->kind == OptionKind::kObject) {
-    // Objects of a newer RocksDB may have members that this one does not know:
-    // try only the id.
+    // Tries only the id, because objects of a newer RocksDB may have members
+    // that this RocksDB does not know.
     std::string id;
     next = *out;
     if (CheckObject(value, *rule, &id, nullptr).ok() && id != value) {
@@ -135,8 +135,8 @@ std::string ValueOf(const std::vector<NamedValue>& options,
   return "";
 }
 
-// Adds a note if an object was not made: RocksDB returns OK and no object for
-// an id that its registry does not have.
+// Adds a note if RocksDB did not make an object. For an id that its registry
+// lacks, RocksDB returns OK without an object.
 void NoteMissingObject(const std::string& where, const std::string& name,
                        const std::string& value, bool made,
                        std::vector<std::string>* notes) {
@@ -186,8 +186,8 @@ class FamilyBuilder {
   }
 
  private:
-  // Extractors that the application registered take precedence over RocksDB's
-  // own.
+  // Sets the family's options. Extractors that the application registered take
+  // precedence over RocksDB's own.
   Status SetFamilyOptions() {
     ColumnFamilyOptions* options = &out_->final_options;
     std::vector<NamedValue> rest = description_.options;
@@ -232,11 +232,11 @@ class FamilyBuilder {
     return s;
   }
 
-  // Adds advice where RocksDB drops or places entries by their age. Elsewhere
-  // ages only decide when it compacts.
+  // Adds advice where RocksDB drops or places entries by age. Elsewhere, age
+  // only decides when RocksDB compacts.
   void AdviseAges() {
     const ColumnFamilyOptions& options = out_->final_options;
-    // The defaults are not 0: RocksDB then chooses a month.
+    // 0 is not the default: with the default, RocksDB chooses a month.
     if (options.compaction_style == rocksdb::kCompactionStyleFIFO &&
         (options.ttl != 0 || options.periodic_compaction_seconds != 0)) {
       AddNote(&out_->advice,
@@ -252,8 +252,8 @@ class FamilyBuilder {
     }
   }
 
-  // Limits numbers from a peer, which would determine threads and memory of
-  // this process.
+  // Limits numbers from a peer that would determine this process's threads and
+  // memory.
   static void BoundCompression(rocksdb::CompressionOptions* options) {
     options->parallel_threads =
         std::min(options->parallel_threads, kMaxCompressionThreads);
@@ -263,8 +263,8 @@ class FamilyBuilder {
         std::min(options->zstd_max_train_bytes, kMaxTrainBytes);
   }
 
-  // Limits sizes of memtables: a RocksDB with assertions aborts the process if
-  // a memtable counts as full before its first entry.
+  // Limits memtable sizes. A RocksDB with assertions aborts the process if a
+  // memtable counts as full before its first entry.
   void BoundMemtables() {
     ColumnFamilyOptions* options = &out_->final_options;
     const size_t bytes =
@@ -305,7 +305,8 @@ class FamilyBuilder {
           where_ + ": expected block-based or plain tables, found " +
               Quoted(description_.table_factory));
     }
-    // RocksDB's default may be newer than some supported versions can read.
+    // RocksDB's default may be a newer version than some supported releases can
+    // read.
     table_.format_version = kPortableTableFormatVersion;
     Status s = Apply(OptionScope::kTable, where_, description_.table_options,
                      &table_, &out_->notes);
@@ -332,7 +333,8 @@ class FamilyBuilder {
     return s;
   }
 
-  // Clamps `version` to those that both sides read and RocksDB writes.
+  // Clamps `version` to versions that both sides can read and RocksDB can
+  // write.
   uint32_t Fit(uint32_t version, const std::string& what) {
     const uint32_t max_version =
         std::min(limits_.max_format_version, kMaxTableFormatVersion);

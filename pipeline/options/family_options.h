@@ -1,6 +1,6 @@
-// Builds RocksDB's option structs from descriptions of options
-// (options_file.h), which an untrusted peer sent: the final options of a
-// database, the options for filling it, and those for building its chunks.
+// Builds RocksDB's option structs from descriptions of options (options_file.h)
+// that an untrusted peer sent. The structs are a database's final options, the
+// options to fill the database, and the options to build its chunks.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -20,14 +20,15 @@
 namespace sstferry {
 
 struct BuildLimits {
-  // Requested by the operator; 0: the highest in the source's files.
+  // Requested by the operator; 0: use the highest version in the source's
+  // files.
   uint32_t format_version = 0;
-  // Highest in the source's files; 0: no files (or only plain tables).
+  // Highest version in the source's files; 0: no files (or only plain tables).
   uint32_t source_files_format_version = 0;
-  // Highest that both the linked RocksDB and the application that will open the
-  // database can read.
+  // Highest version that both the linked RocksDB and the application that will
+  // open the database can read.
   uint32_t max_format_version = kMaxTableFormatVersion;
-  // The way in which the RocksDB that opens the target ingests.
+  // How the RocksDB that opens the target ingests files.
   bool universal_ingests_to_last_level = kUniversalIngestsToLastLevel;
   bool fifo_ingests_to_level0 = kFifoIngestsToLevel0;
   // Block cache for all built options; null: each family gets a small one.
@@ -41,18 +42,21 @@ struct BuiltFamily {
   // blocks inside the small cache, leveled style if ingestion needs it.
   rocksdb::ColumnFamilyOptions pull_options;
   uint32_t format_version = 0;  // of the chunks
-  // Files stay in level 0 (FIFO, or only one level).
+  // All files stay in level 0 (FIFO, or only one level).
   bool keeps_level0 = false;
   // Omitted or changed options, each with the reason.
   std::vector<std::string> notes;
-  // Other features that the family loses and a clone would keep.
+  // Other features that the family loses in this pull but would keep in a
+  // clone.
   std::vector<std::string> advice;
 };
 
-// Builds all options of one family. Errors name the family and the obstacle:
+// Builds all options of one family. Error messages contain the family and the
+// reason:
 //   NotSupported (kRefused)          timestamps, a FIFO family where RocksDB
-//                                    cannot ingest into one, a table format
-//                                    that is neither block-based nor plain
+//                                    cannot ingest into FIFO families, a table
+//                                    format that is neither block-based nor
+//                                    plain
 //   InvalidArgument (kIncompatible)  comparator missing in this process, a
 //                                    compaction style or checksum that this
 //                                    RocksDB does not know, a requested
@@ -62,13 +66,13 @@ struct BuiltFamily {
                                           const BuildLimits& limits,
                                           BuiltFamily* out);
 
-// Derives the options of SstFileWriter for this family's chunks from the
-// family's own: the given format_version, no caches, no settings of flushes and
-// compactions, and limited buffering for dictionaries (SstFileWriter would
-// otherwise keep a whole chunk in memory). Chunks have no filters if the family
-// builds its last level without them. They have marked blocks
-// (kReadsMarkedBlocks) only with `marked_blocks`, and checksums that
-// `application` reads, if it is known. The caller sets env.
+// Derives the SstFileWriter options for a family's chunks from the family's
+// options: the given format_version, no caches, no flush or compaction
+// settings, and limited dictionary buffering (SstFileWriter would otherwise
+// keep a complete chunk in memory). Chunks have no filters if the family builds
+// its last level without filters. They have marked blocks (kReadsMarkedBlocks)
+// only with `marked_blocks`, and a kind of checksum that `application`, if
+// known, can read. The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
 //   NotSupported (kRefused)          no block-based or plain table factory
 [[nodiscard]] rocksdb::Status ChunkOptions(

@@ -32,7 +32,7 @@ std::string Where(const std::string& family) {
   return "column family " + Quoted(family);
 }
 
-// Returns the id in "id" or "{id=...;...}"; "" for anything else.
+// Returns the id in "id" or "{id=...;...}"; "" for other text.
 std::string IdOf(const std::string& value) {
   if (!value.starts_with('{')) {
     return value;

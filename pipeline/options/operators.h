@@ -1,5 +1,5 @@
-// Finds comparators, merge operators and prefix extractors by name: the
-// built-in ones of RocksDB, and those that the application registers.
+// Finds comparators, merge operators and prefix extractors by name: RocksDB's
+// built-in ones, and those that the application registers.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace sstferry {
 
-// Finds the comparator `name` of family `family`.
+// Finds the comparator `name` for column family `family`.
 //   NotSupported (kRefused)          it uses user-defined timestamps
 //   InvalidArgument (kIncompatible)  this process does not have it
 [[nodiscard]] rocksdb::Status FindComparator(const std::string& family,
@@ -24,9 +24,10 @@ namespace sstferry {
                                              const OperatorRegistry& registry,
                                              const rocksdb::Comparator** out);
 
-// Finds the merge operator of an OPTIONS value: a name or {id=NAME;...}; ""
-// means none. If this process does not have it, returns OK, null and a note:
-// the caller must stop only if merge operands exist.
+// Finds the merge operator of an OPTIONS value, which is a name or
+// {id=NAME;...}; "" means no merge operator. If this process lacks the
+// operator, returns OK, null and a note; the caller must fail only if merge
+// operands exist.
 [[nodiscard]] rocksdb::Status FindMergeOperator(
     const std::string& family, const std::string& value,
     const OperatorRegistry& registry,

@@ -49,8 +49,8 @@ bool IsBool(std::string_view text) {
   return text == "true" || text == "false" || text == "0" || text == "1";
 }
 
-// Returns true if `text` can be an enumeration value, which RocksDB then looks
-// up in its own table.
+// Returns true if `text` can be the name of an enumeration value. RocksDB looks
+// it up in its own table later.
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -139,8 +139,8 @@ Status CheckCompressions(const std::string& value) {
   return s;
 }
 
-// Names of the options that the linked RocksDB knows, taken from the text that
-// it writes for its default options.
+// Names of the options that the linked RocksDB knows, read from the text that
+// RocksDB writes for its default options.
 class LinkedOptions {
  public:
   static bool Knows(OptionScope scope, const std::string& name) {
@@ -155,7 +155,7 @@ class LinkedOptions {
     rocksdb::ColumnFamilyOptions options;
     options.compression_per_level = {rocksdb::kNoCompression};  // else omitted
     DescribeFamily("", options, &family)
-        // After a failure there are no names: tests find it.
+        // After a failure there are no names; tests detect this.
         .PermitUncheckedError();
     for (const NamedValue& option : family.options) {
       family_.insert(option.name);
@@ -182,7 +182,7 @@ Status CheckScalar(const OptionRule& rule, const std::string& value) {
     case OptionKind::kVitalName:
       return IsName(value) ? Status::OK() : Unexpected("a name", value);
     case OptionKind::kCompression:
-      // "Like the other levels" is valid only for this option.
+      // This value ("like the other levels") is valid only for this option.
       return value == "kDisableCompressionOption" &&
                      rule.name == std::string_view("bottommost_compression")
                  ? Status::OK()
@@ -196,7 +196,8 @@ bool IsArgument(std::string_view text, const OptionRule& rule) {
   return IsBool(text) || IsRealWithin(text, rule.low, rule.high);
 }
 
-// Returns true if `text` is a list of arguments after an id: ":1:true" or ".8".
+// Returns true if `text` has the form of arguments after an id: ":1:true" or
+// ".8".
 bool AreArguments(std::string_view text, const OptionRule& rule) {
   if (text.empty()) {
     return true;
@@ -211,7 +212,8 @@ bool AreArguments(std::string_view text, const OptionRule& rule) {
          });
 }
 
-// Adds one note for all names: a newer RocksDB has about twenty more options.
+// Adds one note for all unknown names, because a newer RocksDB has about twenty
+// more options.
 void NoteUnknown(const std::string& where,
                  const std::vector<std::string>& names,
                  std::vector<std::string>* notes) {

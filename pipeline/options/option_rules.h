@@ -1,8 +1,8 @@
-// Checks options that an untrusted peer sent before RocksDB's own parser sees
-// them, by a short list of names and values that must not come from a peer. No
-// rule refuses a pull: an option that a rule drops is omitted from the options
-// with which sstferry opens the new database, and stays in the OPTIONS text for
-// the application (replica_options.h).
+// Checks options that an untrusted peer sent, before RocksDB's own parser reads
+// them, against a short list of names and values that must not come from a
+// peer. No rule makes a pull fail. If a rule drops an option, sstferry opens
+// the new database without it, but the OPTIONS file for the application keeps
+// it (replica_options.h).
 //
 // All functions may be called from any thread.
 #pragma once
@@ -22,17 +22,17 @@ namespace sstferry {
 enum class OptionScope { kFamily, kTable };
 
 enum class OptionKind : uint8_t {
-  kInteger,      // low to high
-  kReal,         // low to high
+  kInteger,      // from low to high
+  kReal,         // from low to high
   kVitalName,    // enumeration value; unknown names are an error
   kCompression,  // must be supported by the linked RocksDB
   kCompressions,
-  kObject,  // an id with limited numbers, made by RocksDB's registry
+  kObject,  // an id with limited numbers; RocksDB's registry makes it
   kDropped  // never accepted; reported if set
 };
 
-// Rule for one option. low and high limit its number, or each number of an
-// object.
+// Rule for one option. low and high limit the option's number, or each number
+// in an object.
 struct OptionRule {
   const char* name;
   OptionKind kind;
@@ -42,16 +42,17 @@ struct OptionRule {
   const char* reason = nullptr;      // kDropped only; null: no note
 };
 
-// Returns the rule for a name; null: there is none.
+// Returns the rule for an option name; null: no rule.
 const OptionRule* FindOptionRule(OptionScope scope, const std::string& name);
 
-// Returns all rules of a scope (for tests and documentation).
+// Returns all rules of a scope, for tests and documentation.
 std::vector<const OptionRule*> OptionRules(OptionScope scope);
 
-// Checks a list. *accepted receives the options for RocksDB's
-// Get...OptionsFromMap: those whose names the linked RocksDB knows and that no
-// rule drops. *notes receives the omitted options with reasons, after `where`.
-//   InvalidArgument (kIncompatible)  a repeated name, a value or a list above
+// Checks a list of options. *accepted receives the options for RocksDB's
+// Get...OptionsFromMap: options that the linked RocksDB knows and that no rule
+// drops. *notes receives the omitted options with reasons, each prefixed by
+// `where`.
+//   InvalidArgument (kIncompatible)  a repeated name, or a value or list above
 //     the bounds of format/limits.h; the message names the option.
 [[nodiscard]] rocksdb::Status CheckOptions(
     OptionScope scope, const std::string& where,
@@ -59,9 +60,9 @@ std::vector<const OptionRule*> OptionRules(OptionScope scope);
     std::unordered_map<std::string, std::string>* accepted,
     std::vector<std::string>* notes);
 
-// Splits "{a=1;b={c=2;}}" into its pairs, in order. Returns InvalidArgument
-// (kIncompatible) for more than 4 levels of braces, or more than
-// kMaxOptionCount members.
+// Splits "{a=1;b={c=2;}}" into its name-value pairs, in order. Returns
+// InvalidArgument (kIncompatible) for more than 4 levels of braces, or more
+// than kMaxOptionCount members.
 [[nodiscard]] rocksdb::Status SplitMembers(const rocksdb::Slice& value,
                                            std::vector<NamedValue>* out);
 

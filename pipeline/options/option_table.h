@@ -1,6 +1,6 @@
-// The table of option_rules.h: options that must not come from a peer, and
-// values with which RocksDB aborts the process, refuses to open, or takes
-// unlimited memory. All other options go through RocksDB's own parser. Only
+// The table for option_rules.h: options that must not come from a peer, and
+// values with which RocksDB aborts the process, refuses to open, or uses
+// unlimited memory. RocksDB's own parser handles all other options. Only
 // option_rules.cc includes this file.
 #pragma once
 
@@ -116,7 +116,7 @@ inline constexpr OptionRule kFamilyRules[] = {
     Dropped("blob_direct_write_partition_strategy", kObjectOfApplication),
     Dropped("compression_manager", kObjectOfApplication),
     Dropped("cf_paths", kHostPath),
-    // Sent separately: comparator, merge operator and table factory.
+    // Sent in other fields: comparator, merge operator and table factory.
     Dropped("comparator", nullptr),
     Dropped("merge_operator", nullptr),
     Dropped("table_factory", nullptr),
@@ -135,7 +135,7 @@ inline constexpr OptionRule kTableRules[] = {
     Real("data_block_hash_table_util_ratio", 0, 1000),
     Object("filter_policy", kFilterIds, kMinInt, kAnyInt),
     Integer("super_block_alignment_size", 0, kAnyUint),
-    // RocksDB 6.8 wrote 8589934592 for 0.
+    // RocksDB 6.8 wrote 8589934592 instead of 0.
     Integer("read_amp_bytes_per_bit", 0, kGiB),
     Integer("max_auto_readahead_size", 0, kGiB),
     Integer("initial_auto_readahead_size", 0, kGiB),
@@ -145,7 +145,7 @@ inline constexpr OptionRule kTableRules[] = {
     Dropped("persistent_cache", kObjectOfApplication),
     Dropped("cache_usage_options", kObjectOfApplication),
     Dropped("user_defined_index_factory", kObjectOfApplication),
-    // If one of these is in use, no chunks are made (transfer_planner.h).
+    // If one of these is set, no chunks are built (transfer_planner.h).
     Dropped("use_udi_as_primary_index", nullptr),
     Dropped("fail_if_no_udi_on_open", nullptr),
 };

@@ -43,8 +43,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-// Removes a comment, which begins at the first '#' without a backslash before
-// it.
+// Removes a comment, which begins at the first unescaped '#'.
 std::string_view WithoutComment(std::string_view line) {
   for (size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\\') {
@@ -209,7 +208,7 @@ class OptionsTextParser {
                                  Quoted(section.argument));
     }
     family_ = it->second;
-    // A table section has the name of the family to which its options belong.
+    // The title of a table section contains the family of its options.
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
     if (family.table_factory.size() > kMaxIdentifierBytes) {
@@ -277,7 +276,7 @@ class OptionsTextParser {
   Where where_ = Where::kNowhere;
   size_t family_ = 0;  // index of the family of the current section
   std::unordered_map<std::string, size_t> families_;
-  std::unordered_set<std::string> seen_;   // sections so far
+  std::unordered_set<std::string> seen_;   // sections parsed so far
   std::unordered_set<std::string> names_;  // options of the current section
 };
 
@@ -442,9 +441,9 @@ Status WriteOptionsText(const DatabaseDescription& description,
 
 namespace {
 
-// Returns the text in a form that any release loads: with a version above all
-// releases, so that RocksDB ignores unknown names; with a format_version that
-// the linked RocksDB has; and without sections of an unknown kind, which
+// Returns the text in a form that any release can load: with a version above
+// all releases, so that RocksDB ignores unknown names; with a format_version
+// that the linked RocksDB knows; and without unknown kinds of sections, which
 // RocksDB does not ignore.
 std::string Loadable(const std::string& text) {
   std::string out;
@@ -492,7 +491,7 @@ Status LoadOptionsText(const std::string& text, DBOptions* database,
   if (s.ok()) {
     s = rocksdb::LoadOptionsFromFile(config, kPath, database, families, cache);
   }
-  database->env = rocksdb::Env::Default();  // `memory` is deleted here
+  database->env = rocksdb::Env::Default();  // because `memory` is deleted here
   return s;
 }
 

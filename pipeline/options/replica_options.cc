@@ -17,7 +17,8 @@ namespace {
 // RocksDB may replace an OPTIONS file at any time.
 constexpr int kTries = 5;
 
-// Returns the release that wrote the file, whatever release the file is for.
+// Returns the release that wrote the file, even if the file is for another
+// release.
 RocksDbRelease WriterOf(const std::string& options_text) {
   const bool has_comment = options_text.starts_with(kMadeForComment);
   return ReleaseOfOptions(
@@ -42,9 +43,8 @@ std::string MembersFor(const std::string& value,
   return known + "}";
 }
 
-// Returns the line for an application that is older than the source's; empty:
-// the line is omitted, because the application does not know the name or the
-// value.
+// Returns the line for an application that is older than the source's; empty if
+// the application does not know the name or the value, so the line is omitted.
 std::string LineForOlder(const std::string& line, const std::string& name,
                          const std::string& value,
                          const RocksDbRelease& application) {
@@ -59,7 +59,7 @@ std::string LineForOlder(const std::string& line, const std::string& name,
              : line + "\n";
 }
 
-// Returns the line of the OPTIONS of a replica for `application`; empty: the
+// Returns the line for a replica's OPTIONS file for `application`; empty if the
 // line is omitted.
 std::string ReplicaLine(const std::string& line, const RocksDbRelease& source,
                         const RocksDbRelease& application) {
@@ -113,7 +113,7 @@ std::string ReplicaOptionsText(const std::string& source_text,
                 std::find(families.begin(), families.end(), *family) !=
                     families.end();
     }
-    // Skip the source's own comment, which it has if it is a replica itself.
+    // Skips the source's own comment, which exists if the source is a replica.
     if (is_kept && !line.starts_with(kMadeForComment)) {
       text += ReplicaLine(line, source, application);
     }

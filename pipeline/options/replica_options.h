@@ -1,5 +1,5 @@
-// The OPTIONS file of a replica: the source's text, so that the application
-// finds what it wrote itself, with only the necessary changes.
+// The OPTIONS file of a replica: the source's text with only the necessary
+// changes, so that the application finds its own settings.
 #pragma once
 
 #include <memory>
@@ -13,32 +13,32 @@
 
 namespace sstferry {
 
-// Returns the OPTIONS text without directories of the source's host (wal_dir,
+// Returns the OPTIONS text without the source host's directories (wal_dir,
 // db_log_dir, db_paths, cf_paths).
-// If the application is known, a format_version or kind of checksum that it
-// does not read is replaced by one that it reads, and the text has its release:
-// as the release that wrote the file, or, if it is older, in a comment. The
-// text for an older application omits names and values that are newer than it.
-// Names that no known release has stay: RocksDB can be told to ignore them in
-// files of a later release.
-// If `families` is not empty, the text has only these families, as the replica
-// does.
+// If the application is known, replaces a format_version or kind of checksum
+// that the application cannot read, and records the application's release in
+// the text: as the release that wrote the file, or in a comment if the
+// application is older than that release. The text for an older application
+// omits names and values that this application does not know. Names that no
+// known release has are kept, because RocksDB can be told to ignore unknown
+// names in files of a later release.
+// If `families` is not empty, the text has only these families.
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application,
                                const std::vector<std::string>& families = {});
 
 // Reads the newest OPTIONS file of the database in `dir`. Another process may
-// replace it meanwhile.
-//   NotFound, PathNotFound  there is none, or it has just been replaced
+// replace the file meanwhile.
+//   NotFound, PathNotFound  the file is missing, or was just replaced
 //   Corruption              it is larger than kMaxOptionsTextBytes
 [[nodiscard]] rocksdb::Status ReadNewestOptions(rocksdb::Env* env,
                                                 const std::string& dir,
                                                 std::string* text);
 
-// Returns the release that a replica's newest OPTIONS file is for; unknown if
+// Returns the release that the replica's newest OPTIONS file is for; unknown if
 // no such file can be read. An application may have the database open. sstferry
-// writes only OPTIONS of the application's release, so this is the release of
-// the application that last opened the database.
+// writes OPTIONS only for the application's release, so this is the release of
+// the application that last opened, or will open, the database.
 RocksDbRelease ReleaseOfReplica(
     std::shared_ptr<rocksdb::FileSystem> file_system, const std::string& dir);
 

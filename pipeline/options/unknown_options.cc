@@ -14,8 +14,8 @@
 namespace sstferry {
 namespace {
 
-// Even an option with all bytes shown as \xNN fits, beside the rest of the
-// note.
+// Leaves room for the other parts of the note, and for one option with all
+// bytes shown as \xNN.
 constexpr size_t kMaxListBytes = kMaxNoteBytes - 180;
 
 // Finds unknown names line by line.
@@ -52,7 +52,7 @@ class UnknownFinder {
     }
   }
 
-  // Finds unknown members. A value that is no struct has no members.
+  // Finds unknown members of a struct. Other values have no members.
   void LookAtMembers(const std::string& name, const std::string& value) {
     std::vector<NamedValue> members;
     if (!value.starts_with('{') || !SplitMembers(value, &members).ok()) {
@@ -75,7 +75,7 @@ class UnknownFinder {
     }
   }
 
-  bool is_version_ = true;  // also before the first section
+  bool is_version_ = true;  // true before the first section, too
   std::optional<KnownKind> kind_;
   std::string where_;
   std::set<std::string> names_;

@@ -1,8 +1,8 @@
-// Finds options of an OPTIONS file that are not in the table of known names
-// (format/rocksdb/known.h). A later RocksDB or a fork has them, and their
-// effects are not known here. They are reported to the operator; nothing is
-// refused because of them. Code that can choose between trusting a record and
-// reading all data again reads all data.
+// Finds options in an OPTIONS file that are not in the table of known names
+// (format/rocksdb/known.h). They come from a later RocksDB or a fork, and their
+// effects are unknown. They are reported to the operator, but nothing fails
+// because of them. Code that can either trust a record or read all data again
+// then reads all data.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -15,30 +15,31 @@ namespace sstferry {
 
 struct UnknownOption {
   std::string where;  // "the database", "column family 'users'"
-  std::string name;   // for a member: "compression_opts.level"
+  std::string name;   // of a member: "compression_opts.level"
   std::string value;
 };
 
 struct UnknownOptions {
-  // Number of different names in all sections; at most kMaxUnknownOptions.
+  // Number of distinct names in all sections; at most kMaxUnknownOptions.
   uint64_t count = 0;
-  // The first ones, in the order of the file.
+  // The first unknown options, in file order.
   std::vector<UnknownOption> first;
 };
 
 inline constexpr uint64_t kMaxUnknownOptions = 4096;
 inline constexpr size_t kToldUnknownOptions = 5;
 
-// Finds the unknown options in the text of an OPTIONS file, which may be
-// damaged: lines that are no settings are skipped. A name counts once, however
-// many families have it.
+// Finds the unknown options in the text of an OPTIONS file. The file may be
+// damaged: lines that are not settings are skipped. A name that several
+// families have counts once.
 UnknownOptions FindUnknownOptions(const std::string& options_text);
 
-// Returns a sentence with their names and values, for an operator, or "" if
-// there are no unknown options. At most kMaxNoteBytes, all printable.
+// Returns a sentence with their names and values, for an operator; empty if
+// there are no unknown options. The sentence is printable and has at most
+// kMaxNoteBytes.
 std::string UnknownOptionsNote(const UnknownOptions& unknown);
 
-// Adds that sentence for the text to *notes, if it has unknown options.
+// Adds this sentence to *notes if the text has unknown options.
 void NoteUnknownOptions(const std::string& options_text,
                         std::vector<std::string>* notes);
 
