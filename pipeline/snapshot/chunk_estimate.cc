@@ -11,8 +11,8 @@ namespace {
 
 using rocksdb::Slice;
 
-// Number of tables whose properties are read: enough for an estimate, and read
-// in some milliseconds.
+// Number of tables whose properties are read: enough for an estimate, and quick
+// to read.
 constexpr size_t kSampledTables = 64;
 
 constexpr char kForwards[] = "leveldb.BytewiseComparator";
@@ -37,12 +37,12 @@ void AddTable(const std::string& directory, const TableAt& table,
   Descriptor descriptor;
   if (!OpenForeign(directory + "/" + name, &descriptor).ok() ||
       !descriptor.is_open()) {
-    return;  // compacted away meanwhile
+    return;  // a compaction has removed it meanwhile
   }
   const DescriptorSource source(descriptor.get(), name);
   SstReader reader;
   if (!reader.Open(&source).ok()) {
-    return;  // another kind of table, or damage: a pull reports it
+    return;  // another kind of table, or damage, which a pull reports
   }
   const SstProperties& properties = reader.properties();
   sample->bytes += static_cast<double>(table.bytes);
@@ -53,7 +53,7 @@ void AddTable(const std::string& directory, const TableAt& table,
                                    properties.num_range_deletions));
 }
 
-// Reads the properties of some tables, evenly distributed over all.
+// Reads the properties of some tables, evenly distributed over all tables.
 Sample SampleTables(const std::string& directory, const ManifestState& state,
                     uint64_t* all_bytes) {
   std::vector<TableAt> tables;
@@ -72,10 +72,10 @@ Sample SampleTables(const std::string& directory, const ManifestState& state,
 }
 
 // Returns the share of all writes that compactions have removed, because they
-// were overwritten or deleted. The estimate assumes that a key in the ranges of
-// two tables is in both with this probability. Example: of 10 million writes 4
-// million entries are left; then 60 % of the entries above the last level hide
-// one below.
+// were overwritten or deleted. The estimate assumes that this is also the
+// probability that a key in a table exists in an overlapping table. Example: if
+// 4 million entries of 10 million writes are left, then 60 % of the entries
+// above the last level hide an entry below.
 double ShareReplaced(const Sample& sample, uint64_t all_bytes,
                      uint64_t last_sequence) {
   if (sample.bytes <= 0 || last_sequence == 0) {
@@ -127,7 +127,7 @@ uint64_t EstimateChunkBytes(const std::string& directory,
   uint64_t all_bytes = 0;
   const Sample sample = SampleTables(directory, state, &all_bytes);
   const double replaced = ShareReplaced(sample, all_bytes, state.last_sequence);
-  // A deletion hides an entry of the usual size.
+  // Assumes that a deletion hides an entry of average size.
   const double deleted =
       sample.entries > 0 ? sample.deletions / sample.entries : 0;
   double live = 0;
@@ -144,7 +144,7 @@ uint64_t EstimateChunkBytes(const std::string& directory,
       blobs += static_cast<double>(
           blob.total_bytes - std::min(blob.total_bytes, blob.garbage_bytes));
     }
-    // FIFO compaction drops whole tables, and merges none.
+    // FIFO compaction drops complete tables; it does not merge.
     const bool merges = options.FamilyText(family.name, "compaction_style") !=
                         "kCompactionStyleFIFO";
     const double overlapped =

@@ -18,18 +18,18 @@ inline bool IsAmong(const std::vector<std::string>& families,
          std::find(families.begin(), families.end(), name) != families.end();
 }
 
-// Estimates how many bytes the tables and blob files of `families` (empty: all)
-// hold without obsolete data. Uses the MANIFEST and the properties of some
-// tables in `directory`. Skips a table that cannot be read. If no table could
-// be read, all bytes count as live.
+// Estimates the size of the tables and blob files of `families` (empty: all)
+// without obsolete data. Uses the MANIFEST and the properties of some tables in
+// `directory`. Skips unreadable tables. If no table can be read, all bytes
+// count as live.
 uint64_t EstimateChunkBytes(const std::string& directory,
                             const ManifestState& state,
                             const OptionsText& options,
                             const std::vector<std::string>& families);
 
-// Returns the bytes of the tables whose key ranges overlap: all tables except a
-// set, chosen from the bottom level up, whose ranges do not overlap. Returns 0
-// if the comparator is not bytewise or reverse bytewise. RocksDB estimates live
+// Returns the bytes of tables that overlap other tables: all tables except a
+// set of tables without overlaps, chosen from the bottom level up. Returns 0 if
+// the comparator is not bytewise or reverse bytewise. RocksDB estimates live
 // data in the same way.
 uint64_t OverlappedBytes(const ManifestFamily& family);
 

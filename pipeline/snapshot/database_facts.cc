@@ -19,7 +19,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Time limit for an owner that is replacing its MANIFEST; it takes less.
+// Time limit for an owner to replace its MANIFEST; normally this is faster.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kFactsPause{5};
 
@@ -37,13 +37,13 @@ Status ReadManifest(ManifestTail* manifest) {
   }
 }
 
-// Sets *why to the reason against a clone of these families, if there is one.
+// Sets *why to the reason why these families cannot be cloned, if there is one.
 Status FindNoClone(const std::string& directory, ManifestState state,
                    const FactsOptions& asked, std::string* why) {
   RocksDbRelease application;
   if (!asked.application.empty() &&
       !ParseRelease(asked.application, &application)) {
-    return Status::OK();  // the pull itself refuses it
+    return Status::OK();  // the pull itself refuses this value
   }
   std::erase_if(state.families, [&asked](const auto& family) {
     return !IsAmong(asked.families, family.second.name);
@@ -58,8 +58,8 @@ Status FindNoClone(const std::string& directory, ManifestState state,
   return Status::OK();
 }
 
-// Returns the latest time at which a MANIFEST or a WAL in `directory` was
-// written, in seconds since 1970.
+// Returns the modification time of the newest MANIFEST or WAL in `directory`,
+// in seconds since 1970.
 uint64_t WrittenSeconds(const std::string& directory) {
   constexpr uint64_t kNanos = 1'000'000'000;
   uint64_t latest = 0;

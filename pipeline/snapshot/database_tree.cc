@@ -27,8 +27,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum of directories that one search opens. Stops the search in a tree that
-// is not made of databases.
+// Maximum number of directories that one search opens. Ends the search in a
+// tree that does not consist of databases.
 constexpr uint64_t kMaxTreeDirectories = 1u << 16;
 constexpr size_t kMaxTreeProblems = 20;
 
@@ -90,7 +90,7 @@ class TreeWalk {
              size_t depth) {
     Descriptor directory = OpenDirectoryIn(parent, child);
     if (!directory.is_open()) {
-      // Ignore a directory that was removed meanwhile, or replaced by a link.
+      // Ignores a directory that was removed or replaced by a link meanwhile.
       if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
         Problem(name, std::strerror(errno));
       }
@@ -133,7 +133,7 @@ class TreeWalk {
   uint64_t directories_ = 0;
 };
 
-// Returns the file system's own id; if it has none, the number of its device.
+// Returns the file system's own id; if it has none, its device number.
 uint64_t FileSystemOf(int fd) {
   struct statfs info;
   uint64_t id = 0;

@@ -1,5 +1,5 @@
 // Finds the databases below a directory, while other processes may add and
-// remove some.
+// remove databases.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace sstferry {
 // The databases below one directory. A directory with a CURRENT file counts as
 // a database; its subdirectories are not searched.
 struct DatabaseTree {
-  std::string directory;           // real path of the top
-  std::vector<std::string> names;  // paths from the top, sorted
-  // One sentence for each thing that is left out: a directory that cannot be
-  // read, a database whose path is not a valid name, a limit that was exceeded.
+  std::string directory;           // real path of the top directory
+  std::vector<std::string> names;  // paths relative to the top, sorted
+  // One sentence for each omission: a directory that cannot be read, a database
+  // whose path is not a valid name, a limit that was exceeded.
   std::vector<std::string> problems;
-  // Id of the top's file system; a later look with another id means that
+  // Id of the top directory's file system. If the id differs in a later search,
   // another file system is mounted there.
   uint64_t file_system = 0;
 };
 
 // Searches `directory`, kMaxDatabaseNameComponents levels deep. Follows no
-// symbolic link below it, and skips directories that sstferry makes beside
+// symbolic link below it, and skips directories that sstferry creates next to
 // databases.
 //   kSourceError  `directory` cannot be read, or is itself a database
 [[nodiscard]] rocksdb::Status FindDatabases(const std::string& directory,

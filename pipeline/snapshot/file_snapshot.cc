@@ -26,7 +26,7 @@ Status CheckNotStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Adds what the MANIFEST says that the files of a family require.
+// Adds what a family's files require, according to the MANIFEST.
 void AddFamilyNeeds(const ManifestFamily& family, Needs* needs) {
   for (const auto& [number, file] : family.files) {
     if (!file.has_timestamps) {
@@ -39,7 +39,7 @@ void AddFamilyNeeds(const ManifestFamily& family, Needs* needs) {
   }
 }
 
-// Checks that no WAL is shorter than the MANIFEST says
+// Checks that no WAL is shorter than recorded in the MANIFEST
 // (track_and_verify_wals_in_manifest): RocksDB would not open the clone. A WAL
 // may be shorter because it is copied only up to its first damage.
 Status CheckTrackedWals(const ManifestState& manifest,
@@ -94,7 +94,7 @@ Status ReadNeeds(const std::string& directory, const ManifestState& state,
       Descriptor descriptor;
       const Status opened = OpenForeign(directory + "/" + name, &descriptor);
       if (opened.IsNotFound() || (opened.ok() && !descriptor.is_open())) {
-        continue;  // compacted away meanwhile
+        continue;  // a compaction has removed it meanwhile
       }
       RETURN_IF_ERROR(opened);
       SstReader reader;
@@ -161,7 +161,7 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
   const auto start = std::chrono::steady_clock::now();
   SnapshotFiles own(options, dir_->pinned(), dir_->db());
   const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
-  // ReadManifest() checks the same for the files.
+  // Checks only the directory; ReadManifest() does the same for the files.
   Status status = CheckClonable(options.database_dir, ManifestState());
   if (status.ok() && pinned == nullptr) status = own.Take();
   if (status.ok()) status = own.ReleasePinned();
@@ -293,7 +293,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
                                uint64_t* entries) {
   const std::string name = CloneFileName(*file);
   Descriptor descriptor;
-  // A private link has the owner of the source's file, not of its directory.
+  // A private link belongs to the owner of the source's file, who may not be
+  // the owner of the private directory.
   Status status = dir_ != nullptr
                       ? OpenPrivate(db_ + "/" + name, &descriptor)
                       : OpenForeign(db_ + "/" + name, &descriptor);
@@ -301,8 +302,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
   const DescriptorSource source(descriptor.get(), name);
   if (status.ok()) status = reader.Open(&source);
   if (status.IsNotSupported()) {
-    // Another kind of table, or a newer block-based one: it is sent as it is,
-    // and only the digests of the wire prove that it arrived intact.
+    // Another kind of table, or a newer block-based table: it is sent
+    // unchanged, and only the digests on the wire prove that it arrived intact.
     AddTableNeeds(reader, &files_.needs);
     file->identity =
         TableIdentity(known, TableOrigin(), &file->identity_is_weak);
@@ -351,8 +352,9 @@ Status FileSnapshot::ReadWals(const ManifestState& state,
   return status;
 }
 
-// If the WALs have no records, their numbers and the families' log numbers are
-// left out of the digest: each open of a database changes them.
+// Computes the content digest. If the WALs have no records, their numbers and
+// the families' log numbers are not included, because each open of a database
+// changes them.
 void FileSnapshot::TellContent(const ManifestState& manifest,
                                const WalContents& wals) {
   std::map<uint64_t, Digest128> identities;

@@ -1,5 +1,5 @@
-// A snapshot whose files are read as they are: no RocksDB opens it, so it needs
-// no comparator, no merge operator and no recovery.
+// A snapshot whose files are read unchanged. RocksDB does not open it, so it
+// needs no comparator, no merge operator and no recovery.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 namespace sstferry {
 
 // Checks that all files of `state` are in `directory`, and that no program
-// other than RocksDB keeps values there.
-//   kRefused  no clone can hold the database
+// other than RocksDB stores values there.
+//   kRefused  a clone cannot contain the database
 [[nodiscard]] rocksdb::Status CheckClonable(const std::string& directory,
                                             const ManifestState& state);
 // Adds what the tables and blob files of `state` require of the RocksDB that
@@ -23,40 +23,40 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status ReadNeeds(const std::string& directory,
                                         const ManifestState& state,
                                         Needs* needs);
-// Checks that the application's RocksDB (unknown: any) opens files with these
-// needs. The process that receives a clone does not open its files.
-//   kIncompatible  it is older
+// Checks that the application's RocksDB (unknown: any release) can open files
+// with these needs. The process that receives a clone does not open its files.
+//   kIncompatible  it is too old
 [[nodiscard]] rocksdb::Status CheckOpens(const Needs& needs,
                                          const RocksDbRelease& application);
 
-// Removes from *state the column families that are not in `wanted` (empty: all
-// are kept), and from *files their tables and blob files. Keeps files that
-// belong to no family: RocksDB may have a reason to keep them.
+// Removes from *state the column families that are not in `wanted` (empty:
+// keeps all), and from *files their tables and blob files. Keeps files that
+// belong to no family, because RocksDB may need them.
 //   kRefused  a wanted family does not exist
 [[nodiscard]] rocksdb::Status KeepFamilies(
     const std::vector<std::string>& wanted, ManifestState* state,
     std::vector<CloneFile>* files);
-// Note for the operator: the WALs of a clone of some families contain entries
-// of all families.
+// Note for the operator: if a clone has only some families, its WALs contain
+// entries of all families.
 extern const char kWalsOfAllFamilies[];
 
-// A snapshot that is read as files. Ownership and threads are those of
-// Snapshot. db() is null.
+// A snapshot that is read as files. Ownership and threads are as for Snapshot.
+// db() is null.
 class FileSnapshot : public Snapshot {
  public:
   explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
       : dir_(std::move(dir)), db_(dir_->db()) {}
-  // Use this one with Look(), on the files of `database_dir` itself.
+  // Only for Look(), which uses the files of `database_dir` itself.
   explicit FileSnapshot(std::string database_dir)
       : db_(std::move(database_dir)) {}
 
-  // Takes the snapshot; or, if `pinned` is not null, uses the files that it
-  // describes, which are in the directory already. Errors are those of
-  // Snapshot::Create(), except that unknown comparators, merge operators and
-  // transactions are not refused.
+  // Takes the snapshot. If `pinned` is not null, uses the files that it
+  // describes, which are already in the directory. Returns the errors of
+  // Snapshot::Create(), but accepts unknown comparators, merge operators and
+  // transactions.
   [[nodiscard]] rocksdb::Status Fill(const SnapshotOptions& options,
                                      const SnapshotFiles* pinned);
-  // Reads the snapshot in a directory that another process left.
+  // Reads the snapshot in a directory that another process left behind.
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state);
   [[nodiscard]] rocksdb::Status Look(const SnapshotOptions& options) {
@@ -87,13 +87,13 @@ class FileSnapshot : public Snapshot {
   const Counters& counters() const override { return counters_; }
 
  private:
-  // Reads everything that the files contain.
+  // Reads all facts from the files.
   [[nodiscard]] rocksdb::Status Describe(const SnapshotOptions& options);
   [[nodiscard]] rocksdb::Status ListFiles();
   [[nodiscard]] rocksdb::Status ReadManifest(const ManifestTail& manifest,
                                              const ManifestState& kept);
   [[nodiscard]] rocksdb::Status ReadTables(const ManifestState& manifest);
-  // Reads one table; adds its number of entries to *entries.
+  // Reads one table; adds its entry count to *entries.
   [[nodiscard]] rocksdb::Status ReadTable(const ManifestFile& known,
                                           CloneFile* file, uint64_t* entries);
   [[nodiscard]] rocksdb::Status ReadWals(const ManifestState& state,
@@ -101,7 +101,7 @@ class FileSnapshot : public Snapshot {
   // Computes the content digest. Called after the functions above.
   void TellContent(const ManifestState& manifest, const WalContents& wals);
 
-  const std::unique_ptr<PrivateDir> dir_;  // null: files of Look()
+  const std::unique_ptr<PrivateDir> dir_;  // null after Look()
   const std::string db_;                   // directory of the files
   ClonedFiles files_;
   std::vector<SnapshotFamily> families_;  // names only
@@ -109,7 +109,7 @@ class FileSnapshot : public Snapshot {
   std::string database_id_;
   std::string options_text_;
   std::vector<std::string> notes_;
-  Digest128 wal_digest_;  // all zero: not known
+  Digest128 wal_digest_;  // all zero: unknown
   bool wal_holds_entries_ = false;
   Counters counters_;
 };

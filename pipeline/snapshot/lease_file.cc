@@ -67,7 +67,8 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
 }
 
 Status WriteLease(const std::string& named, const Lease& lease) {
-  // Use the open directory: others may give its name to another one meanwhile.
+  // Uses the open directory, because others may give its name to another
+  // directory meanwhile.
   const Descriptor dir = OpenOwnDirectory(named);
   if (!dir.is_open()) {
     return ErrnoStatus(EndState::kSourceError, "cannot open directory", named,
@@ -111,8 +112,8 @@ bool HoldsOnlyFiles(const std::string& path) {
     if (name == "." || name == "..") {
       continue;
     }
-    // A table is a link to the source's file, which may belong to any user: a
-    // hard link, or a symbolic one that LinkFile() made.
+    // A table is a hard link, or a symbolic link that LinkFile() made, to the
+    // source's file, which may belong to any user.
     only_files =
         only_files &&
         fstatat(opened.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&

@@ -1,7 +1,7 @@
-// Reads and writes the lease file of a private directory, and decides whether a
-// directory may be removed. Files are not trusted: directories and files of
-// another user, or writable by others, are never followed, and every length is
-// bounded.
+// Reads and writes the lease file of a private directory, and decides if a
+// directory may be removed. Files are not trusted: directories and files that
+// belong to another user, or that others can write, are never used, and every
+// length is limited.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace sstferry {
 
 // Result of reading a lease.
 enum class LeaseState {
-  kNone,     // there is no lease
+  kNone,     // no lease file
   kGood,
   kBad,      // damaged, or not a regular file
-  kForeign,  // the directory is not this user's alone: must not be changed
+  kForeign,  // others own or can write the directory: it must not be changed
 };
 
 // Reads the lease in the private directory `path`.
@@ -27,20 +27,20 @@ LeaseState ReadLease(const std::string& path, Lease* lease);
 [[nodiscard]] rocksdb::Status WriteLease(const std::string& path,
                                          const Lease& lease);
 
-// Removes the lease, if there is one: the snapshot is no longer retained for
-// its transfer.
+// Removes the lease, if any. The snapshot is then no longer retained for its
+// transfer.
 void RemoveLease(const std::string& path);
 
-// Returns true if `path` is a directory of only this user that contains only
-// regular files.
+// Returns true if `path` is a directory that only this user can write and that
+// contains only regular files.
 bool HoldsOnlyFiles(const std::string& path);
 
 // Clock and time limits of leases.
 struct LeaseRules {
-  // Seconds since 1970; null: the system's clock.
+  // Returns seconds since 1970; null: uses the system's clock.
   std::function<uint64_t()> wall_seconds;
-  // Maximum of seconds that the reader grants to a lease; null: ttl_seconds of
-  // the lease.
+  // Returns the maximum number of seconds that the reader grants to a lease;
+  // null: grants the lease's ttl_seconds.
   std::function<uint64_t(const Lease&)> max_ttl;
 
   uint64_t Now() const;

@@ -5,7 +5,7 @@
 namespace sstferry {
 namespace {
 
-// Removes RocksDB's escapes of ':', '#', backslash and line ends.
+// Removes RocksDB's escapes of ':', '#', backslashes and line ends.
 std::string Unescape(const std::string& text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); i++) {

@@ -1,6 +1,5 @@
 // Reads single settings from the text of a RocksDB OPTIONS file. Does not use
-// RocksDB's loader, which silently replaces names that it does not know by
-// defaults.
+// RocksDB's loader, which silently replaces unknown names with defaults.
 #pragma once
 
 #include <map>
@@ -9,27 +8,27 @@
 
 namespace sstferry {
 
-// Parsed OPTIONS: section -> key -> value as written. FamilySection() finds the
+// Parsed OPTIONS: section -> key -> value, unchanged. FamilySection() finds the
 // section of a family. Lines that are not settings are skipped.
 class OptionsText {
  public:
   explicit OptionsText(const std::string& text);
 
-  // Returns the value of a setting of the database, or `missing`.
+  // Returns the value of a database setting, or `missing` if it is not set.
   std::string DatabaseOption(const std::string& key,
                              const std::string& missing) const;
-  // Returns the name of an object (comparator, merge operator) of a family: the
-  // text itself or its id; empty if the family or the object does not exist.
+  // Returns the name of a family's object (comparator, merge operator): the
+  // value itself, or the id in it. Returns "" if the family or the object does
+  // not exist.
   std::string FamilyObject(const std::string& family,
                            const std::string& key) const;
-  // Returns the complete value of a setting of a family; empty if it does not
-  // exist.
+  // Returns the complete value of a family's setting; "" if it does not exist.
   std::string FamilyText(const std::string& family,
                          const std::string& key) const;
   bool HasFamily(const std::string& family) const;
-  // Returns true if the family has a compaction filter or a factory of one.
+  // Returns true if the family has a compaction filter or a filter factory.
   bool HasFilter(const std::string& family) const;
-  // Returns the names of all families for which HasFilter() is true, in their
+  // Returns the names of all families for which HasFilter() is true, in file
   // order.
   std::vector<std::string> FilteredFamilies() const;
 
@@ -39,8 +38,8 @@ class OptionsText {
   std::map<std::string, Section> families_;
 };
 
-// Returns the text of each family's sections (its options and its table's) as
-// written, by family name.
+// Returns the unchanged text of each family's sections (its own options and its
+// table's options), by family name.
 std::map<std::string, std::string> FamilySections(const std::string& text);
 
 }  // namespace sstferry

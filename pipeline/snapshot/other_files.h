@@ -1,5 +1,5 @@
 // The application's own files in a source's directory (format/other_file.h).
-// They are read as they are at the time of reading, not as of a snapshot.
+// They are read in their current state, not in a snapshot's.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@
 
 namespace sstferry {
 
-// Lists the files by name, at most kMaxOtherFiles; *unlisted is the number of
-// files above that limit. Skips directories. kSourceError: the directory cannot
-// be read.
+// Lists the files, sorted by name, at most kMaxOtherFiles; *unlisted is the
+// number of further files. Skips directories. kSourceError: the directory
+// cannot be read.
 [[nodiscard]] rocksdb::Status ListOtherFiles(const std::string& database_dir,
                                              std::vector<OtherFile>* files,
                                              uint64_t* unlisted);
 
-// Reads one file completely. *is_private: fewer accounts can read it than the
-// database's CURRENT.
+// Reads one file completely. *is_private: fewer accounts can read the file than
+// can read the database's CURRENT.
 //   kSourceError  the file was removed, grew, belongs to another account or
-//                 cannot be read; or it changed during each of several readings
+//                 cannot be read; or it changed each time it was read
 [[nodiscard]] rocksdb::Status ReadOtherFile(const std::string& database_dir,
                                             const std::string& name,
                                             std::string* contents,

@@ -1,5 +1,5 @@
-// The files of a database at one point in time, of which snapshots are made
-// later. They are taken in two steps, so that several databases are pinned at
+// The files of a database at one point in time; snapshots are made of them
+// later. Pinning takes two steps, so that several databases can be pinned at
 // nearly the same moment: see snapshot_files.h.
 #pragma once
 
@@ -23,27 +23,28 @@ namespace sstferry {
 //            at a time per object.
 class PinnedFiles {
  public:
-  // Links everything that the database contains now. Ignores the options
-  // `families` and `as_files`: both kinds of snapshots can be made. The errors
-  // of all functions are those of Snapshot::Create().
+  // Links all files that the database contains now. Ignores the options
+  // `families` and `as_files`, because both kinds of snapshots can be made
+  // later. All functions return the errors of Snapshot::Create().
   [[nodiscard]] static rocksdb::Status Link(const SnapshotOptions& options,
                                             std::unique_ptr<PinnedFiles>* out);
-  // Links files that are new since Link(), and sets the point in time. Call
+  // Links files that are new since Link(), and fixes the point in time. Call
   // Copy() soon: if the database's owner overwrites a WAL meanwhile, Copy()
-  // takes a later point in time.
+  // uses a later point in time.
   [[nodiscard]] rocksdb::Status Confirm();
   [[nodiscard]] rocksdb::Status Copy();
-  // Drops the functions of the options; they are not called any more.
+  // Drops the callbacks in the options; they are not called any more.
   void Forget();
 
-  // Bounds of the point in time.
+  // The point in time is between these two.
   std::chrono::steady_clock::time_point moment_begin() const {
     return files_->moment_begin();
   }
   std::chrono::steady_clock::time_point moment_end() const {
     return files_->moment_end();
   }
-  // Seconds since 1970 when Confirm() was called; not after the point in time.
+  // Seconds since 1970 when Confirm() was called; never after the point in
+  // time.
   uint64_t taken_seconds() const { return taken_seconds_; }
   const SnapshotFiles& files() const { return *files_; }
   const PrivateDir& dir() const { return *dir_; }

@@ -58,7 +58,7 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Checks the file itself, even if it is a symbolic link.
+// Checks the file itself; does not follow a symbolic link.
 Status CheckNamed(const std::string& path, int directory, bool* found) {
   struct stat info;
   *found = fstatat(directory, NameOf(path).c_str(), &info,
@@ -131,7 +131,7 @@ Status RemoveIn(int directory, const std::string& name,
       }
       error = errno;
     } else if (errno == EMFILE || errno == ENFILE) {
-      error = errno;  // this error says more than the one of unlinkat()
+      error = errno;  // this error says more than that of unlinkat()
     }
   }
   return ErrnoStatus(EndState::kSourceError, "cannot remove", shown, error);
@@ -165,7 +165,8 @@ Status OwnerOf(const std::string& directory, uint32_t* uid) {
 
 namespace {
 
-// Returns true for a directory of Pebble, whose files have RocksDB's names.
+// Returns true for a Pebble directory, whose files have the same names as
+// RocksDB's.
 bool IsOfPebble(const std::string& directory,
                 const std::vector<std::string>& names) {
   std::string newest;
@@ -183,8 +184,8 @@ bool IsOfPebble(const std::string& directory,
                  .find("\n  pebble_version=") != std::string::npos;
 }
 
-// Checks that the directory is not Pebble's, and not LevelDB's, which has no
-// OPTIONS file and another suffix for tables.
+// Checks that the directory does not belong to Pebble, or to LevelDB, which has
+// no OPTIONS file and another suffix for tables.
 Status CheckIsRocksDb(const std::string& directory) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(directory, &names));
@@ -224,7 +225,7 @@ Status CheckIsRocksDb(const std::string& directory) {
 namespace {
 
 // Returns advice for a directory that does not exist. The user may have meant
-// "users" or "db1:users" as a name on another machine.
+// the "users" in "db1:users" as a name on another machine.
 std::string WayTo(const std::string& given) {
   const size_t colon = given.find(':');
   if (colon == 0 || colon == std::string::npos ||
@@ -232,7 +233,7 @@ std::string WayTo(const std::string& given) {
     return "; expected the directory of a database";
   }
   const std::string host = given.substr(0, colon);
-  // "db1:7420/users" has a port, "db1:users" has none.
+  // "db1:7420/users" has a port, "db1:users" has no port.
   const size_t slash = given.find_first_not_of("0123456789", colon + 1);
   const bool has_port = slash != std::string::npos && slash > colon + 1 &&
                         given[slash] == '/';
@@ -389,7 +390,7 @@ Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
       return ErrnoStatus(EndState::kSourceError, "cannot read", from, errno);
     }
     if (done == 0) {
-      break;  // the owner truncated it meanwhile: the callers check the length
+      break;  // the owner truncated it; the callers check the length
     }
     const Status status =
         WriteAll(target.get(), buffer.get(), static_cast<size_t>(done), to);
@@ -489,7 +490,7 @@ Status CheckLinkedFiles(const std::string& directory) {
     struct stat info;
     const bool found = stat(path.c_str(), &info) == 0;
     const timespec& linked = link_info.st_mtim;
-    // Some file systems store the times of links in whole seconds.
+    // Some file systems store a link's time in whole seconds.
     if (found && info.st_mtim.tv_sec == linked.tv_sec &&
         (info.st_mtim.tv_nsec == linked.tv_nsec || linked.tv_nsec == 0)) {
       continue;
@@ -516,7 +517,7 @@ Status WriteSmallFile(const std::string& path, const std::string& contents) {
 
 uint64_t FreeBytesAbove(const std::string& path, double kept_percent) {
   struct statvfs info;
-  // ramfs and some FUSE file systems have no size to report.
+  // ramfs and some FUSE file systems do not report a size.
   if (statvfs(path.c_str(), &info) != 0 || info.f_blocks == 0) {
     return UINT64_MAX;
   }

@@ -1,6 +1,6 @@
 // File operations for snapshots, on plain paths. They do not use RocksDB's Env,
-// because they work in the source's own directory and must do exactly what they
-// say there.
+// because they work in the source's own directory, where any side effect would
+// be harmful.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
 inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
 
 // Opens a file of a snapshot's private directory. Only this process creates
-// names there; the files to which its links lead were checked when it linked
+// names there, and it checked the destinations of its links when it created
 // them.
 [[nodiscard]] rocksdb::Status OpenPrivate(const std::string& path,
                                           Descriptor* out);
 
 // Opens a directory that belongs to this process's account and that no other
-// account can write to. Follows no symbolic link. If it cannot be opened, the
-// result is not open and errno has the reason.
+// account can write to. Does not follow symbolic links. On failure the result
+// is not open, and errno has the reason.
 Descriptor OpenOwnDirectory(const std::string& path);
-// Does the same for a name in an open directory.
+// Opens a subdirectory in an open directory by the same rules.
 Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
                               const std::string& name);
-// Removes everything in an open directory and follows no symbolic link. A name
-// that was removed meanwhile is no error.
+// Removes everything in an open directory; does not follow symbolic links. A
+// name that was removed meanwhile is not an error.
 [[nodiscard]] rocksdb::Status EmptyDirectory(int directory,
                                              const std::string& path);
 // Removes one name in `directory`: a file, a link, or a directory with its
@@ -42,8 +42,8 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
 [[nodiscard]] rocksdb::Status RemoveIn(int directory, const std::string& name,
                                        const std::string& path);
 
-// Replaces the path of a private copy or an open directory in a message by the
-// path that the operator knows.
+// Replaces the path `from` of a private copy or an open directory in a message
+// with the path `to` that the operator knows.
 std::string RenamePath(std::string text, const std::string& from,
                        const std::string& to);
 
@@ -52,30 +52,32 @@ std::string RenamePath(std::string text, const std::string& from,
                                       uint32_t* uid);
 
 // Finds the real path of a database's directory.
-//   kSourceError  a symbolic link on the way belongs neither to the directory's
-//                 owner nor to root or this process: an application must not
-//                 pass off another application's database as its own. Or it is
-//                 not a directory, or not RocksDB's; the message says which.
+//   kSourceError  a symbolic link on the path belongs neither to the
+//                 directory's owner nor to root or this process: an application
+//                 must not pass off another application's database as its own.
+//                 Or `given` is not a directory, or not RocksDB's; the message
+//                 says which.
 [[nodiscard]] rocksdb::Status ResolveDatabase(const std::string& given,
                                               std::string* real);
 
-// Identity, size and last write of a file. Inode 0: the file does not exist.
+// Identity, size and modification time of a file. Inode 0: the file does not
+// exist.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
   uint64_t bytes = 0;
-  uint64_t modified_ns = 0;  // since 1970; 0: not known
+  uint64_t modified_ns = 0;  // since 1970; 0: unknown
   bool exists() const { return inode != 0; }
   bool IsSameFile(const FileId& other) const {
     return exists() && device == other.device && inode == other.inode;
   }
 };
 FileId FileIdOf(const std::string& path);
-FileId FileIdOfName(const std::string& path);  // lstat(): of the link itself
+FileId FileIdOfName(const std::string& path);  // by lstat(): of the link itself
 FileId FileIdOf(int fd);
 FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name);
 
-// Reads an open file that may grow; size() asks for the current size.
+// Reads an open file that may grow; size() returns its current size.
 class DescriptorSource : public ByteSource {
  public:
   // Borrows `fd`; messages contain `name`.
@@ -106,21 +108,20 @@ class DescriptorSource : public ByteSource {
                                          uint64_t* copied);
 
 // Returns true if the file system of `path` is mounted read-only, so that
-// nothing can be written, removed or renamed there.
+// nothing can be written, removed or renamed on it.
 bool IsOnReadOnlyFileSystem(const std::string& path);
 
-// Makes a hard link to a file of a database; fails for a file that
-// OpenForeign() would not open. If `from` is on a read-only file system, makes
-// a symbolic link instead. That pins nothing: nobody can remove the file
-// through this mount, but somebody can if the same file system is also mounted
-// elsewhere. The symbolic link gets the file's modification time. After EXDEV
-// and EPERM the message of the kSourceError says how to proceed. *found is
-// false if `from` does not exist.
+// Makes a hard link to a database's file. Fails for a file that OpenForeign()
+// would reject. If `from` is on a read-only file system, makes a symbolic link
+// instead, with the file's modification time. A symbolic link pins nothing: the
+// file cannot be removed through this mount, but it can if the same file system
+// is also mounted elsewhere. After EXDEV and EPERM the message of the
+// kSourceError says how to proceed. *found is false if `from` does not exist.
 [[nodiscard]] rocksdb::Status LinkFile(const std::string& from,
                                        const std::string& to, bool* found);
 
-// Checks that the symbolic links of LinkFile() in a directory still lead to the
-// files that were linked.
+// Checks that the symbolic links that LinkFile() made in a directory still lead
+// to the same files.
 //   kSourceError  a file was removed or replaced
 [[nodiscard]] rocksdb::Status CheckLinkedFiles(const std::string& directory);
 
@@ -128,7 +129,7 @@ bool IsOnReadOnlyFileSystem(const std::string& path);
                                              const std::string& contents);
 
 // Returns the bytes that this user may allocate on the file system of `path`,
-// minus `kept_percent` of its size.
+// minus `kept_percent` percent of the file system's size.
 uint64_t FreeBytesAbove(const std::string& path, double kept_percent = 0);
 
 }  // namespace sstferry

@@ -30,7 +30,7 @@ constexpr char kRelease[] = "release";
 constexpr char kMarker[] = ".sstferry-snapshot-";
 constexpr int kRandomDigits = 16;
 // Age at which a directory without a lock counts as abandoned. Making and
-// removing one takes far less.
+// removing a directory take far less time.
 constexpr auto kUnlockedGrace = std::chrono::minutes(1);
 
 std::string RandomHex() {
@@ -62,7 +62,8 @@ bool IsPrivateName(const std::string& name) {
 }
 
 // Links the tables, blob files and WALs of a snapshot, which nobody changes,
-// and copies small files. Links a symbolic link of LinkFile() as it is.
+// and copies small files. For a symbolic link that LinkFile() made, links the
+// symbolic link itself.
 Status LinkFiles(const std::string& from, const std::string& to,
                  bool copies_wals) {
   std::vector<std::string> names;
@@ -90,8 +91,8 @@ Status LinkFiles(const std::string& from, const std::string& to,
 
 // Removes a private directory. Removes the lease first, so that no process
 // adopts an incomplete directory, and the lock last, so that a later process
-// finds an interrupted removal. Somebody who may write to the parent may have
-// given the name to another directory, which is then left alone.
+// finds an interrupted removal. An account that may write to the parent may
+// have given the name to another directory, which is then left alone.
 Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
                   const std::string& path) {
   Status status;
@@ -118,13 +119,13 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
     if (errno != ENOTEMPTY || again == 0) {
       return ErrnoStatus(EndState::kSourceError, "cannot remove", path, errno);
     }
-    // A request to release it arrived after the directory was listed.
+    // A release request arrived after the directory was listed.
     RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
   }
 }
 
-// Makes the lock file. It gets its name only after this process has locked it,
-// so that no other process sees a new directory with a free lock.
+// Makes the lock file. The file gets its name only after this process has
+// locked it, so that no other process sees a new directory with a free lock.
 Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
   const int fd =
       OpenIn(dir.get(), "lock.new", O_CREAT | O_EXCL | O_RDWR, 0600).Release();
@@ -154,8 +155,8 @@ bool IsAbandonedYoung(const Descriptor& dir) {
              kUnlockedGrace;
 }
 
-// Returns true if the lease of a directory has not expired. REQUIRES: the
-// caller has the directory's lock.
+// Returns true if a directory's lease has not expired. REQUIRES: the caller has
+// the directory's lock.
 bool IsLeased(const std::string& path, const LeaseRules& rules) {
   Lease lease;
   if (ReadLease(path, &lease) != LeaseState::kGood || rules.Left(lease) == 0) {
@@ -251,7 +252,8 @@ Status PrivateDir::Create(const std::string& parent, const std::string& name,
   int lock_fd = -1;
   Status status = MakeLock(opened, path, &lock_fd);
   if (!status.ok()) {
-    // The directory is empty; if this fails too, the next start removes it.
+    // The directory is empty; if its removal also fails, the next start removes
+    // it.
     RemoveTree(in, opened, path).PermitUncheckedError();
     return status;
   }
@@ -301,7 +303,8 @@ Status PrivateDir::Adopt(const std::string& path,
   if (fd < 0) {
     return Status::OK();
   }
-  // Read the lease again under the lock: its owner may just have removed it.
+  // Reads the lease again under the lock, because its owner may just have
+  // removed it.
   if (!LockFile(fd) || ReadLease(own_path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(own_path + "/db")) {
     close(fd);
@@ -315,7 +318,8 @@ Status PrivateDir::Adopt(const std::string& path,
 
 PrivateDir::~PrivateDir() {
   if (!keep_) {
-    // If this fails, the next start removes the rest, as after a kill.
+    // If this fails, the next start removes the remaining files, as after a
+    // kill.
     const Status removed = RemoveTree(parent_, dir_, path_);
     if (!removed.ok() && log_) {
       log_(MessageOf(removed));

@@ -1,17 +1,18 @@
-// The private directory of a snapshot, beside the source (or under another
-// parent on the same file system, or on any if the source's is read-only). Its
-// name marks it as sstferry's; its owner holds its lock and removes it.
+// The private directory of a snapshot. It is next to the source, or under
+// another parent on the same file system, or anywhere if the source's file
+// system is read-only. Its name marks it as sstferry's. Its owner process holds
+// its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
-//     lock    flock held by the owner; a process that gets the lock may remove
-//             the directory
+//     lock    the owner holds its flock; another process that gets the lock may
+//             remove the directory
 //     held/   links that only keep the source's files alive
 //     db/     the database that RocksDB opens
-//     lease   the transfer that the snapshot is retained for, and how long
-//     options the source's OPTIONS, for opening db/ again
+//     lease   the transfer for which the snapshot is retained, and how long
+//     options the source's OPTIONS, to open db/ again
 //     replay  facts about the replayed WALs
-//     release request to the owner to release the snapshot; the owner removes
-//             it if it refuses
+//     release asks the owner to release the snapshot; to refuse, the owner
+//             removes this file
 #pragma once
 
 #include <atomic>
@@ -29,12 +30,12 @@ namespace sstferry {
 // Owns one private directory.
 //
 // Ownership: the destructor removes the directory and its contents, except
-// after Keep(true). If a process dies, RemoveLeftoverSnapshots() of a later one
-// removes its directories.
+//   after Keep(true). If a process dies, RemoveLeftoverSnapshots() in a later
+//   process removes its directories.
 // Threads:   used by one thread.
 class PrivateDir {
  public:
-  // Checks that Create() may make directories in `parent`, without making one.
+  // Checks that Create() could make a directory in `parent`; makes none.
   [[nodiscard]] static rocksdb::Status CheckParent(const std::string& parent);
 
   // Creates a private directory. `parent` is a real path.
@@ -44,17 +45,17 @@ class PrivateDir {
       const std::string& parent, const std::string& name,
       std::unique_ptr<PrivateDir>* result);
 
-  // Makes a directory beside `path` whose db/ has links to the files in db/ of
-  // `path`, so that the same snapshot gets a second lease. `path` is a private
-  // directory too, which this process opens by `own_path`. `copies_wals`:
-  // copies the WALs instead, because RocksDB may change them.
+  // Makes a directory next to the private directory `path`, with links to the
+  // files in the db/ of `path`, so that the same snapshot gets a second lease.
+  // This process opens `path` by `own_path`. `copies_wals`: copies the WALs
+  // instead of linking them, because RocksDB may change them.
   [[nodiscard]] static rocksdb::Status CreateLinked(
       const std::string& path, const std::string& own_path,
       std::unique_ptr<PrivateDir>* result, bool copies_wals = false);
 
-  // Takes over a directory that another process left with a lease. Returns OK
-  // and null if another process has its lock, if it belongs to another user, or
-  // if sstferry did not make it.
+  // Takes over a directory that another process left behind with a lease.
+  // Returns OK and null if another process holds its lock, if it belongs to
+  // another user, or if sstferry did not make it.
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& path, std::unique_ptr<PrivateDir>* result);
 
@@ -62,23 +63,24 @@ class PrivateDir {
   PrivateDir& operator=(const PrivateDir&) = delete;
   ~PrivateDir();
 
-  // Name of the directory. Whoever may write to the parent can give the name to
-  // another directory meanwhile.
+  // Returns the directory's original path. Any account that may write to the
+  // parent can give this path to another directory.
   const std::string& path() const { return path_; }
-  // Path that leads to the directory as long as this object lives, even if it
-  // is renamed.
+  // Returns a path that leads to the directory as long as this object lives,
+  // even after a rename.
   const std::string& own_path() const { return own_path_; }
   std::string pinned() const { return own_path_ + "/held"; }
   std::string db() const { return own_path_ + "/db"; }
   std::string options() const { return own_path_ + "/options"; }
   std::string replay() const { return own_path_ + "/replay"; }
 
-  // Called with the reason if the directory cannot be removed. May be null.
+  // Sets a function that receives the reason if the directory cannot be
+  // removed. May be null.
   void set_log(std::function<void(const std::string&)> log) {
     log_ = std::move(log);
   }
 
-  // If `keep` is true, the directory outlives this object so that a later
+  // If `keep` is true, the directory outlives this object, so that another
   // object can adopt it.
   void Keep(bool keep) { keep_ = keep; }
 
@@ -105,20 +107,20 @@ class PrivateDir {
 // Asks the owner of a private directory to release its snapshot.
 [[nodiscard]] rocksdb::Status AskForRelease(const std::string& path);
 bool IsReleaseAsked(const std::string& path);
-// Removes the request: the owner refused, or the asking process gave up.
+// Removes the request, after the owner refused or the asking process gave up.
 void ForgetRelease(const std::string& path);
 
 // Lists the private directories under `parent`, sorted by name.
 [[nodiscard]] rocksdb::Status ListPrivateDirs(const std::string& parent,
                                               std::vector<std::string>* paths);
 
-// Removes the private directories under `parent` whose owner is dead and whose
-// lease is missing or expired. An owner is dead if its lock is free, or if the
-// directory has no lock and is older than a minute (the owner died while making
-// or removing it). Directories of live owners and of other users are never
-// changed. If a lease was renewed in the future (the clock was set back), its
-// time is set to now.
-// Directories that disappear meanwhile are no error. `log` (may be null)
+// Removes the private directories under `parent` whose owner process is dead
+// and whose lease is missing or expired. An owner is dead if its lock is free,
+// or if the directory has no lock and is older than a minute (the owner died
+// while it made or removed the directory). Never changes directories of live
+// owners or other users. If a lease's renewal time is in the future (the clock
+// was set back), sets it to now.
+// Directories that disappear meanwhile are not an error. `log` (may be null)
 // receives one line per removed directory.
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
     const std::string& parent,

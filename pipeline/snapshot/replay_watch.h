@@ -1,6 +1,5 @@
-// Records which entries of its WALs RocksDB replayed. Depending on the recovery
-// mode, RocksDB returns OK although it drops records, and its log is not
-// reliable about that.
+// Records which WAL entries RocksDB replayed. Depending on the recovery mode,
+// RocksDB drops records but returns OK, and its log is not reliable about this.
 #pragma once
 
 #include <cstdarg>
@@ -24,18 +23,18 @@ namespace sstferry {
 class ReplayWatch : public rocksdb::WalFilter {
  public:
   // `expected` are the records that the recovery must replay. It may replay
-  // more records after these only if `may_follow` is true, because a WAL ends
-  // inside a record. `stopped` (may be null) is polled at each record; the
-  // replay ends when it returns true.
+  // more records after these only if `may_follow` is true, which is set if a
+  // WAL ends inside a record. `stopped` (may be null) is polled at each record;
+  // the replay ends when it returns true.
   ReplayWatch(const ReplayedRecords& expected, bool may_follow,
               std::function<bool()> stopped = nullptr);
   ~ReplayWatch() override;
 
-  // Sets the options so that this object watches the database that is opened
-  // with them, and so that RocksDB writes no LOG file.
+  // Sets the options so that this object watches the recovery of the database
+  // that is opened with them, and RocksDB writes no LOG file.
   void Watch(rocksdb::DBOptions* options);
 
-  // Returns false if the recovery did not replay the expected records.
+  // Returns true if the recovery replayed exactly the expected records.
   bool IsComplete() const;
   uint64_t replayed() const { return seen_.count; }
   // Returns the first warning that RocksDB logged since the recovery began, for

@@ -22,16 +22,16 @@ using rocksdb::Status;
 
 constexpr std::chrono::milliseconds kBetweenLooks{50};
 
-// Returns true if nobody can adopt the directory any more. Its files may still
-// be there: its owner removes the lease first.
+// Returns true if no process can adopt the directory any more. Its files may
+// still exist, because its owner removes the lease first.
 bool IsGivenUp(const std::string& path) {
   Lease lease;
   return ReadLease(path, &lease) != LeaseState::kGood;
 }
 
 // Blocks until the owner has removed a directory that it released, or until
-// `until`. The command then usually ends after the space is free; if not, the
-// owner removes the rest later.
+// `until`. So the space is usually free when the command ends; otherwise the
+// owner removes the remaining files later.
 void AwaitRemoval(const std::string& path,
                   std::chrono::steady_clock::time_point until) {
   std::error_code error;
@@ -40,8 +40,8 @@ void AwaitRemoval(const std::string& path,
   }
 }
 
-// Asks the owner to release the snapshot. It answers by removing the lease
-// (yes) or the request file (no).
+// Asks the owner to release the snapshot. The owner answers by removing the
+// lease (yes) or the request file (no).
 Status AskOwner(const LeasedDir& dir,
                 std::chrono::steady_clock::time_point until) {
   const std::string what =
@@ -71,8 +71,8 @@ Status AskOwner(const LeasedDir& dir,
                                  "answer; stop that process or try again");
 }
 
-// Releases the snapshot. If a process has it open, that process does so;
-// otherwise this process, under the directory's lock.
+// Releases the snapshot. If a process has it open, asks that process; otherwise
+// removes it under the directory's lock.
 Status Release(const LeasedDir& dir, std::chrono::milliseconds deadline) {
   std::unique_ptr<PrivateDir> adopted;
   RETURN_IF_ERROR(PrivateDir::Adopt(dir.path, &adopted));
@@ -158,7 +158,7 @@ RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
   retained.snapshot_sequence = dir.lease.snapshot_sequence;
   const uint64_t now = rules.Now();
   retained.age_seconds = now - std::min(now, dir.lease.created_seconds);
-  // The number of readers is stale if the process died.
+  // If the process died, the lease's number of readers is out of date.
   retained.readers = dir.open ? dir.lease.readers : 0;
   retained.ttl_left_seconds =
       retained.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);

@@ -1,5 +1,6 @@
-// Lists the retained snapshots beside a source and releases one by hand, in any
-// process. Reads only private directories that belong to the current user.
+// Lists the retained snapshots next to a source, and releases one on the
+// operator's request. Works in any process. Reads only private directories that
+// belong to the current user.
 #pragma once
 
 #include <chrono>
@@ -21,18 +22,18 @@ struct LeasedDir {
 // The private directories with a lease in one parent directory.
 struct LeasedDirs {
   std::vector<LeasedDir> dirs;  // oldest first
-  uint64_t foreign = 0;  // number of directories with such names of other users
-  std::string foreign_owner;  // account that owns one of them
+  uint64_t foreign = 0;  // such directories of other users
+  std::string foreign_owner;  // name of one of these users
 };
 
 // Lists the directories in `parent` for whose lease `wanted` returns true,
-// including those that have expired but are not removed yet.
+// including directories whose lease has expired but that still exist.
 [[nodiscard]] rocksdb::Status ListLeasedDirs(
     const std::string& parent,
     const std::function<bool(const Lease&)>& wanted, LeasedDirs* out);
 
-// Returns "db2:/data/users (CN=db2)": the name that the target gave, and the
-// subject of its certificate. Empty: neither is known.
+// Returns "db2:/data/users (CN=db2)": the name that the target sent, and the
+// subject of its certificate. Empty: both are unknown.
 std::string ShownTarget(const std::string& said, const std::string& subject);
 
 // Describes the snapshot of a lease, with the complete transfer id.
@@ -40,10 +41,10 @@ RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules);
 
 // Resolves the symbolic links of a source directory.
 std::string RealPath(const std::string& path);
-// Finds the parent directory of a source's snapshots. `snapshot_dir` may be
-// empty: then it is the source's parent, or the directory for temporary files
+// Returns the parent directory of a source's snapshots. If `snapshot_dir` is
+// empty, this is the source's parent, or the directory for temporary files
 // (TMPDIR, else /tmp) if the source's file system is read-only and nothing can
-// be made beside the source.
+// be created next to the source.
 std::string SnapshotParent(const std::string& real_directory,
                            const std::string& snapshot_dir);
 
@@ -53,9 +54,9 @@ LeasedDirs ListSnapshotsOf(const std::string& directory,
                            const std::string& snapshot_dir);
 
 // Releases the retained snapshot of a source directory whose transfer id begins
-// with `id` (8 to 32 hex digits). If a process has it open, asks that process,
-// which must answer before `deadline` has passed; otherwise removes it.
-//   kRefused  no such snapshot, or more than one; the message lists all
+// with `id` (8 to 32 hex digits). If a process has the snapshot open, asks that
+// process, which must answer within `deadline`; otherwise removes it.
+//   kRefused  no such snapshot, or several; the message lists all
 //   kBusy     a target is connected to it, or its owner does not answer
 [[nodiscard]] rocksdb::Status ReleaseSnapshotOf(
     const std::string& directory, const std::string& snapshot_dir,

@@ -53,7 +53,8 @@ class OpenedSnapshot : public Snapshot {
   const std::vector<std::string>& notes() const override {
     return copy_.notes();
   }
-  // Prepared transactions: only the application's coordinator can end them.
+  // True for prepared transactions: only the application's coordinator can end
+  // them.
   bool wal_not_flushed() const override { return copy_.read_only(); }
   const Digest128& wal_digest() const override {
     return copy_.replay().digest;
@@ -67,7 +68,7 @@ class OpenedSnapshot : public Snapshot {
   const Counters& counters() const override { return copy_.counters(); }
 
  private:
-  // Members are destroyed in reverse order: the database closes before its
+  // Members are destroyed in reverse order, so the database closes before its
   // directory is removed.
   const std::unique_ptr<PrivateDir> dir_;
   SnapshotCopy copy_;
@@ -84,21 +85,21 @@ void RemoveLeftovers(const SnapshotOptions& options) {
   const std::string parent =
       SnapshotParent(options.database_dir, options.snapshot_dir);
   if (!FileIdOf(parent).exists()) {
-    return;  // --snapshot-dir does not exist yet: it is made below
+    return;  // --snapshot-dir does not exist yet; it is made below
   }
   const Status leftovers = RemoveLeftoverSnapshots(
       parent,
       [&options](const std::string& line) {
         Log(options, LogLevel::kInfo, line);
       });
-  // Another process's leftovers do not prevent this snapshot.
+  // Leftovers of another process do not prevent this snapshot.
   if (!leftovers.ok()) {
     Log(options, LogLevel::kWarning, MessageOf(leftovers));
   }
 }
 
-// Fills a snapshot. `pinned` describes the files that are already in db/; null:
-// takes them now.
+// Fills a snapshot. `pinned` describes the files that are already in db/; if it
+// is null, takes the files now.
 template <typename Kind>
 Status Taken(const SnapshotOptions& options, std::unique_ptr<PrivateDir> dir,
              const SnapshotFiles* pinned, std::unique_ptr<Snapshot>* result) {
@@ -173,8 +174,8 @@ Status Snapshot::Look(const SnapshotOptions& options,
 Status Snapshot::Create(const SnapshotOptions& options,
                         std::unique_ptr<Snapshot>* result) {
   SnapshotOptions resolved = options;
-  // Resolve the path first: a symbolic link must not put the private directory
-  // on another file system.
+  // Resolves the path first, because a symbolic link must not put the private
+  // directory on another file system.
   Status status = ResolveDatabase(options.database_dir, &resolved.database_dir);
   std::unique_ptr<PrivateDir> dir;
   if (status.ok()) {

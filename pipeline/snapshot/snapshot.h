@@ -1,6 +1,6 @@
-// A snapshot: an open copy of a database at one point in time, complete in SST
-// files, in a private directory. The source is never written to.
-// snapshot_files.h describes how the point in time is taken.
+// A snapshot: an open copy of a database at one point in time, in a private
+// directory, with all data in SST files. Nothing is written into the source.
+// snapshot_files.h describes how the point in time is chosen.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@
 
 namespace sstferry {
 
-// End of the WALs in a snapshot of an earlier moment: after the first `bytes`
-// bytes (whole records) of the WAL `number`.
+// End of the WALs in a snapshot of an earlier moment: the first `bytes` bytes
+// (complete records) of the WAL `number` are included.
 struct WalLimit {
   uint64_t number = 0;
   uint64_t bytes = 0;
@@ -37,31 +37,31 @@ struct SnapshotOptions {
   // temporary files (SnapshotParent()).
   std::string snapshot_dir;
   std::vector<std::string> families;  // empty: all
-  // Size of the memtables of all families together while WALs are replayed and
-  // flushed.
+  // Total memtable size of all families during the replay and flush of WALs.
   uint64_t write_buffer_bytes = 32u << 20;
   int max_open_files = 64;
   // Maximum of WAL bytes that are replayed into memory if flushing is
   // impossible.
   uint64_t max_read_only_wal_bytes = 64u << 20;
-  // Time for which more rounds are made if the source changes during a round.
+  // Time limit for further rounds if the source changes during each round.
   std::chrono::milliseconds deadline{60'000};
-  // Time to wait for OPTIONS that describe a new family.
+  // Time to wait for an OPTIONS file that describes a new family.
   std::chrono::milliseconds options_patience{3'000};
-  // WAL directory, overriding OPTIONS. Empty: found by snapshot_wal_place.h.
+  // WAL directory, which overrides OPTIONS. Empty: found by
+  // snapshot_wal_place.h.
   std::string wal_dir;
-  // End of the WALs: later records are left out. The MANIFEST must not contain
-  // anything later than the records before the limit. Not set: no record is
-  // left out.
+  // End of the WALs: later records are ignored. The MANIFEST must not contain
+  // anything newer than the records before the limit. Not set: includes all
+  // records.
   std::optional<WalLimit> wal_limit;
-  // Further directories of tables (path 0 of db_paths or cf_paths).
+  // Other directories with tables (path 0 of db_paths or cf_paths).
   std::vector<std::string> table_dirs;
-  // Read the files as they are: nothing is opened, replayed or flushed.
+  // Reads the files unchanged: nothing is opened, replayed or flushed.
   // `families` then selects tables and blob files; the MANIFEST and the WALs
   // contain all families.
   bool as_files = false;
-  // The caller will read entries of this interval only, and calls Fetch()
-  // first. Not set: it may read all entries. Only archives use it.
+  // The caller will read only entries of this interval, and calls Fetch()
+  // before. Not set: it may read all entries. Only archives use this.
   std::optional<KeyInterval> interval;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
@@ -95,28 +95,30 @@ struct SnapshotFamily {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   // Options from the source's OPTIONS file, not those of the private copy.
   rocksdb::ColumnFamilyOptions options;
-  // Name of the merge operator in OPTIONS if this process does not have it:
-  // reading a key with merge operands then fails. Otherwise empty.
+  // Name of the merge operator in OPTIONS if this process lacks it; reading a
+  // key with merge operands then fails. Otherwise empty.
   std::string unknown_merge_operator;
 };
 
-// The files of a snapshot that is read as files, and what they require of the
+// The files of a snapshot that is read as files, and their requirements on the
 // RocksDB that will open them.
 struct ClonedFiles {
-  // Sorted by kind and number. In own_path()/db, unless units() reads them.
+  // Sorted by kind and number. They are in own_path()/db, unless units() reads
+  // them.
   std::vector<CloneFile> files;
   Needs needs;
-  Digest128 content;  // rocksdb/file_identity.h; all zero: not known
-  // Number of entries in each family's tables, if their properties have it.
+  Digest128 content;  // see rocksdb/file_identity.h; all zero: unknown
+  // Number of entries in each family's tables, if the tables' properties have
+  // it.
   std::map<std::string, uint64_t> entries;
-  // Size in bytes of the units into which the files are cut; 0: any size.
+  // Size in bytes of the units into which the files are split; 0: any size.
   uint64_t unit_bytes = 0;
 };
 
 // A snapshot that transfers read.
 //
 // Ownership: owns the RocksDB instance, its handles and the private directory;
-// the destructor removes all of them. Iterators must be destroyed before.
+// the destructor removes all of them. Destroy iterators first.
 // Threads:   Create() blocks; afterwards everything is const and safe from any
 // thread.
 class Snapshot {
@@ -125,7 +127,7 @@ class Snapshot {
     uint64_t rounds = 0;
     uint64_t wal_files = 0;
     uint64_t wal_bytes_copied = 0;
-    // Includes links that the last MANIFEST no longer names.
+    // Includes links that the final MANIFEST no longer needs.
     uint64_t files_linked = 0;
     uint64_t live_files = 0;
     uint64_t copy_micros = 0;   // time to link and copy all files
@@ -133,31 +135,31 @@ class Snapshot {
   };
 
   // Takes a snapshot of a database directory that is closed, a checkpoint, or
-  // open in another process; all three are treated alike. Removes the leftovers
-  // of dead processes beside it.
+  // open in another process; all three are treated alike. Removes leftovers of
+  // dead processes next to the source.
   //   kSourceError  not a database; a file is missing or cannot be read, linked
   //                 or opened; the source changed during every round.
   //   kCorrupt      bytes are wrong: the message names the file.
-  //   kRefused      cannot be read faithfully (comparator, timestamps, files
+  //   kRefused      cannot be read correctly (comparator, timestamps, files
   //                 elsewhere, WALs of WRITE_PREPARED): the message says why.
-  //   kIncompatible a newer RocksDB wrote it in a format that this one cannot
-  //                 read.
+  //   kIncompatible a newer RocksDB wrote it in a format that this RocksDB
+  //                 cannot read.
   //   kNoSpace      the private directory's file system is full.
   //   kCancelled    cancelled() returned true.
   [[nodiscard]] static rocksdb::Status Create(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
-  // Describes the files of a directory where they are; makes and pins nothing.
-  // Another process that has the database open may change it at any time, even
-  // during the call, which then may fail with the errors of Create(). Of the
-  // options, only database_dir, as_files (true) and cancelled are used.
+  // Describes the files of a directory in place; creates and pins nothing.
+  // Another process that has the database open may change it at any time; if it
+  // does so during the call, the call may fail with the errors of Create().
+  // Uses only the options database_dir, as_files (true) and cancelled.
   [[nodiscard]] static rocksdb::Status Look(const SnapshotOptions& options,
                                             std::unique_ptr<Snapshot>* result);
 
-  // Takes a snapshot of a database that this process has open. Flushes
-  // memtables and the WAL's buffer first, so the snapshot includes all earlier
-  // writes, also those without WAL. `families` are handles of the families
-  // whose comparators and merge operators RocksDB does not know by name;
+  // Takes a snapshot of a database that this process has open. First flushes
+  // the memtables and the WAL's buffer, so that the snapshot includes all
+  // earlier writes, also those without WAL. `families` are handles of the
+  // families whose comparators and merge operators RocksDB cannot find by name;
   // options.database_dir is not used.
   [[nodiscard]] static rocksdb::Status FromOpenDatabase(
       rocksdb::DB* db,
@@ -165,14 +167,15 @@ class Snapshot {
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result);
 
   // Makes a snapshot of files that were pinned and copied earlier;
-  // options.database_dir only names the source. May be called several times for
-  // one PinnedFiles.
+  // options.database_dir is used only in messages. May be called several times
+  // for one PinnedFiles.
   [[nodiscard]] static rocksdb::Status OfPinned(
       const SnapshotOptions& options, const PinnedFiles& pinned,
       std::unique_ptr<Snapshot>* result);
 
-  // Opens a retained snapshot that another process took and left with a lease.
-  // Does not read the source itself; options.database_dir only names it.
+  // Opens a retained snapshot that another process took and left behind with a
+  // lease. Does not read the source; options.database_dir is used only in
+  // messages.
   //   kSnapshotGone  it cannot be opened, or has another point in time.
   [[nodiscard]] static rocksdb::Status Adopt(
       const SnapshotOptions& options, const RetainedState& state,
@@ -180,8 +183,8 @@ class Snapshot {
 
   virtual ~Snapshot() = default;
 
-  // Prepares adoption by another process: writes the files that Adopt() needs
-  // and that are not in the private directory yet.
+  // Prepares the adoption by another process: writes the files that Adopt()
+  // needs and that are still missing in the private directory.
   [[nodiscard]] virtual rocksdb::Status PrepareAdoption() {
     return rocksdb::Status::OK();
   }
@@ -190,11 +193,11 @@ class Snapshot {
 
   // Null if the snapshot is read as files.
   virtual rocksdb::DB* db() const = 0;
-  // Gets the data that db() needs to read the entries of an interval of a
-  // family, if they are not on this machine (a snapshot of an archive).
-  // `cancelled` is polled.
-  //   kDeadPeer               it cannot be got at the moment
-  //   kCorrupt, kSnapshotGone  it is lost: the message says what is left
+  // Fetches the data that db() needs to read a family's entries in an interval,
+  // if the data is not on this machine (a snapshot of an archive). `cancelled`
+  // is polled.
+  //   kDeadPeer               it cannot be fetched at the moment
+  //   kCorrupt, kSnapshotGone it is lost: the message says what remains
   //   kNoSpace                there is no room for it
   [[nodiscard]] virtual rocksdb::Status Fetch(
       const std::string& /*family*/, const KeyInterval& /*interval*/,
@@ -205,30 +208,31 @@ class Snapshot {
   virtual const ClonedFiles* files() const { return nullptr; }
   // Reads the bytes of files(); null: they are in own_path()/db.
   virtual UnitSource* units() const { return nullptr; }
-  // Returns the point in time in seconds since 1970; 0: the time at which the
-  // snapshot was taken.
+  // Returns the snapshot's point in time in seconds since 1970; 0: the time at
+  // which the snapshot was taken.
   virtual uint64_t point_in_time_seconds() const { return 0; }
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;
-  // Id of the source database. Empty if it has no permanent one: no IDENTITY
-  // file and no id in its MANIFEST.
+  // Id of the source database. Empty if it has no permanent id, neither in an
+  // IDENTITY file nor in its MANIFEST.
   virtual const std::string& database_id() const = 0;
-  // Empty if the files are in no directory (an archive).
+  // Empty if the files are not in a directory (an archive).
   virtual const std::string& directory() const = 0;
   // Path that leads to the same directory as long as the snapshot lives, even
-  // if the directory is renamed; files are read by this path.
+  // if the directory is renamed; files are read through this path.
   virtual const std::string& own_path() const = 0;
-  // Text of the newest OPTIONS file; empty if there is none.
+  // Text of the newest OPTIONS file; empty if there is no such file.
   virtual const std::string& options_text() const = 0;
   // Notes for the operator about the point in time, one sentence each.
   virtual const std::vector<std::string>& notes() const = 0;
-  // Returns true if the copy is open read-only: entries of the WALs are in
-  // memory, not in SST files.
+  // Returns true if the copy is open read-only, with the WALs' entries in
+  // memory instead of SST files.
   virtual bool wal_not_flushed() const = 0;
-  // Digest of everything that recovery replayed: two snapshots of one database
-  // with the same digest have the same entries from WALs. All zero: not known.
+  // Digest of everything that recovery replayed. If two snapshots of one
+  // database have the same digest, they have the same entries from WALs. All
+  // zero: unknown.
   virtual const Digest128& wal_digest() const = 0;
-  // Returns true if the WALs that recovery replayed hold a SingleDelete.
+  // Returns true if the replayed WALs have a SingleDelete.
   virtual bool wal_holds_single_deletes() const { return false; }
   // Returns true if recovery may have replayed entries.
   virtual bool wal_holds_entries() const = 0;

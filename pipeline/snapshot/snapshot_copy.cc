@@ -44,7 +44,7 @@ std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
 }
 
 // Returns a message about a wanted family that has merge operands in a WAL and
-// whose operator is missing; "" if there is none.
+// whose operator is missing; "" if there is no such family.
 std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   for (const FamilyOpening& family : plan.families) {
     if (family.wanted && !family.unknown_merge_operator.empty() &&
@@ -58,10 +58,10 @@ std::string MissingOperator(const Replay& replay, const OpenPlan& plan) {
   return std::string();
 }
 
-// Refuses WALs that the application itself replays with code of its own. A WAL
+// Fails for WALs that the application itself replays with its own code. A WAL
 // filter may drop or change records. With inplace_update_support, a callback
-// may compute the value from a put, and OPTIONS do not show whether there is
-// one.
+// may compute the value from a put, and OPTIONS do not show if a callback
+// exists.
 Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
                          const std::string& options_text) {
   if (replay.entries == 0) {
@@ -90,8 +90,8 @@ Status CheckReplaysAlike(const Replay& replay, const OpenPlan& plan,
   return Status::OK();
 }
 
-// Returns a message about the writer if it is a newer RocksDB than this one;
-// otherwise "".
+// Returns a message about the writer if it is a newer RocksDB than the linked
+// one; otherwise "".
 std::string NewerWriter(const std::string& options_text) {
   const RocksDbRelease writer = ReleaseOfOptions(options_text);
   return writer > kLinkedRelease
@@ -136,7 +136,7 @@ SnapshotCopy::~SnapshotCopy() { Close(); }
 void SnapshotCopy::Close() {
   families_.clear();
   for (ColumnFamilyHandle* handle : handles_) {
-    // Close() has no way to report a failure.
+    // Close() cannot report a failure.
     db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
   handles_.clear();
@@ -151,8 +151,8 @@ Status CheckStopped(const SnapshotOptions& options) {
              : Status::OK();
 }
 
-// Fails if recovery dropped entries of whole records, although it may have
-// returned OK: it did not replay a record, or did not apply its entries.
+// Fails if recovery dropped entries of complete records, even if it returned
+// OK: it did not replay a record, or did not apply its entries.
 Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
                         uint64_t sequence, const std::string& operands,
                         const std::string& warning) {
@@ -198,7 +198,7 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   return status.ok() ? Describe(plan) : status;
 }
 
-// Decides how to open the files, after their contents are known.
+// Decides how to open the files, based on their contents.
 Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           const PrivateDir& dir, const SnapshotFiles& files,
                           OpenPlan* plan) {
@@ -254,7 +254,7 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   Status status = read_only_ ? OpenReadOnly(directory, *plan)
                              : OpenAndFlush(directory, *plan);
   counters_.flush_micros = MicrosSince(start);
-  // A cancellation takes precedence: RocksDB's error then only says that it
+  // A cancellation takes precedence: RocksDB's error then says only that it
   // could no longer read its files.
   const Status stopped = CheckStopped(options);
   const std::string operands = MissingOperator(replay_, *plan);
@@ -277,7 +277,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   return status;
 }
 
-// Makes reads and writes fail after cancellation: the next step takes longest.
+// Makes reads and writes fail after cancellation, because the next step takes
+// longest.
 void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
                                    OpenPlan* plan) {
   if (options.cancelled) {
@@ -290,7 +291,7 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
 
 Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
   std::error_code error;
-  std::filesystem::remove(dir.options(), error);  // left by a failed attempt
+  std::filesystem::remove(dir.options(), error);  // remains of a failed attempt
   std::filesystem::remove(dir.replay(), error);
   const Status status = WriteReplay(dir.replay(), replay_);
   return status.ok() && !options_text_.empty()
@@ -325,8 +326,8 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
   database_id_ = state.database_id;
   counters_.wal_bytes_copied = state.wal_bytes;
-  // If the copy is not read-only, it was flushed, and the entries of its WALs
-  // are in tables: nothing is left to replay.
+  // A copy that is not read-only was flushed: the entries of its WALs are in
+  // tables, and nothing remains to be replayed.
   status = Open(options, dir.db(),
                 plan.read_only ? replay_.records : ReplayedRecords(), &plan);
   return status.ok() ? Describe(plan) : status;

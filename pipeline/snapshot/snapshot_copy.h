@@ -1,4 +1,4 @@
-// The private copy of a database: takes, opens and flushes it.
+// Takes, opens and flushes the private copy of a database.
 #pragma once
 
 #include <memory>
@@ -27,20 +27,20 @@ class SnapshotCopy {
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy();
 
-  // Takes the copy; or, if `pinned` is not null, uses the files that it
-  // describes, which are in `dir` already. REQUIRES: `dir` is empty or holds
-  // those files. Errors are those of Snapshot::Create().
+  // Takes the copy. If `pinned` is not null, uses the files that it describes,
+  // which are already in `dir`. REQUIRES: `dir` is empty or contains those
+  // files. Returns the errors of Snapshot::Create().
   [[nodiscard]] rocksdb::Status Take(const SnapshotOptions& options,
                                      const PrivateDir& dir,
                                      const SnapshotFiles* pinned);
 
-  // Opens the copy that another process took in `dir`. Errors are those of
+  // Opens the copy that another process took in `dir`. Returns the errors of
   // Take().
   [[nodiscard]] rocksdb::Status Reopen(const SnapshotOptions& options,
                                        const RetainedState& state,
                                        const PrivateDir& dir);
 
-  // Writes the files that Reopen() needs and that are not in `dir` yet.
+  // Writes the files that Reopen() needs and that are still missing in `dir`.
   [[nodiscard]] rocksdb::Status PrepareReopening(const PrivateDir& dir) const;
 
   rocksdb::DB* db() const { return db_.get(); }
@@ -70,9 +70,9 @@ class SnapshotCopy {
   void UseStoppableEnv(const SnapshotOptions& options, OpenPlan* plan);
   void Close();
 
-  // File system that fails after cancellation; must outlive db_.
+  // Its file system fails after cancellation; must outlive db_.
   std::unique_ptr<rocksdb::Env> env_;
-  std::unique_ptr<ReplayWatch> watch_;  // outlives db_
+  std::unique_ptr<ReplayWatch> watch_;  // must outlive db_
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
   std::vector<SnapshotFamily> families_;

@@ -20,14 +20,14 @@ namespace {
 using rocksdb::Status;
 
 constexpr auto kPause = std::chrono::milliseconds(5);
-// Number of rounds that miss the same file with an unchanged MANIFEST before it
-// counts as an error.
+// After this many rounds that miss the same file while the MANIFEST is
+// unchanged, the file counts as lost.
 constexpr uint32_t kSameFaults = 3;
-// Number of reads of the MANIFEST that find the same bytes after its last
-// record before these count as its torn end.
+// After this many reads of the MANIFEST that find the same bytes after its last
+// record, these bytes count as its torn end.
 constexpr uint64_t kSettledLooks = 3;
-// Bytes that must stay free in addition to the WALs and the tables flushed from
-// them.
+// Bytes that must stay free in addition to the space for the WALs and for the
+// tables flushed from them.
 constexpr uint64_t kReservedBytes = 16u << 20;
 
 std::vector<std::string> TableDirectories(const SnapshotOptions& options) {
@@ -48,7 +48,8 @@ bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
 }
 
-// Returns the number of the oldest WAL that recovery may need with any options.
+// Returns the number of the oldest WAL that recovery could need with any
+// options.
 uint64_t OldestToHold(const ManifestState& state) {
   return state.wals.empty() ? state.min_log_number_to_keep
                             : std::min(state.min_log_number_to_keep,
@@ -176,8 +177,8 @@ Status SnapshotFiles::Round() {
   return Status::OK();
 }
 
-// Checks that there is room for twice the bytes of the WALs: they are copied,
-// and flushed into tables.
+// Checks that there is room for twice the WALs' bytes: for their copies, and
+// for the tables flushed from them.
 Status SnapshotFiles::CheckRoom() const {
   const uint64_t bytes = pinned_wals_->bytes();
   const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytesAbove(db_);
@@ -229,7 +230,8 @@ Status SnapshotFiles::Again(const Status& why) {
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
   }
-  // Retry at once after a first fault. If it repeats, give the owner time.
+  // Retries at once after a first fault. If the fault repeats, gives the owner
+  // time.
   if (same_faults_ > 1) {
     std::this_thread::sleep_for(kPause);
   }
@@ -273,7 +275,7 @@ std::vector<std::string> SnapshotFiles::FamilyNames() const {
 }
 
 // Waits until OPTIONS describe all families. An owner writes OPTIONS shortly
-// after the MANIFEST; an owner that died in between never does.
+// after the MANIFEST, or never if it died in between.
 Status SnapshotFiles::AwaitOptions() {
   const std::vector<std::string> families = FamilyNames();
   const auto end = Clock::now() + options_.options_patience;

@@ -1,26 +1,26 @@
-// Takes one point in time of a database directory that another process may be
-// writing to, without writing to it: the state that RocksDB would recover if
-// the owner died at that moment. Works in rounds, each of which continues with
-// the results of the previous ones:
+// Copies a database directory at one point in time, while another process may
+// be writing to it, and without writing to it: the copy is the state that
+// RocksDB would recover if the owner died at that moment. Works in rounds; each
+// round continues with the results of the previous ones:
 //
-//   1. read what is new in the MANIFEST (snapshot_manifest.h)
-//   2. link each table and blob file that it names (snapshot_tables.h)
-//   3. list the WALs, pin them, read what is new in them (snapshot_wals.h)
-//   4. read the MANIFEST again: anything new means another round
-//   5. copy the MANIFEST as it was read, and the WALs up to where they were
-//      read; move the files that the MANIFEST names to db/
+//   1. read new records of the MANIFEST (snapshot_manifest.h)
+//   2. link each table and blob file in it (snapshot_tables.h)
+//   3. list the WALs, pin them, read their new records (snapshot_wals.h)
+//   4. read the MANIFEST again: if it has new records, start another round
+//   5. copy the part of the MANIFEST and of the WALs that was read; move the
+//      MANIFEST's table and blob files to db/
 //   6. wait until OPTIONS describe all families (snapshot_seen_options.h)
 //
-// Link() and Confirm() make these rounds without steps 5 and 6, so that several
-// databases are pinned at nearly the same moment: first each one is linked,
-// which takes long; then each one is confirmed by a round that reads only what
-// is new since; then Take() copies each one.
+// Link() and Confirm() run these rounds without steps 5 and 6, so that several
+// databases can be pinned at nearly the same moment. First each database is
+// linked, which takes long. Then each is confirmed by a round that reads only
+// new records. Then Take() copies each.
 //
 // Why this is one point in time: the MANIFEST was the same before and after the
 // WALs were read, and therefore also when their last record was found. If the
 // copy contains a write, it also contains everything that the owner recorded in
-// the MANIFEST before that write (a flush, an ingestion, a new family). Later
-// records are not in the copy.
+// the MANIFEST before that write (a flush, an ingestion, a new family). The
+// copy does not contain later records.
 #pragma once
 
 #include <chrono>
@@ -44,42 +44,43 @@ namespace sstferry {
 // Threads: one.
 class SnapshotFiles {
  public:
-  // `pinned` and `db` are empty directories on one file system: the source's,
-  // unless that is read-only.
+  // `pinned` and `db` are empty directories on one file system: the source's
+  // file system, unless that is read-only.
   SnapshotFiles(const SnapshotOptions& options, std::string pinned,
                 std::string db);
   SnapshotFiles(const SnapshotFiles&) = delete;
   SnapshotFiles& operator=(const SnapshotFiles&) = delete;
 
-  // Makes rounds until one finds everything linked and nothing changed. The
-  // errors of Link(), Confirm() and Take() are those of Snapshot::Create().
+  // Runs rounds until a round finds everything linked and nothing changed.
+  // Link(), Confirm() and Take() return the errors of Snapshot::Create().
   [[nodiscard]] rocksdb::Status Link();
-  // Does the same; the point in time is that of its last round.
+  // Runs rounds like Link(). The point in time is that of the last round.
   [[nodiscard]] rocksdb::Status Confirm();
   // Fills db/ with the point in time of Confirm(), if Confirm() was called and
-  // the WALs that it found can still be copied; otherwise with the current one.
+  // its WALs can still be copied; otherwise with the current point in time.
   [[nodiscard]] rocksdb::Status Take();
-  // Bounds of the point in time. Valid after Confirm() or Take().
+  // The point in time is between these two. Valid after Confirm() or Take().
   std::chrono::steady_clock::time_point moment_begin() const {
     return moment_begin_;
   }
   std::chrono::steady_clock::time_point moment_end() const {
     return moment_end_;
   }
-  // Removes the links that only kept files alive.
+  // Removes the links that only keep files alive.
   [[nodiscard]] rocksdb::Status ReleasePinned();
 
   const ManifestState& state() const { return manifest_.state(); }
-  // Text of the newest OPTIONS; empty if there is no OPTIONS file.
+  // Text of the newest OPTIONS file; empty if there is no such file.
   const std::string& options_text() const { return options_text_; }
-  // Name of that file, such as "OPTIONS-000012"; empty if there is none.
+  // Name of this file, such as "OPTIONS-000012"; empty if there is no such
+  // file.
   const std::string& options_name() const { return seen_options_.name(); }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;
   // Directory in which the source keeps its WALs.
   const std::string& wal_directory() const { return wal_directory_; }
-  // Closes the source's WALs. REQUIRES: Take() is not called any more.
+  // Closes the source's WALs. REQUIRES: Take() is not called afterwards.
   void CloseWals() { pinned_wals_.reset(); }
   uint64_t linked_files() const { return tables_.linked(); }
   uint64_t live_files() const;
@@ -88,8 +89,8 @@ class SnapshotFiles {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // In all functions below, NotFound (a file is missing) and TryAgain mean that
-  // another round is needed.
+  // For all functions below, NotFound (a file is missing) and TryAgain mean
+  // that another round is needed.
   [[nodiscard]] rocksdb::Status Round();
   [[nodiscard]] rocksdb::Status AwaitRound();
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
@@ -98,8 +99,8 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status Copy();
 
   [[nodiscard]] rocksdb::Status CheckStopped() const;
-  // Returns OK if another round may be made, after a pause if one is needed;
-  // otherwise the final error.
+  // Returns OK if another round may run, after a pause if needed; otherwise
+  // returns the final error.
   [[nodiscard]] rocksdb::Status Again(const rocksdb::Status& why);
   [[nodiscard]] rocksdb::Status Lost(const std::string& what) const;
   [[nodiscard]] rocksdb::Status CopyIdentity();
@@ -114,13 +115,13 @@ class SnapshotFiles {
   ManifestTail manifest_;
   PinnedTables tables_;
   std::unique_ptr<PinnedWals>
-      pinned_wals_;  // null until their directory is known
+      pinned_wals_;  // null until the WAL directory is known
   std::string wal_directory_;
   SeenOptions seen_options_;
-  // Generation of the MANIFEST that names the linked files
+  // Generation of the MANIFEST that lists the linked files.
   uint64_t generation_ = 0;
   uint64_t rounds_ = 0;
-  bool confirmed_ = false;  // Confirm() succeeded and Copy() has not run yet
+  bool confirmed_ = false;  // Confirm() succeeded; Copy() has not run yet
   Clock::time_point moment_begin_{};
   Clock::time_point moment_end_{};
   std::string last_fault_;

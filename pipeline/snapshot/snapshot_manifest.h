@@ -18,8 +18,8 @@ namespace sstferry {
 // one.
 class ManifestTail {
  public:
-  // Called with each edit before it is applied to state(); `end` is the value
-  // that end() has after the edit's record or group.
+  // Called with each edit before the edit is applied to state(). `end` is the
+  // value of end() after the edit's record or group.
   using Watch = std::function<void(
       const VersionEdit& edit, const ManifestState& before, uint64_t end)>;
 
@@ -27,9 +27,9 @@ class ManifestTail {
   explicit ManifestTail(std::string directory, Watch watch = nullptr)
       : directory_(std::move(directory)), watch_(std::move(watch)) {}
 
-  // Reads new records. *changed: there were new records, or CURRENT names
+  // Reads new records. *changed: there were new records, or CURRENT refers to
   // another file.
-  //   NotFound      the MANIFEST that CURRENT names does not exist.
+  //   NotFound      the MANIFEST in CURRENT does not exist.
   //   TryAgain      it was truncated meanwhile.
   //   kSourceError  no CURRENT in the directory, or a file cannot be read.
   //   kCorrupt      CURRENT or a record of the MANIFEST is damaged.
@@ -38,28 +38,29 @@ class ManifestTail {
 
   const ManifestState& state() const { return reader_->state(); }
   const std::string& name() const { return name_; }
-  // Number of MANIFESTs seen; grows when CURRENT names another file.
+  // Number of MANIFESTs seen; grows when CURRENT refers to another file.
   uint64_t generation() const { return generation_; }
 
-  // Returns true if there are bytes after the last whole record and group.
-  // tail_age() is the number of calls of Follow() for which they did not
-  // change. Bytes that stop growing are damage, or the torn end of an owner
-  // that died.
+  // Returns true if there are bytes after the last complete record or group.
+  // tail_age() is the number of calls of Follow() since these bytes last
+  // changed. If they stop growing, they are damaged, or left incomplete by an
+  // owner that died.
   bool has_tail() const { return bytes_ > end_; }
   uint64_t tail_age() const { return tail_age_; }
   uint64_t end() const { return end_; }
 
-  // Adds bytes [begin, end) of the file name() to *digest.
-  //   TryAgain  the file is shorter.
+  // Adds the bytes [begin, end) of the file name() to *digest.
+  //   TryAgain  the file is shorter than `end`.
   [[nodiscard]] rocksdb::Status Digest(uint64_t begin, uint64_t end,
                                        Digest128Stream* digest) const;
-  // Computes XXH3-128 over the first `bytes` of the file.
+  // Computes XXH3-128 over the first `bytes` bytes of the file.
   //   TryAgain  the file is shorter.
   [[nodiscard]] rocksdb::Status DigestOfBegin(uint64_t bytes,
                                               Digest128* digest) const;
 
-  // Writes CURRENT and the MANIFEST as read into a directory that has neither,
-  // including the tail, so that recovery treats it as at the source.
+  // Writes CURRENT and the part of the MANIFEST that was read into a directory
+  // that has neither file. Includes the tail, so that recovery treats it as at
+  // the source.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory) const;
 
  private:
@@ -74,20 +75,21 @@ class ManifestTail {
   FileId identity_;
   std::unique_ptr<LogFollower> follower_;
   std::unique_ptr<ManifestReader> reader_;
-  uint64_t end_ = 0;  // offset after the last whole record or group
-  uint64_t watched_end_ = 0;  // same, for the record that is being read
+  uint64_t end_ = 0;  // offset after the last complete record or group
+  uint64_t watched_end_ = 0;  // the same, for the record that is being read
   uint64_t bytes_ = 0;
   uint64_t tail_age_ = 0;
 };
 
-// Computes XXH3-128 over the first `bytes` of a file of a private directory.
+// Computes XXH3-128 over the first `bytes` bytes of a file in a private
+// directory.
 //   TryAgain  the file is shorter.
 [[nodiscard]] rocksdb::Status DigestOfFileBegin(const std::string& path,
                                                 uint64_t bytes,
                                                 Digest128* digest);
 
-// Reads the id of a database from its MANIFEST or else from its IDENTITY file;
-// empty if neither has one.
+// Reads a database's id from its MANIFEST or else from its IDENTITY file; empty
+// if both lack it.
 [[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
                                              const ManifestState& state,
                                              std::string* id);

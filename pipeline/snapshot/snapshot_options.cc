@@ -24,19 +24,19 @@ using rocksdb::DBOptions;
 using rocksdb::Status;
 
 constexpr size_t kSharedCacheBytes = 8 << 20;
-// Minimum size of a memtable; smaller ones would produce too many files.
+// Minimum size of a memtable; smaller memtables would produce too many files.
 constexpr uint64_t kMinWriteBufferBytes = 1 << 20;
-// Format version of the tables that the copy flushes; RocksDB reads it since
+// format_version of the tables that the copy flushes; readable since RocksDB
 // 6.6.
 constexpr uint32_t kOwnFormatVersion = 5;
 constexpr int kNever = 1 << 30;
-// OPTIONS value that does not show the delimiter: newer RocksDB writes it for
-// an empty delimiter, older RocksDB for any, and RocksDB reads it back as ",".
+// OPTIONS value without a delimiter. Newer RocksDB writes it for an empty
+// delimiter, older RocksDB for any delimiter, and RocksDB reads it as ",".
 constexpr char kNoDelimiter[] = "StringAppendOperator";
 
 // Merge operator for families that are opened only because RocksDB must open
-// all of them: replaying merge operands needs an operator, and nobody reads the
-// result.
+// all families. Replaying merge operands needs an operator, but nobody reads
+// the result.
 class DiscardingMerge : public rocksdb::MergeOperator {
  public:
   const char* Name() const override { return "sstferry.DiscardingMerge"; }
@@ -85,8 +85,8 @@ void ResolveObjects(const OptionsText& text, const ManifestFamily& manifest,
   if (text.FamilyText(family->name, "merge_operator") == kNoDelimiter) {
     options.merge_operator.reset();
   }
-  // The application's operator takes precedence: a built-in one may have the
-  // same name.
+  // The application's operator takes precedence, because a built-in operator
+  // may have the same name.
   for (const auto& known : registry.merge_operators) {
     if (merge == known->Name()) {
       options.merge_operator = known;
@@ -113,7 +113,8 @@ void ClearDatabaseOptions(DBOptions* db) {
   db->wal_dir.clear();
   db->db_log_dir.clear();
   db->db_paths.clear();
-  // All named files exist with their sizes, so no error may be ignored.
+  // All files in the MANIFEST exist with their sizes, so no error may be
+  // ignored.
   db->paranoid_checks = true;
   // Recovery treats WALs as the source's application would: wal_recovery_mode,
   // allow_2pc and track_and_verify_wals_in_manifest are not changed.
@@ -154,10 +155,9 @@ void ClearDatabaseOptions(DBOptions* db) {
   QuietDatabase(db);
 }
 
-// Makes the copy write block-based tables, which take any key, and still read
-// the application's tables. Plain tables and tables with a hash index cannot
-// hold all keys: they end the process on a key outside the prefix extractor's
-// domain.
+// Makes the copy write block-based tables, which accept any key, and still read
+// the application's tables. Plain tables, and tables with a hash index, abort
+// the process on a key outside the prefix extractor's domain.
 void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
                    ColumnFamilyOptions* options) {
   const std::shared_ptr<rocksdb::TableFactory> own = options->table_factory;
@@ -191,7 +191,7 @@ void UseCopyTables(const std::shared_ptr<rocksdb::Cache>& cache,
 void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                         ColumnFamilyOptions* options) {
   options->cf_paths.clear();
-  // Keep all entries: nothing may expire in the copy, and FIFO with a ttl
+  // Keeps all entries: nothing may expire in the copy, and FIFO with a ttl
   // requires that all files are open.
   options->ttl = 0;
   options->periodic_compaction_seconds = 0;
@@ -209,7 +209,7 @@ void ClearFamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
   options->blob_cache.reset();
   options->prepopulate_blob_cache = rocksdb::PrepopulateBlobCache::kDisable;
   // Files that the copy writes are temporary. Compression would take time, and
-  // this build of RocksDB may not have the algorithm.
+  // this RocksDB build may lack the algorithm.
   options->compression = rocksdb::kNoCompression;
   options->compression_per_level.clear();
   options->bottommost_compression = rocksdb::kDisableCompressionOption;
@@ -241,7 +241,7 @@ Status CheckFamily(const FamilyOpening& family, OpenPlan* plan) {
                      "), which are refused"
                : "its comparator is " + family.unknown_comparator +
                      ", which this process does not have");
-  // RocksDB cannot open a database without the default family.
+  // RocksDB cannot open a database without its default family.
   if (family.wanted || family.name == rocksdb::kDefaultColumnFamilyName) {
     return OnlyAsFiles(EndState::kRefused, what);
   }

@@ -1,6 +1,6 @@
-// A source that is in no directory of this machine: the sets of an archive.
-// archive/ implements it; the code that reads snapshots knows no more about
-// archives than this interface.
+// A source that is not a directory on this machine: the sets of an archive.
+// archive/ implements this interface. The code that reads snapshots knows
+// nothing else about archives.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// Reads the bytes of a snapshot's files, cut into units of
+// Reads the bytes of a snapshot's files, split into units of
 // ClonedFiles::unit_bytes.
 //
 // Ownership: belongs to the snapshot. Threads: may be called from any thread.
@@ -22,24 +22,24 @@ class UnitSource {
  public:
   virtual ~UnitSource() = default;
 
-  // Passes all bytes of a unit to `take`, in order, and compares them with what
-  // is known about them. `cancelled` is polled.
-  //   kDeadPeer      the bytes could not be got, or were wrong: the caller must
-  //                  drop what `take` received and ask again
-  //   kCorrupt       the bytes are lost: the message says what is left
+  // Passes all bytes of a unit to `take`, in order, and compares them with the
+  // recorded facts about the unit. `cancelled` is polled.
+  //   kDeadPeer      the bytes could not be fetched, or were wrong: the caller
+  //                  must discard what `take` received and call again
+  //   kCorrupt       the bytes are lost: the message says what remains
   //   kSnapshotGone  the snapshot was removed
   //   others         errors of `take`
   [[nodiscard]] virtual rocksdb::Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
       const std::function<rocksdb::Status(const rocksdb::Slice&)>& take) = 0;
   // Sets the digest of a unit; reads the unit only if its digest is not
-  // recorded. Errors are those of Read().
+  // recorded. Returns the errors of Read().
   [[nodiscard]] virtual rocksdb::Status DigestOf(
       const Part& unit, const std::function<bool()>& cancelled,
       Digest128* digest) = 0;
 };
 
-// Takes snapshots of such a source.
+// Takes snapshots of a source that is not a directory.
 //
 // Ownership: shared by a server and its creator. Threads: may be called from
 // any thread.
@@ -48,15 +48,15 @@ class SnapshotOrigin {
   virtual ~SnapshotOrigin() = default;
 
   // Takes the snapshot. All snapshots of one kind are equal, even those that
-  // other processes take, until a newer set exists. If as_files, the result has
-  // units(), and of the options only `families` and `cancelled` are used;
+  // other processes take, until a newer set exists. With as_files, the result
+  // has units(), and only the options `families` and `cancelled` are used;
   // otherwise also `interval`, `snapshot_dir` (empty: the directory for
   // temporary files), `registry`, `read_bytes` and `log`.
   //   kRefused  there is no such snapshot; marked as a refusal of chunks,
   //             unless as_files
   [[nodiscard]] virtual rocksdb::Status Take(
       const SnapshotOptions& options, std::unique_ptr<Snapshot>* result) = 0;
-  // Ends current and later calls of this object and of its snapshots.
+  // Ends all current and later calls of this object and its snapshots.
   virtual void Cancel() = 0;
 };
 

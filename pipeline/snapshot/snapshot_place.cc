@@ -33,7 +33,7 @@ struct MountOf {
       id = info.stx_mnt_id;
       return;
     }
-    // An older container runtime denies calls that it does not know.
+    // An older container runtime denies system calls that it does not know.
     struct stat old;
     is_known = stat(path.c_str(), &old) == 0;
     if (is_known) {

@@ -59,9 +59,9 @@ Status CheckReadable(const std::string& name, const LogFollower& follower) {
   return Status::OK();
 }
 
-// Refuses WALs whose entries refer to a blob file that the MANIFEST does not
-// name: with enable_blob_direct_write (RocksDB 11) values are in such files
-// before a flush, and a snapshot does not contain them.
+// Fails if the WALs' entries refer to a blob file that the MANIFEST lacks. With
+// enable_blob_direct_write (RocksDB 11) values are in such files before a
+// flush, and a snapshot does not contain them.
 Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
   for (const uint64_t number : facts.blob_files()) {
     bool is_named = false;

@@ -42,7 +42,7 @@ Status SeenOptions::Look() {
                              &found, &text);
     }
     if (!status.ok() || !found) {
-      continue;  // the owner replaced it
+      continue;  // the owner has replaced it
     }
     name_ = name;
     number_ = number;

@@ -1,6 +1,6 @@
 // Collects the OPTIONS files of a database while the owner writes new ones. The
-// file that describes a new family appears shortly after the MANIFEST names
-// that family, and a newer file may replace it before it is read.
+// file that describes a new family appears shortly after the family appears in
+// the MANIFEST, and a newer file may replace it before it is read.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class SeenOptions {
   // Reads files newer than the last one read.
   [[nodiscard]] rocksdb::Status Look();
 
-  // Name of the newest file that was read, such as "OPTIONS-000012"; empty:
-  // none.
+  // Name of the newest file that was read, such as "OPTIONS-000012"; empty: no
+  // file was read.
   const std::string& name() const { return name_; }
-  // Text of that file, plus the sections of `families` that only older files
-  // have.
+  // Returns the text of this file, plus the sections of those `families` that
+  // only older files describe.
   std::string TextFor(const std::vector<std::string>& families) const;
   // Returns the names in `families` that no file describes.
   std::vector<std::string> MissingOf(

@@ -19,7 +19,7 @@ constexpr char kTable[] = ".sst";
 constexpr char kBlob[] = ".blob";
 constexpr char kLevelDbTable[] = ".ldb";
 
-// Returns the names that a file may have in a database, RocksDB's own name
+// Returns the names that a file may have in a database; RocksDB's own name is
 // first.
 std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
   std::vector<std::string> names = {NumberedName(number, suffix)};
@@ -39,8 +39,8 @@ Status Unlink(const std::string& path) {
 }  // namespace
 
 // Links one file; *linked does not exist if the file does not exist. The link
-// counts only if the name still belongs to the same file afterwards: RocksDB
-// may truncate a file after it has removed its name.
+// counts only if the name still belongs to the same file afterwards, because
+// RocksDB may truncate a file after it has removed its name.
 Status PinnedTables::LinkOne(const std::string& from, const std::string& to,
                              FileId* linked) {
   *linked = FileId();
@@ -99,9 +99,9 @@ Status PinnedTables::Hold(const ManifestState& state, std::string* missing) {
   return status;
 }
 
-// Opens each directory once and compares with the remembered identities of the
-// pinned files: a source with 100,000 files has as many names to check, while
-// the round waits for its MANIFEST to stay unchanged.
+// Drops links to other files. Opens each directory once and compares with the
+// remembered identities of the pinned files, because a source may have 100,000
+// files, and the round waits for the MANIFEST to stay unchanged.
 Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
   std::vector<Descriptor> parents;
   for (const std::string& directory : directories_) {
@@ -137,7 +137,8 @@ Status PinnedTables::Move(const std::string& name, uint64_t bytes,
                         const std::string& directory,
                         const std::string& manifest) const {
   const std::string from = pinned_ + "/" + name;
-  // The size must match: a file is complete before the MANIFEST names it.
+  // The size must match, because a file is complete before it appears in the
+  // MANIFEST.
   const uint64_t found = FileIdOf(from).bytes;
   if (found != bytes) {
     return MakeStatus(EndState::kCorrupt,

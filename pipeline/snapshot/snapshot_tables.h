@@ -1,12 +1,10 @@
-// Pins a database's table and blob files by hard links in held/, after the
-// MANIFEST that names them was read. A table may have LevelDB's name,
-// 000012.ldb: RocksDB opens it if there is no 000012.sst. Its link is named
-// .sst.
+// Pins a database's table and blob files by hard links in held/, after reading
+// the MANIFEST that lists them. A table may have LevelDB's name, 000012.ldb:
+// RocksDB opens it if 000012.sst does not exist. Its link is named 000012.sst.
 //
-// RocksDB never opens held/, and only files that the copied MANIFEST names move
-// from there to db/: a file that the owner made later could have the number
-// that RocksDB gives to a new file of the copy, and RocksDB would truncate it
-// through the link.
+// RocksDB never opens held/, and only files in the copied MANIFEST move from
+// held/ to db/. A file that the owner made later could have the same number as
+// a new file of the copy, and RocksDB would truncate it through the link.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +26,20 @@ class PinnedTables {
   PinnedTables(std::vector<std::string> directories, std::string pinned)
       : directories_(std::move(directories)), pinned_(std::move(pinned)) {}
 
-  // Links files that `state` names and that are not linked yet. *missing: name
-  // of a file that does not exist; empty if all are linked.
+  // Links files that are in `state` and not linked yet. *missing: name of a
+  // file that does not exist; empty if all are linked.
   //   kRefused      a file is on another path (db_paths, cf_paths).
-  //   kSourceError  it cannot be linked (EXDEV, EPERM say what to do).
+  //   kSourceError  it cannot be linked (for EXDEV and EPERM the message says
+  //                 what to do).
   [[nodiscard]] rocksdb::Status Hold(const ManifestState& state,
                                      std::string* missing);
 
-  // Removes links to files whose name now belongs to another file: after a
+  // Removes links to files whose name now belongs to another file. After a
   // restart the owner may reuse a file number.
   [[nodiscard]] rocksdb::Status DropOthers();
 
-  // Moves the files that `state` names from held/ to `directory`.
-  //   kCorrupt  the size of a file differs from the MANIFEST.
+  // Moves the files in `state` from held/ to `directory`.
+  //   kCorrupt  a file's size differs from the MANIFEST.
   [[nodiscard]] rocksdb::Status MoveTo(const std::string& directory,
                                        const ManifestState& state,
                                        const std::string& manifest) const;

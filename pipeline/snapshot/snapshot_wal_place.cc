@@ -14,7 +14,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Says which of the WALs that recovery would read are in a directory.
+// Describes which WALs that recovery would read are in a directory.
 struct NeededWals {
   bool any = false;      // includes empty ones, which the last owner leaves
   bool holding = false;  // at least one is not empty

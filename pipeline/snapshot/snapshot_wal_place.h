@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// Facts from which FindWalDirectory() decides where a database's WALs are.
+// Facts from which FindWalDirectory() finds a database's WALs.
 struct WalPlace {
   std::string database_dir;
   std::string asked;         // --wal-dir; empty: not given
@@ -22,12 +22,12 @@ struct WalPlace {
 WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
                     const OptionsText& options, const ManifestState& state);
 
-// Finds the directory of the WALs. wal_dir in OPTIONS is right only if RocksDB
-// opened this directory as a database (and left a LOCK there) and all WALs that
-// it needs are in wal_dir. In a checkpoint or copy, wal_dir is the original's
-// directory, whose WALs hold later writes.
-//   kRefused  the directory is not certain: the message names the candidates
-//             and --wal-dir.
+// Finds the directory of the WALs. wal_dir in OPTIONS is used only if RocksDB
+// opened this directory as a database (and so created a LOCK there) and all
+// needed WALs are in wal_dir. In a checkpoint or copy, wal_dir is the
+// original's directory, whose WALs contain later writes.
+//   kRefused  the directory is uncertain: the message lists the candidates and
+//             --wal-dir.
 [[nodiscard]] rocksdb::Status FindWalDirectory(const WalPlace& place,
                                                std::string* directory);
 

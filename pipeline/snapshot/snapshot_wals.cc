@@ -19,12 +19,12 @@ using rocksdb::Status;
 
 constexpr char kSuffix[] = ".log";
 constexpr int kMaxListings = 5;
-// Number of reads of a WAL after which the bytes after its end count as
-// settled: reads that find the same bytes, or (kMovingLooks) reads that find
-// any, because the owner may write all the time.
+// After kSettledWalLooks reads that find the same bytes after a WAL's end,
+// these bytes count as settled. Since the owner may write all the time,
+// kMovingLooks reads that find any bytes there also suffice.
 constexpr uint64_t kSettledWalLooks = 3;
 constexpr uint64_t kMovingLooks = 8;
-// Number of reads that find the same wrong bytes before they count as damage.
+// After this many reads that find the same wrong bytes, they count as damage.
 constexpr uint64_t kDamagedLooks = 3;
 
 // Reads a WAL up to a limit, which may be before the end of its file.
@@ -62,9 +62,9 @@ struct PinnedWals::Wal {
   Descriptor file;
   LogFollower follower;
   bool has_records = false;
-  uint64_t first_sequence = 0;  // first sequence of its records
-  uint64_t next_sequence = 0;   // sequence after its last record
-  uint64_t bytes = 0;          // size of the file at the last read
+  uint64_t first_sequence = 0;  // first sequence number of its records
+  uint64_t next_sequence = 0;   // sequence number after its last record
+  uint64_t bytes = 0;          // file size at the last read
   uint64_t same_looks = 0;     // reads that found the same end and size
   uint64_t tail_looks = 0;     // reads that found bytes after the end
   uint64_t damaged_end = 0;
@@ -101,8 +101,8 @@ Status PinnedWals::Follow(uint64_t oldest) {
 }
 
 // Reads new records in all WALs. The owner creates a WAL before it writes the
-// last buffered records of the previous one. So when a WAL gets its first
-// record, the WALs before it are read again: now they are complete.
+// last buffered records of the previous WAL. So when a WAL gets its first
+// record, the WALs before it are complete, and are read again.
 Status PinnedWals::AdvanceAll() {
   bool begins = false;
   for (const auto& [number, wal] : wals_) {
@@ -116,9 +116,9 @@ Status PinnedWals::AdvanceAll() {
   return Status::OK();
 }
 
-// Lists the WALs. A listing may miss a name that is created while it runs and
-// still contain a later one, but it contains all names from before it began. So
-// it has all names up to the newest name of the previous listing.
+// Lists the WALs. A listing may miss a name that is created during the listing,
+// and still contain a newer name. But it contains all names that existed before
+// it began, so it has all names up to the newest name of the previous listing.
 Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
@@ -162,7 +162,7 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   unlink(link.c_str());
   bool found = false;
   // The WAL directory may be on another file system, where a link is
-  // impossible: then only the open file pins the WAL.
+  // impossible; then only the open file pins the WAL.
   LinkFile(path, link, &found).PermitUncheckedError();
   const Status status = OpenForeign(path, &wal->file);
   if (!status.ok()) {
@@ -235,8 +235,8 @@ Status PinnedWals::CheckEnd(Wal* wal) {
              : status;
 }
 
-// Returns true if the records in the WALs after `wal` continue its sequences,
-// or if those WALs have no records.
+// Returns true if the WALs after `wal` continue its sequence numbers, or have
+// no records.
 bool PinnedWals::IsContinued(const Wal& wal) const {
   const Wal* last = nullptr;  // last WAL with records, up to `wal`
   for (const auto& [number, other] : wals_) {
@@ -252,9 +252,9 @@ bool PinnedWals::IsContinued(const Wal& wal) const {
 }
 
 // Returns true if recovery evaluates the bytes after the records of `wal`, such
-// as the torn end that a dead owner left. With kPointInTimeRecovery it reads no
-// further after such an end, or after records of a file's earlier life (RocksDB
-// 9.1), unless the next WAL continues the sequences.
+// as the torn end that a dead owner left. With kPointInTimeRecovery, recovery
+// does not read further after such an end, or after old records in a recycled
+// file (RocksDB 9.1), unless the next WAL continues the sequence numbers.
 bool PinnedWals::NeedsRest(const Wal& wal) const {
   const bool is_torn = wal.follower.stopped_inside();
   const bool is_recycled = wal.follower.is_recyclable() ||
@@ -270,11 +270,10 @@ bool PinnedWals::NeedsRest(const Wal& wal) const {
   return true;  // even a few zeros are a cut header
 }
 
-// Returns true if `wal` has only records of its file's earlier life, and
-// recovery stops at an older WAL. RocksDB 9.1 assumes that it stopped at the
-// last such WAL. This lets it open a database in which a family was flushed
-// after the real stop; without these records it reports "SST file is ahead of
-// WALs".
+// Returns true if `wal` has only old records of a recycled file, and recovery
+// stops at an older WAL. RocksDB 9.1 assumes that it stopped at the last such
+// WAL, and can therefore open a database in which a family was flushed after
+// the real stop. Without these records it reports "SST file is ahead of WALs".
 bool PinnedWals::MovesTheStop(const Wal& wal) const {
   if (!may_recycle_ || passes_damage_ || wal.has_records ||
       wal.follower.stopped_inside() || (is_standby_ && IsNewest(wal))) {
@@ -287,10 +286,11 @@ bool PinnedWals::MovesTheStop(const Wal& wal) const {
       });
 }
 
-// Copies records of an earlier life only where they are needed:
-// - RocksDB 7.8 reads the first of them in an endless loop if it recovers with
-//   kSkipAnyCorruptedRecords, which skips all of them anyway;
-// - if no later WAL has a record, RocksDB 9.10 refuses to open a database of
+// Returns the number of bytes to copy. Copies old records of a recycled file
+// only where they are needed:
+// - With kSkipAnyCorruptedRecords, recovery skips all of them, but RocksDB 7.8
+//   reads the first of them in an endless loop.
+// - If no later WAL has a record, RocksDB 9.10 refuses to open a database in
 //   which one family was flushed, although nothing is missing.
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
   return NeedsRest(wal) || MovesTheStop(wal) ? wal.bytes : wal.follower.end();
@@ -327,8 +327,8 @@ Status PinnedWals::CopyInto(const std::string& directory,
   return CheckNames();
 }
 
-// Checks that the owner has written nothing after the end since it was found,
-// because the copy includes the bytes there.
+// Checks that the owner has written nothing after the end since the end was
+// found, because the copy includes the bytes there.
 Status PinnedWals::CheckUnwritten(const Wal& wal) const {
   LogFollower again(LogKind::kWal, wal.number);
   RETURN_IF_ERROR(again.Follow(
@@ -339,9 +339,9 @@ Status PinnedWals::CheckUnwritten(const Wal& wal) const {
              : Status::TryAgain(wal.path + " was written to during the copy");
 }
 
-// Checks the names of recyclable WALs. The owner recycles a WAL by renaming its
-// file and overwriting it, so the pinned file would change during the copy. Old
-// names are never used again.
+// Checks that recyclable WALs still have their names. The owner recycles a WAL
+// by renaming its file and overwriting it, so the pinned file would change
+// during the copy. Old names are never used again.
 Status PinnedWals::CheckNames() const {
   for (const auto& [number, wal] : wals_) {
     if (IsRecyclable(*wal) &&

@@ -1,12 +1,12 @@
 // Pins a database's WALs and follows their valid records while the owner writes
-// the newest one.
+// the newest WAL.
 //
-// The size of a WAL file does not show where its records end: a recycled WAL
-// has records of an earlier life after its own, and a WAL may end inside a
-// record if its owner died or buffers. The copy of the newest WAL ends after
-// its last whole record. An older WAL is copied with its torn end, which
-// recovery evaluates; records of an earlier life are copied only where recovery
-// would stop at them.
+// The size of a WAL file does not show where its records end. A recycled file
+// has old records of an earlier WAL after the new ones, and a WAL may end
+// inside a record if its owner died or buffers writes. The copy of the newest
+// WAL ends after its last complete record. An older WAL is copied with its torn
+// end, which recovery evaluates. Old records of an earlier WAL are copied only
+// where recovery would stop at them.
 #pragma once
 
 #include <cstdint>
@@ -37,45 +37,47 @@ struct CopiedWal {
 // Threads:   one.
 class PinnedWals {
  public:
-  // Pins the WALs in `directory`, by links in `pinned` where possible,
-  // otherwise only by open files.
+  // Pins the WALs in `directory`: by links in `pinned` where possible,
+  // otherwise only by keeping the files open.
   PinnedWals(std::string directory, std::string pinned);
   ~PinnedWals();
 
   // Set to false only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
-  // Set to true if the database is a standby: bytes after the last whole record
-  // of its newest WAL are a record that a dying follower left incomplete.
+  // Set to true if the database is a standby. Then bytes after the last
+  // complete record of the newest WAL are a record that a dying follower left
+  // incomplete.
   void set_is_standby(bool is) { is_standby_ = is; }
 
   // Set to false only if the owner is known to write each record at once
   // (manual_wal_flush is false).
   void set_may_buffer(bool may) { may_buffer_ = may; }
 
-  // Ignores the bytes after the limit, and later WALs.
+  // Ignores bytes after the limit, and later WALs.
   void set_limit(const std::optional<WalLimit>& limit) { limit_ = limit; }
 
   // Set to true if the application recovers with kSkipAnyCorruptedRecords.
   void set_passes_damage(bool passes) { passes_damage_ = passes; }
 
   // Lists the directory, pins each WAL whose number is at least `oldest`, drops
-  // the others, and reads new records. The ends of the WALs are a consistent
-  // cut if the MANIFEST did not change meanwhile.
+  // the others, and reads new records. The WAL ends then mark one point in
+  // time, if the MANIFEST did not change meanwhile.
   //   TryAgain  a WAL disappeared, or the listing may have missed one.
   //   others    a WAL cannot be read, or has unknown records.
   [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);
 
-  // Checks that this cut may be taken: each WAL ends with a whole record, or
-  // the bytes after it no longer change or belong to an earlier life.
+  // Checks that these ends may be used: each WAL ends with a complete record,
+  // or the bytes after it no longer change or belong to an earlier WAL in this
+  // file.
   //   TryAgain  not yet; the message is the reason.
   //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
 
   // Number of bytes that CopyInto() will write.
   uint64_t bytes() const;
-  // Copies all WALs up to the cut.
-  //   TryAgain  the owner recycled one of them meanwhile, or wrote after the
-  //             end of a WAL that had settled.
+  // Copies all WALs up to these ends.
+  //   TryAgain  the owner recycled a WAL meanwhile, or wrote after the end of a
+  //             WAL that had settled.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
                                          std::vector<CopiedWal>* copied) const;
 
@@ -109,7 +111,7 @@ class PinnedWals {
   uint64_t newest_listed_ = 0;
 };
 
-// Returns the WALs among `names`: number to name.
+// Returns the WALs among `names`: number -> name.
 std::map<uint64_t, std::string> WalsIn(const std::vector<std::string>& names);
 
 }  // namespace sstferry

@@ -15,8 +15,8 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using Stopped = std::function<bool()>;
 
-// Returns a plain IOError: while RocksDB opens a database, it asserts in some
-// places that a file system returns no other error.
+// Returns a plain IOError, because RocksDB asserts in some places, while it
+// opens a database, that a file system returns no other error.
 IOStatus StoppedStatus() {
   return IOStatus::IOError("stopped on request");
 }
@@ -42,8 +42,8 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
     if (!status.ok()) {
       return status;
     }
-    // RocksDB's readahead asserts that a read is short only at the end of a
-    // file.
+    // RocksDB's readahead asserts that only a read at the end of a file is
+    // short.
     if (result->size() < n && offset + result->size() < size_) {
       return IOStatus::IOError(
           name_, "truncated while it was read: expected " +
@@ -58,7 +58,7 @@ class StoppableRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
 
  private:
   const std::string name_;
-  const uint64_t size_;  // size at the time of opening
+  const uint64_t size_;  // size when the file was opened
   const Stopped* const stopped_;
   std::atomic<uint64_t>* const read_bytes_;
 };
@@ -124,10 +124,11 @@ class StoppableFileSystem : public rocksdb::FileSystemWrapper {
 
   const char* Name() const override { return "sstferry.Stoppable"; }
 
-  // Locks nothing: nobody else opens a private copy. If DB::Open() throws (for
-  // example because no thread could be started), RocksDB keeps the name of the
-  // locked file as long as the process lives. A private directory is opened by
-  // the number of its descriptor, so the same name would occur again.
+  // Locks nothing, because nobody else opens a private copy. If DB::Open()
+  // throws (for example because no thread could be started), RocksDB keeps the
+  // name of the locked file until the process ends. The path of a private
+  // directory contains its descriptor's number, so the same name could occur
+  // again.
   IOStatus LockFile(const std::string&, const rocksdb::IOOptions&,
                     rocksdb::FileLock** lock,
                     rocksdb::IODebugContext*) override {

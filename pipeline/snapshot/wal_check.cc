@@ -26,7 +26,7 @@ uint32_t Load32(const char* data) {
          static_cast<uint32_t>(bytes[3]) << 24;
 }
 
-// One block as read. The functions below address a record by its offset in it.
+// One block as read. The functions below take a record's offset in the block.
 struct Block {
   char data[kLogBlockBytes];
   size_t size = 0;
@@ -55,8 +55,8 @@ size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-// Returns true if the checksum of the record at `at` matches when it has type
-// `type` and a payload of exactly `length` bytes.
+// Returns true if the checksum of the record at `at` matches for type `type`
+// and a payload of exactly `length` bytes.
 bool ChecksumFits(const Block& block, size_t at, uint8_t type,
                   size_t length) {
   const size_t header = HeaderBytes(type);
@@ -69,8 +69,8 @@ bool ChecksumFits(const Block& block, size_t at, uint8_t type,
   return crc == block.Crc(at);
 }
 
-// Returns true for a whole record of this WAL, not of an earlier life of the
-// file.
+// Returns true for a complete record of this WAL, not of an earlier WAL in the
+// same file.
 bool IsValid(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -88,7 +88,7 @@ bool IsValid(const Block& block, size_t at) {
 }
 
 // Returns true if a single damaged field explains the invalid record at `at`,
-// and the other fields show that a whole record of this WAL was there.
+// and the other fields show that a complete record of this WAL was there.
 bool WasWhole(const Block& block, size_t at) {
   if (at + kPlainHeaderBytes > block.size) {
     return false;
@@ -161,10 +161,10 @@ Status Damaged(const std::string& name, uint64_t offset) {
                     "offset " + std::to_string(offset));
 }
 
-// Walks over the records of a block; *end is the offset of the first invalid
-// one, or block.size.
+// Walks over the records of a block. *end is the offset of the first invalid
+// record, or block.size.
 void Walk(Block* block, size_t* end) {
-  // The writer leaves the end of a block empty if no header fits into it.
+  // The writer leaves the end of a block empty if no header fits.
   const size_t header =
       block->recyclable_log ? kRecyclableHeaderBytes : kPlainHeaderBytes;
   size_t at = 0;
@@ -178,9 +178,9 @@ void Walk(Block* block, size_t* end) {
   *end = block->size;
 }
 
-// Determines the kind of WAL from its first record, or, if that is invalid,
-// from the damage that explains it. Returns false if nothing explains it: the
-// file is not a WAL, or is cut inside its first record.
+// Determines the kind of WAL from its first record or, if that record is
+// invalid, from the damage that explains it. Returns false if nothing explains
+// it: the file is not a WAL, or is truncated inside its first record.
 bool FindKind(Block* block, bool* damaged) {
   *damaged = false;
   for (const bool recyclable : {false, true}) {

@@ -1,11 +1,12 @@
 // Distinguishes a WAL that ends inside a record (its owner died, or was writing
 // during the copy) from a damaged one. RocksDB does not distinguish them in
-// three cases, where it reads up to the bad record and stops with status OK: a
-// damaged length in the last block, a damaged type that looks like a recycled
-// WAL's, and any damage in a recycled WAL.
+// three cases, in which it reads up to the bad record and stops with status OK:
+// a damaged length in the last block, a damaged type that looks like a recycled
+// WAL's type, and any damage in a recycled WAL.
 //
 // A WAL is a sequence of 32 KiB blocks. A record does not cross the end of a
-// block; up to 6 bytes there are unused. All integers are little-endian.
+// block; up to 6 bytes at a block's end are unused. All integers are
+// little-endian.
 //
 //   offset  size  field     value
 //   0       4     checksum  masked CRC-32C of type, log number and payload
@@ -21,12 +22,13 @@
 
 namespace sstferry {
 
-// Checks the WAL at `path`, or an open one; messages contain `name`. Returns OK
-// for a good WAL and for one that is cut or overwritten from some point on.
-// (Damage to the last record of a recycled WAL may not be found: its bytes look
-// like those of an earlier life.)
+// Checks the WAL at `path`, or an open WAL; messages contain `name`. Returns OK
+// for a good WAL, and for one that is truncated or overwritten from some offset
+// on. (Damage to the last record of a recycled WAL may go unnoticed, because
+// its bytes look like those of an earlier WAL in the same file.)
 //   kCorrupt      a bad record, and proof that the WAL continued after it or
-//                 that the record was whole; the message names file and offset.
+//                 that the record was complete; the message contains file and
+//                 offset.
 //   kSourceError  the file cannot be read.
 [[nodiscard]] rocksdb::Status CheckWal(const std::string& path,
                                        uint64_t number,
