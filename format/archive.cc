@@ -36,9 +36,9 @@ struct Date {
   unsigned day = 0;
 };
 
-// Days count from 1 March of the year 0, so that a leap day is the last day of
-// its year. Every 400 years of the Gregorian calendar have the same number of
-// days.
+// Days are counted from 1 March of the year 0, so that a leap day is the last
+// day of its year. Every 400 years of the Gregorian calendar have the same
+// number of days.
 constexpr uint64_t kDaysBefore1970 = 719'468;
 constexpr uint64_t kDaysOf400Years = 146'097;
 
@@ -58,8 +58,8 @@ Date DateOfDay(uint64_t day) {
   return date;
 }
 
-// Returns the day of a date from 1970 on, the inverse of DateOfDay(). For a
-// date that does not exist, returns the day of another date.
+// Returns the day number of a date from 1970 on, the inverse of DateOfDay().
+// For a date that does not exist, returns the number of another date.
 uint64_t DayOfDate(const Date& date) {
   const uint64_t years = date.year - (date.month <= 2 ? 1 : 0);
   const uint64_t year = years % 400;
@@ -85,7 +85,7 @@ bool ParseHex(const Slice& digits, uint8_t* out, size_t out_bytes) {
   return true;
 }
 
-// Parses a decimal number that takes up the whole text.
+// Parses a decimal number that fills the whole text.
 bool ParseDecimal(const std::string& digits, uint64_t* value) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, *value);
@@ -129,7 +129,7 @@ bool ParseArchiveTime(const Slice& text, uint64_t* seconds) {
                                   static_cast<unsigned>(date % 100)});
   *seconds = day * kDaySeconds + clock / 10000 * 3600 + clock / 100 % 100 * 60 +
              clock % 100;
-  // Compare with the canonical text: this rejects dates and times that do not
+  // Compares with the canonical text, which rejects dates and times that do not
   // exist, such as 31 February.
   return *seconds <= kMaxArchiveSeconds && ArchiveTimeText(*seconds) == digits;
 }
@@ -187,7 +187,7 @@ bool ParseArchiveKey(const Slice& text, ArchiveKey* key) {
       key->identity.low = key->identity.low << 8 | digest[8 + i];
     }
   }
-  // Compare with the canonical text: this rejects any other spelling of the
+  // Compares with the canonical text, which rejects any other spelling of the
   // key.
   return ArchiveKeyText(*key) == name;
 }
@@ -216,7 +216,8 @@ bool ParseLogKey(const Slice& text, LogKey* key) {
         std::from_chars(begin, begin + digits, *value, 16);
     return error == std::errc() && stop == begin + digits;
   };
-  // Comparing with the canonical text rejects any other spelling of the key.
+  // Compares with the canonical text, which rejects any other spelling of the
+  // key.
   return number(kNumber, 8, &key->number) &&
          number(kBegin, 16, &key->begin_micros) &&
          number(kEnd, 16, &key->end_micros) && key->number > 0 &&

@@ -1,5 +1,5 @@
-// Objects of an archive, apart from the record of a set (archive_set.h): their
-// names, and the bytes of the small ones. Normative text: format/FORMAT.md,
+// Objects of an archive, except the record of a set (archive_set.h): their
+// names, and the bytes of the small objects. Normative text: format/FORMAT.md,
 // "Archive". Each small object is a file of format/sealed_file.h.
 //
 //   ARCHIVE                                identity of the archive
@@ -7,13 +7,13 @@
 //   parts/<set>/<name>                     any other file of a set
 //   sets/<time>-<set>                      a set record
 //   done/<time>-<set>                      marks the set as complete
-//   intents/<set>                          a push that runs
-//   marks/<mark>                           what a prune is going to delete
+//   intents/<set>                          a running push
+//   marks/<mark>                           names that a prune will delete
 //   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
 //   CHECKED                                faults that the last check found
 //
-// A name contains everything that its reader needs. Names are made from fields
-// (ArchiveKey, LogKey, ...), never copied from a record.
+// An object's name contains everything that its reader needs to know. Names are
+// made from fields (ArchiveKey, LogKey, ...), never copied from a record.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@
 
 namespace sstferry {
 
-// Random, so that two pushes never write under the same name.
+// Random, so that two pushes never write objects with the same name.
 using SetId = std::array<uint8_t, 8>;
 std::string ToHex(const SetId& id);  // 16 digits
 
@@ -44,8 +44,8 @@ inline constexpr char kArchiveIntentsPrefix[] = "intents/";
 inline constexpr char kArchiveMarksPrefix[] = "marks/";
 inline constexpr char kArchiveLogPrefix[] = "wal/";
 
-// The last second of the year 9999: up to it, times in names sort as their
-// digits do.
+// The last second of the year 9999. Up to it, sorting names by their text sorts
+// them by time.
 inline constexpr uint64_t kMaxArchiveSeconds = 253'402'300'799;
 
 // Returns "20261124T030000Z", in UTC. REQUIRES: at most kMaxArchiveSeconds.
@@ -54,7 +54,7 @@ std::string ArchiveTimeText(uint64_t seconds);
 [[nodiscard]] bool ParseArchiveTime(const rocksdb::Slice& text,
                                     uint64_t* seconds);
 
-// Name of a set: its time by the store's clock, and its id. Later sets compare
+// Name of a set: its time by the store's clock, and its id. Newer sets compare
 // greater.
 struct SetName {
   uint64_t seconds = 0;
@@ -79,9 +79,10 @@ inline std::string MarkKey(const SetId& id) {
 // Parses 16 lower-case hex digits.
 [[nodiscard]] bool ParseSetId(const rocksdb::Slice& text, SetId* id);
 
-// Key of the object that stores a file of a database. A shared file is named by
-// its identity and by the set that uploaded it; later sets may use it too. Any
-// other file is named by its kind and number, and only its own set uses it.
+// Key of the object that stores a database file. The key of a shared file
+// contains the file's identity and the set that uploaded it; later sets may use
+// the object too. The key of any other file contains its kind and number; only
+// its own set uses it.
 struct ArchiveKey {
   SetId set{};  // the set that uploaded it
   bool is_shared = false;
@@ -97,17 +98,17 @@ std::string ArchiveKeyText(const ArchiveKey& key);
 [[nodiscard]] bool ParseArchiveKey(const rocksdb::Slice& text,
                                    ArchiveKey* key);
 
-// Key of a segment of the log. A lineage is the unbroken log that one follower
-// wrote, from its start to its end. Its id is that of the set it begins with,
-// or a random one if it continues an earlier lineage; it then continues the
-// segment numbers of that lineage.
+// Key of a log segment. A lineage is the unbroken log that one follower wrote,
+// from its start to its end. The lineage's id is the id of the set with which
+// it begins; or it is random if the lineage continues an earlier lineage, whose
+// segment numbers it then continues.
 struct LogKey {
   SetId lineage{};
   uint64_t number = 0;  // from 1
-  // This segment and the earlier ones can restore any time from begin to end,
-  // because the follower lagged the source by some milliseconds at most.
-  // Microseconds since 1970, follower's clock. Both 0: the follower lagged all
-  // the time, so that only sequence numbers can be restored.
+  // Any time from begin to end can be restored with this segment and the
+  // earlier ones, because the follower lagged the source by at most some
+  // milliseconds. Microseconds since 1970, follower's clock. Both 0: the
+  // follower always lagged more, so only sequence numbers can be restored.
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
@@ -125,7 +126,7 @@ inline constexpr uint32_t kArchiveFormat = 1;
 inline constexpr uint64_t kMinGraceSeconds = 3600;
 inline constexpr uint64_t kMaxGraceSeconds = 366ull * 86400;
 inline constexpr uint32_t kMaxArchiveTextBytes = 1024;
-// Maximum sizes of the small objects, in bytes, with their seals.
+// Maximum sizes of the small objects in bytes, including their seals.
 inline constexpr uint64_t kMaxArchiveHeadBytes = 64u << 10;
 inline constexpr uint64_t kMaxIntentBytes = 4u << 20;
 inline constexpr uint64_t kMaxMarkBytes = 16u << 20;
@@ -142,10 +143,10 @@ struct ArchiveHead {
   uint32_t format = kArchiveFormat;
   TransferId archive_id{};  // random
   uint64_t created_seconds = 0;
-  // Properties of the store that `archive init` measured.
+  // of concurrent puts of one key, one wins
   bool has_if_absent = false;           // of concurrent puts of a key, one wins
   bool refuses_old_signatures = false;  // older than 15 minutes
-  // A prune may delete objects that no set has named for this time.
+  // A prune may delete an object that no set has used for this time.
   uint64_t grace_seconds = 0;
   friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
 };
@@ -155,16 +156,16 @@ void EncodeArchiveHead(const ArchiveHead& head, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveHead(const rocksdb::Slice& object,
                                                 ArchiveHead* head);
 
-// A push that runs. A prune does not treat as orphans the objects that carry
-// its set id, or that it uses from other sets.
+// A running push. A prune does not treat as orphans the objects that contain
+// its set id, and the objects of other sets that it uses.
 struct ArchiveIntent {
   static constexpr char kName[] = "intent";
 
   uint64_t begun_seconds = 0;  // by the store's clock
   uint64_t renewed_seconds = 0;
   std::string host;  // for people only
-  // Sets whose uploaded objects, and objects named by their records, this push
-  // may use.
+  // This push may use the objects that these sets uploaded, and the objects in
+  // their records.
   std::vector<SetId> uses;
   friend bool operator==(const ArchiveIntent&, const ArchiveIntent&) = default;
 };
@@ -174,13 +175,13 @@ void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out);
 
 struct MarkedSet {
   SetName name;
-  // The set was complete when it was marked. A set that became complete later
-  // is kept.
+  // The set was complete when it was marked. A set that was completed later is
+  // kept.
   bool was_done = false;
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
 
-// Lists the objects that a later prune deletes.
+// Lists the objects that a later prune will delete.
 struct ArchiveMark {
   static constexpr char kName[] = "mark";
 
@@ -190,14 +191,14 @@ struct ArchiveMark {
   std::vector<LogKey> segments;
   friend bool operator==(const ArchiveMark&, const ArchiveMark&) = default;
 };
-// Appends a whole object. REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and
+// Appends a complete object. REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and
 // kMaxMarkSegments.
 void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
                                                 ArchiveMark* mark);
 
-// done/...: written after the set record, when every object that the set names
-// is there.
+// done/...: written after the set record, when every object in the record
+// exists.
 struct ArchiveDone {
   static constexpr char kName[] = "done";
 
@@ -205,8 +206,8 @@ struct ArchiveDone {
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
 // CHECKED: written by each check that has write access. It only informs people
-// and the next check about damaged objects: an object that has not been read
-// again stays listed.
+// and the next check about damaged objects. An object stays listed until it is
+// read again.
 inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
 inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
 struct FoundFault {

@@ -17,16 +17,16 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kLogMagic[] = "SFALOGS2";
-constexpr char kOldLogMagic[] = "SFALOGS1";  // without the fields of LogHistory
-// Keeps sums of offsets and bytes from overflowing.
+constexpr char kOldLogMagic[] = "SFALOGS1";  // lacks the fields of LogHistory
+// Prevents overflow in sums of offsets and bytes.
 constexpr uint64_t kMaxSegmentWalBytes = 1ull << 60;
 
 Status BadHead(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "segment: " + what);
 }
 
-// Checks rules that the field list does not: the WALs and the moments must
-// match the payload.
+// Checks rules that the field list cannot express: the WALs and the moments
+// must match the payload.
 Status CheckHead(const LogKey& key, const LogHead& head) {
   if (head.key != key) {
     return BadHead("expected " + LogKeyText(key) + ", found " +
@@ -84,7 +84,7 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
 
 }  // namespace
 
-// The fields about the source's history, which the old format does not have.
+// The fields about the source's history, which the old format lacks.
 struct LogHistory {
   static constexpr char kName[] = "segment";
 

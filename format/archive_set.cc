@@ -21,7 +21,7 @@ Status BadSetRecord(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "set: " + what);
 }
 
-// Decompresses one zstd frame that has its content size and fills `frame`.
+// Decompresses one zstd frame that contains its content size and fills `frame`.
 Status Decompress(const Slice& frame, std::string* raw) {
   const uint64_t bytes = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ||
@@ -36,7 +36,7 @@ Status Decompress(const Slice& frame, std::string* raw) {
                   " bytes, found a damaged one or bytes after it");
   }
   // A frame of a few bytes may announce a large content, because a run of one
-  // byte takes a block of 4 bytes for each 128 KiB.
+  // byte needs only a 4-byte block for each 128 KiB.
   constexpr uint64_t kMostRatio = 64u << 10;
   if (bytes / kMostRatio > frame.size()) {
     return BadSetRecord("expected at most " + std::to_string(kMostRatio) +
@@ -53,7 +53,8 @@ Status Decompress(const Slice& frame, std::string* raw) {
                       " bytes, found a damaged frame");
 }
 
-// Checks rules that the field list does not: the files must form one database.
+// Checks rules that the field list cannot express: the files must form one
+// database.
 Status CheckSet(const SetName& name, const ArchiveSet& set) {
   if (set.name != name) {
     return BadSetRecord("expected the record of " + SetNameText(name) +
@@ -151,8 +152,8 @@ void Fields(A& a, M& m) {
   a.Bool("is_sealed", m.is_sealed);
   a.Id("key_id", m.key_id);
   a.Id("seal", m.seal);
-  // Records of older releases end here. Their encoding must not change, so that
-  // their seal stays valid.
+  // Records of older releases end here. They must be encoded without the later
+  // fields, so that their seal stays valid.
   if (a.HasMore(m.host_seconds != 0 || m.repairs != SetId())) {
     Number(a, "host_seconds", m.host_seconds, kMaxArchiveSeconds);
     a.Id("repairs", m.repairs);

@@ -1,5 +1,5 @@
-// Record of a set: the files of a database at one point in time, and the object
-// in the archive that stores each of them. A restore needs no other record.
+// Record of a set: the files of a database at one point in time, and the
+// archive object that stores each file. A restore needs no other record.
 // Normative text: format/FORMAT.md, "Archive".
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace sstferry {
 
-// Files are cut into units of this size (CutIntoUnits()). A table of usual size
-// is one unit, and is read in one request.
+// Files are split into units of this size (CutIntoUnits()). A table of usual
+// size is one unit, and is read in one request.
 inline constexpr uint64_t kArchiveUnitBytes = 64u << 20;
 
 // Maximum size of a record in bytes, compressed and uncompressed.
@@ -25,16 +25,16 @@ inline constexpr uint64_t kMaxSetBytes = 64u << 20;
 inline constexpr uint64_t kMaxSetRawBytes = 128u << 20;
 
 // --- sealed sets -------------------------------------------------------------
-// With a key, the object of a file is a head, which has the key's name and a
-// salt, and the file in chunks of kSealChunkBytes, each encrypted and followed
-// by a tag. Any range of chunks can be read for itself.
+// With a key, a file's object consists of a head, which has the key's name and
+// a salt, and of the file in chunks of kSealChunkBytes, each encrypted and
+// followed by a tag. Any range of chunks can be read separately.
 inline constexpr uint64_t kSealHeadBytes = 32;
 inline constexpr uint64_t kSealChunkBytes = 64u << 10;
 inline constexpr uint64_t kSealTagBytes = 16;
 inline constexpr char kSealMagic[] = "SFASEAL1";
 using SealKeyId = std::array<uint8_t, 8>;
 using SealSalt = std::array<uint8_t, 16>;
-// Returns the size of the object of a sealed file.
+// Returns the size of a sealed file's object.
 constexpr uint64_t SealedBytes(uint64_t file_bytes) {
   return kSealHeadBytes + file_bytes +
          kSealTagBytes * (file_bytes / kSealChunkBytes +
@@ -44,23 +44,23 @@ constexpr uint64_t SealedBytes(uint64_t file_bytes) {
 struct ArchivedFile {
   CloneFile file;
   ArchiveKey key;
-  // Digest of the object. If the object is uploaded in pieces, a digest of the
-  // pieces' digests.
+  // SHA-256 of the object. If the object is uploaded in pieces, the SHA-256 of
+  // the pieces' SHA-256 digests.
   Sha256Digest sha256{};
-  // Digests of the file's units, in order. In the record of a sealed set they
-  // are encrypted.
+  // Digests of the file's units, in order. Encrypted in the record of a sealed
+  // set.
   std::vector<Digest128> units;
-  SealSalt salt{};  // of its object; zeros: not sealed
+  SealSalt salt{};  // salt of the file's object; zeros: not sealed
   friend bool operator==(const ArchivedFile&, const ArchivedFile&) = default;
 };
 
-// Position in the log at which a follower's set ends, and from which a restore
-// continues.
+// Position in the log at which a follower's set ends. A restore continues from
+// here.
 struct SetLog {
   SetId lineage{};
-  uint64_t segment = 0;  // the first that may hold later records; 0: no log
-  // The time, by the follower's clock, by which everything in the set had been
-  // written.
+  uint64_t segment = 0;  // first one with possibly later records; 0: no log
+  // Everything in the set was written before this time, by the follower's
+  // clock.
   uint64_t moment_micros = 0;
   friend bool operator==(const SetLog&, const SetLog&) = default;
 };
@@ -72,11 +72,11 @@ struct ArchiveSet {
   std::string label;     // given by the operator; empty: none
   std::string software;  // version that wrote the record
   std::string host;      // machine that pushed the set, for people only
-  std::string database_id;  // of the source; empty: none
+  std::string database_id;  // of the source; empty: unknown
   uint64_t sequence = 0;
-  // RocksDB release of the source's OPTIONS; the first release that reads the
-  // files; and the feature that requires it. Empty: not known, or no
-  // requirement.
+  // RocksDB release in the source's OPTIONS; the first release that can read
+  // the files; and the feature that requires this release. Empty: unknown, or
+  // no requirement.
   std::string application;
   std::string needs;
   std::string needs_because;
@@ -86,38 +86,37 @@ struct ArchiveSet {
   uint64_t unit_bytes = kArchiveUnitBytes;
   std::vector<ArchivedFile> files;
   SetLog log;
-  // All files are sealed with one key, and the record is authenticated with it:
-  // `seal` is a code over the record with the bytes of the code itself set to
-  // zero.
+  // All files are sealed with one key. `seal` authenticates the record: it is a
+  // code over the record in which the bytes of `seal` are zero.
   bool is_sealed = false;
   SealKeyId key_id{};
   Sha256Digest seal{};
-  // Time by the clock of the machine that pushed the set, when the set got its
-  // name; 0: not known. The time in the name is by the store's clock, and later
+  // Time at which the set got its name, by the clock of the machine that pushed
+  // it; 0: unknown. The time in the name is by the store's clock, and later
   // than the times of all earlier sets.
   uint64_t host_seconds = 0;
-  // The damaged set that this one repairs and whose time it has; zeros: none.
+  // The damaged set that this set repairs and whose time it has; zeros: none.
   SetId repairs{};
   uint64_t bytes() const;  // total size of the files
-  // Returns the size of the file's object.
+  // Returns the size of a file's object.
   uint64_t ObjectBytes(const ArchivedFile& file) const {
     return is_sealed ? SealedBytes(file.file.bytes) : file.file.bytes;
   }
   friend bool operator==(const ArchiveSet&, const ArchiveSet&) = default;
 };
 
-// Appends a whole object. kRefused: it would exceed the maximum size.
+// Appends a complete object. kRefused: it would exceed the maximum size.
 [[nodiscard]] rocksdb::Status EncodeArchiveSet(const ArchiveSet& set,
                                                std::string* out);
 
 // Decodes the object of the set `name`.
-//   kCorrupt  not exactly one whole record of that set, or its files are not
-//             those of one database, each with the digests of all its units
+//   kCorrupt  not exactly one complete record of this set, or the files do not
+//             form one database, or a file lacks digests of its units
 [[nodiscard]] rocksdb::Status DecodeArchiveSet(const rocksdb::Slice& object,
                                                const SetName& name,
                                                ArchiveSet* set);
 
-// Encode and decode a record without its compression. Same errors.
+// Encode and decode an uncompressed record. They return the same errors.
 std::string EncodeArchiveSetRecord(const ArchiveSet& set);
 [[nodiscard]] rocksdb::Status DecodeArchiveSetRecord(
     const rocksdb::Slice& record, const SetName& name, ArchiveSet* set);

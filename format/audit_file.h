@@ -1,7 +1,7 @@
-// The file `sstferry.audit` in the directory of a standby: how far its entries
-// have been compared with the source's, and when. Normative text:
-// format/FORMAT.md, "Audit". The file is one of format/sealed_file.h with magic
-// 53 46 41 55 44 49 54 31 ("SFAUDIT1").
+// The file `sstferry.audit` in a standby's directory: which of its entries were
+// compared with the source's, and when. Normative text: format/FORMAT.md,
+// "Audit". The file is one of format/sealed_file.h with magic 53 46 41 55 44 49
+// 54 31 ("SFAUDIT1").
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace sstferry {
 
 inline constexpr char kAuditFileName[] = "sstferry.audit";
 inline constexpr char kAuditMagic[9] = "SFAUDIT1";
-// Maximum payload size in bytes; names of families take most of it.
+// Maximum payload size in bytes; mostly family names.
 inline constexpr uint64_t kMaxAuditPayloadBytes = 64u << 20;
 
 // A family that the audit does not compare.
@@ -28,9 +28,9 @@ struct UnauditedFamily {
                          const UnauditedFamily&) = default;
 };
 
-// State of the audit. A pass compares all families in the order of their ids,
-// and the keys of each family in order, slice by slice. Times are by the
-// standby's clock, since 1970; 0: never.
+// State of the audit. A pass compares all families in order of their ids, and
+// each family's keys in order, slice by slice. Times are by the standby's
+// clock, since 1970; 0: never.
 struct AuditFile {
   static constexpr char kName[] = "audit record";
 
@@ -40,10 +40,11 @@ struct AuditFile {
   uint64_t done_begun_micros = 0;
   uint64_t done_ended_micros = 0;
   // Start of the next slice: next_key in the family with this id, or in the
-  // next higher one if it is gone; null: at the family's first key.
+  // family with the next higher id if this one was dropped; null: at the
+  // family's first key.
   uint32_t next_family = 0;
   std::optional<std::string> next_key;
-  // Start of the newest audit, and the CPU time that it took.
+  // Start time of the newest audit, and its CPU time.
   uint64_t begun_micros = 0;
   uint64_t cpu_micros = 0;
   // Counters since the standby was made.
@@ -54,16 +55,16 @@ struct AuditFile {
   uint64_t unaudited_cuts = 0;  // cuts that could not be audited
   std::string unaudited_reason;  // of the newest unaudited cut
   uint64_t difference_micros = 0;
-  std::string difference;  // description of the newest one
-  // The next audit compares everything, because of a difference.
+  std::string difference;  // description of the newest difference
+  // The next audit compares everything, because a difference was found.
   bool compares_all = false;
-  std::vector<UnauditedFamily> families;  // in the newest audit
+  std::vector<UnauditedFamily> families;  // not compared by the newest audit
   friend bool operator==(const AuditFile&, const AuditFile&) = default;
 };
 
-// Appends a whole file. Cuts texts to their maximum lengths.
+// Appends a complete file. Truncates texts to their maximum lengths.
 void EncodeAuditFile(const AuditFile& audit, std::string* out);
-// Decodes a file. Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one complete file.
 [[nodiscard]] rocksdb::Status DecodeAuditFile(const rocksdb::Slice& file,
                                               AuditFile* audit);
 

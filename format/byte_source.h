@@ -11,16 +11,15 @@
 
 namespace sstferry {
 
-// Threads: as the implementation of Read() allows. The parsers themselves call
-// Read() from one thread.
+// Threads: as Read() of the implementation allows. The parsers call Read() from
+// one thread.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // Points *out at the n bytes at offset. They are in *scratch, or in memory
-  // that outlives the source. If OK is returned, out->size() == n.
-  // The parsers never read past size(), nor more than their block limit at
-  // once.
+  // Points *out at the n bytes at offset, which are in *scratch or in memory
+  // that outlives the source. If OK is returned, out->size() == n. The parsers
+  // never read past size(), and never more than their block limit at once.
   [[nodiscard]] virtual rocksdb::Status Read(uint64_t offset, size_t n,
                                              std::string* scratch,
                                              rocksdb::Slice* out) const = 0;

@@ -30,8 +30,8 @@ constexpr Naming kNamings[] = {
     {CloneFileKind::kOptions, "OPTIONS-", ""},
 };
 
-// Far above the numbers that a database reaches; they also fit into the buffer
-// of NumberedName().
+// Much longer than the numbers that a database reaches; such numbers also fit
+// into the buffer of NumberedName().
 constexpr size_t kMaxDigits = 19;
 
 bool ParseNumber(const std::string& digits, uint64_t* number) {
@@ -83,8 +83,8 @@ bool ParseCloneFileName(const std::string& name, CloneFile* file) {
 
 namespace {
 
-// Returns the offset of the table's tail; the file's size if the table has no
-// unit for its tail.
+// Returns the offset of the table's tail, or the file's size if the table has
+// no unit for its tail.
 uint64_t TailBegin(const CloneFile& file, uint64_t unit_bytes) {
   if (file.kind != CloneFileKind::kTable ||
       file.bytes < kMinTailedTableBytes) {
@@ -132,7 +132,7 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
 }
 
 Status CheckCloneFiles(const std::vector<CloneFile>& files) {
-  // RocksDB gives all files, tables and blob files included, numbers from one
+  // RocksDB numbers all files, including tables and blob files, with one
   // counter.
   constexpr uint64_t kMaxNumber = 1ull << 62;
   std::set<uint64_t> numbers;

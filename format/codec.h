@@ -1,5 +1,5 @@
-// Encodes and decodes messages and records by the lists of their fields
-// (format/fields.h). A struct with such a list has its name in kName.
+// Encodes and decodes messages and records, using their field lists
+// (format/fields.h). A struct with a field list has its name in kName.
 #pragma once
 
 #include <string>
@@ -13,9 +13,10 @@ namespace sstferry {
 template <typename Message>
 void Encode(const Message& message, std::string* out);
 
-// Decodes exactly one whole message. Compares every length and count with its
-// bound and with the bytes left before using it.
-//   kCorrupt  names the message, the field, the expected and the found value
+// Decodes exactly one complete message. Before using a length or count,
+// compares it with its limit and with the remaining bytes.
+//   kCorrupt  the message names the struct, the field, the expected and the
+//             found value
 template <typename Message>
 [[nodiscard]] rocksdb::Status Decode(const rocksdb::Slice& payload,
                                      Message* message);

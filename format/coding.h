@@ -1,7 +1,7 @@
-// Little-endian integers and length-prefixed byte strings over memory.
+// Little-endian integers and length-prefixed byte strings in memory.
 //
 // Writers append to a std::string and cannot fail. The Decoder reads untrusted
-// bytes: it compares each length with its limit and with the bytes left
+// bytes: it compares each length with its limit and with the remaining bytes
 // before it allocates anything, and it keeps the first error.
 #pragma once
 
@@ -33,14 +33,15 @@ std::string ToHex(const rocksdb::Slice& data);
 
 // Reads one structure from front to back.
 //
-// Ownership: borrows the input and all names; slices it hands out point into
-//   the input.
-// Errors:    the first one is kept; every later read returns zero or an empty
-//   slice and does not advance. Messages have the form
+// Ownership: borrows the input and all names; returned slices point into the
+//   input.
+// Errors:    the Decoder keeps the first error; every later read returns zero
+// or
+//   an empty slice and does not advance. Messages have the form
 //   "Parts: parts[3].id: expected at most 7, found 9, offset 12".
 class Decoder {
  public:
-  // `what` names the structure in messages. Offsets in messages count from
+  // `what` is the structure's name for messages. Offsets in messages start at
   // `base_offset`.
   Decoder(const char* what, const rocksdb::Slice& input,
           uint64_t base_offset = 0);
@@ -54,15 +55,15 @@ class Decoder {
                    uint64_t max);
   // Reads exactly `bytes` raw bytes.
   rocksdb::Slice Raw(const char* field, size_t bytes);
-  // Reads a fixed32 length, at most `max_bytes`, then that many bytes.
+  // Reads a fixed32 length, at most `max_bytes`, then this many bytes.
   rocksdb::Slice Bytes(const char* field, uint32_t max_bytes);
-  // Reads a fixed32 count, at most `max_count`, of items that take at least
-  // `min_item_bytes` each. A count that cannot fit into the remaining bytes is
-  // an error.
+  // Reads a fixed32 count, at most `max_count`, of items that have at least
+  // `min_item_bytes` bytes each. A count that cannot fit into the remaining
+  // bytes is an error.
   uint32_t Count(const char* field, uint32_t max_count, size_t min_item_bytes);
 
-  // Names the fields that follow as those of list[index]; null: leaves the
-  // list.
+  // Makes messages show the following fields as fields of list[index]; null:
+  // ends this.
   void EnterItem(const char* list, size_t index);
 
   // Returns "field", or "list[index].field" inside a list.
@@ -78,7 +79,7 @@ class Decoder {
   // Returns the bytes read since `offset`.
   rocksdb::Slice Since(uint64_t offset) const;
 
-  // Returns the first error, or Corruption if unread bytes are left.
+  // Returns the first error, or Corruption if unread bytes remain.
   [[nodiscard]] rocksdb::Status Finish();
 
  private:

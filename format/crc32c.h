@@ -8,7 +8,7 @@
 namespace sstferry {
 
 // Returns the checksum of a + data, where `crc` is the checksum of a. Uses the
-// CPU's instruction if there is one. Safe from any thread.
+// CPU's CRC instruction if available. Safe from any thread.
 uint32_t Crc32cExtend(uint32_t crc, const char* data, size_t n);
 
 inline uint32_t Crc32c(const char* data, size_t n) {
@@ -26,7 +26,7 @@ inline uint32_t UnmaskCrc32c(uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
-// Computes Crc32cExtend() without special CPU instructions.
+// Computes Crc32cExtend() without the CPU's CRC instruction.
 uint32_t TEST_Crc32cExtendPortable(uint32_t crc, const char* data, size_t n);
 
 }  // namespace sstferry

@@ -13,8 +13,8 @@ using rocksdb::Slice;
 
 namespace {
 
-// Large enough that the cost of a call into the hash does not matter, small
-// enough to stay in the first-level cache.
+// Large enough that the cost of calling the hash does not matter, small enough
+// to stay in the first-level cache.
 constexpr size_t kGatherBytes = 4096;
 
 Digest128 FromHash(const XXH128_hash_t& hash) {
@@ -113,7 +113,7 @@ struct ContentDigest::State {
   }
 };
 
-// Not make_unique: that would clear the gathering buffer.
+// Does not use make_unique, which would clear the gathering buffer.
 ContentDigest::ContentDigest() : state_(new State) {
   XXH3_128bits_reset(&state_->hash);
 }

@@ -1,4 +1,4 @@
-// Digests: wraps XXH3 in types of this project, so that no other header
+// Digests: wraps XXH3 in this project's own types, so that no other header
 // includes xxHash.
 #pragma once
 
@@ -23,7 +23,8 @@ struct Digest128 {
 // Returns 32 lower-case hex digits, high half first.
 std::string ToHex(const Digest128& digest);
 
-// A SHA-256, with which stores check uploaded bytes (pipeline/base/sha256.h).
+// A SHA-256 digest. Stores check uploaded bytes with it
+// (pipeline/base/sha256.h).
 using Sha256Digest = std::array<uint8_t, 32>;
 
 uint64_t Digest64(const rocksdb::Slice& data, uint64_t seed = 0);
@@ -67,8 +68,8 @@ class Digest128Stream {
                                           Digest128Stream* digest);
 
 // Computes the digest of a chunk: XXH3-128 over the 8-byte little-endian
-// digests of its ChunkData frames in order, so that each side hashes each byte
-// once.
+// digests of the chunk's ChunkData frames, in order. So each side hashes each
+// byte only once.
 class ChunkDigest {
  public:
   ChunkDigest();
@@ -94,13 +95,13 @@ class PartDigest {
   ChunkDigest chain_;
 };
 
-// Computes the content digest of an interval: XXH3-128 over, for each entry in
-// key order, fixed32 key length, fixed32 value length, key, value. Two
-// intervals with the same digest and entry count hold the same entries; block
+// Computes the content digest of an interval: XXH3-128 over all entries in key
+// order, each as fixed32 key length, fixed32 value length, key, value. Two
+// intervals with the same digest and entry count have the same entries; block
 // layout, compression and sequence numbers do not matter.
-// For a wide-column entity the "value" is the sequence of fixed32 name length,
-// fixed32 value length, name, value of each column, and kEntityMark is set in
-// the value length.
+// For a wide-column entity, the value consists of fixed32 name length, fixed32
+// value length, name and value of each column, and kEntityMark is set in the
+// value length.
 class ContentDigest {
  public:
   static constexpr uint32_t kEntityMark = 1u << 31;

@@ -9,8 +9,8 @@
 
 namespace sstferry {
 
-// Computes XXH3-128 with a secret: without the secret, nobody can prepare data
-// whose digests or sums collide (FORMAT.md, "Groups").
+// Computes XXH3-128 with a secret. Without the secret, nobody can construct
+// data whose digests or sums collide (FORMAT.md, "Groups").
 class DigestKey {
  public:
   // Derives the secret from these bytes.
@@ -21,7 +21,7 @@ class DigestKey {
   std::array<char, 192> secret_;
 };
 
-// Return sum and difference modulo 2^128.
+// Return the sum and the difference modulo 2^128.
 inline Digest128 SumOf(const Digest128& a, const Digest128& b) {
   const uint64_t low = a.low + b.low;
   return {a.high + b.high + (low < b.low ? 1 : 0), low};

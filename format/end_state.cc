@@ -38,7 +38,8 @@ const Row& RowOf(EndState state) {
   return kRows[static_cast<uint8_t>(state)];
 }
 
-// Between a sentence and its command. Neither has a line end (OneLine()).
+// Separates a sentence from its command. Neither contains a line end
+// (OneLine()).
 constexpr char kNext[] = "\nnext: ";
 
 std::string OneLine(const Slice& text) {
@@ -47,9 +48,9 @@ std::string OneLine(const Slice& text) {
   return line;
 }
 
-// The prefix of a message: "NAME: ".
+// The prefix "NAME: " of a message.
 struct Prefix {
-  const Row* row = nullptr;  // null: the message has none
+  const Row* row = nullptr;  // null: the message has no prefix
   size_t length = 0;
 };
 
@@ -77,7 +78,7 @@ Prefix PrefixOf(const Status& status) {
   return {};
 }
 
-// Returns the sentence with its command, without the prefix.
+// Returns the sentence and its command, without the prefix.
 std::string TextOf(const Status& status) {
   const Prefix prefix = PrefixOf(status);
   return prefix.row != nullptr ? status.getState() + prefix.length

@@ -1,15 +1,16 @@
 // End states: how a transfer, a verify or a plan ended. Their names appear in
-// the log and in JSON; each maps to an exit code. Both sides report the same
-// state, which the End message carries as one byte.
+// the log and in JSON; each has an exit code. Both sides report the same state,
+// which the End message carries as one byte.
 //
 // A rocksdb::Status carries an end state as the first part of its message
-// ("NO_SPACE: staging: ..."), so all functions return plain Status and no
-// second status type exists. EndStateOf() reads the state back; a Status
-// without such a prefix maps from its code.
+// ("NO_SPACE: staging: ..."), so all functions return a plain Status, and no
+// second status type is needed. EndStateOf() reads the state; for a Status
+// without this prefix, it maps the Status's code.
 //
-// A message is one sentence. If a command helps, MakeStatus() takes it apart
-// from the sentence, and NextOf() returns it: JSON has both, and a terminal
-// shows the command on a line of its own. All functions below keep it.
+// A message is one sentence. If a command helps, MakeStatus() receives it
+// separately from the sentence, and NextOf() returns it: JSON has both, and a
+// terminal shows the command on its own line. All functions below preserve the
+// command.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ namespace sstferry {
 // Frames and journals contain these values: never renumber them.
 enum class EndState : uint8_t {
   kOk = 0,
-  kRefused = 1,        // cannot be moved faithfully, or must not be changed
+  kRefused = 1,        // cannot be moved exactly, or must not be changed
   kIncompatible = 2,   // protocol, format, comparator or options do not match
-  kDenied = 3,         // the peer is not allowed to do that
+  kDenied = 3,         // the peer is not allowed to do this
   kNoSpace = 4,
   kCorrupt = 5,        // bytes are wrong, on disk or on the wire
   kSourceError = 6,    // the source could not read, open or pin
@@ -41,60 +42,60 @@ enum class EndState : uint8_t {
 };
 inline constexpr uint8_t kMaxEndState = 15;
 
-// Returns the name of a state, "OK", "REFUSED", ..., as in README's table.
+// Returns a state's name, "OK", "REFUSED", ..., as in the README's table.
 const char* EndStateName(EndState state);
 
-// Returns the exit code as in README's table: 0 OK, 1 failed, 3 different, 4
-// temporary, 5 busy. (Code 2, wrong usage, belongs to no state.)
+// Returns the exit code as in the README's table: 0 OK, 1 failed, 3 different,
+// 4 temporary, 5 busy. (Code 2, wrong usage, has no state.)
 int ExitCodeOf(EndState state);
 
 // Returns a Status that carries `state`. REQUIRES: state != kOk.
 // Line ends in `what` and `next` become '?'. `next`: the command to run next;
-// empty: none.
+// may be empty.
 [[nodiscard]] rocksdb::Status MakeStatus(EndState state,
                                          const rocksdb::Slice& what,
                                          const rocksdb::Slice& next = {});
 
-// Like MakeStatus(), for what chunks cannot hold but a clone can: the sentence
-// says so.
+// Like MakeStatus(), for data that chunks cannot represent but a clone can. The
+// sentence says so.
 [[nodiscard]] rocksdb::Status OnlyAsFiles(EndState state,
                                           const rocksdb::Slice& sentence,
                                           const rocksdb::Slice& next = {});
 
-// Prepends `state` (unless the status already carries one) and "where: " to the
-// message of a failed status; OK stays OK.
+// Prepends `state` (unless the status already carries a state) and "where: " to
+// the message of a failed status; OK stays OK.
 [[nodiscard]] rocksdb::Status WithContext(const rocksdb::Status& status,
                                           EndState state,
                                           const rocksdb::Slice& where);
 
-// Returns the state that a Status carries, or else the one for its code:
+// Returns the state that a Status carries, or else the state for its code:
 // Corruption kCorrupt, NotSupported kRefused, InvalidArgument kIncompatible,
 // IOError(NoSpace) kNoSpace, Busy kBusy, TimedOut kDeadPeer, Aborted and
-// ShutdownInProgress kCancelled, Expired kSnapshotGone, anything else
+// ShutdownInProgress kCancelled, Expired kSnapshotGone, any other code
 // kInternal.
 EndState EndStateOf(const rocksdb::Status& status);
 
-// Returns true if a source retains the snapshot of a pull whose target reports
+// Returns true if a source retains a pull's snapshot after the target reported
 // this end state, because the target may resume the pull. (After kSnapshotGone
 // there is no snapshot to retain.)
 bool MayGoOnAfter(EndState state);
 
 // Returns the message in one line, without the state's prefix: the sentence,
-// and "; next: COMMAND" if there is one. For a status made by RocksDB, its full
-// ToString().
+// and "; next: COMMAND" if there is a command. For a status that RocksDB made,
+// returns its full ToString().
 std::string MessageOf(const rocksdb::Status& status);
 // Returns the message without the command.
 std::string SentenceOf(const rocksdb::Status& status);
 // Returns the command to run next; empty: none.
 std::string NextOf(const rocksdb::Status& status);
 
-// Join a sentence and a command (may be empty) in one text, and take it apart.
-// For texts that another process reads; it must not show the command of a peer
-// as its own.
+// Join a sentence and a command (may be empty) in one text, and split the text
+// again. For texts that another process reads; it must not show a peer's
+// command as its own.
 std::string JoinNext(const std::string& sentence, const std::string& next);
 std::string SplitNext(const std::string& text, std::string* next);
 
-// Returns from the function with the status of `expression`, unless that is OK.
+// Returns the status of `expression` from the function, unless it is OK.
 #define RETURN_IF_ERROR(expression)                 \
   do {                                              \
     const rocksdb::Status returned_ = (expression); \

@@ -1,8 +1,8 @@
-// One description of a message's fields serves its encoder, its decoder and the
-// annotated dump: a function template Fields(archive, message) names each field
-// once, in order, with its bounds. The archive encodes, decodes or prints it.
-// The descriptions are in format/message_fields.h,
-// format/message_fields_lane.h and format/journal_fields.h.
+// One field list per message serves its encoder, its decoder and the annotated
+// dump: a function template Fields(archive, message) lists each field once, in
+// order, with its limits. The archive encodes, decodes or prints it. The field
+// lists are in format/message_fields.h, format/message_fields_lane.h and
+// format/journal_fields.h.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace sstferry {
 template <typename M, typename T>
 concept FieldsOf = std::same_as<std::remove_const_t<M>, T>;
 
-// Archive that appends encoded fields to a string.
+// An archive that appends encoded fields to a string.
 class FieldEncoder {
  public:
   explicit FieldEncoder(std::string* out) : out_(out) {}
@@ -48,7 +48,7 @@ class FieldEncoder {
     static_cast<void>(max_bytes);
     PutBytes(out_, value);
   }
-  // Encodes a text for display, cut to max_bytes.
+  // Encodes a text for display, truncated to max_bytes.
   void Text(const char*, const std::string& value, uint32_t max_bytes) {
     PutBytes(out_, rocksdb::Slice(value.data(),
                                   std::min<size_t>(value.size(), max_bytes)));
@@ -78,17 +78,17 @@ class FieldEncoder {
       each(*this, item);
     }
   }
-  // Does nothing: only archives that read check rules between fields.
+  // Does nothing: only reading archives check rules between fields.
   void Check(const char*, bool, const char*) {}
   // Returns true if optional fields follow, which a later release added at the
-  // end of the message. `wanted`: the message to encode has any of them.
+  // end of the message. `wanted`: the message to encode uses any of them.
   bool HasMore(bool wanted) const { return wanted; }
 
  private:
   std::string* out_;
 };
 
-// Archive that reads fields through a Decoder, which keeps the first error.
+// An archive that reads fields through a Decoder, which keeps the first error.
 class FieldDecoder {
  public:
   explicit FieldDecoder(Decoder* in) : in_(in) {}
@@ -135,7 +135,7 @@ class FieldDecoder {
     ListWith(*this, name, items, max_count, min_item_bytes, each);
   }
 
-  // Does List() for an archive that wraps this one.
+  // Performs List() for an archive that wraps this one.
   template <typename Archive, typename T, typename Each>
   void ListWith(Archive& archive, const char* name, std::vector<T>& items,
                 uint32_t max_count, size_t min_item_bytes, Each each) {
@@ -179,7 +179,7 @@ rocksdb::Status Decode(const rocksdb::Slice& payload, Message* message) {
   return in.Finish();
 }
 
-// Instantiates the codec in the one .cc file that sees the message's Fields().
+// Instantiates the codec in the only .cc file that sees the message's Fields().
 #define SSTFERRY_CODEC(Message)                        \
   template void Encode(const Message&, std::string*);  \
   template rocksdb::Status Decode(const rocksdb::Slice&, Message*);

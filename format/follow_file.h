@@ -4,14 +4,15 @@
 //
 //   sstferry.follow    "SFFOLLO1"  the cut with which the directory began;
 //                                  written once, before the directory gets its
-//                                  name. Names the MANIFEST instead of CURRENT.
-//   sstferry.followed  "SFFOLPO1"  how far the WALs are durable; two slots of
-//                                  kFollowMarkSlotBytes, written in turn
+//                                  name. Refers to the MANIFEST, like CURRENT.
+//   sstferry.followed  "SFFOLPO1"  marks: how far the WALs are durable; two
+//                                  slots of kFollowMarkSlotBytes, written in
+//                                  turn
 //
-// A mark is only a hint where reading may start: the WAL records themselves,
-// with their checksums, determine how far the standby has followed. If a mark
-// is torn or lost in a power failure, the only cost is to read the WALs written
-// since the previous mark.
+// A mark is only a hint where to start reading. The WAL records themselves,
+// with their checksums, determine how far the standby has followed. If a power
+// failure tears or loses a mark, the only cost is to read again the WALs
+// written since the previous mark.
 #pragma once
 
 #include <cstddef>
@@ -42,63 +43,64 @@ struct FollowFile {
   std::string source;              // as given to the follower
   std::string source_database_id;
   // The MANIFEST, which has the same number at the source and in the standby.
-  // The cut consists of its first manifest_bytes (whole records), with this
-  // digest.
+  // The cut consists of its first manifest_bytes (complete records), which have
+  // this digest.
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
-  uint64_t sequence = 0;           // the cut's
-  uint64_t cut_micros = 0;         // since 1970, standby's clock
+  uint64_t sequence = 0;           // of the cut
+  uint64_t cut_micros = 0;         // since 1970, by the standby's clock
   CutReason reason = CutReason::kFirst;  // why the cut was taken
   // A compaction of a family with a compaction filter requires a new cut.
   bool exact_filters = false;
   // Number of cuts by reason, since the standby was made.
   std::vector<uint64_t> cuts = std::vector<uint64_t>(kMaxCutReason + 1);
-  // The last time that the source returned with less than the standby had: the
-  // number of lost sequences, and the directory that keeps the WALs with them.
+  // Describes the last time that the source returned with fewer records than
+  // the standby: the number of lost sequence numbers, and the directory that
+  // keeps the WALs with these records.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: it never happened
-  // Directories with links to the WALs that the standby had each time the
-  // source came back with another MANIFEST or shorter WALs, which neither
-  // proved nor ruled out that it still has all of their records; oldest first.
+  // Directories with links to earlier WALs of the standby, oldest first. One is
+  // made each time the source returns with another MANIFEST or shorter WALs, if
+  // it is unknown whether the source still has all records of the standby.
   std::vector<std::string> unproven_dirs;
   friend bool operator==(const FollowFile&, const FollowFile&) = default;
 };
 
 void EncodeFollowFile(const FollowFile& record, std::string* out);
-// Decodes a file. Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one complete file.
 [[nodiscard]] rocksdb::Status DecodeFollowFile(const rocksdb::Slice& file,
                                                FollowFile* record);
 
-// Mark: how far the WALs were durable at some moment.
+// A mark: how far the WALs were durable at some moment.
 struct FollowMark {
   static constexpr char kName[] = "standby mark";
 
-  uint64_t count = 0;          // ascending; a mark is in slot count % 2
+  uint64_t count = 0;          // ascending; the mark is in slot count % 2
   uint64_t wal_number = 0;     // 0: there was no WAL
-  uint64_t wal_bytes = 0;      // up to a record's end
+  uint64_t wal_bytes = 0;      // up to the end of a record
   uint64_t last_sequence = 0;
-  // Time by the source's clock, since 1970, up to which the standby has
-  // everything that the source had written.
+  // The standby has everything that the source had written up to this time, by
+  // the source's clock, since 1970.
   uint64_t read_micros = 0;
-  // Time by the standby's clock, since 1970, after which the source was closed
-  // while the standby had everything. 0: not known.
+  // At some time after this one (by the standby's clock, since 1970), the
+  // source was closed and the standby had everything. 0: unknown.
   uint64_t closed_micros = 0;
   FollowJudged judged;
   // Times by the standby's clock, since 1970: the start of the follower that
-  // wrote this mark, and the source's last answer to it or to an earlier
+  // wrote this mark, and the source's last answer to this or an earlier
   // follower; 0: never.
   uint64_t begun_micros = 0;
   uint64_t heard_micros = 0;
-  // The last answer reported that a process has the source open.
+  // According to the last answer, a process has the source open.
   bool source_open = false;
   friend bool operator==(const FollowMark&, const FollowMark&) = default;
 };
 
-// Appends a slot, kFollowMarkSlotBytes long.
+// Appends one slot of kFollowMarkSlotBytes bytes.
 void EncodeFollowMark(const FollowMark& mark, std::string* out);
-// Finds the newest mark in a file that may be short or damaged. Without a valid
-// mark, returns one whose members are all 0.
+// Finds the newest mark in a file that may be truncated or damaged. Without a
+// valid mark, returns a mark whose members are all 0.
 FollowMark NewestFollowMark(const rocksdb::Slice& file);
 
 }  // namespace sstferry

@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// Calls each(std::vector<Item>) -> Status for every batch in order, until one
-// fails; returns that failure. An empty list makes no call.
+// Calls each(std::vector<Item>) -> Status for every batch in order, until a
+// call fails; returns this failure. Does not call `each` for an empty list.
 template <typename Item, typename Each>
 [[nodiscard]] rocksdb::Status ForEachBatch(const std::vector<Item>& items,
                                            Each each) {
@@ -22,7 +22,7 @@ template <typename Item, typename Each>
   return status;
 }
 
-// Decodes a message that holds a batch and appends its items to *out.
+// Decodes a message with a batch and appends its items to *out.
 template <typename Batch, typename Item>
 [[nodiscard]] rocksdb::Status AppendBatch(const rocksdb::Slice& payload,
                                           std::vector<Item> Batch::*items,

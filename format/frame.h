@@ -5,7 +5,7 @@
 //   0       4     magic          53 46 59 31 ("SFY1" in file order)
 //   4       1     version        1
 //   5       1     type           FrameType; unknown values are an error
-//   6       2     flags          bits 0-7 ignorable, written as 0; bit 8
+//   6       2     flags          bits 0-7 are ignored, written as 0; bit 8
 //                                is kFrameFlagZstd, only in ChunkData; bits
 //                                9-15 must be 0
 //   8       8     sequence       0, 1, 2 ... per direction of a connection
@@ -14,8 +14,8 @@
 //   24      8     digest         XXH3-64 of the payload, seeded with the
 //                                XXH3-64 of bytes [0, 24)
 //
-// The sequence makes a dropped, repeated or swapped frame visible; the digest
-// covers header and payload in one pass.
+// The sequence reveals a dropped, repeated or swapped frame; the digest covers
+// header and payload in one pass.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +31,12 @@ inline constexpr uint8_t kFrameVersion = 1;
 
 // Flag bits that a reader must understand.
 inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
-// The payload is compressed as format/wire_compression.h describes. Set
-// only if both sides agreed on compression.
+// The payload is compressed as described in format/wire_compression.h. Set only
+// if both sides agreed on compression.
 inline constexpr uint16_t kFrameFlagZstd = 1u << 8;
 
-// Values never change. format/FORMAT.md, "Conversation", names the sender of
-// each.
+// Values never change. format/FORMAT.md, "Conversation", says who sends each
+// type.
 enum class FrameType : uint8_t {
   // Any connection.
   kHello = 1,     // target -> source, first frame of every connection
@@ -57,7 +57,7 @@ enum class FrameType : uint8_t {
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal to the target's
   kCompress = 23,      // target: compress chunk data from now on, or stop
-  kReceived = 24,          // target: parts received whole before a resume
+  kReceived = 24,          // target: parts received completely, before a resume
   kStatusRequest = 25, // target: asks for the retained snapshots
   kStatusReply = 26,   // source
   kTargetFamilies = 27,  // target: its families, before a refresh is planned
@@ -67,15 +67,15 @@ enum class FrameType : uint8_t {
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is
   kFactsReply = 33,    // source
-  kSourceRecordPart = 34,  // either: the source record, stored by the target
-  kBusy = 35,          // source: no place is free, retry later
-  kOtherFileRequest = 36,  // target: asks for a part of an application's file
+  kSourceRecordPart = 34,  // either: bytes of the source record
+  kBusy = 35,          // source: no free transfer slot, retry later
+  kOtherFileRequest = 36,  // target: requests a part of an application's file
   kOtherFilePart = 37,     // source
   kPinRequest = 38,    // target: pin these databases at nearly one moment
   kPinReply = 39,      // source
   kFollowRequest = 60,  // target: asks for WAL bytes after this position
   kFollowBytes = 61,    // source: bytes of a WAL
-  kFollowEnd = 62,      // source: the end of an answer
+  kFollowEnd = 62,      // source: end of an answer
   // Lane connections.
   kPartRequest = 40,  // target: send this part
   kChunkBegin = 41,    // source
@@ -86,12 +86,12 @@ enum class FrameType : uint8_t {
   kDigestReply = 46,   // source
   kEntriesRequest = 47,// target: keys and value digests of an interval
   kEntriesReply = 48,  // source
-  kChunkAck = 49,      // target: bytes of a rebuilt chunk that arrived
+  kChunkAck = 49,      // target: a chunk was received and handed over
   kUnitDigestRequest = 50,  // target: digest of a clone's unit
   kGroupRequest = 51,  // target: digests of a part's groups of entries
   kGroupReply = 52,    // source
-  kDeltaRequest = 53,  // target: what it has in groups that differ
-  kFileDigestRequest = 54,  // target: digests of a piece of a clone's file
+  kDeltaRequest = 53,  // target: its entries in groups that differ
+  kFileDigestRequest = 54,  // target: requests digests of a clone's file piece
   kFileDigestReply = 55,    // source
   kSiftRequest = 56,  // target: marks of its entries in groups that differ
   kSiftReply = 57,    // source
@@ -110,9 +110,9 @@ struct FrameHeader {
 };
 
 // Writes the header, with its digest, of a frame whose payload is the
-// concatenation of `parts`. On return *digest (may be null) is the frame's
-// digest. REQUIRES: `out` has room for kFrameHeaderBytes, and the parts
-// together have at most kMaxPayloadBytes.
+// concatenation of `parts`. Sets *digest (may be null) to the frame's digest.
+// REQUIRES: `out` has room for kFrameHeaderBytes, and the parts together have
+// at most kMaxPayloadBytes.
 void EncodeFrameHeader(FrameType type, uint64_t sequence,
                        const rocksdb::Slice* parts, size_t part_count,
                        char* out, uint64_t* digest, uint16_t flags = 0);
@@ -120,7 +120,7 @@ void EncodeFrameHeader(FrameType type, uint64_t sequence,
 // Reads a header and checks its bounds, but not its digest.
 // Incomplete    fewer than kFrameHeaderBytes.
 // Corruption    magic, type, reserved bits or length are wrong.
-// NotSupported  intact, but of a newer frame version.
+// NotSupported  intact, but has a newer frame version.
 [[nodiscard]] rocksdb::Status DecodeFrameHeader(const rocksdb::Slice& input,
                                                 FrameHeader* header);
 

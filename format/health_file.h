@@ -1,6 +1,6 @@
-// The file `sstferry.health` in a replica's directory. It exists from when a
-// fault of the replica is found until the fault is repaired, and describes the
-// fault. Normative text: format/FORMAT.md, "Health". The file is one of
+// The file `sstferry.health` in a replica's directory. It describes a fault of
+// the replica, and exists from the discovery of the fault until its repair.
+// Normative text: format/FORMAT.md, "Health". The file is one of
 // format/sealed_file.h with magic 53 46 48 45 41 4c 54 31 ("SFHEALT1").
 #pragma once
 
@@ -17,12 +17,12 @@ namespace sstferry {
 
 inline constexpr char kHealthFileName[] = "sstferry.health";
 inline constexpr char kHealthMagic[9] = "SFHEALT1";
-// Maximum payload size in bytes; names of families take most of it.
+// Maximum payload size in bytes; mostly family names.
 inline constexpr uint64_t kMaxHealthPayloadBytes = 64u << 20;
 
-// Ordered by severity: a lesser fault never replaces a worse one.
+// Ordered by severity. A lesser fault never replaces a worse one.
 enum class ReplicaFault : uint8_t {
-  kNone = 0,       // never in a file
+  kNone = 0,       // never stored in a file
   kDifferent = 1,  // entries differ from the source's
   kDamaged = 2,    // a file of the replica is missing, or its bytes are wrong
 };
@@ -35,20 +35,21 @@ struct HealthFile {
   static constexpr char kName[] = "health record";
 
   ReplicaFault fault = ReplicaFault::kNone;
-  TransferId id{};             // of this finding, random
+  TransferId id{};             // random id of this finding
   uint64_t found_seconds = 0;  // since 1970
-  std::string what;            // message of the check that found it
-  // The selection that was checked; no families: all. Only a refresh that
-  // compares at least this selection proves that the entries are equal again.
+  std::string what;            // message of the check that found the fault
+  // The selection that was checked; no families: all families. Only a refresh
+  // that compares at least this selection proves that the entries are equal
+  // again.
   std::vector<std::string> families;
   KeyInterval interval;
   friend bool operator==(const HealthFile&, const HealthFile&) = default;
 };
 
-// Appends a whole file. Cuts `what` to what the file can hold.
+// Appends a complete file. Truncates `what` to the maximum length.
 void EncodeHealthFile(const HealthFile& health, std::string* out);
 
-// Decodes a file. Corruption: not exactly one whole file.
+// Decodes a file. Corruption: not exactly one complete file.
 [[nodiscard]] rocksdb::Status DecodeHealthFile(const rocksdb::Slice& file,
                                                HealthFile* health);
 

@@ -1,4 +1,4 @@
-// Parses bytes that are written as hex digits.
+// Parses hex digits.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline std::optional<uint8_t> HexDigit(char c) {
   return std::nullopt;
 }
 
-// Returns the byte that two digits stand for; nullopt if one is not a hex
+// Returns the byte that two digits represent; nullopt if one is not a hex
 // digit.
 inline std::optional<uint8_t> HexByte(char high, char low) {
   const auto upper = HexDigit(high);

@@ -1,13 +1,13 @@
-// Compares the history of a database with the position of a target that has
-// followed one. All users share this comparison: the source's reader of rounds,
-// a standby that takes a cut, the log of an archive.
+// Compares the history of a database with the position of a target that follows
+// it. The source's reader of rounds, a standby that takes a cut, and the log of
+// an archive all use this comparison.
 //
-// Neither file numbers nor a MANIFEST alone identify a history: RocksDB writes
+// File numbers and a MANIFEST alone do not identify a history: RocksDB writes
 // the same bytes again when it opens the same closed files, and in every new
 // database.
-// So the history is the same only if three things are equal: the database's id,
-// the MANIFEST up to the bytes judged last, and the newest WAL from its first
-// byte on.
+// So two histories are equal only if three things are equal: the database's id,
+// the MANIFEST up to the bytes that the source has checked, and the newest WAL
+// from its first byte.
 #pragma once
 
 #include <cstdint>
@@ -21,35 +21,35 @@ namespace sstferry {
 
 enum class Standing : uint8_t {
   kSame,     // the database has everything that the target has
-  kAhead,    // the target has more; the common part is equal
-  kNotHeld,  // the target's WAL is gone: nothing can be compared
+  kAhead,    // the target has more; the common records are equal
+  kNotHeld,  // the target's WAL was removed: no comparison is possible
   kAnother,  // other bytes, or another database
 };
 
 // Result of looking up the first bytes of a file.
 enum class FileBegin : uint8_t {
   kKnown,  // their digest is known
-  kShort,  // the file is shorter, and may still grow
+  kShort,  // the file is shorter than this, and may still grow
   kGone,   // the file was removed, or changed since it was read
-  kNever,  // no file of this history is that long, or has this number
+  kNever,  // no file of this history has this length or number
 };
 
-// The history of a database, as one of the users knows it. Threads: as the
-// implementation says.
+// The history of a database, as known to the user of this comparison. Threads:
+// as the implementation says.
 class History {
  public:
   virtual ~History() = default;
   virtual const std::string& database_id() const = 0;
   virtual uint64_t manifest_number() const = 0;
-  // Find the XXH3-128 of the first `bytes` of the MANIFEST, or of a WAL.
+  // Find the XXH3-128 of the first `bytes` bytes of the MANIFEST, or of a WAL.
   [[nodiscard]] virtual rocksdb::Status ManifestBegin(
       uint64_t bytes, FileBegin* begin, Digest128* digest) const = 0;
   [[nodiscard]] virtual rocksdb::Status WalBegin(uint64_t number,
                                                  uint64_t bytes,
                                                  FileBegin* begin,
                                                  Digest128* digest) const = 0;
-  // Checks that tables have all of a removed WAL, by the first bytes of the
-  // MANIFEST. Then equal MANIFEST bytes prove what the WAL contained.
+  // Checks, by the first bytes of the MANIFEST, that tables have all entries of
+  // a removed WAL. Then equal MANIFEST bytes prove what the WAL contained.
   [[nodiscard]] virtual rocksdb::Status IsWalFlushed(uint64_t number,
                                                      uint64_t manifest_bytes,
                                                      bool* is_flushed) const = 0;

@@ -12,11 +12,11 @@ using rocksdb::Status;
 namespace {
 
 constexpr size_t kRecordDigestOffset = 8;
-// Maximum bytes that the search after a damaged record may hash: far more than
-// a real journal needs, and a limit on the time that a crafted one costs.
+// Maximum bytes that the search after a damaged record may hash: much more than
+// a real journal needs, and a limit on the time that a crafted journal costs.
 constexpr uint64_t kMaxSearchBytes = 64u << 20;
 
-// Returns the payload of a record. REQUIRES: the whole payload follows the
+// Returns a record's payload. REQUIRES: the complete payload follows the
 // header.
 Slice PayloadOf(const char* header) {
   return Slice(header + kJournalHeaderBytes, DecodeFixed32(header));
@@ -35,7 +35,7 @@ bool IsKnownType(uint8_t type) {
          type <= kMaxJournalRecordType;
 }
 
-// Returns why there is no whole record at `offset`; empty if its header is
+// Returns why there is no complete record at `offset`; empty if its header is
 // valid and its payload ends inside the journal.
 std::string HeaderProblem(const Slice& journal, uint64_t offset) {
   const uint64_t left = journal.size() - offset;
@@ -62,8 +62,8 @@ std::string HeaderProblem(const Slice& journal, uint64_t offset) {
   return std::string();
 }
 
-// Makes the same check as HeaderProblem(), without a text: the search calls it
-// at every byte.
+// Checks the same as HeaderProblem(), but makes no text, because the search
+// calls this at every byte.
 bool HeaderIsFine(const char* header, uint64_t left) {
   return left >= kJournalHeaderBytes && header[5] == 0 && header[6] == 0 &&
          header[7] == 0 && IsKnownType(static_cast<uint8_t>(header[4])) &&
@@ -76,9 +76,9 @@ bool DigestMatches(const char* header, uint64_t offset) {
          RecordDigest(header, offset, PayloadOf(header));
 }
 
-// Returns true if a whole record follows anywhere after `offset`: the bytes at
-// `offset` are then damage and not a torn tail. Also returns true if
-// kMaxSearchBytes of hashing do not suffice to decide.
+// Returns true if a complete record follows anywhere after `offset`; the bytes
+// at `offset` are then damaged, not a torn tail. Also returns true if hashing
+// kMaxSearchBytes is not enough to decide.
 bool RecordFollows(const Slice& journal, uint64_t offset) {
   uint64_t searched_bytes = 0;
   for (uint64_t at = offset + 1; at + kJournalHeaderBytes <= journal.size();

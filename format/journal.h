@@ -29,30 +29,30 @@ namespace sstferry {
 inline constexpr char kJournalMagic[9] = "SFJOURN1";
 inline constexpr uint32_t kJournalMagicBytes = 8;
 inline constexpr uint32_t kJournalHeaderBytes = 16;
-// A message of the plan, and the fields that its record puts before it.
+// A message of the plan, and the fields before it in its record.
 inline constexpr uint32_t kMaxJournalPayloadBytes = kMaxPayloadBytes + 16;
 
 enum class JournalRecordType : uint8_t {
-  // The transfer of this journal: the first record, and one more for each run
-  // that resumes it with another command line.
+  // The transfer of this journal. It is the first record; each run that resumes
+  // the transfer with another command line adds another such record.
   kTransfer = 1,
   kPlan = 2,      // the plan's messages (format/plan.h), one per record
   kChunk = 3,     // a chunk is durable in staging, perhaps not ingested
   kPartDone = 4,  // every chunk of the part has its record
-  kComplete = 5,  // totals agreed with the source; only the rename is missing
+  kComplete = 5,  // both sides agree on the totals; only the rename is missing
   kIngested = 6,  // the chunk was ingested
-  kTargetFiles = 7,  // the target's table files when it was examined
+  kTargetFiles = 7,  // the target's table files when they were examined
 };
 inline constexpr uint8_t kMaxJournalRecordType = 7;
 const char* JournalRecordTypeName(JournalRecordType type);
 
-// How a pull builds the new contents of TARGET_DIR. A pull resumes an
-// unfinished one of the same mode, whichever command began that.
+// How a pull builds the new contents of TARGET_DIR. A pull can resume an
+// unfinished pull of the same mode, even if another command began it.
 inline constexpr char kIngestMode[] = "ingest";
 inline constexpr char kLinkedMode[] = "ingest into links";
 inline constexpr char kCloneMode[] = "clone";
 inline constexpr char kAdoptMode[] = "follow --adopt";  // a first cut
-// A clone that is removed at its end.
+// A clone that is removed at the end of the pull.
 inline constexpr char kDrillMode[] = "drill";
 inline constexpr char kInPlaceMode[] = "in place";
 
@@ -64,25 +64,25 @@ struct JournalTransfer {
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   std::string mode;                // one of the modes above
-  // The requested selection; no families: all.
+  // The requested selection; no families: all families.
   std::vector<std::string> families;
   KeyInterval interval;
   uint64_t chunk_bytes = 0;
-  std::string application;  // as in the OpenRequest; empty: the source's
+  std::string application;  // as in the OpenRequest; empty: same as the source
   // Each chunk was durable before its record was written. If false, the records
   // are valid only until the machine restarts.
   bool durable = true;
-  std::string boot_id;             // of the machine, when the pull began
-  std::string command_line;        // shell-quoted; empty: not known
-  bool verify = false;             // requested; later runs keep it
+  std::string boot_id;             // of this machine, when the pull began
+  std::string command_line;        // shell-quoted; empty: unknown
+  bool verify = false;             // requested; later runs keep this
   // Id of the finding (format/health_file.h) that TARGET_DIR had when the pull
-  // began, because of which the pull compares everything; zeros: none.
+  // began. The pull compares everything to repair it. Zeros: no finding.
   TransferId mends{};
   friend bool operator==(const JournalTransfer&,
                          const JournalTransfer&) = default;
 };
 
-// One message of the plan, as its source sent it.
+// One message of the plan, unchanged from the source.
 struct JournalPlan {
   static constexpr char kName[] = "JournalPlan";
 
@@ -97,8 +97,8 @@ struct JournalChunk {
 
   ChunkEnd chunk;
   PartKind kind = PartKind::kRebuilt;
-  // The SST's unique id (database id, session id and file number of its
-  // creator, from the file's properties), for comparison with the target's
+  // The SST file's unique id (database id, session id and file number of its
+  // creator, from the file's properties), to compare with the target's
   // MANIFEST.
   std::string creating_database_id;
   std::string creating_session_id;
@@ -108,8 +108,8 @@ struct JournalChunk {
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
-// Marks a chunk of a refresh as ingested. The target's MANIFEST cannot show it,
-// because a compaction may merge the chunk with other files at any time.
+// Marks a chunk of a refresh as ingested. The target's MANIFEST cannot show
+// this, because a compaction may merge the chunk with other files at any time.
 struct JournalIngested {
   static constexpr char kName[] = "JournalIngested";
 
@@ -119,14 +119,14 @@ struct JournalIngested {
                          const JournalIngested&) = default;
 };
 
-// Identifies the table files of a refresh's target, without the files of
-// chunks, when the target was examined. A different set of files later shows
-// that another process wrote to the database.
+// Identifies the table files of a refresh's target, excluding chunks, at the
+// time of its examination. If the set of files differs later, another process
+// has written to the database.
 struct JournalTargetFiles {
   static constexpr char kName[] = "JournalTargetFiles";
 
-  std::string database_id;  // RocksDB's identity of the target
-  Digest128 files;          // over the requested families; see FORMAT.md
+  std::string database_id;  // RocksDB's id of the target database
+  Digest128 files;          // of the requested families; see FORMAT.md
   friend bool operator==(const JournalTargetFiles&,
                          const JournalTargetFiles&) = default;
 };
@@ -148,12 +148,12 @@ struct JournalComplete {
                          const JournalComplete&) = default;
 };
 
-// Appends one whole record for position `file_offset` of the journal.
+// Appends one complete record at offset `file_offset` of the journal.
 void AppendJournalRecord(JournalRecordType type, const rocksdb::Slice& payload,
                          uint64_t file_offset, std::string* out);
 
-// Checks the magic. Incomplete: the journal ends inside it. Corruption: another
-// magic.
+// Checks the magic. Incomplete: the journal is shorter than the magic.
+// Corruption: another magic.
 [[nodiscard]] rocksdb::Status CheckJournalMagic(const rocksdb::Slice& journal);
 
 struct JournalRecord {
@@ -163,14 +163,15 @@ struct JournalRecord {
   rocksdb::Slice payload;  // points into the input
 };
 
-// Reads the record at `offset` of a whole journal's bytes; the first record is
-// at kJournalMagicBytes.
+// Reads the record at `offset` of a journal's bytes; the first record is at
+// kJournalMagicBytes.
 // OK           *record is set.
 // NotFound     `offset` is the end of the file.
-// Incomplete   a torn tail begins here: nothing after it was ever promised.
-//              Damage to the last record looks the same.
-// Corruption   damaged, and a whole record follows (the search for it reads
-//              the rest of the journal once).
+// Incomplete   a torn tail begins here; no later record was ever durable.
+// Damage
+//              to the last record looks the same.
+// Corruption   damaged, and a complete record follows (the search for it reads
+//              the remaining journal once).
 [[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
                                                 uint64_t offset,
                                                 JournalRecord* record);

@@ -1,5 +1,5 @@
-// Fields of all journal records in file order with their bounds.
-// Normative text: format/FORMAT.md, "Journal"; keep both in step.
+// Fields of all journal records in file order, with their limits. Normative
+// text: format/FORMAT.md, "Journal"; keep both in step.
 #pragma once
 
 #include "format/journal.h"
@@ -43,7 +43,7 @@ void Fields(A& a, M& m) {
   if (m.kind == PartKind::kUnit) {
     a.Digest("content", m.content);
   } else if constexpr (!std::is_const_v<M>) {
-    m.content = Digest128();  // other kinds do not have it
+    m.content = Digest128();  // other kinds lack this field
   }
 }
 

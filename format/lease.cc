@@ -37,8 +37,8 @@ void Fields(A& a, M& m) {
 
 namespace {
 
-// Returns true if all fields are within their maximums: certificates and paths
-// have no maximum of their own.
+// Returns true if all fields are within their maximums. Certificates and paths
+// themselves have no maximum.
 bool Fits(const Lease& lease) {
   return lease.directory.size() <= kMaxPathBytes &&
          lease.owner_subject.size() <= kMaxMessageTextBytes &&

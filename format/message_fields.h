@@ -1,5 +1,5 @@
 // Fields of the messages of any connection and of the control connection, in
-// wire order, with their bounds. Normative text: format/FORMAT.md, "Messages";
+// wire order, with their limits. Normative text: format/FORMAT.md, "Messages";
 // keep both in step.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Fields of the messages of lane connections, in wire order, with their bounds.
+// Fields of the messages of lane connections, in wire order, with their limits.
 // Normative text: format/FORMAT.md, "Messages"; keep both in step.
 #pragma once
 

@@ -1,15 +1,15 @@
-// Payloads of all frame types except ChunkData, whose payload is bytes of a
-// file (plain, or compressed as in format/wire_compression.h). Byte layouts and
-// the conversation: format/FORMAT.md.
+// Payloads of all frame types except ChunkData, whose payload is file bytes
+// (plain, or compressed as in format/wire_compression.h). Byte layouts and the
+// conversation: format/FORMAT.md.
 //
-// Encode() appends a message, Decode() reads exactly one whole payload
+// Encode() appends a message, Decode() reads exactly one complete payload
 // (format/codec.h). Decode() checks every length and count against
-// format/limits.h before it uses it, reports trailing bytes as Corruption, and
+// format/limits.h before using it, reports trailing bytes as Corruption, and
 // leaves the message unspecified on error. No function here allocates more than
 // the payload's size times a small constant.
 //
 // The sender enforces the limits of keys, names and counts before it encodes.
-// Only texts for display (message, where, notes, reason) are cut to fit.
+// Only texts for display (message, where, notes, reason) are truncated.
 #pragma once
 
 #include "format/messages_any.h"

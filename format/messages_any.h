@@ -1,5 +1,5 @@
-// Parts that several messages share, and the messages of any connection.
-// See format/messages.h.
+// Parts that several messages share, and the messages of any connection. See
+// format/messages.h.
 #pragma once
 
 #include <array>
@@ -17,18 +17,18 @@
 
 namespace sstferry {
 
-// Protocol versions that this build supports. The first one is 1.
+// Protocol versions that this build supports. The first version is 1.
 inline constexpr uint16_t kProtocolVersion = 1;
 inline constexpr uint16_t kOldestProtocolVersion = 1;
 
 // Feature bits of Hello. A feature is used only if both sides set its bit;
 // unknown bits are ignored.
-// The target accepts chunks that hold wide-column entities.
+// This bit: the target accepts chunks with wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
 // ChunkData frames may be compressed if the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
 // The target accepts chunks with the block layouts that RocksDB 11.1 marks:
-// values apart from keys, uniform keys.
+// values separate from keys, uniform keys.
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks;
@@ -68,8 +68,8 @@ struct Hello {
 struct HelloAck {
   static constexpr char kName[] = "HelloAck";
 
-  uint16_t version = kProtocolVersion;  // the newest that both sides support
-  uint64_t features = 0;                // set by both sides
+  uint16_t version = kProtocolVersion;  // newest version common to both sides
+  uint64_t features = 0;                // features that both sides support
   std::string software;
   std::string rocksdb_version;
   friend bool operator==(const HelloAck&, const HelloAck&) = default;

@@ -12,14 +12,14 @@
 
 namespace sstferry {
 
-// Precedes the list of a clone's files, and says how they are cut.
+// Precedes the list of a clone's files, and says how they are split.
 struct CloneSet {
   static constexpr char kName[] = "CloneSet";
 
   uint64_t unit_bytes = 0;
   uint32_t file_count = 0;  // number of CloneFile items that follow
-  // Digest of the content of all files (rocksdb/file_identity.h). All zero: not
-  // known.
+  // Digest of the content of all files (rocksdb/file_identity.h). All zero:
+  // unknown.
   Digest128 content{};
   friend bool operator==(const CloneSet&, const CloneSet&) = default;
 };
@@ -27,7 +27,7 @@ struct CloneSet {
 // Returns the encoded size in bytes of the item in a CloneFiles payload.
 size_t EncodedBytes(const CloneFile& item);
 
-// Part of the list of files, in as many messages as needed.
+// Part of the list of files; sent in as many messages as needed.
 struct CloneFiles {
   static constexpr char kName[] = "CloneFiles";
 
@@ -35,7 +35,7 @@ struct CloneFiles {
   friend bool operator==(const CloneFiles&, const CloneFiles&) = default;
 };
 
-// The description of a clone's files, as its source sent it.
+// The list of a clone's files, unchanged from the source.
 struct ClonePlan {
   CloneSet set;
   std::vector<CloneFile> files;

@@ -25,8 +25,8 @@ struct ListReply {
   static constexpr char kName[] = "ListReply";
 
   std::vector<std::string> names;
-  // Id of the file system of the directory in which the source looks for
-  // databases. The target compares it with that of an earlier answer. 0: the
+  // Id of the file system of the directory in which the source searches for
+  // databases. The target compares it with the id in an earlier answer. 0: the
   // source has no such directory.
   uint64_t file_system = 0;
   friend bool operator==(const ListReply&, const ListReply&) = default;
@@ -36,12 +36,12 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 
 // The snapshot that an OpenRequest asks for.
 enum class SnapshotUse : uint8_t {
-  kNew = 0,     // a new one
-  kResume = 1,  // that of named_transfer, to resume the transfer; pull only
-  kShare = 2,   // that of named_transfer, unchanged
-  kInstead = 3, // a new one; named_transfer's may be released; pull only
-  kLatest = 4,  // a recent one that other targets got, or a new one;
-                // named_transfer as with kInstead, if not zeros
+  kNew = 0,     // a new snapshot
+  kResume = 1,  // named_transfer's, to resume this transfer; pull only
+  kShare = 2,   // named_transfer's, unchanged
+  kInstead = 3, // a new one; may release named_transfer's; pull only
+  kLatest = 4,  // a recent snapshot that other targets got, or a new one;
+                // named_transfer, if not zeros, as with kInstead
 };
 
 struct OpenRequest {
@@ -53,13 +53,13 @@ struct OpenRequest {
   KeyInterval interval;               // --begin, --end, in each family's order
   uint32_t lanes = 0;
   uint64_t chunk_bytes = 0;
-  // Release of RocksDB of the application that will open the replica; empty:
-  // that of the source's application.
+  // RocksDB release of the application that will open the replica; empty: the
+  // release of the source's application.
   std::string application;
   // Maximum rate at which the source sends SST bytes, in bytes per second. 0:
-  // no limit, or the target itself enforces one.
+  // no limit, or the target itself enforces the limit.
   uint64_t max_rate_bytes_per_sec = 0;
-  bool full_rate = false;  // the source does not hold back for its application
+  bool full_rate = false;  // the source never slows down for its application
   WireCompression compression = WireCompression::kNone;
   uint32_t compression_level = 0;       // 0: the source's choice
   SnapshotUse snapshot_use = SnapshotUse::kNew;
@@ -70,11 +70,11 @@ struct OpenRequest {
   // that follow.
   uint32_t target_families = 0;
   uint32_t target_intervals = 0;
-  // With kLatest: seconds since the target first asked and got Busy, rounded
-  // up. A snapshot that was recent enough then is accepted now.
+  // With kLatest: seconds since the target's first request, which got Busy,
+  // rounded up. A snapshot that was recent enough then is accepted now.
   uint64_t waited_seconds = 0;
-  // With kLatest: the transfer that TARGET_DIR holds; zeros: it holds nothing.
-  // The target gets no snapshot that may be older than this one.
+  // With kLatest: the transfer in TARGET_DIR; zeros: no transfer. The target
+  // does not get a snapshot that may be older than this transfer's.
   TransferId newer_than{};
   // The target's machine and directory, for the source's operator.
   std::string target;
@@ -96,29 +96,28 @@ struct Opened {
   TransferId transfer_id{};
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
-  uint32_t lanes = 0;                 // granted
+  uint32_t lanes = 0;                 // the number that the source grants
   uint32_t family_count = 0;          // Family frames that follow
   std::vector<NamedValue> database_options;
   std::vector<std::string> notes;     // for the operator
   uint64_t snapshot_micros = 0;
   uint64_t plan_micros = 0;
   bool resumed = false;               // an earlier transfer is resumed
-  uint64_t lease_seconds = 0;         // while no target is connected
+  uint64_t lease_seconds = 0;         // lifetime without a connected target
   // The source's directories and their parents.
   std::vector<Place> places;
   uint64_t taken_seconds = 0;  // since 1970: start of the snapshot
-  // The release that the replica is made for: that of the request, or else that
-  // of the source's OPTIONS. Empty: not known.
+  // The release for which the replica is made: the release in the request, or
+  // else in the source's OPTIONS. Empty: unknown.
   std::string application;
-  // The release that wrote the source's OPTIONS; empty: not known.
+  // The release that wrote the source's OPTIONS; empty: unknown.
   std::string written_by;
   // The first release that can open the files, and the feature that requires
   // it. Empty: every release since 6.6.
   std::string opens_since;
   std::string opens_because;
   // Set if a process has the database open and its WALs are empty: a time,
-  // since 1970, that is not before its last flush. 0: not the case, or not
-  // known.
+  // since 1970, that is not before the last flush. 0: not the case, or unknown.
   uint64_t unlogged_since_seconds = 0;
   std::vector<OtherFile> other_files;
   friend bool operator==(const Opened&, const Opened&) = default;
@@ -128,7 +127,7 @@ struct Opened {
 struct FamilyDescription {
   std::string name;
   std::string comparator;
-  std::string merge_operator;  // empty: none
+  std::string merge_operator;  // empty: no merge operator
   std::string table_factory;   // "BlockBasedTable" or "PlainTable"
   std::vector<NamedValue> options;
   std::vector<NamedValue> table_options;
@@ -163,8 +162,8 @@ struct Parts {
 enum class PlanAction : uint8_t {
   kRebuild = 0,
   kSkip = 1,
-  kLookup = 2,  // the keys that may have changed
-  kDelta = 3,   // the entries that a comparison finds different
+  kLookup = 2,  // sends the keys that may have changed
+  kDelta = 3,   // sends the entries that differ in a comparison
 };
 inline constexpr uint8_t kMaxPlanAction = 3;
 
@@ -206,8 +205,8 @@ struct Ping {
   friend bool operator==(const Ping&, const Ping&) = default;
 };
 
-// The source's counters and stage times since its start. Stage times are
-// lane-microseconds, summed over lanes.
+// The source's counters and stage times since its start. Stage times are summed
+// over all lanes, in microseconds.
 struct Stats {
   static constexpr char kName[] = "Stats";
 
@@ -217,20 +216,20 @@ struct Stats {
   uint64_t read_build_micros = 0;
   uint64_t send_wait_micros = 0;
   uint64_t idle_micros = 0;
-  uint64_t read_bytes = 0;  // from files; grows also while nothing is sent
-  // The part of send_wait in which lanes waited for the connection (or for the
-  // source's own rate limit) without working.
+  uint64_t read_bytes = 0;  // from files; grows even while nothing is sent
+  // The portion of send_wait in which lanes did nothing but wait for the
+  // connection or for the source's own rate limit.
   uint64_t send_blocked_micros = 0;
-  // Times in which lanes held back because the application waited: for CPUs;
-  // for its disk; or, if that cannot be measured, because threads of the source
-  // waited.
+  // Times in which lanes were throttled because the application waited: for
+  // CPUs; for its disk; or, if this cannot be measured, because this process's
+  // threads waited.
   uint64_t held_cpu_micros = 0;
   uint64_t held_io_micros = 0;
   uint64_t held_latency_micros = 0;
   friend bool operator==(const Stats&, const Stats&) = default;
 };
 
-// With WireCompression::kAuto: switches the lanes' compression on or off.
+// With WireCompression::kAuto: switches compression of the lanes on or off.
 struct Compress {
   static constexpr char kName[] = "Compress";
 
@@ -238,8 +237,8 @@ struct Compress {
   friend bool operator==(const Compress&, const Compress&) = default;
 };
 
-// Asks for the bytes of one of Opened::other_files from `offset` on. Offset 0
-// makes the source read the file again.
+// Requests the bytes of a file in Opened::other_files from `offset` on. Offset
+// 0 makes the source read the file again.
 struct OtherFileRequest {
   static constexpr char kName[] = "OtherFileRequest";
 
@@ -249,7 +248,7 @@ struct OtherFileRequest {
                          const OtherFileRequest&) = default;
 };
 
-// Maximum of one part; a target requests up to several hundred.
+// Maximum size of one part; a target may request several hundred parts.
 inline constexpr uint32_t kMaxOtherPartBytes = 128u << 10;
 
 // Answers an OtherFileRequest.
@@ -258,14 +257,14 @@ struct OtherFilePart {
 
   std::string problem;  // why the file cannot be sent; empty: it is sent
   uint64_t file_bytes = 0;
-  Digest128 content{};      // of the whole file
+  Digest128 content{};      // of the complete file
   // At the source, fewer accounts can read the file than can read the database.
   bool is_private = false;
   std::string bytes;
   friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
-// A part whose chunks the target has all received.
+// A part whose chunks were all received by the target.
 struct ReceivedPart {
   uint32_t part_id = 0;
   Totals totals;
@@ -276,8 +275,8 @@ struct ReceivedPart {
 size_t EncodedBytes(const ReceivedPart& item);
 
 // Sent before Finish in a resumed transfer: parts that the source need not
-// send, so that the source's totals cover all parts. As many messages as
-// needed.
+// send, so that the source's totals cover all parts. Sent in as many messages
+// as needed.
 struct Received {
   static constexpr char kName[] = "Received";
 
@@ -290,7 +289,7 @@ struct Finish {
   static constexpr char kName[] = "Finish";
 
   std::vector<Totals> families;
-  Stats stats;  // of the sender; final values of its stages
+  Stats stats;  // of the sender; final values
   friend bool operator==(const Finish&, const Finish&) = default;
 };
 

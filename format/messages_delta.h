@@ -1,5 +1,5 @@
-// Messages of lane connections with which both sides of a refresh find the
-// entries of a part that differ. See format/messages.h.
+// Lane messages by which the two sides of a refresh find the entries of a part
+// that differ. See format/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct GroupRequest {
   static constexpr char kName[] = "GroupRequest";
 
   uint32_t part_id = 0;
-  uint32_t group_entries = 1;  // desired mean number of entries
+  uint32_t group_entries = 1;  // desired mean number of entries per group
   friend bool operator==(const GroupRequest&, const GroupRequest&) = default;
 };
 
@@ -30,17 +30,17 @@ struct GroupReply {
   friend bool operator==(const GroupReply&, const GroupReply&) = default;
 };
 
-// Sends a three-byte mark for each entry of the groups that differ. The full
-// entries follow later and only where needed, because in a large group most
-// entries are equal on both sides.
+// Sends a three-byte mark for each entry of the groups that differ. The
+// complete entries follow later and only where needed, because most entries of
+// a large group are equal on both sides.
 struct SiftRequest {
   static constexpr char kName[] = "SiftRequest";
 
   uint32_t part_id = 0;
-  // Indexes of the source's groups that the target does not have; ascending.
+  // Indexes of the source's groups that the target lacks; ascending.
   std::vector<uint32_t> groups;
   // A mark (kMarkBytes) for each of the target's entries in groups that the
-  // source does not have, in key order.
+  // source lacks, in key order.
   std::string marks;
   friend bool operator==(const SiftRequest&, const SiftRequest&) = default;
 };
@@ -48,8 +48,8 @@ struct SiftRequest {
 struct SiftReply {
   static constexpr char kName[] = "SiftReply";
 
-  // Digest over the digests of the source's entries whose mark is in the
-  // request. Equal marks alone prove nothing; equal digests do.
+  // Digest over the digests of those source entries whose mark is in the
+  // request. Equal marks alone prove nothing; an equal digest does.
   Digest128 common;
   // Indexes of the marks for which the source has no entry; ascending.
   std::vector<uint32_t> others;
@@ -61,8 +61,9 @@ inline uint32_t MarkOf(const Digest128& digest) {
   return static_cast<uint32_t>(digest.low) & 0xffffff;
 }
 
-// An entry of the target. Neighbouring keys are alike: in a DeltaRequest, `key`
-// omits the leading bytes that it shares with the previous key of the message.
+// An entry of the target. Neighbouring keys are similar, so in a DeltaRequest
+// `key` omits the leading bytes that it shares with the previous key of the
+// message.
 struct GroupEntry {
   std::string key;
   Digest128 digest;          // of key and value
@@ -76,38 +77,38 @@ size_t EncodedBytes(const GroupEntry& item);
 // Removes from an entry's key the leading bytes that it shares with `before`,
 // the previous key.
 void LeaveOutShared(const rocksdb::Slice& before, GroupEntry* entry);
-// Restores the removed bytes. Returns false if `before` is shorter than that,
-// or the key becomes longer than kMaxKeyBytes.
+// Restores the removed bytes. Returns false if `before` is shorter than the
+// removed bytes, or the key becomes longer than kMaxKeyBytes.
 [[nodiscard]] bool PutBackShared(const rocksdb::Slice& before,
                                  GroupEntry* entry);
 
-// The way in which a DeltaRequest describes the target's entries.
+// Says which entries a DeltaRequest contains to describe the target.
 enum class DeltaBasis : uint8_t {
-  // All entries in groups that the source does not have. `groups` lists the
-  // source's groups that the target does not have.
+  // All entries in groups that the source lacks. `groups` lists the source's
+  // groups that the target lacks.
   kGroups = 0,
   kEntries = 1,  // all entries in the interval
-  // The first and the last key in the interval; keys between them are not
-  // listed. The source has reported that it has no entry in the interval.
+  // The first and the last key in the interval, but no keys between them. The
+  // source has reported that it has no entry in the interval.
   kOutermost = 2,
-  // The entries listed by `others` in the part's SiftReply.
+  // The entries in `others` of the part's SiftReply.
   kSifted = 3,
 };
 inline constexpr uint8_t kMaxDeltaBasis = 3;
 
-// Asks for the delta chunk of a part, in as many messages as needed.
+// Requests the delta chunk of a part, in as many messages as needed.
 struct DeltaRequest {
   static constexpr char kName[] = "DeltaRequest";
 
   uint32_t part_id = 0;
-  // The first message of a request. The members down to `groups` are only in
-  // this message.
+  // The first message of a request. Only this message has the members from
+  // `received` to `groups`.
   bool begins = false;
-  Totals received;           // what the target has received of the part
-  KeyInterval interval;  // the piece of the part that the delta covers
+  Totals received;           // totals of this part that the target has received
+  KeyInterval interval;  // the portion of the part that the delta covers
   DeltaBasis basis = DeltaBasis::kGroups;
-  // More neighbouring keys than this that only the target has are deleted by
-  // one range deletion; 0: each key is deleted separately.
+  // A run of more keys than this that only the target has is deleted by one
+  // range deletion; 0: each key is deleted separately.
   uint32_t most_point_deletions = 0;
   std::vector<uint32_t> groups;     // ascending
   std::vector<GroupEntry> entries;  // in key order

@@ -16,17 +16,18 @@ struct PartRequest {
 
   uint32_t part_id = 0;
   // The key after which the source continues a resumed part; absent: the source
-  // starts at the part's begin. The target has received everything up to this
-  // key. The next chunk's ordinal is received.chunks.
+  // starts at the part's first key. The target has received everything up to
+  // this key. The next chunk's ordinal is received.chunks.
   std::optional<std::string> after;
   Totals received;
-  // Bytes of a unit that the target has: the source continues after them.
+  // Bytes of a unit that the target already has; the source continues after
+  // them.
   uint64_t open_bytes = 0;
-  // If not 0, chunks end at this size in bytes, which is below the transfer's.
-  // For a lane whose connections break before a chunk is complete.
+  // If not 0, chunks end at this size in bytes, smaller than the transfer's
+  // chunk size. For a lane whose connections break before a chunk is complete.
   uint64_t chunk_bytes = 0;
-  // The target requested a delta earlier and has its chunk: the source sends
-  // only the end of the part.
+  // The target has already received the chunk of the delta that it requested:
+  // the source sends only the end of the part.
   bool of_delta = false;
   friend bool operator==(const PartRequest&, const PartRequest&) = default;
 };
@@ -35,18 +36,18 @@ struct ChunkBegin {
   static constexpr char kName[] = "ChunkBegin";
 
   uint32_t part_id = 0;
-  uint32_t ordinal = 0;  // position of the chunk in its part: 0, 1, ...
+  uint32_t ordinal = 0;  // index of the chunk in its part: 0, 1, ...
   PartKind kind = PartKind::kRebuilt;
-  uint64_t file_bytes = 0;  // 0: not yet known (the chunk is being built)
+  uint64_t file_bytes = 0;  // 0: unknown (the chunk is being built)
   // Offset of the first byte that follows: for a unit, the request's
   // open_bytes; otherwise 0.
   uint64_t first_byte = 0;
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// Acknowledges a chunk that the target has handed over. Each sent chunk is
-// acknowledged once, in order. So the source notices a target that still
-// answers but no longer takes chunks.
+// Acknowledges a chunk that the target has received and handed over. Each chunk
+// is acknowledged once, in order. So the source notices a target that still
+// answers but no longer accepts chunks.
 struct ChunkAck {
   static constexpr char kName[] = "ChunkAck";
 
@@ -90,7 +91,7 @@ struct DigestRequest {
   friend bool operator==(const DigestRequest&, const DigestRequest&) = default;
 };
 
-// Asks for the digest of a clone's unit. The answer is a DigestReply without
+// Requests the digest of a clone's unit. The answer is a DigestReply without
 // entries.
 struct UnitDigestRequest {
   static constexpr char kName[] = "UnitDigestRequest";
@@ -100,9 +101,10 @@ struct UnitDigestRequest {
                          const UnitDigestRequest&) = default;
 };
 
-// Asks for the digests of a piece of a clone's file, before the file's units
-// are requested. If the offset is 0, the source first checks a table or a blob
-// file by its own checksums; a piece of 0 bytes requests only this check.
+// Requests the digests of a piece of a clone's file, before the file's units
+// are requested. If the offset is 0, the source first checks a table or blob
+// file by the file's own checksums; a piece of 0 bytes requests only this
+// check.
 struct FileDigestRequest {
   static constexpr char kName[] = "FileDigestRequest";
 
@@ -118,7 +120,7 @@ struct FileDigestReply {
 
   Sha256Digest sha256{};  // of the piece
   // Digests of the units that begin in the piece, in order. The last unit may
-  // end after the piece.
+  // extend past the piece.
   std::vector<Digest128> units;
   friend bool operator==(const FileDigestReply&,
                          const FileDigestReply&) = default;
@@ -133,7 +135,7 @@ struct DigestReply {
   friend bool operator==(const DigestReply&, const DigestReply&) = default;
 };
 
-// Asks for one page of the keys of an interval, each with a digest of its
+// Requests one page of the keys in an interval, each with a digest of its
 // value. `after` is the last key of the previous page.
 struct EntriesRequest {
   static constexpr char kName[] = "EntriesRequest";
@@ -159,7 +161,7 @@ struct EntriesReply {
   static constexpr char kName[] = "EntriesReply";
 
   std::vector<EntryDigest> entries;
-  bool complete = false;  // no further entry in the interval
+  bool complete = false;  // no more entries in the interval
   friend bool operator==(const EntriesReply&, const EntriesReply&) = default;
 };
 

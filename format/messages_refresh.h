@@ -13,13 +13,13 @@ namespace sstferry {
 enum class TransferMode : uint8_t {
   kSeed = 0,     // into a new database: chunks contain only entries
   kRefresh = 1,  // into an existing database: deltas for existing data
-  kClone = 2,    // the source's files, unchanged, in units; feature bit
+  kClone = 2,    // the source's files, unchanged, in units
 };
 
 // A column family of the target before a refresh.
 struct TargetFamily {
   std::string name;
-  bool is_empty = false;  // it has no files, and no entries in WALs
+  bool is_empty = false;  // no files, and no entries in WALs
   friend bool operator==(const TargetFamily&, const TargetFamily&) = default;
 };
 
@@ -35,22 +35,22 @@ struct TargetFamilies {
                          const TargetFamilies&) = default;
 };
 
-// Interval record: what a target stores about an interval that a pull made
-// current, so that the next refresh can prove it unchanged.
+// Interval record: facts that a target stores about an interval after a pull,
+// so that the next refresh can prove the interval unchanged.
 struct IntervalRecord {
   uint32_t family = 0;  // index in TargetFamilies, or in the plan
   KeyInterval interval;
   uint64_t sequence = 0;  // of the source's snapshot; only for display
-  // WALs of the source contained entries of the interval, or may have.
+  // The source's WALs had, or may have had, entries of the interval.
   bool flushed = false;
   // The target cannot prove that its entries are still unchanged.
   bool doubted = false;
   // XXH3-128 over the identities and the read order of the source's files that
-  // back the interval. The read order determines which file is newer where two
-  // overlap. See FORMAT.md.
+  // contain the interval's entries. The read order determines which of two
+  // overlapping files is newer. See FORMAT.md.
   Digest128 backing;
-  // Digest of all WAL entries that the snapshot replayed; zero: not known, or
-  // no entries were flushed.
+  // Digest of all WAL entries that the snapshot replayed; zero: unknown, or no
+  // entries were flushed.
   Digest128 wal;
   friend bool operator==(const IntervalRecord&,
                          const IntervalRecord&) = default;
@@ -70,8 +70,8 @@ struct IntervalRecords {
                          const IntervalRecords&) = default;
 };
 
-// Bytes of the source record (format/source_record.h), sent to the target to
-// store or back to the source, in as many messages as needed.
+// Bytes of the source record (format/source_record.h), sent to the target for
+// storage, or back to the source, in as many messages as needed.
 struct SourceRecordPart {
   static constexpr char kName[] = "SourceRecordPart";
 
@@ -86,7 +86,7 @@ struct ReplicaRecord {
   std::vector<TargetFamily> families;
   std::vector<IntervalRecord>
       intervals;              // IntervalRecord::family is an index in families
-  std::string source_record;  // as the source sent it; may be empty
+  std::string source_record;  // unchanged from the source; may be empty
   friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
 };
 

@@ -1,5 +1,5 @@
-// Messages about a source's retained snapshots, databases and places. See
-// format/messages.h.
+// Messages about a source's retained snapshots, databases and transfer slots.
+// See format/messages.h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct StatusRequest {
   friend bool operator==(const StatusRequest&, const StatusRequest&) = default;
 };
 
-// The snapshots and the followers of databases that the asking target may read.
+// The snapshots and followers of the databases that the requesting target may
+// read.
 struct StatusReply {
   static constexpr char kName[] = "StatusReply";
 
@@ -27,20 +28,21 @@ struct StatusReply {
   friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 
-// Asks for the size and the age of a served database, and before a pull also
-// for what decides how it is pulled.
+// Requests the size and age of a served database and, before a pull, also the
+// facts that decide the method of the pull.
 struct FactsRequest {
   static constexpr char kName[] = "FactsRequest";
 
   std::string database;               // NAME
   std::vector<std::string> families;  // the families to count; empty: all
-  bool for_pull = false;  // the reply shall include chunk_bytes and no_clone
-  // Release of RocksDB of the application that will open the files; empty: any.
+  bool for_pull = false;  // the reply must include chunk_bytes and no_clone
+  // RocksDB release of the application that will open the files; empty: any.
   std::string application;
   friend bool operator==(const FactsRequest&, const FactsRequest&) = default;
 };
 
-// Size and age of a database by its MANIFEST. Its WALs may contain more.
+// Size and age of a database according to its MANIFEST. Its WALs may contain
+// newer writes.
 struct FactsReply {
   static constexpr char kName[] = "FactsReply";
 
@@ -49,13 +51,12 @@ struct FactsReply {
   uint64_t bytes = 0;  // of these files
   uint64_t sequence = 0;
   uint64_t age_seconds = 0;  // since the last write
-  // Estimated size of chunks made of these files, without obsolete data. 0: not
-  // requested.
-  uint64_t chunk_bytes = 0;
-  std::string database_id;  // empty: the database has none
-  std::string problem;  // why a pull would fail now; empty: no problem is known
-  // Why these files cannot be the new database; empty: no reason is known, or
+  // Estimated size of chunks built from these files, without obsolete data. 0:
   // not requested.
+  uint64_t chunk_bytes = 0;
+  std::string database_id;  // empty: the database has no id
+  std::string problem;  // why a pull would fail now; empty: no problem is known
+  // Why these files cannot be cloned; empty: no known reason, or not requested.
   std::string no_clone;
   friend bool operator==(const FactsReply&, const FactsReply&) = default;
 };
@@ -68,20 +69,20 @@ struct PinRequest {
   friend bool operator==(const PinRequest&, const PinRequest&) = default;
 };
 
-// One database of a PinRequest. Its point in time is not before begin_micros
-// and not after end_micros, by a clock that all databases of one reply share.
+// One database of a PinRequest. Its point in time is between begin_micros and
+// end_micros, by a clock that all databases of one reply share.
 struct PinnedDatabase {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  // Since 1970; Opened::taken_seconds of its snapshots.
+  // Since 1970; becomes Opened::taken_seconds of its snapshots.
   uint64_t taken_seconds = 0;
   std::string problem;  // why it is not pinned; empty: it is pinned
   friend bool operator==(const PinnedDatabase&,
                          const PinnedDatabase&) = default;
 };
 
-// In the order of the request's names. An OpenRequest with kShare and this id
-// opens what was pinned of its database.
+// One entry per name in the request, in the same order. An OpenRequest with
+// kShare and this id opens the pinned files of its database.
 struct PinReply {
   static constexpr char kName[] = "PinReply";
 
@@ -94,12 +95,12 @@ struct PinEnd {
   static constexpr char kName[] = "PinEnd";
 
   TransferId id{};       // of a PinReply
-  std::string database;  // empty: all
+  std::string database;  // empty: all databases
   friend bool operator==(const PinEnd&, const PinEnd&) = default;
 };
 
-// Sent instead of Opened when all places of the source are in use. The target
-// reconnects and retries after this time.
+// Sent instead of Opened when all transfer slots of the source are in use. The
+// target reconnects and retries after this time.
 struct Busy {
   static constexpr char kName[] = "Busy";
 

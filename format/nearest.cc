@@ -7,7 +7,7 @@ namespace sstferry {
 namespace {
 
 constexpr size_t kMaxSuggestions = 3;
-// Longer than any option: comparing longer words would only cost time.
+// Longer than any option. Comparing longer words would only cost time.
 constexpr size_t kMaxWordBytes = 64;
 constexpr size_t kMinPrefixBytes = 2;
 

@@ -1,5 +1,5 @@
-// Lines of an OPTIONS file, parsed as RocksDB does: blanks around a name and a
-// value are ignored, and a comment begins at the first '#' without a backslash.
+// Lines of an OPTIONS file, parsed as RocksDB parses them: blanks around names
+// and values are ignored, and a comment begins at the first unescaped '#'.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-// Calls on_line(std::string) for each line of the text, without its end.
+// Calls on_line(std::string) for each line of the text, without the line end.
 template <typename OnLine>
 void ForEachLine(const std::string& text, const OnLine& on_line) {
   for (size_t begin = 0; begin < text.size();) {
@@ -29,14 +29,14 @@ std::string OptionLineText(const std::string& line);
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
 
-// Prefix of a comment in an OPTIONS file. It names the release of the
-// application that the file is for, if that is older than the release that
-// wrote the file.
+// Prefix of a comment in an OPTIONS file with the release of the application
+// that the file is for, if this release is older than the one that wrote the
+// file.
 inline constexpr char kMadeForComment[] = "# made for RocksDB ";
 
-// Returns the release of the application that an OPTIONS file is for: the one
-// in the comment, or else the release that wrote the file. Returns an unknown
-// release if the text has neither.
+// Returns the release of the application that an OPTIONS file is for: the
+// release in the comment, or else the release that wrote the file; unknown if
+// the text has neither.
 RocksDbRelease ReleaseOfOptions(const std::string& options_text);
 
 }  // namespace sstferry

@@ -13,16 +13,17 @@ using rocksdb::Status;
 
 // Suffixes of RocksDB's numbered files.
 constexpr std::string_view kNumbered[] = {".sst", ".ldb", ".blob", ".log"};
-// Prefixes that a number follows.
+// Prefixes before a file number.
 constexpr std::string_view kBeforeNumber[] = {
     "MANIFEST-", "OPTIONS-", "METADB-", "COMPACTION_PROGRESS-"};
 constexpr std::string_view kWholeNames[] = {"CURRENT", "IDENTITY", "LOCK",
                                             "LOG"};
-// RocksDB writes a file under the first suffix before renaming it, and renames
-// a file to the second one before deleting it.
+// RocksDB writes a file with the first suffix before renaming it, and renames a
+// file to the second suffix before deleting it.
 constexpr std::string_view kTemporary[] = {".dbtmp", ".trash"};
 
-// Ignores locales: the result must not depend on the environment.
+// Converts without the locale, so that the result does not depend on the
+// environment.
 char Lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
@@ -45,7 +46,7 @@ constexpr std::string_view kOurs[] = {"sstferry.intervals", "sstferry.source",
                                       "sstferry.followed", "sstferry.audit",
                                       "last_transfer.json"};
 
-// Returns true for names that an operator might take for those of database
+// Returns true for names that an operator might mistake for those of database
 // files: 000012.sst, app.log, current, MANIFEST-old.
 bool LooksLikeDatabaseFile(const std::string& lower) {
   for (const std::string_view whole : kWholeNames) {

@@ -1,5 +1,5 @@
-// The application's own files in a database's directory, which a seed copies
-// too. They are the only files whose names come from a peer: both sides check
+// The application's own files in a database's directory, which a seed also
+// copies. Only these files have names that come from a peer: both sides check
 // each name with MayBeCopied(). Normative text: format/FORMAT.md, "Other
 // files".
 #pragma once
@@ -15,25 +15,25 @@ namespace sstferry {
 
 inline constexpr uint32_t kMaxOtherNameBytes = 128;
 inline constexpr uint64_t kMaxOtherFileBytes = 16u << 20;
-// Limits for all files of one directory together. A source lists no more files
-// than this, including those that it does not send.
+// Limits for all files of one directory together. A source lists at most this
+// many files, including files that it does not send.
 inline constexpr uint64_t kMaxOtherFilesBytes = 64u << 20;
 inline constexpr uint32_t kMaxOtherFiles = 256;
 // Maximum length of a name in a file system.
 inline constexpr uint32_t kMaxFileNameBytes = 255;
 
-// Reason why a source does not send a file.
+// Why a source does not send a file.
 enum class KeptBack : uint8_t {
   kNo = 0,
   kKind = 1,     // a link or a FIFO, not a regular file
-  kName = 2,     // a target may not use the name
-  kSecret = 3,   // by its name, a core dump or a private key
-  kSize = 4,     // too large, alone or with those before it
-  kAccount = 5,  // owned by another account than the directory
+  kName = 2,     // targets may not create this name
+  kSecret = 3,   // a core dump or a private key, judging by its name
+  kSize = 4,     // too large, alone or with the files before it
+  kAccount = 5,  // another owner than the directory's
 };
 inline constexpr uint8_t kMaxKeptBack = 5;
 
-// Returns a phrase such as "is not a regular file"; "" for kNo.
+// Returns a sentence part such as "is not a regular file"; "" for kNo.
 const char* KeptBackName(KeptBack why);
 
 struct OtherFile {
@@ -43,13 +43,13 @@ struct OtherFile {
   friend bool operator==(const OtherFile&, const OtherFile&) = default;
 };
 
-// Returns true for names that RocksDB and sstferry give to files in a
-// database's directory, including temporary ones.
+// Returns true for names of files that RocksDB and sstferry create in a
+// database's directory, including temporary files.
 bool IsDatabaseFileName(std::string_view name);
 
-// Returns the reason why a file of this name is not sent: kName, kSecret or
-// kNo. Files with names like those of database files, in upper or lower case,
-// are never sent.
+// Returns why a file with this name is not sent: kName, kSecret or kNo. Files
+// whose names resemble those of database files, in upper or lower case, are
+// never sent.
 KeptBack JudgeOtherName(std::string_view name);
 
 // Returns true if a peer may request this file, and a target may create it.
@@ -57,9 +57,9 @@ inline bool MayBeCopied(std::string_view name) {
   return JudgeOtherName(name) == KeptBack::kNo;
 }
 
-// Checks a list that a peer sent. The names of the files to be sent must be
-// allowed and unique, ignoring case, and their sizes within the limits. Returns
-// Corruption otherwise.
+// Checks a list of files that a peer sent. The names of the files to send must
+// be allowed and unique, ignoring case, and their sizes within the limits.
+// Otherwise returns Corruption.
 [[nodiscard]] rocksdb::Status CheckOtherFiles(
     const std::vector<OtherFile>& files);
 

@@ -18,19 +18,19 @@ enum class PartKind : uint8_t {
 };
 inline constexpr uint8_t kMaxPartKind = 2;
 
-// Returns true if the source makes the bytes while it sends them, so that it
-// cannot read the same bytes a second time.
+// Returns true if the source builds the bytes while it sends them, so that it
+// cannot produce the same bytes again.
 inline bool IsBuilt(PartKind kind) {
   return kind == PartKind::kRebuilt || kind == PartKind::kDelta;
 }
 
-// The way in which a target gets a part. For both kSend and kCompare, a refresh
-// first looks at the target: if the target has entries, both sides compare; if
-// it has none, the source sends the part.
+// How a target gets a part. For both kSend and kCompare, a refresh first reads
+// the target: if the target has entries, both sides compare; otherwise the
+// source sends the part.
 enum class PartNeed : uint8_t {
-  kSend = 0,       // the source does not know what the target has
-  kCompare = 1,    // by digests of groups, and a delta if they differ
-  kUnchanged = 2,  // the target has it
+  kSend = 0,       // the source does not know the target's entries
+  kCompare = 1,    // by digests of groups, then a delta if they differ
+  kUnchanged = 2,  // the target already has the part
   kLookup = 3,     // a delta: the source knows which keys may have changed
 };
 inline constexpr uint8_t kMaxPartNeed = 3;
@@ -38,7 +38,7 @@ inline constexpr uint8_t kMaxPartNeed = 3;
 // The only work item of a transfer: keys of a column family, or bytes of a
 // file.
 struct Part {
-  uint32_t id = 0;  // 0, 1, ... across the whole transfer
+  uint32_t id = 0;  // 0, 1, ... across the transfer
   PartKind kind = PartKind::kRebuilt;
   PartNeed need = PartNeed::kSend;
   // The keys of a part that is not a unit, in the family with this index. A
@@ -49,7 +49,7 @@ struct Part {
   // have the default values.
   uint32_t file = 0;
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // of a unit: exact, at least 1; else estimated
+  uint64_t bytes = 0;  // exact and at least 1 for a unit; else estimated
   bool is_unit() const { return kind == PartKind::kUnit; }
   friend bool operator==(const Part&, const Part&) = default;
 };

@@ -13,11 +13,11 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum memory of the keys, names and reasons of a whole plan.
+// Maximum memory for the keys, names and reasons of a plan.
 constexpr uint64_t kMaxPlanBytes = 64u << 20;
-// Memory that an option or a part takes in addition to its bytes in a message.
+// Memory that an option or a part needs in addition to its bytes in a message.
 constexpr uint64_t kItemBytes = 128;
-// Limits one part, so that sums of parts do not overflow.
+// Maximum size of a part, so that sums of parts do not overflow.
 constexpr uint64_t kMaxPartBytes = 1ull << 44;
 
 Status Malformed(const std::string& what) {
@@ -31,7 +31,7 @@ std::string Encoded(const Message& message) {
   return payload;
 }
 
-// Calls each() for every message that holds a batch of the list.
+// Calls each() for every message that contains a batch of the list.
 template <typename Batch, typename Item>
 Status EncodeBatches(FrameType type, const std::vector<Item>& items,
                      const PlanSink& each) {
@@ -246,8 +246,8 @@ Status PlanDecoder::AddItems(PlanItems batch) {
   return Status::OK();
 }
 
-// Checks that the plan's units are the ones into which the source's files must
-// be cut: both sides compute them from the list of files.
+// Checks that the plan's units are those into which the source's files must be
+// split. Both sides compute them from the list of files.
 Status PlanDecoder::CheckUnits() const {
   const ClonePlan& clone = *plan_.clone;
   if (clone.files.size() != clone.set.file_count) {

@@ -1,5 +1,5 @@
-// The plan of a transfer: the data to move, and how. The source makes the plan,
-// the wire carries it, the journal stores it, the target executes it.
+// The plan of a transfer: the data to move, and how. The source makes the plan
+// and sends it; the target stores it in its journal and executes it.
 #pragma once
 
 #include <cstdint>
@@ -29,36 +29,37 @@ struct Plan {
 
   uint64_t bytes() const;  // of all parts
   // Returns the digest of the plan without `opened`, records, items and
-  // estimates. Two plans of one snapshot with the same digest are equal.
+  // estimates. If two plans of one snapshot have the same digest, they are
+  // equal.
   Digest128 Digest() const;
 };
 
-// Calls each(type, payload) for the messages of a plan, in order, until
-// one call fails, and returns that failure. Uses `opened` instead of
-// plan.opened.
+// Calls each(type, payload) for the messages of a plan, in order, until a call
+// fails, and returns that failure. Uses `opened` instead of plan.opened.
 using PlanSink = std::function<rocksdb::Status(FrameType type,
                                                const std::string& payload)>;
 [[nodiscard]] rocksdb::Status EncodePlan(const Opened& opened, const Plan& plan,
                                          const PlanSink& each);
 
-// Assembles a plan from its messages, which a peer or a file supplies. Limits
-// its size, and checks its structure: families and parts are numbered 0, 1,
-// ...; units are those into which both sides cut the files. (Code that knows
-// the comparators checks that the keys of the parts cover their family.)
+// Assembles a plan from its messages, which come from a peer or a file. Limits
+// the plan's size, and checks its structure: families and parts are numbered 0,
+// 1, ...; units are those into which both sides split the files. (Code that
+// knows the comparators checks that the parts' keys cover their family.)
 class PlanDecoder {
  public:
   // Adds the next message.
-  //   NotFound    the message is not one of a plan
+  //   NotFound    the message does not belong to a plan
   //   Corruption  it is malformed, out of order, or one too many
   [[nodiscard]] rocksdb::Status Add(FrameType type,
                                     const rocksdb::Slice& payload);
   bool is_opened() const { return is_opened_; }
   bool is_complete() const { return is_complete_; }
   const Plan& plan() const { return plan_; }
-  // Returns the plan and leaves this one empty. REQUIRES: is_complete().
+  // Returns the plan and leaves this object's plan empty. REQUIRES:
+  // is_complete().
   Plan TakePlan() { return std::move(plan_); }
-  // Returns the size of the received messages, plus the memory that they take
-  // beyond it.
+  // Returns the size of the received messages, plus the additional memory that
+  // they need.
   uint64_t bytes() const { return bytes_; }
 
  private:

@@ -82,7 +82,7 @@ std::string PrintableJson(const std::string& text) {
     uint32_t code = 0;
     const size_t length = SequenceLength(rest, &code);
     if (length > 0 && !IsPrintable(code) && code >= 0x7f) {
-      // Code points that are not printable are below 0x10000.
+      // All code points that are not printable are below 0x10000.
       std::array<char, 8> unit{};
       std::snprintf(unit.data(), unit.size(), "\\u%04x", code);
       escaped += unit.data();

@@ -42,7 +42,7 @@ std::string FormatMillis(int64_t millis) {
     return std::to_string(millis) + " ms";
   }
   const int64_t seconds = millis / 1000;
-  // Show 90 s in seconds, as usually configured; 600 s is easier to read in
+  // Shows 90 s in seconds, as usually configured; 600 s is easier to read in
   // minutes.
   if (seconds < 120) {
     return std::to_string(seconds) + " s";

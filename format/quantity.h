@@ -1,4 +1,4 @@
-// Formats sizes, counts and durations for people, in the same way everywhere.
+// Formats sizes, counts and durations for people.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace sstferry {
 
-// Returns for example "512.4 MB", in powers of 1000.
+// Returns a text like "512.4 MB", in powers of 1000.
 std::string FormatBytes(uint64_t bytes);
-// Returns for example "6,950".
+// Returns a text like "6,950".
 std::string FormatNumber(uint64_t number);
-// Returns "1 chunk" or "6,950 chunks". `plural` is needed if it is not
+// Returns "1 chunk" or "6,950 chunks". `plural` is needed unless it is
 // `singular` with an s.
 std::string FormatCount(uint64_t count, const std::string& singular,
                         const std::string& plural = "");

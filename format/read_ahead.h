@@ -1,4 +1,4 @@
-// Reads a ByteSource in large pieces, for a parser that reads small ones from
+// Reads a ByteSource in large pieces, for a parser that reads small pieces from
 // front to back.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// ByteSource that buffers another one. Borrows that source. Threads: one.
+// A ByteSource that buffers another one, which it borrows. Threads: one.
 class ReadAhead : public ByteSource {
  public:
   static constexpr size_t kBytes = 512u << 10;
@@ -46,7 +46,7 @@ class ReadAhead : public ByteSource {
       *out = rocksdb::Slice(bytes, n);  // in memory that outlives the source
       return rocksdb::Status::OK();
     }
-    // Copy the bytes: a parser that walks an index reads the index partitions,
+    // Copies the bytes. A parser that walks an index reads index partitions,
     // which moves the window, while it still uses the block that lists them.
     scratch->assign(bytes, n);
     *out = *scratch;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kMaxNumber = 9999;
 constexpr uint32_t kOldestFormatVersion = 5;
-// Stands for the release of a later format_version.
+// Means the release of a later format_version.
 constexpr RocksDbRelease kNone{kMaxNumber, 0, 0};
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Releases of RocksDB, and the first release that reads each format feature.
-// Only this file has these facts: the source builds for the release of the
-// application that will open the replica, whatever RocksDB is linked into
+// Releases of RocksDB, and the first release that can read each format feature.
+// Only this file has these facts. The source builds for the release of the
+// application that will open the replica, not for the RocksDB linked into
 // sstferry. rocksdb/known.h lists names, by release.
 //
 // All functions may be called from any thread.
@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// A release of RocksDB. 0.0.0: not known.
+// A release of RocksDB. 0.0.0: unknown.
 struct RocksDbRelease {
   uint32_t major = 0;
   uint32_t minor = 0;
@@ -26,39 +26,39 @@ struct RocksDbRelease {
 
 // Returns "10.4.2", or "10.4" if the patch number is 0; "" for an unknown
 // release, and "(unknown)" for the release of a format_version that no known
-// release reads.
+// release can read.
 std::string ReleaseName(const RocksDbRelease& release);
 
 // Returns all three numbers, such as "10.4.0", as in an OPTIONS file.
 std::string ReleaseNumbers(const RocksDbRelease& release);
 
-// Parses "10", "10.4" or "10.4.2", as OPTIONS files and operators write them.
-// Each number is at most 9999. Text after a third number is ignored if a dot or
-// a dash precedes it ("8.1.1-fork"). Returns false if the text is not a
-// release.
+// Parses "10", "10.4" or "10.4.2", as written in OPTIONS files and by
+// operators. Each number is at most 9999. Ignores text after a third number if
+// a dot or a dash precedes it ("8.1.1-fork"). Returns false if the text is not
+// a release.
 [[nodiscard]] bool ParseRelease(const rocksdb::Slice& text,
                                 RocksDbRelease* release);
 
-// The first releases that read the feature in the constant's name. Sources:
-// HISTORY.md of RocksDB, or its code where HISTORY.md says nothing.
+// The first releases that can read the feature in the constant's name. Sources:
+// RocksDB's HISTORY.md, or its code if HISTORY.md lacks the feature.
 inline constexpr RocksDbRelease kReadsXxh3Checksums{6, 27, 0};
 inline constexpr RocksDbRelease kReadsBlobFiles{6, 18, 0};
 inline constexpr RocksDbRelease kReadsCompressedWals{7, 1, 0};
 // Record types 10 and 11: sizes of user-defined timestamps.
 inline constexpr RocksDbRelease kReadsTimestampRecords{8, 3, 0};
-// Tables whose keys are stored without their timestamps.
+// Tables whose keys are stored without timestamps.
 inline constexpr RocksDbRelease kReadsStrippedTimestamps{8, 6, 0};
 // Older releases abort (in builds with assertions) when they read an ingested
 // table that contains a wide-column entity.
 inline constexpr RocksDbRelease kReadsIngestedEntities{8, 6, 0};
-// Record types from 128 on are ignored if unknown.
+// This release and later ones ignore unknown record types from 128 on.
 inline constexpr RocksDbRelease kIgnoresWalRecords{10, 0, 0};
-// Blocks that store values apart from keys, and uniform index blocks. Older
-// releases report such blocks as damaged.
+// Blocks that store values separately from keys, and uniform index blocks.
+// Older releases report such blocks as damaged.
 inline constexpr RocksDbRelease kReadsMarkedBlocks{11, 1, 0};
 
-// Returns the highest format_version of block-based tables that a release
-// reads. An application can choose 8 from 11.10 on; no release writes it by
+// Returns the highest format_version of block-based tables that a release can
+// read. An application can choose 8 since 11.10; no release writes 8 by
 // default. REQUIRES: the release is known.
 constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
   return release >= RocksDbRelease{11, 10, 0}  ? 8
@@ -70,25 +70,25 @@ constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
                                         : 2;
 }
 
-// Returns the first release that reads tables of this format_version; for one
-// that no known release reads, a release above all others.
+// Returns the first release that can read tables of this format_version. If no
+// known release can, returns a release above all others.
 RocksDbRelease FirstWithFormat(uint32_t format_version);
 
-// A feature of files, and the first release that reads it.
+// A feature of files, and the first release that can read it.
 struct Need {
   RocksDbRelease release;
   std::string what;  // "format_version 7"
 };
 
 // Finds the release that files require of the RocksDB that opens them: the
-// highest one of their needs. Without needs, every release since 6.6 opens the
-// files.
+// highest release of their needs. Without needs, every release since 6.6 can
+// open the files.
 class Needs {
  public:
   void Add(const RocksDbRelease& release, const std::string& what);
   void AddFormatVersion(uint32_t format_version);
-  // Adds the need of a type of WAL record (`rocksdb/log_format.h`), if the type
-  // is not one of the data records that every release reads.
+  // Adds the need of a WAL record type (`rocksdb/log_format.h`), unless it is a
+  // data record that every release can read.
   void AddWalRecord(uint8_t type);
 
   const RocksDbRelease& release() const { return latest_.release; }

@@ -1,5 +1,5 @@
-// A small file that is written whole: a header with its magic, its length and a
-// digest, followed by the payload.
+// A small file that is always written completely: a header with magic, length
+// and digest, followed by the payload.
 //
 //   file:  offset  size  field
 //          0       8     magic
@@ -20,12 +20,12 @@ namespace sstferry {
 
 inline constexpr uint32_t kSealedHeaderBytes = 24;
 
-// Appends a whole file. REQUIRES: `magic` is 8 bytes, payload below 4 GiB.
+// Appends a complete file. REQUIRES: `magic` is 8 bytes, payload below 4 GiB.
 void SealFile(const char* magic, const rocksdb::Slice& payload,
               std::string* out);
 
 // Checks a file and finds its payload; *payload points into the file.
-// Corruption: not exactly one whole file with this magic; the message begins
+// Corruption: not exactly one complete file with this magic; the message begins
 // with `name`.
 [[nodiscard]] rocksdb::Status UnsealFile(const char* name, const char* magic,
                                          uint64_t max_payload_bytes,

@@ -1,4 +1,4 @@
-// Encodes a record of fields as a sealed file of its own (sealed_file.h).
+// Encodes a record of fields as a complete sealed file (sealed_file.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// Appends a whole file. REQUIRES: `magic` is 8 bytes.
+// Appends a complete file. REQUIRES: `magic` is 8 bytes.
 template <typename Record>
 void SealRecord(const char* magic, const Record& record, std::string* out) {
   std::string payload;
@@ -18,8 +18,8 @@ void SealRecord(const char* magic, const Record& record, std::string* out) {
   SealFile(magic, payload, out);
 }
 
-// Decodes a whole file. Corruption: not exactly one whole file with this magic;
-// the message begins with Record::kName.
+// Decodes a complete file. Corruption: not exactly one complete file with this
+// magic; the message begins with Record::kName.
 template <typename Record>
 [[nodiscard]] rocksdb::Status UnsealRecord(const char* magic,
                                            uint64_t max_payload_bytes,

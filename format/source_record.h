@@ -1,7 +1,7 @@
-// Record that a source stores at a target that it has made current. At the next
-// refresh the source gets it back and finds by it the keys that may have
-// changed. The target stores the bytes unchanged in the file `sstferry.source`
-// of its directory. Normative text: format/FORMAT.md, "Source records".
+// Record that a source stores at a target after a pull or refresh. At the next
+// refresh the source gets the record back and uses it to find keys that may
+// have changed. The target stores its bytes unchanged in the file
+// `sstferry.source`. Normative text: format/FORMAT.md, "Source records".
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct SourceRecordFamily {
   bool single_deletes = false;
   // All files were searched for SingleDeletes.
   bool searched = false;
-  // `keys` are the keys of all entries that the snapshot replayed from WALs.
+  // `keys` has the keys of all entries that the snapshot replayed from WALs.
   bool knows_keys = false;
-  // Digests of the table files of the family, without those that the snapshot
+  // Digests of the family's table files, except those that the snapshot
   // flushed.
   std::vector<Digest128> files;
   std::vector<std::string> keys;
@@ -45,12 +45,12 @@ struct SourceRecord {
 
 // Appends the record. If it would be too large, omits keys, then files.
 void EncodeSourceRecord(SourceRecord record, std::string* out);
-// Decodes a record. Corruption: not exactly one whole record.
+// Decodes a record. Corruption: not exactly one complete record.
 [[nodiscard]] rocksdb::Status DecodeSourceRecord(const rocksdb::Slice& bytes,
                                                  SourceRecord* record);
 
-// Encode and decode the file at the target: the record and the id of its
-// transfer. REQUIRES: at most kMaxSourceRecordBytes.
+// Encode and decode the target's file: the record and the id of its transfer.
+// REQUIRES: at most kMaxSourceRecordBytes.
 void EncodeSourceRecordFile(const TransferId& transfer_id,
                             const rocksdb::Slice& record, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeSourceRecordFile(

@@ -1,5 +1,5 @@
-// One stream that carries several connections (its channels), such as standard
-// input and output of ssh. All integers are little-endian. Normative text:
+// One stream that carries several connections (its channels), such as ssh's
+// standard input and output. All integers are little-endian. Normative text:
 // format/FORMAT.md, "Stream"; keep both in step.
 //
 //   each direction begins with a hello:
@@ -12,16 +12,16 @@
 //   followed by frames:
 //   0       1     kind           StreamFrameKind; unknown values are an error
 //   1       3     reserved       0
-//   4       4     channel        from 1 on, in the order of their Open
+//   4       4     channel        numbered from 1, in the order of Open frames
 //   8       4     value          Data: payload bytes, 1 to kMaxStreamDataBytes
 //                                Credit: bytes granted, 1 to
 //                                kMaxStreamCreditBytes
 //                                Open, Close: 0
 //   12      ...   payload        only in Data
 //
-// Each side grants credit for each channel: its hello grants the initial
-// credit, Credit frames add to it, and Data uses it up. So a channel with a
-// slow reader fills neither the memory of the peer nor the stream.
+// Each side grants credit per channel: its hello grants the initial credit,
+// Credit frames add to it, and Data uses it. So a channel with a slow reader
+// fills neither the peer's memory nor the stream.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ inline constexpr size_t kStreamHelloBytes = 16;
 inline constexpr size_t kStreamFrameHeaderBytes = 12;
 
 struct StreamHello {
-  uint32_t credit_bytes = 0;  // of each channel, before any Credit frame
+  uint32_t credit_bytes = 0;  // initial credit of each channel
 };
 
 // Values never change.

@@ -1,5 +1,5 @@
-// Types used both by the wire and by applications: format/ sends them and
-// pipeline/include/sstferry/ offers them. No messages and no encoding.
+// Types that both the wire and applications use: format/ sends them, and
+// pipeline/include/sstferry/ exports them. No messages and no encoding.
 #pragma once
 
 #include <array>
@@ -12,59 +12,60 @@ namespace sstferry {
 using TransferId = std::array<uint8_t, 16>;
 std::string ToHex(const TransferId& id);
 
-// Half-open key interval. An absent bound means unbounded; "" is a key.
+// Half-open key interval. An absent bound means unbounded; "" is a valid key.
 struct KeyInterval {
   std::optional<std::string> begin;
   std::optional<std::string> end;
   friend bool operator==(const KeyInterval&, const KeyInterval&) = default;
 };
 
-// Compression of ChunkData frames. kNone: never. kAuto: off at first, then as
-// the target's Compress messages request. kZstd: always if it saves bytes.
+// Compression of ChunkData frames. kNone: never. kAuto: off at first, then
+// switched by the target's Compress messages. kZstd: always, where it saves
+// bytes.
 enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
 
-// The way in which a refresh decides which intervals have changed.
+// How a refresh decides which intervals have changed.
 enum class CompareMode : uint8_t {
-  // Intervals that are backed by other files than at the last refresh; of the
-  // others, those that are not proved unchanged and differ when both sides read
-  // them.
+  // Intervals whose entries are in other files than at the last refresh count
+  // as changed. Of the other intervals, those that are not proved unchanged are
+  // read and compared by both sides.
   kFiles = 0,
-  kDigest = 1,  // intervals that differ when both sides read everything
+  kDigest = 1,  // both sides read and compare everything
 };
 
 // A snapshot that a source retains for a transfer.
 struct RetainedSnapshot {
-  // Whole only for its own target; others get its first bytes, then zeros.
+  // Complete only for its own target; others get its first bytes, then zeros.
   TransferId transfer_id{};
   std::string database;             // NAME of the served database
   uint64_t snapshot_sequence = 0;
   uint64_t age_seconds = 0;
-  uint64_t ttl_left_seconds = 0;    // runs while readers is 0
+  uint64_t ttl_left_seconds = 0;    // runs only while readers is 0
   uint32_t readers = 0;             // connected control sessions
   uint64_t pinned_bytes = 0;        // table and blob files
-  // The target's own description of itself, and the subject of its certificate.
+  // The target's description of itself, and the subject of its certificate.
   std::string target;
   friend bool operator==(const RetainedSnapshot&,
                          const RetainedSnapshot&) = default;
 };
 
-// Reason why a follower of a live source cannot resume at its position and
-// needs a cut, that is, a clone of the source's present state.
+// Why a follower of a live source cannot resume at its position and needs a
+// cut, that is, a clone of the source's present state.
 enum class CutReason : uint8_t {
   kNone = 0,         // it can resume
   kFirst = 1,        // it has no position yet
-  kNewLife = 2,      // another MANIFEST, or a WAL that became shorter
-  kBarrier = 3,      // a MANIFEST record not proved to be harmless
-  kSequenceGap = 4,  // missing sequence numbers: no WAL has their entries
+  kNewLife = 2,      // another MANIFEST, or a WAL became shorter
+  kBarrier = 3,      // a MANIFEST record that may not be harmless
+  kSequenceGap = 4,  // no WAL has entries for some sequence numbers
   kUnlogged = 5,     // tables with entries that are in no WAL
   kBlobIndex = 6,    // a batch that refers to a blob file
   kLargeRecord = 7,  // a WAL record too large for a round
-  kNotHeld = 8,      // the source no longer has the WAL bytes after it
+  kNotHeld = 8,      // the source lacks the WAL bytes after it
   kFilter = 9,       // a compaction of a family with a compaction filter
-  // Reasons of the target, which no message carries.
+  // The target's own reasons, which no message carries.
   kCutEvery = 10,
   kMaxReplay = 11,
-  kClock = 12,  // the clock of an archive's log was set back
+  kClock = 12,  // an archive's log: the clock was set back
   kDamage = 13,  // the standby is known to be damaged, or to differ
 };
 inline constexpr uint8_t kMaxSourceCutReason = 9;
@@ -73,17 +74,17 @@ inline constexpr uint8_t kMaxCutReason = 13;
 // Returns "first", "new-life", ..., for reports and metrics.
 const char* CutReasonName(CutReason reason);
 
-// A target that follows a database, as its source sees it.
+// A target that follows a database, as seen by its source.
 struct FollowerState {
   std::string database;        // NAME of the served database
   std::string target;          // as RetainedSnapshot::target
-  // Bytes of WALs that the target does not have, and the time since it last had
+  // Bytes of WALs that the target lacks, and the time since it last had
   // everything.
   uint64_t behind_bytes = 0;
   uint64_t behind_millis = 0;
   uint64_t held_bytes = 0;     // of WALs that the source keeps for it
   // Number of cuts that the target has begun since it connected, and the
-  // source's reason for the last one; kNone: no cut, or the follower's own
+  // source's reason for the last cut; kNone: no cut, or the follower's own
   // decision.
   uint64_t cuts = 0;
   CutReason cut = CutReason::kNone;

@@ -8,9 +8,9 @@
 //                            header has raw_bytes as its content size
 //
 // The sender computes the digest before compression, and the receiver compares
-// it after decompression: this finds damage by zstd, or by memory, on either
-// side. The digest is inside the frame's payload, so the frame's own digest,
-// and with it the chunk's, covers the raw bytes as well.
+// it after decompression; this detects errors of zstd or of memory on either
+// side. The digest is inside the frame's payload, so the digests of the frame
+// and the chunk also cover the raw bytes.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,7 @@ inline constexpr size_t kCompressedHeaderBytes = 12;
 // Compresses the payloads of ChunkData frames.
 //
 // Ownership: owns one zstd context and one buffer of kMaxPayloadBytes. The
-// first
-//   call makes both, later calls reuse them.
+//   first call makes both, later calls reuse them.
 // Threads:   one.
 class WireCompressor {
  public:
@@ -40,7 +39,7 @@ class WireCompressor {
 
   // Returns true if `raw` (1 to kMaxPayloadBytes), compressed and with its
   // header, fits into max_bytes; *payload is then valid until the next call.
-  // Returns false if it does not fit or memory is short: the caller then sends
+  // Returns false if it does not fit or memory ran out; the caller then sends
   // the raw bytes.
   bool Compress(const rocksdb::Slice& raw, size_t max_bytes,
                 rocksdb::Slice* payload);
@@ -63,9 +62,9 @@ struct CompressedPayload {
 };
 
 // Parses a compressed payload. Corruption: too short, raw_bytes out of bounds,
-// or the rest is not exactly one zstd frame of that content size. Frames of
-// zstd before 1.0 and skippable frames are refused, so their decoders are never
-// called.
+// or the remaining bytes are not exactly one zstd frame of this content size.
+// Rejects skippable frames and frames of zstd before 1.0, so their decoders are
+// never called.
 [[nodiscard]] rocksdb::Status ParseCompressedPayload(
     const rocksdb::Slice& payload, CompressedPayload* out);
 

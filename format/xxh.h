@@ -1,7 +1,7 @@
-// Includes xxHash. Where the library has it, uses the dispatching header, which
-// selects the widest vector unit of the CPU at run time: the plain XXH3
-// functions are built for every x86-64 and take several times as long. Both
-// give the same values.
+// Includes xxHash. If the library has a dispatching header, uses it: it selects
+// the CPU's widest vector unit at run time, while the plain XXH3 functions run
+// on every x86-64 CPU and take several times as long. Both give the same
+// values.
 #pragma once
 
 // Defines the streaming states, so that they can be members without a separate

@@ -19,7 +19,7 @@ constexpr uint32_t kMagic = 2395959;  // 0x00248f37
 constexpr size_t kHeaderBytes = kBlobHeaderBytes;
 constexpr size_t kRecordBytes = kBlobRecordHeadBytes;
 constexpr size_t kFooterBytes = kBlobFooterBytes;
-// Kind of the references that RocksDB writes: a blob that does not expire.
+// Kind of reference that RocksDB writes: to a blob that does not expire.
 constexpr char kPlainBlob = 1;
 constexpr size_t kBlobPieceBytes = 256u << 10;
 
@@ -47,7 +47,7 @@ Status ExpectMagic(const char* what, const Slice& bytes, uint64_t offset) {
                    offset);
 }
 
-// Checks the record at *at, and moves *at after it.
+// Checks the record at *at, and moves *at past the record.
 Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   std::string scratch;
   Slice head;
@@ -91,9 +91,9 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
-// Checks a header as RocksDB does, which does not open a blob file of another
-// version, or one whose blobs expire. RocksDB itself compares family and
-// compression with each reference.
+// Checks a header as RocksDB does. RocksDB does not open a blob file of another
+// version, or one whose blobs expire, and compares family and compression with
+// each reference.
 Status CheckBlobHeader(const Slice& header) {
   if (header.size() != kHeaderBytes) {
     return Bad("expected a header, found a truncated one", 0);

@@ -1,4 +1,4 @@
-// Checks a whole blob file of RocksDB by its own checksums.
+// Checks a complete blob file of RocksDB by its own checksums.
 //
 // All integers are little-endian. (RocksDB: db/blob/blob_log_format.h.)
 //
@@ -20,8 +20,9 @@ namespace sstferry {
 
 // Reads the whole file. Returns OK if every record and the footer have the
 // correct checksum, records follow each other without gaps, and their number
-// equals that in the footer (*count). The header has a magic but no checksum.
-// Corruption: anything else; errors of the source's Read(). Memory: 512 KiB.
+// equals the footer's count (*count). The header has a magic but no checksum.
+// Otherwise returns Corruption, or errors of the source's Read(). Memory: 512
+// KiB.
 [[nodiscard]] rocksdb::Status CheckBlobFile(const ByteSource& source,
                                             uint64_t* count);
 
@@ -35,21 +36,21 @@ inline constexpr uint64_t kBlobFooterBytes = 32;
                                               uint64_t offset,
                                               uint64_t* count);
 
-// Checks that `record`, at `offset` in its file, is one whole record of `key`.
-// Corruption: it is not.
+// Checks that `record`, at `offset` in its file, is exactly one record with
+// `key`. Corruption: it is not.
 [[nodiscard]] rocksdb::Status CheckBlobRecord(const rocksdb::Slice& record,
                                               const rocksdb::Slice& key,
                                               uint64_t offset);
 
-// A value in a blob file, as a table refers to it.
+// Reference from a table to a value in a blob file.
 struct BlobReference {
   uint64_t file = 0;
-  uint64_t offset = 0;  // of the value, after the record's header and key
-  uint64_t bytes = 0;   // of the value as stored
+  uint64_t offset = 0;  // of the value, which follows the record's key
+  uint64_t bytes = 0;   // size of the stored value
 };
 
-// Decodes the value of an entry of kSstTypeBlobIndex. Returns false if it is
-// damaged, or of a kind that RocksDB does not write.
+// Decodes the value of an entry of type kSstTypeBlobIndex. Returns false if it
+// is damaged, or of a kind that RocksDB does not write.
 [[nodiscard]] bool DecodeBlobReference(rocksdb::Slice value,
                                        BlobReference* reference);
 

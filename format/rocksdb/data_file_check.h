@@ -1,5 +1,4 @@
-// Checks a table or a blob file of a clone with the checksums that RocksDB
-// wrote.
+// Checks a table or blob file of a clone with the checksums that RocksDB wrote.
 #pragma once
 
 #include <vector>
@@ -12,7 +11,7 @@
 namespace sstferry {
 
 // Reads the whole file except the blocks that were `checked` (CheckSstFile()).
-// *facts is set for a table; for a blob file it has the default values.
+// Sets *facts for a table; for a blob file *facts has default values.
 // Corruption: a checksum is wrong; errors of the source's Read(). REQUIRES: a
 // table or a blob file.
 [[nodiscard]] rocksdb::Status CheckDataFile(const ByteSource& source,

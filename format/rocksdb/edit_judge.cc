@@ -15,13 +15,13 @@ constexpr char kBytewise[] = "leveldb.BytewiseComparator";
 constexpr char kBackwards[] = "rocksdb.ReverseBytewiseComparator";
 constexpr size_t kKeyTrailerBytes = 8;  // of an internal key
 
-// Returns the user key of an internal key, whose length the MANIFEST's reader
-// has checked.
+// Returns the user key of an internal key. The MANIFEST's reader has checked
+// the key's length.
 Slice UserKey(const std::string& internal) {
   return {internal.data(), internal.size() - kKeyTrailerBytes};
 }
 
-// The files that a compaction removes, taken together.
+// The files that a compaction removes.
 struct Removed {
   std::vector<const ManifestFile*> files;
   std::set<uint64_t> epochs;
@@ -45,7 +45,7 @@ bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
 }
 
 // Returns true if the keys of `file` are within those of `removed`. The order
-// of an application's own comparator is not known; for such families only
+// of an application's own comparator is unknown; for such families only
 // sequence numbers and epochs are compared.
 bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
                    const std::string& comparator) {
@@ -63,8 +63,8 @@ bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
   return begins && ends;
 }
 
-// Returns the empty string if the added tables contain only data of the removed
-// ones.
+// Returns why the added tables may contain data that the removed tables lack;
+// empty if they do not.
 std::string CompactionProblem(const VersionEdit& edit,
                               const ManifestFamily& family) {
   if (edit.new_files.empty()) {
@@ -100,7 +100,7 @@ std::string FlushProblem(const VersionEdit& edit) {
 }
 
 // Returns a description of what the edit changes apart from tables and numbers;
-// empty: nothing.
+// empty if it changes nothing else.
 std::string OtherProblem(const VersionEdit& edit) {
   return edit.adds_family    ? "column family added: " + edit.family_name
          : edit.drops_family ? "column family dropped: " +
@@ -122,7 +122,7 @@ EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
   EditKind kind = EditKind::kBookkeeping;
   const auto family = before.families.find(edit.family_id);
   if (!problem.empty()) {
-    // It is a barrier already.
+    // The record is already known to be a barrier.
   } else if (!edit.deleted_files.empty()) {
     kind = EditKind::kCompaction;
     problem = family == before.families.end()

@@ -1,29 +1,29 @@
-// Classifies the records of a MANIFEST: those that do not change what a
-// recovery finds, and barriers.
+// Classifies the records of a MANIFEST: a record is either harmless, because it
+// does not change what a recovery finds, or a barrier.
 //
-// A standby that has the MANIFEST and the tables of an earlier moment, and all
-// WALs since, recovers the database's present contents as long as the later
-// MANIFEST records only move entries: from WALs into tables (a flush), or from
-// tables into other tables (a compaction). Any other record may stand for data
-// that no WAL has, or for data in WALs that tables no longer have. So a record
-// is a barrier unless it is proved to be one of these. An unnecessary barrier
-// costs a copy of the files; a missed one would go unnoticed.
+// Assume that a standby has the MANIFEST and the tables of an earlier moment,
+// and all WALs since. It recovers the database's present contents as long as
+// later MANIFEST records only move entries: from WALs into tables (a flush), or
+// from tables into other tables (a compaction). Any other record may refer to
+// data that no WAL has, or to data in WALs that the tables no longer have. So a
+// record is a barrier unless it is proved to be harmless. An unnecessary
+// barrier costs a copy of the files; a missed barrier would go unnoticed.
 //
 //   flush        adds tables of level 0, removes none, and sets the number of
 //                the WAL up to which the family's entries are in tables. An
 //                ingestion or an import adds tables without such a number.
-//   compaction   removes tables, and adds only tables whose keys and epochs lie
-//                within those that it removes, without newer sequence numbers.
-//                RocksDB's atomic_replace_range also does both, but gives the
-//                added tables an epoch of their own.
+//   compaction   removes tables, and adds only tables whose keys and epochs are
+//                within those of the removed tables, without newer sequence
+//                numbers. RocksDB's atomic_replace_range also does both, but
+//                gives the added tables a new epoch.
 //   bookkeeping  numbers: of files, sequences and WALs; a compaction's cursor.
 //
-// So barriers are, among others: ingestions and imports; families that are
-// added or dropped; tables that are only removed (DeleteFilesInRange, FIFO, and
-// compactions without output); full_history_ts_low; tags that this version does
-// not know, even those that RocksDB lets a reader ignore.
+// Barriers include: ingestions and imports; added or dropped families; removals
+// of tables without added tables (DeleteFilesInRange, FIFO, and compactions
+// without output); full_history_ts_low; tags that this version does not know,
+// even tags that RocksDB lets a reader ignore.
 //
-// A compaction filter changes what readers see without any record of it.
+// A compaction filter changes what readers see, but leaves no record.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ namespace sstferry {
 
 enum class EditKind : uint8_t { kBookkeeping, kFlush, kCompaction, kBarrier };
 
-// Classifies an edit by the state to which it is applied. For a barrier, sets
-// *why to what the edit does; `why` may be null. Threads: any.
+// Classifies an edit. `before` is the state to which it is applied. For a
+// barrier, sets *why to what the edit does; `why` may be null. Threads: any.
 EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
                    std::string* why);
 

@@ -19,13 +19,13 @@ void PutDigest(std::string* out, const Digest128& digest) {
   PutFixed64(out, digest.high);
 }
 
-// A session id is two numbers in base 36, the second with 12 digits. Together
-// they have 128 bits, 62 of them in the second.
+// A session id is two numbers in base 36; the second has 12 digits. Together
+// they have 128 bits; the second has 62 of them.
 constexpr size_t kLowDigits = 12;
 constexpr int kLowBits = 62;
 constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
 
-// Parses at most 12 base-36 digits. Returns false otherwise.
+// Parses at most 12 base-36 digits. Returns false for other text.
 bool ParseDigits(const std::string& digits, uint64_t* value) {
   *value = 0;
   for (const char c : digits) {
@@ -39,9 +39,9 @@ bool ParseDigits(const std::string& digits, uint64_t* value) {
   return !digits.empty() && digits.size() <= kLowDigits;
 }
 
-// Computes the unique id as RocksDB does (table/unique_id.cc): the low half of
-// the session id unchanged; its high half and the database id, hashed, and the
-// file number.
+// Computes the unique id as RocksDB does (table/unique_id.cc): one half is the
+// low half of the session id, unchanged; the other half combines the session
+// id's high half and the hashed database id with the file number.
 bool UniqueIdOf(const TableOrigin& origin, Digest128* id) {
   const std::string& session = origin.session_id;
   if (session.size() <= kLowDigits || origin.database_id.empty() ||
@@ -87,8 +87,8 @@ Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
   } else {
     *is_weak = true;
     PutFixed8(&text, static_cast<uint8_t>(Known::kDescription));
-    // A newer RocksDB that opens the database writes a function name without a
-    // checksum.
+    // A newer RocksDB that opens the database writes a function name even
+    // without a checksum.
     PutBytes(&text, file.checksum.empty() ? "" : file.checksum_function);
     PutBytes(&text, file.checksum);
     PutDigest(&text, origin.properties);

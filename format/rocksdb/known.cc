@@ -97,9 +97,9 @@ bool HasKnownMembers(std::string_view option) {
          option == "metadata_cache_options" || option == "cache_usage_options";
 }
 
-// Takes the later of two releases for a name that was first a database option
-// and then a family option (experimental_mempurge_threshold): files contain it
-// as the family option.
+// Returns the later of two releases for a name that was first a database option
+// and then a family option (experimental_mempurge_threshold), because files
+// contain it as the family option.
 RocksDbRelease FirstWithOption(const std::string& name) {
   RocksDbRelease first;
   for (const KnownKind kind : kOptionKinds) {

@@ -1,9 +1,9 @@
-// All names of RocksDB 6.8 to 11.8 that a database's files may contain, and
-// their effects on sstferry: options as named by OPTIONS files and option
+// All names in RocksDB 6.8 to 11.8 that a database's files may contain, and
+// their effects on sstferry: options as named in OPTIONS files and option
 // structs, record types of WALs, types of entries, tags of a MANIFEST, kinds of
-// files. There is no other list. The source omits from a replica's OPTIONS the
-// names that its application's release does not know; names that are in no row
-// are reported to the operator.
+// files. There is no other list. The source omits names that the application's
+// release does not know from a replica's OPTIONS. Names that are missing in
+// this table are reported to the operator.
 //
 // To add the names of a new release, edit known_table.h. README.md describes
 // how, and which tests report missing names.
@@ -27,12 +27,12 @@ enum class KnownKind : uint8_t {
   kBlockTableOption,
   kPlainTableOption,
   kCuckooTableOption,
-  // Members of structs that are values of options: compression_opts,
+  // Members of structs that are option values: compression_opts,
   // compaction_options_..., metadata_cache_options, cache_usage_options.
   kOptionMember,
-  // Values, newer than 6.8, of options that are older than the value.
+  // Option values newer than 6.8, of options that are older than the value.
   kOptionValue,
-  // These kinds have the names and numbers of RocksDB's enumerators.
+  // The following kinds have the names and numbers of RocksDB's enumerators.
   kWalRecord,
   kValueType,
   kManifestTag,
@@ -52,8 +52,8 @@ struct Effect {
   const char* word = "";  // file, reason or effect
 };
 
-// Effects on a clone, on chunks, and on the records between two cuts, which
-// `follow` and `log` read. A cut itself is a clone.
+// Effects on a clone, on chunks, and on the records between two cuts, for
+// readers in `follow` and `log`. A cut itself is a clone.
 struct Effects {
   Effect clone = {};
   Effect chunks = {};
@@ -64,13 +64,13 @@ struct Effects {
 struct KnownName {
   KnownKind kind = KnownKind::kDatabaseOption;
   std::string_view name;
-  // Number of an enumerator; absent if different releases gave it several.
+  // Number of an enumerator; absent if it differs between releases.
   std::optional<uint32_t> number;
-  // The first release with this name; for an option, the first release that
-  // writes it to OPTIONS files, even if the struct had it before.
+  // The first release with this name. For an option, the first release that
+  // writes it to OPTIONS files, even if the struct had it earlier.
   RocksDbRelease since;
   // The first release whose headers no longer have the name; unknown: all later
-  // ones have it. RocksDB still accepts such names in OPTIONS files.
+  // releases have it. RocksDB still accepts such names in OPTIONS files.
   RocksDbRelease until;
   const Effects* effects = nullptr;
 };
@@ -86,7 +86,7 @@ const KnownName* FindKnown(KnownKind kind, std::string_view name);
 
 // Returns the kind of the options in a section of an OPTIONS file, by the
 // section's title: "DBOptions", "CFOptions", "TableOptions/BlockBasedTable".
-// nullopt: the table covers no such section.
+// nullopt: the table has no such section.
 std::optional<KnownKind> OptionsOfSection(std::string_view title);
 
 // Returns true for an option whose value is a struct with known members
@@ -100,8 +100,7 @@ RocksDbRelease FirstWithOption(const std::string& name);
 // Like FirstWithOption(), for a member of a struct: "max_dict_buffer_bytes".
 RocksDbRelease FirstWithOptionMember(const std::string& name);
 
-// Like FirstWithOption(), for a name that is the value of an option:
-// "kRoundRobin".
+// Like FirstWithOption(), for the name of an option's value: "kRoundRobin".
 RocksDbRelease FirstWithOptionValue(const std::string& value);
 
 }  // namespace sstferry

@@ -1,7 +1,7 @@
-// The table of known.h. Only known.cc includes this file.
+// The table for known.h. Only known.cc includes this file.
 //
-// The effect "In(FILE)" means that FILE handles the name. Add new names of a
-// release to the list of their kind, in a row of that release and these
+// The effect "In(FILE)" means that FILE handles the name. Add a new release's
+// names to the list of their kind, in a row with that release and their
 // effects.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace sstferry::known_table {
 
-// --- who handles it, or why it is refused ------------------------------------
+// --- which file handles a name, or why it is refused -------------------------
 constexpr Effect In(const char* file) { return {Handling::kHandled, file}; }
 constexpr Effect Refused(const char* why) { return {Handling::kRefused, why}; }
 
@@ -39,7 +39,7 @@ inline constexpr Effect kEdits = In("format/rocksdb/version_edit.cc");
 inline constexpr Effect kJudge = In("format/rocksdb/edit_judge.cc");
 inline constexpr Effect kTableCheck = In("format/rocksdb/sst_file_check.cc");
 
-// Sets the effects on a clone, on chunks, and on both readers of the records
+// Returns effects on a clone, on chunks, and on both readers of the records
 // between two cuts (follow and log).
 constexpr Effects With(Effect clone, Effect chunks, Effect following) {
   return {clone, chunks, following, following};
@@ -54,13 +54,13 @@ constexpr Effects Chunks(Effect chunks) {
 // --- effects -----------------------------------------------------------------
 inline constexpr Effects kNoEffect{};
 
-// Where files are, and which.
+// Names and locations of files.
 inline constexpr Effects kWalPlace = With(kWalDir, kWalDir, kFollowed);
 inline constexpr Effects kLogPlace = With(kReplica, kReplica, kNothing);
 inline constexpr Effects kOtherPaths =
     With(Refused("a clone has one directory"),
          Refused("tables outside of the database's directory"), kNothing);
-// A file system of the application's own, such as one that encrypts.
+// The application's own file system, for example one that encrypts.
 inline constexpr Effects kForeignFiles =
     Everywhere(Refused("files that only it reads look damaged"));
 inline constexpr Effects kIdentity =
@@ -96,13 +96,13 @@ inline constexpr Effects kInplaceCallback =
     Chunks(Refused("where WALs have entries, as inplace_update_support"));
 
 // The private copy, and the database that chunks fill, are opened with other
-// values; the replica's OPTIONS have those of the source.
+// values than the source's; the replica's OPTIONS have the source's values.
 inline constexpr Effects kCopySets = Chunks(kCopy);
 inline constexpr Effects kCopyQuiets = Chunks(kCompat);
 inline constexpr Effects kFamilySets = Chunks(kFamily);
 inline constexpr Effects kFamilyQuiets = Chunks(kCompat);
 
-// Keys, values, their order and their age.
+// Keys, values, and their order and age.
 inline constexpr Effects kOrder =
     With(In("format/rocksdb/file_identity.cc"), kOperators, kJudge);
 inline constexpr Effects kMerges = Chunks(kOperators);
@@ -115,7 +115,7 @@ inline constexpr Effects kBlobs = With(kClone, kFamily, kFollowed);
 inline constexpr Effects kBlobsInWals =
     Everywhere(Refused("values in blob files that no MANIFEST names yet"));
 inline constexpr Effects kInplace = Chunks(kCopy);
-// Ages of chunks begin anew, which a note says where data depend on them.
+// The ages of chunks start again at zero; a note says so where this matters.
 inline constexpr Effects kAges = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kStyle = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kLevels =
@@ -160,14 +160,14 @@ inline constexpr Effects kEntity = With(kBatches, kCompat, kBatches);
 inline constexpr Effects kStampedEntry =
     Chunks(Refused("user-defined timestamps"));
 inline constexpr Effects kEditTag = Everywhere(kEdits);
-// RocksDB lets a reader ignore it, but a follower takes a cut.
+// RocksDB lets a reader ignore these tags, but a follower takes a cut.
 inline constexpr Effects kIgnoredTag = With(kEdits, kEdits, kJudge);
 inline constexpr Effects kOfOneRelease =
     Everywhere(Refused("RocksDB 6.14 alone knew it"));
 
 // --- names -------------------------------------------------------------------
-// Rows of one kind: those without an effect first, then those with one; each by
-// release. A name with a number is that of an enumerator.
+// In each kind, rows without an effect come before rows with an effect; both
+// are sorted by release. A name with a number is an enumerator's name.
 struct NameRow {
   RocksDbRelease since;
   RocksDbRelease until;
@@ -176,11 +176,11 @@ struct NameRow {
 };
 
 inline constexpr RocksDbRelease kStays{};
-// Options whose names RocksDB accepts in OPTIONS files and ignores: the structs
-// no longer had them at that release, if they ever did.
+// For options that RocksDB accepts in OPTIONS files but ignores: at that
+// release, the structs no longer had them, or never had them.
 inline constexpr RocksDbRelease kGone = kOldestKnown;
 
-// DBOptions. OPTIONS files name env only if it is not the default one.
+// DBOptions. OPTIONS files contain env only if it is not the default.
 inline constexpr NameRow kDatabaseOptions[] = {
     {{6, 8, 0}, kStays, kNoEffect,
      "advise_random_on_open allow_concurrent_memtable_write allow_fallocate "
@@ -614,7 +614,7 @@ inline constexpr NameRow kWalRecords[] = {
 };
 
 // db/dbformat.h, ValueType. The last two are internal marks of RocksDB: no file
-// contains them, and the number of one has changed.
+// contains them, and the number of one of them has changed.
 inline constexpr NameRow kValueTypes[] = {
     {{6, 8, 0}, kStays, kBatchEntry,
      "kTypeDeletion=0 kTypeValue=1 kTypeMerge=2 kTypeLogData=3 "
@@ -649,7 +649,7 @@ inline constexpr NameRow kManifestTags[] = {
      "kMaxColumnFamily=203 kInAtomicGroup=300 kDbId=8193"},
     {{6, 8, 0}, {7, 5, 0}, kEditTag,  // old name of kCompactCursor
      "kCompactPointer=5"},
-    // Named kBlobFileAddition and kBlobFileGarbage up to 6.16.
+    // kBlobFileAddition and kBlobFileGarbage up to 6.16.
     {{6, 9, 0}, kStays, kEditTag,
      "kBlobFileAddition_DEPRECATED=8194 kBlobFileGarbage_DEPRECATED=8195"},
     {{6, 13, 0}, kStays, kEditTag,
@@ -704,7 +704,8 @@ inline constexpr NameRow kWalFields[] = {
      "kClosed=3"},
 };
 
-// rocksdb/types.h, FileType. A replica gets no files of kinds without effect.
+// rocksdb/types.h, FileType. A replica gets no files of the kinds without
+// effect.
 inline constexpr NameRow kFileKinds[] = {
     {{6, 8, 0}, kStays, kNoEffect,
      "kTempFile kInfoLogFile kMetaDatabase"},

@@ -31,7 +31,8 @@ constexpr uint8_t kRecyclableTimestampSizes = 11;
 constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
-// Position of a fragment in its logical record, for types 1 to 4 and 5 to 8.
+// Position of a physical record in its logical record, for types 1 to 4 and 5
+// to 8.
 enum class Fragment : uint8_t { kWhole, kFirst, kMiddle, kLast };
 
 bool IsRecyclable(uint8_t type) {
@@ -169,7 +170,7 @@ void LogFollower::SkipTo(uint64_t end) {
   }
 }
 
-// Parses the physical record at the start of `rest`, the unread part of a
+// Parses the physical record at the start of `rest`, the unread bytes of a
 // block. If it returns kNextBlock, physical->bytes > 0 means that `rest` had
 // room for a header.
 LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
@@ -201,9 +202,9 @@ LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
   return Step::kNext;
 }
 
-// Interprets a truncated or damaged record: either the log ends here, or these
-// are incomplete bytes of this log. REQUIRES: the record does not have the log
-// number of another WAL.
+// Interprets a truncated or damaged record: either the log ends here, or
+// incomplete bytes of this log follow. REQUIRES: the record does not have the
+// log number of another WAL.
 LogFollower::Step LogFollower::EndOfDamage(const Slice& rest) const {
   const bool may_be_old = recyclable_ &&
                           rest.size() >= kRecyclableHeaderBytes &&
@@ -315,8 +316,8 @@ Status LogFollower::NotKnown(const std::string& what, uint64_t offset) const {
 
 namespace {
 
-// Limits a log to its first block, which determines whether the log is
-// compressed and recyclable, and to the bytes before `end`.
+// Limits a log to its first block, which shows if the log is compressed and
+// recyclable, and to the bytes before `end`.
 class HeadSource : public ByteSource {
  public:
   HeadSource(const ByteSource& base, uint64_t end)
@@ -332,8 +333,8 @@ class HeadSource : public ByteSource {
   const uint64_t bytes_;
 };
 
-// Presents `bytes` at offset `begin` of a log. A follower positioned there
-// reads nothing before it.
+// Presents `bytes` at offset `begin` of a log, for a follower that is
+// positioned there and reads nothing before it.
 class TailSource : public ByteSource {
  public:
   TailSource(uint64_t begin, const Slice& bytes)

@@ -1,11 +1,11 @@
-// Reads the logical records of a RocksDB log file, a WAL or a MANIFEST, that
+// Reads the logical records of a RocksDB log file (a WAL or a MANIFEST) that
 // may still be growing.
 //
 // A log is a sequence of 32 KiB blocks. A physical record does not cross a
-// block's end; a logical record is one physical record or a first, middle...
-// and last one. A writer fills the end of a block that is too small for a
-// header with zeros (up to 10 bytes), or more before a record about the log
-// itself. All integers are little-endian. (RocksDB: db/log_format.h,
+// block's end. A logical record is one physical record, or a first, any middle,
+// and a last physical record. If the end of a block is too small for a header,
+// the writer fills it with zeros (up to 10 bytes; more before a record about
+// the log itself). All integers are little-endian. (RocksDB: db/log_format.h,
 // db/log_reader.cc.)
 //
 //   offset  size  field     value
@@ -46,71 +46,71 @@ enum class LogKind : uint8_t { kWal, kManifest };
 // A log consists of blocks of this size; no physical record crosses a block's
 // end.
 inline constexpr uint64_t kLogBlockBytes = 32u << 10;
-// Maximum size of a logical record, decompressed: far above the write batches
-// that RocksDB writes (memtables and 32-bit counts bound them).
+// Maximum decompressed size of a logical record: much larger than any write
+// batch that RocksDB writes (memtables and 32-bit counts limit them).
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
-// Maximum size of a MANIFEST. By default RocksDB begins a new one at 1 GiB, and
-// whenever it opens the database. The bound matters because a reader skips
-// zeros: a huge file of zeros would occupy it for as long as reading takes.
+// Maximum size of a MANIFEST. By default RocksDB begins a new MANIFEST at 1
+// GiB, and whenever it opens the database. Without this limit, a huge file of
+// zeros, which a reader skips, would keep the reader busy for a long time.
 inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
 
-// Follows one log. See the head of this file.
+// Follows one log. See the beginning of this file.
 //
 // Owner:   borrows nothing; each Follow() borrows its source.
 // Threads: one at a time.
 // Memory:  one block, one logical record (kMaxLogRecordBytes) and one zstd
-//          stream (its window is at most 128 MiB); none is allocated before
-//          the bytes that need it were read.
+//          stream (its window is at most 128 MiB); allocates none of these
+//          before reading the bytes that need it.
 class LogFollower {
  public:
   // `end_offset` is the value of end() after this record.
   using OnRecord = std::function<rocksdb::Status(const rocksdb::Slice& record,
                                                  uint64_t end_offset)>;
 
-  // `log_number`: number of the WAL; in a recycled file, recyclable records of
-  // the previous WAL have another number. A MANIFEST has none.
+  // `log_number`: number of the WAL. In a recycled file, recyclable records of
+  // the previous WAL have another number. A MANIFEST has no number.
   explicit LogFollower(LogKind kind, uint64_t log_number = 0);
   ~LogFollower();
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  // Calls `on_record` for the whole logical records after those of earlier
-  // calls, up to source.size() (read once) or to the first byte that is not
-  // part of a whole valid record: OK in all these cases. May be called again
-  // after the file has grown. Skips what RocksDB's reader skips silently (zeros
-  // up to a block's end) and stops where that reader reports damage.
-  //   Corruption    a logical record above kMaxLogRecordBytes.
-  //   kRefused      a MANIFEST above kMaxManifestFileBytes.
+  // Calls `on_record` for each complete logical record after those of earlier
+  // calls, up to source.size() (read once) or up to the first byte that is not
+  // part of a complete valid record. Returns OK in both cases. May be called
+  // again after the file has grown. Skips what RocksDB's reader skips silently
+  // (zeros up to a block's end) and stops where RocksDB's reader reports
+  // damage.
+  //   Corruption    a logical record larger than kMaxLogRecordBytes.
+  //   kRefused      a MANIFEST larger than kMaxManifestFileBytes.
   //   NotSupported  a valid record of a type or compression that this version
   //                 does not know and RocksDB does not let a reader ignore.
-  //   the error of `source` or `on_record`: that record is not counted, and the
+  //   errors of `source` or `on_record`: the record is not counted, and the
   //   next call begins with it.
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source,
                                        const OnRecord& on_record);
 
   // Continues after `end`, where another follower of the same log found the end
-  // of a whole record. Does nothing if this follower is already there or
-  // further. REQUIRES: Follow() has read the log's first block (all of a
-  // shorter log), which determines whether the log is compressed and
-  // recyclable.
+  // of a complete record. Does nothing if this follower is already at or past
+  // `end`. REQUIRES: Follow() has read the log's first block (or all of a
+  // shorter log), which shows if the log is compressed and recyclable.
   void SkipTo(uint64_t end);
 
-  // Returns the offset after the last whole record (of data, or about the log
-  // itself); 0: none.
+  // Returns the offset after the last complete record (a data record, or one
+  // about the log itself); 0 if there is no record.
   uint64_t end() const { return end_; }
 
   // Returns true if the log has recyclable records.
   bool is_recyclable() const { return recyclable_; }
 
   // Returns the types of the valid records about the log itself (9, 10, 11,
-  // 130, 131, and ignored ones). A reader of this log must understand them or
-  // may ignore them.
+  // 130, 131, and ignored types). A reader of this log must know these types,
+  // except the ignored ones.
   const std::set<uint8_t>& meta_record_types() const { return meta_types_; }
 
-  // Returns true if bytes of this log follow end(): the last Follow() found a
-  // truncated or damaged record. In a recyclable log, only records with its
-  // number and a truncated header count; other bytes may belong to the previous
-  // WAL of the file.
+  // Returns true if incomplete bytes of this log follow end(): the last
+  // Follow() found a truncated or damaged record. In a recyclable log, only
+  // records with this log's number and truncated headers count; other bytes may
+  // belong to the previous WAL in the file.
   bool stopped_inside() const { return stopped_inside_; }
 
  private:
@@ -121,7 +121,7 @@ class LogFollower {
   // How to continue after a physical record.
   enum class Step : uint8_t {
     kNext,        // with the next record of the block
-    kNextBlock,   // at the next block, because the rest of this one is empty
+    kNextBlock,   // at the next block, since the rest of this one is empty
     kEnd,         // stop: no more bytes of this log
     kEndsInside,  // stop: more bytes of this log follow
   };
@@ -146,8 +146,8 @@ class LogFollower {
 };
 
 // Positions `follower` after the record that ends at `end`, without delivering
-// earlier records. Reads the first block of the log, or the bytes before `end`
-// if those are fewer.
+// earlier records. Reads only the first block of the log, or the bytes before
+// `end` if these are fewer.
 [[nodiscard]] rocksdb::Status StartAt(const ByteSource& log, uint64_t end,
                                       LogFollower* follower);
 // Follows `bytes`, which continue a log at offset `begin`. REQUIRES: `begin` is

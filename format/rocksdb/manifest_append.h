@@ -8,23 +8,23 @@
 
 namespace sstferry {
 
-// Appends an edit to a MANIFEST of `file_bytes` bytes, all of them whole
-// records, after which RocksDB uses `database_id` as the database's id.
+// Appends an edit that sets the database's id to `database_id`. The MANIFEST
+// has `file_bytes` bytes, all of them complete records.
 void AppendDatabaseId(uint64_t file_bytes, const std::string& database_id,
                       std::string* out);
 
-// Appends an edit after which RocksDB takes `sequence` for the last assigned
-// sequence number. REQUIRES: it is not below the one in the MANIFEST.
+// Appends an edit that sets RocksDB's last assigned sequence number to
+// `sequence`. REQUIRES: it is not lower than the number in the MANIFEST.
 void AppendLastSequence(uint64_t file_bytes, uint64_t sequence,
                         std::string* out);
 
-// Appends an edit that drops the column family. REQUIRES: `family_id` is not 0,
-// the family `default`, which RocksDB does not drop.
+// Appends an edit that drops the column family. REQUIRES: `family_id` is not 0
+// (the family `default`), which RocksDB does not drop.
 void AppendDroppedFamily(uint64_t file_bytes, uint32_t family_id,
                          std::string* out);
 
-// Appends an edit that removes these tables of the family, by level and number.
-// REQUIRES: the MANIFEST has them there.
+// Appends an edit that removes these tables of the family, given by level and
+// number. REQUIRES: the MANIFEST has them at these levels.
 void AppendRemovedTables(
     uint64_t file_bytes, uint32_t family_id,
     const std::vector<std::pair<int, uint64_t>>& tables, std::string* out);

@@ -14,8 +14,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Far above the size of any atomic group, which has at most one record per
-// column family.
+// Much larger than any atomic group, which has at most one record per column
+// family.
 constexpr uint64_t kMaxGroupRecords = 1u << 20;
 
 Status Against(const std::string& what, const std::string& expected,
@@ -131,7 +131,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
       return Against("table " + std::to_string(number),
                      "one addition", "a second one");
     }
-    // Blob files that are not in the MANIFEST (those of a BlobDB) do not count.
+    // Blob files that are not in the MANIFEST (from a BlobDB) do not count.
     if (family->blobs.count(blob) > 0) {
       ++links[blob];
     }
@@ -198,7 +198,7 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
       return Against("WAL " + std::to_string(number),
                      "one addition", "a second one");
     }
-    // RocksDB may record additions of one WAL in another order than its writes.
+    // RocksDB may record additions to a WAL in another order than its writes.
     wal->second = wal->second == kUnknownWalBytes
                       ? bytes
                       : std::max(wal->second, bytes);

@@ -1,9 +1,9 @@
 // Applies the records of a MANIFEST to a state: the column families, files and
-// WALs of a database. format/rocksdb/README.md lists the tags.
-// (RocksDB: db/version_edit.cc, db/version_edit_handler.cc.)
+// WALs of a database. format/rocksdb/README.md lists the tags. (RocksDB:
+// db/version_edit.cc, db/version_edit_handler.cc.)
 //
 // A record is a version edit: pairs of a varint32 tag and its fields, in any
-// order, about one column family (0 unless a tag names another).
+// order, about one column family (0 unless a tag specifies another).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,9 @@ namespace sstferry {
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  the state and the records of an open atomic group; both consist of
-//          bytes that were read, so no announced length allocates anything.
+// Memory:  the state and the records of an open atomic group; both have only
+//          bytes that were read, so a false length in a record allocates
+//          nothing.
 class ManifestReader {
  public:
   // Receives each edit before it is applied to the state.
@@ -47,8 +48,8 @@ class ManifestReader {
   // Returns the state after all complete records and groups.
   const ManifestState& state() const { return state_; }
 
-  // Returns true inside an incomplete atomic group, whose records are not in
-  // state().
+  // Returns true inside an incomplete atomic group, whose records are not yet
+  // in state().
   bool in_group() const { return !group_.empty(); }
 
  private:
@@ -63,8 +64,8 @@ class ManifestReader {
   ManifestState state_;
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;
-  // By family and blob file: the number of tables that name this blob file as
-  // their oldest.
+  // By family and blob file: the number of tables whose oldest blob file this
+  // is.
   std::map<uint32_t, std::map<uint64_t, uint64_t>> blob_links_;
 };
 

@@ -30,7 +30,7 @@ struct ManifestFile {
   uint64_t tail_bytes = 0;             // 0: unknown
   uint8_t temperature = 0;             // 0: unknown
   bool marked_for_compaction = false;
-  // The file's keys have their user timestamps.
+  // The file's keys include their user timestamps.
   bool has_timestamps = true;
   // The id's 16 bytes as two little-endian integers, `high` first.
   bool has_unique_id = false;
@@ -46,7 +46,8 @@ struct ManifestBlobFile {
   uint64_t garbage_count = 0;
   uint64_t garbage_bytes = 0;
 
-  // Returns the size of the whole file: `total_bytes` counts only the records.
+  // Returns the size of the whole file, because `total_bytes` counts only
+  // records.
   uint64_t file_bytes() const {
     return kBlobHeaderBytes + total_bytes + kBlobFooterBytes;
   }
@@ -60,8 +61,8 @@ struct ManifestFamily {
   std::string full_history_ts_low;
   uint64_t log_number = 0;  // oldest WAL with entries that are not in `files`
   std::map<uint64_t, ManifestFile> files;      // by number
-  // The blob files that RocksDB keeps: not all garbage, and not older than the
-  // oldest to which a file of `files` refers.
+  // The blob files that RocksDB keeps: files that are not all garbage, and not
+  // older than the oldest blob file to which a table in `files` refers.
   std::map<uint64_t, ManifestBlobFile> blobs;  // by number
 };
 
@@ -76,15 +77,16 @@ struct ManifestState {
   uint32_t max_family = 0;
   uint64_t min_log_number_to_keep = 0;
   uint64_t prev_log_number = 0;
-  // WALs tracked by track_and_verify_wals_in_manifest: number to synced bytes,
+  // WALs tracked by track_and_verify_wals_in_manifest: number -> synced bytes,
   // or kUnknownWalBytes.
   std::map<uint64_t, uint64_t> wals;
   uint64_t deleted_wals_before = 0;
 };
 
 // Returns the number of the oldest WAL that recovery replays. As in RocksDB,
-// this is the oldest that the MANIFEST keeps and, without allow_2pc, at least
-// the smallest `log_number` of the families to open: `opened`, or all.
+// this is the oldest WAL that the MANIFEST keeps and, without allow_2pc, at
+// least the smallest `log_number` of the families to open: `opened`, or all
+// families.
 uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc,
                          const std::set<std::string>* opened = nullptr);
 

@@ -19,7 +19,7 @@ constexpr uint32_t kReservedBit = 1u << 30;
 constexpr uint32_t kUniformBit = 1u << 29;
 constexpr uint32_t kSeparatedBit = 1u << 28;
 constexpr unsigned char kFirstSpecialBucket = 254;
-// Larger blocks are verified in pieces of this size.
+// Blocks larger than this are verified in pieces of this size.
 constexpr uint64_t kVerifiedAtOnce = 256u << 10;
 
 Status BadBlock(const SstBlockHandle& handle, const std::string& what) {
@@ -205,8 +205,8 @@ Status SstBlockCursor::ReadTail() {
   return hashed ? CheckBuckets(end, buckets_end) : s;
 }
 
-// Rejects marks that the properties do not declare: a RocksDB that does not
-// know a mark reads it as part of the restart count, and one that knows
+// Rejects marks that the properties do not declare. A RocksDB that does not
+// know a mark reads it as part of the restart count, and a RocksDB that knows
 // separated values asserts that the properties declare them.
 Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   const bool separated = (packed & kSeparatedBit) != 0;
@@ -230,7 +230,7 @@ Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   return Status::OK();
 }
 
-// Moves *end from the end of the buckets' count to the first bucket.
+// Moves *end from the end of the buckets' count back to the first bucket.
 Status SstBlockCursor::SkipBuckets(size_t* end) {
   if (!layout_.is_data || contents_.size() > kMaxHashedBlockBytes) {
     return Bad("packed count: expected no hash index, found its bit set");
@@ -330,8 +330,8 @@ Status SstBlockCursor::CheckEnd() const {
   return Status::OK();
 }
 
-// Reads the value from *input, or from the values at the block's end. Sets
-// value_ and the members derived from it, and moves *input after the value.
+// Reads the value from *input, or from the separate values at the block's end.
+// Sets value_ and the members derived from it, and moves *input past the value.
 Status SstBlockCursor::ReadValue(uint32_t shared, uint32_t value_bytes,
                                  Slice* input) {
   Slice values = separated_ ? Slice(contents_.data() + next_value_at_,

@@ -1,4 +1,4 @@
-// Blocks of a table file: reading one by its handle, and walking its entries.
+// Blocks of a table file: reads a block by its handle, and walks its entries.
 // Normative text: format/SST_LAYOUT.md, "Block"; keep both in step.
 //
 // On disk:
@@ -19,8 +19,8 @@
 //   values' offset only with bit 28: 4 bytes, where entries end
 //   packed count   4 bytes: bits 0-27 number of restarts, bit 31 hash index
 //                  (data blocks of at most 64 KiB), bit 29 uniform keys
-//                  (index blocks), bit 28 separated values (data blocks),
-//                  both only if the file's properties declare them
+//                  (index blocks), bit 28 separated values (data blocks);
+//                  bits 28 and 29 only if the file's properties declare them
 //
 // Stricter than RocksDB, which asserts or does not check: every restart must be
 // the offset of an entry with shared 0, and lengths must add up exactly.
@@ -40,25 +40,27 @@
 
 namespace sstferry {
 
-// Maximum size of a block: it has at least one entry, which may be as large as
-// the largest value.
+// Maximum size of a block. A block has at least one entry, which may be as
+// large as the largest value.
 inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
-// Maximum size of a metaindex, properties or dictionary block: far above what
+// Maximum size of a metaindex, properties or dictionary block: much larger than
 // any writer makes.
 inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
-// Alignment pads data blocks to at most one block or super block.
+// Maximum padding: alignment pads data blocks to at most one block or super
+// block.
 inline constexpr uint64_t kMaxSstPaddingBytes = 4u << 20;
 
-// Owns a block's decompressed bytes. Not copyable: contents() may point into
-// the buffers.
+// Owns a block's decompressed bytes. Not copyable, because contents() may point
+// into the buffers.
 class SstBlock {
  public:
   SstBlock() = default;
   SstBlock(const SstBlock&) = delete;
   SstBlock& operator=(const SstBlock&) = delete;
 
-  // Valid until the next ReadSstBlock() into this object or its destruction.
+  // Valid until the next ReadSstBlock() into this object, or until its
+  // destruction.
   const rocksdb::Slice& contents() const { return contents_; }
   SstCompression compression() const { return compression_; }
 
@@ -73,9 +75,9 @@ class SstBlock {
 };
 
 // Reads, verifies and decompresses the block at `handle`.
-// Corruption   the handle does not fit before the footer, is larger than
-//              max_bytes (as is, or decompressed), the checksum differs (for
-//              checksum type none: is not 0), or decompression fails.
+// Corruption   the block does not end before the footer, is larger than
+//              max_bytes (stored or decompressed), has a wrong checksum (for
+//              checksum type none: not 0), or cannot be decompressed.
 // NotSupported an unknown compression type.
 [[nodiscard]] rocksdb::Status ReadSstBlock(const ByteSource& source,
                                            const SstFooter& footer,
@@ -84,20 +86,20 @@ class SstBlock {
                                            const rocksdb::Slice& dict,
                                            SstBlock* block);
 
-// Verifies only the checksum, in bounded memory whatever the block's size.
+// Verifies only the checksum. Needs little memory even for a large block.
 [[nodiscard]] rocksdb::Status VerifySstBlock(const ByteSource& source,
                                              const SstFooter& footer,
                                              const SstBlockHandle& handle);
 
 // Verifies the checksum of a block (payload and trailer) that is already in
-// memory. No decompression. Corruption: `bytes` is not that block.
+// memory. Does not decompress. Corruption: `bytes` is not this block.
 [[nodiscard]] rocksdb::Status VerifySstBlockBytes(const SstFooter& footer,
                                                   const SstBlockHandle& handle,
                                                   const rocksdb::Slice& bytes);
 
 // Return the errors for a block that fails verification, for callers that have
-// its bytes or computed its checksum (context modifier included) themselves.
-// The first is always Corruption. `trailer` holds kSstBlockTrailerBytes.
+// the block's bytes or have computed its checksum (context modifier included).
+// The first always returns Corruption. `trailer` has kSstBlockTrailerBytes.
 [[nodiscard]] rocksdb::Status WrongSstBlockLength(const SstBlockHandle& handle,
                                                   uint64_t found);
 [[nodiscard]] rocksdb::Status CompareSstChecksums(SstChecksum type,
@@ -110,7 +112,7 @@ struct SstBlockLayout {
   bool separated = false;           // bit 28 (separated values) must be set
   bool uniform = false;             // bit 29 (uniform keys) may be set
   bool values_are_handles = false;  // an index block
-  // No value size; size deltas follow `shared`.
+  // Entries have no value size; size deltas follow `shared`.
   bool delta_handles = false;
   bool has_first_key = false;       // each handle is followed by a first key
 };
@@ -128,8 +130,8 @@ class SstBlockCursor {
                                      const SstBlockLayout& layout,
                                      uint64_t file_offset);
 
-  // Moves to the next entry; after the last one, valid() is false. Corruption:
-  // malformed entry or restart array.
+  // Moves to the next entry; after the last entry, valid() is false.
+  // Corruption: malformed entry or restart array.
   [[nodiscard]] rocksdb::Status Next();
 
   bool valid() const { return valid_; }

@@ -66,7 +66,7 @@ void SstBlockVerifier::AddPayload(const Slice& bytes) {
   }
 }
 
-// Returns the checksum of the payload and the compression type that follows it.
+// Returns the checksum of the payload and the compression type after it.
 uint32_t SstBlockVerifier::Computed() const {
   switch (checksum_) {
     case SstChecksum::kNone:

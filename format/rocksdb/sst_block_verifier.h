@@ -1,5 +1,5 @@
-// Verifies the checksum of a block whose bytes arrive in parts, for blocks too
-// large to keep in memory.
+// Verifies the checksum of a block whose bytes arrive in pieces, for blocks
+// that are too large to keep in memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace sstferry {
 
-// Usage: Add() payload and trailer in order, then Finish(). One thread.
+// Usage: call Add() with payload and trailer in order, then Finish(). One
+// thread.
 class SstBlockVerifier {
  public:
   SstBlockVerifier(const SstFooter& footer, const SstBlockHandle& handle);
@@ -21,8 +22,8 @@ class SstBlockVerifier {
   SstBlockVerifier& operator=(const SstBlockVerifier&) = delete;
 
   void Add(const rocksdb::Slice& bytes);
-  // Returns Corruption if the checksum differs, or if the number of added bytes
-  // is not the handle's size plus the trailer.
+  // Returns Corruption if the checksum is wrong, or if the number of added
+  // bytes is not the handle's size plus the trailer.
   [[nodiscard]] rocksdb::Status Finish() const;
 
  private:

@@ -86,10 +86,11 @@ class ChunkChecker {
   [[nodiscard]] Status CheckInternalKey(const Slice& key,
                                         uint64_t offset) const;
   [[nodiscard]] Status CheckRangeDeletions() const;
-  // Returns true if a range deletion may follow one that ends at `before`.
+  // Returns true if a range deletion may follow a range deletion that ends at
+  // `before`.
   bool MayDelete(const Slice& begin, const Slice& end,
                  const std::string* before) const;
-  // Returns the number of deletions, in which RocksDB includes range deletions.
+  // Returns the number of deletions. RocksDB includes range deletions in it.
   uint64_t deletions() const {
     return expected_.is_delta ? reader_.properties().num_deletions : 0;
   }
@@ -107,7 +108,7 @@ class ChunkChecker {
   uint64_t data_end_ = 0;
   uint64_t entries_seen_ = 0;
   SstBlockHandle last_;
-  // Separators of the block before `last_` and of `last_` itself.
+  // Separators of the block before `last_`, and of `last_`.
   std::string before_separator_;
   std::string separator_;
   std::string block_first_key_;  // user keys of the block checked last
@@ -152,7 +153,8 @@ Status ChunkChecker::CheckProperties() const {
                std::to_string(deletions()) + ", found " +
                std::to_string(properties.num_entries));
   }
-  // A delta also has a point deletion for both bounds of each range deletion.
+  // A delta has a point deletion for both bounds of each range deletion, in
+  // addition to the range deletion itself.
   const bool has_bounds = deletions() / 3 >= range_deletions();
   const struct {
     const char* what;
@@ -316,7 +318,7 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   return Status::OK();
 }
 
-// Checks the next index entry in file order; separator_ is still that of the
+// Checks the next index entry in file order; separator_ still belongs to the
 // previous block.
 Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {
@@ -352,7 +354,7 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   return s;
 }
 
-// Checks that all keys are ordered, above before_separator_ and not above
+// Checks that all keys are ordered, above before_separator_, and not above
 // `separator`.
 Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
                                 const Slice& separator) {
@@ -411,7 +413,7 @@ Status ChunkChecker::CheckLastBlock() {
                 : s;
 }
 
-// Returns false if num_data_blocks may be too small: from 10.9 on, RocksDB does
+// Returns false if num_data_blocks may be too small: since 10.9, RocksDB does
 // not count the blocks that it buffers while it builds a dictionary.
 bool CountsAllBlocks(const SstProperties& properties) {
   const std::string& options = properties.compression_options;

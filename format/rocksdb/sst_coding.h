@@ -1,6 +1,6 @@
 // Integers in table files. Decoding is bounded: each Get function consumes
-// bytes from the front of *input, or returns false and leaves *input unchanged
-// if the bytes do not contain the value.
+// bytes from the front of *input; if *input does not contain the value, it
+// returns false and leaves *input unchanged.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ inline uint64_t DecodeLittle64(const char* p) {
   return DecodeLittle32(p) | (uint64_t{DecodeLittle32(p + 4)} << 32);
 }
 
-// Decodes LEB128 of at most ten bytes, without bits beyond 64. Refuses
-// encodings that are longer than needed: no writer makes them, and so each
-// value has one encoding.
+// Decodes LEB128 of at most ten bytes and 64 bits. Rejects encodings that are
+// longer than needed, so that each value has one encoding; no writer makes
+// longer ones.
 inline bool GetVarint64(rocksdb::Slice* input, uint64_t* value) {
   uint64_t result = 0;
   for (size_t i = 0; i < input->size() && i < 10; ++i) {
@@ -63,7 +63,7 @@ inline void PutVarint64(std::string* out, uint64_t value) {
   out->push_back(static_cast<char>(value));
 }
 
-// Decodes zig-zag: 0, 1, 2, 3, ... as 0, -1, 1, -2, ...
+// Decodes zig-zag: 0, 1, 2, 3, ... become 0, -1, 1, -2, ...
 inline bool GetSignedVarint64(rocksdb::Slice* input, int64_t* value) {
   uint64_t raw = 0;
   if (!GetVarint64(input, &raw)) {
@@ -73,7 +73,7 @@ inline bool GetSignedVarint64(rocksdb::Slice* input, int64_t* value) {
   return true;
 }
 
-// Formats a key for a message, in hex, cut after 32 bytes.
+// Formats a key for a message, in hex, truncated to 32 bytes.
 inline std::string HexKey(const rocksdb::Slice& key) {
   constexpr size_t kShown = 32;
   const rocksdb::Slice head(key.data(), key.size() < kShown ? key.size()
@@ -85,8 +85,8 @@ inline std::string HexKey(const rocksdb::Slice& key) {
   return text;
 }
 
-// Formats a text for a message: unchanged, or in hex if a character is not
-// printable.
+// Formats a text for a message: unchanged, or in hex if it has unprintable
+// characters.
 inline std::string TextOrHex(const std::string& text) {
   for (const char c : text) {
     if (c < 0x20 || c == 0x7f) {

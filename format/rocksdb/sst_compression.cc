@@ -20,8 +20,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Largest possible output per input byte. A payload that announces more is
-// rejected before memory is reserved. (zstd and bzip2 have no useful bound.)
+// Maximum output bytes per input byte. A payload that announces more is
+// rejected before memory is reserved. (zstd and bzip2 have no useful maximum.)
 constexpr uint64_t kLz4MaxRatio = 255;
 constexpr uint64_t kZlibMaxRatio = 1032;
 constexpr uint64_t kSnappyMaxRatio = 64;
@@ -137,7 +137,7 @@ uint64_t MaxRatio(SstCompression type) {
   }
 }
 
-// Decompresses the types whose payload begins with the decompressed size.
+// Decompresses types whose payload begins with the decompressed size.
 Status DecompressSized(SstCompression type, Slice payload, const Slice& dict,
                        size_t max_bytes, SstBuffer* out) {
   uint32_t size = 0;

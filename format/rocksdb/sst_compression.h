@@ -1,4 +1,4 @@
-// Decompresses table blocks with a bound on the size of the result.
+// Decompresses table blocks with a limit on the size of the result.
 //
 // Payload by type (format versions 2-7), with `dict` if the file has one:
 //   1 snappy           snappy's own format, no dictionary
@@ -31,7 +31,7 @@ enum class SstCompression : uint8_t {
 
 const char* SstCompressionName(SstCompression type);
 
-// A buffer whose memory is not touched before it is written, so that a large
+// A buffer whose memory is untouched until it is written, so that a large
 // announced size costs nothing until bytes arrive.
 struct SstBuffer {
   std::unique_ptr<char[]> data;
@@ -39,7 +39,8 @@ struct SstBuffer {
 };
 
 // Decompresses `payload`.
-// Corruption   the payload is damaged, its size differs from the announced one,
+// Corruption   the payload is damaged, its size differs from the announced
+// size,
 //              or the announced size is above max_bytes.
 // NotSupported an unknown type; below format version 2 any of 2-5.
 // REQUIRES: type != kNone.

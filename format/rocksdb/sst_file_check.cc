@@ -15,8 +15,9 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Positions of meta blocks and partitions, 16 bytes each. A file with more of
-// them counts as unchecked, because gaps between blocks cannot be found then.
+// Maximum number of meta blocks and partitions whose positions (16 bytes each)
+// are kept. A file with more counts as unchecked, because gaps between its
+// blocks cannot be found.
 constexpr size_t kMaxExtents = 1u << 20;
 constexpr size_t kPieceBytes = 64u << 10;
 
@@ -64,8 +65,8 @@ class FileChecker {
   }
 
   // Checks the meta blocks, except the metaindex and the properties, which
-  // Open() has verified. An ingestion may have modified a properties block
-  // after it was written, and the block's checksum does not cover that.
+  // Open() has verified. An ingestion may have modified the properties block
+  // after it was written, without updating the block's checksum.
   [[nodiscard]] Status CheckMetaBlocks() {
     Add(reader_.footer().metaindex);
     Status status;
@@ -120,8 +121,8 @@ class FileChecker {
     return CheckGap(end, reader_.footer().footer_offset);
   }
 
-  // Looks for bytes other than zero between blocks: padding is zeros, and any
-  // other bytes belong to no known block.
+  // Searches for nonzero bytes between blocks: padding is zeros, and other
+  // bytes belong to no known block.
   [[nodiscard]] Status CheckGap(uint64_t begin, uint64_t end) {
     std::string scratch;
     while (begin < end && !facts_->unchecked) {

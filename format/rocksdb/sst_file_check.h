@@ -1,5 +1,5 @@
-// Checks a whole table file of a clone by its own checksums. Unlike sst_check.h
-// it does not check the entries: the file was written by RocksDB.
+// Checks a complete table file of a clone by its own checksums. Unlike
+// sst_check.h, does not check the entries, because RocksDB wrote the file.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ struct ByteSpan {
 
 struct SstFileFacts {
   uint32_t format_version = 0;  // 0: not a block-based table
-  // Some bytes are covered by no checksum: another kind of table, blocks
-  // without checksums, or bytes that are in no known block.
+  // No checksum covers some of the bytes: another kind of table, blocks without
+  // checksums, or bytes that are in no known block.
   bool unchecked = false;
 };
 
 // Reads the whole file except data blocks inside one of the `checked` spans,
 // which SstPartCheck has verified. OK means that every checksum matches (see
 // `facts->unchecked`), and that footer, metaindex, properties and index are
-// valid. Corruption: they are not; errors of the source's Read().
-// Memory: an index block, one partition of it, and 512 KiB.
+// valid. Otherwise returns Corruption, or errors of the source's Read().
+// Memory: an index block, one index partition, and 512 KiB.
 [[nodiscard]] rocksdb::Status CheckSstFile(const ByteSource& source,
                                            std::vector<ByteSpan> checked,
                                            SstFileFacts* facts);

@@ -208,8 +208,8 @@ uint32_t SstFooter::ContextModifier(uint64_t offset) const {
 
 Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
   const uint64_t file_bytes = source.size();
-  // Check the magic before the size, so that the error also names the kind of a
-  // short file.
+  // Checks the magic before the size, so that the error also shows the kind of
+  // a short file.
   if (file_bytes < kMagicBytes) {
     return BadFooter("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +
@@ -248,7 +248,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
                decoded.footer_offset + kVersionOffset);
   }
   if (decoded.format_version > kMaxSstFormatVersion) {
-    // For callers that report it.
+    // For callers that report this version.
     footer->format_version = decoded.format_version;
     return MakeStatus(EndState::kRefused,
                       "footer: format version: expected 1 to 7, found " +

@@ -2,8 +2,8 @@
 // metaindex and the type of the blocks' checksums. Normative text with the byte
 // tables of all versions: format/SST_LAYOUT.md, "Footer"; keep both in step.
 //
-// A footer is the file's last 53 bytes. Integers are little-endian; a handle
-// is two varint64: offset, size (the size without the block's 5-byte trailer).
+// A footer is the file's last 53 bytes. Integers are little-endian; a handle is
+// two varint64: offset, size (the size without the block's 5-byte trailer).
 //
 //   offset  size  field
 //   0       1     checksum type       SstChecksum
@@ -11,8 +11,8 @@
 //                 versions 6-7:
 //   1       4       extended magic    3e 00 7a 00
 //   5       4       footer checksum   of the 53 bytes with this field zero,
-//                                     plus the context modifier of the
-//                                     footer's own file offset
+//                                     plus the context modifier for the
+//                                     footer's file offset
 //   9       4       base context checksum, not 0
 //   13      4       metaindex size    the block ends 5 bytes before the footer
 //   17      24      zeros
@@ -43,12 +43,13 @@ struct SstBlockHandle {
   uint64_t size = 0;
 
   // Returns the end of the block's trailer. REQUIRES: the handle was checked
-  // against a file's size.
+  // against the file's size.
   uint64_t end() const { return offset + size + kSstBlockTrailerBytes; }
   bool operator==(const SstBlockHandle&) const = default;
 };
 
-// Consumes a handle from the front of *input. Returns false if there is none.
+// Consumes a handle from the front of *input. Returns false if *input does not
+// begin with a handle.
 [[nodiscard]] bool GetSstBlockHandle(rocksdb::Slice* input,
                                      SstBlockHandle* handle);
 
@@ -60,17 +61,16 @@ enum class SstChecksum : uint8_t {
   kCrc32c = 1,   // masked
   kXxh32 = 2,
   kXxh64 = 3,    // low 32 bits
-  kXxh3 = 4,     // low 32 bits, the last byte mixed in afterwards
+  kXxh3 = 4,     // low 32 bits; the last byte is mixed in afterwards
 };
 
 const char* SstChecksumName(SstChecksum type);
 
-// Returns the checksum of a block together with its compression type byte, or
-// of a footer, without context modifier. REQUIRES: bytes is not empty.
+// Returns the checksum of a block (including its compression type byte) or of a
+// footer, without context modifier. REQUIRES: bytes is not empty.
 uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
 
-// Combines, for kXxh3, the hash of all bytes except the last with the last
-// byte.
+// For kXxh3, combines the hash of all bytes except the last with the last byte.
 uint32_t MixLastByte(uint64_t xxh3, char last);
 
 struct SstFooter {
@@ -83,15 +83,15 @@ struct SstFooter {
   SstBlockHandle index;
 
   // Returns the value that is added to the checksum of a block at `offset`, so
-  // that the check of a valid block at a wrong position fails. 0 below version
-  // 6.
+  // that a valid block at a wrong position does not pass the check. 0 below
+  // version 6.
   uint32_t ContextModifier(uint64_t offset) const;
 };
 
 // Reads and checks the footer of a table file.
 // Corruption   not a table file, a field out of its range, padding not zero.
-// NotSupported another kind of table (named), the format of LevelDB,
-//              a format version above kMaxSstFormatVersion.
+// NotSupported another kind of table (the message says which), the format of
+//              LevelDB, a format version above kMaxSstFormatVersion.
 // If OK, both handles fit into the bytes before the footer.
 [[nodiscard]] rocksdb::Status ReadSstFooter(const ByteSource& source,
                                             SstFooter* footer);

@@ -12,7 +12,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A larger block is not kept in memory until its rest arrives.
+// A block larger than this is not kept in memory until it is complete.
 constexpr uint64_t kMaxBlockBytes = 1u << 20;
 
 // A file of which only the end is readable.

@@ -1,5 +1,5 @@
-// Checks the data blocks of a part of a table file while its bytes arrive, so
-// that they need not be read again.
+// Checks the data blocks in a part of a table file while the part's bytes
+// arrive, so that they need not be read again.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,15 @@ class SstPartCheck {
   // is wrong.
   [[nodiscard]] rocksdb::Status Add(rocksdb::Slice bytes);
 
-  // Returns the span in which every block has matched; empty until all its
-  // bytes were added.
+  // Returns the span in which every block matched; empty until all bytes of the
+  // span were added.
   ByteSpan checked() const;
 
  private:
   SstPartCheck(const SstFooter& footer, const ByteSpan& part)
       : footer_(footer), at_(part.begin) {}
-  // Returns false if the block does not follow the previous one directly, or is
-  // too large.
+  // Returns false if the block does not directly follow the previous block, or
+  // is too large.
   bool AddBlock(const SstBlockHandle& handle);
   [[nodiscard]] rocksdb::Status Verify(const rocksdb::Slice& block);
 
@@ -48,8 +48,8 @@ class SstPartCheck {
   uint64_t first_ = 0;       // start of the first block
   uint64_t block_at_ = 0;    // start of the next block
   size_t next_ = 0;          // index of the next block in sizes_
-  std::vector<uint32_t> sizes_;  // of each block's payload
-  std::string partial_;      // start of a block whose rest is missing
+  std::vector<uint32_t> sizes_;  // payload size of each block
+  std::string partial_;      // start of a block that is not yet complete
 };
 
 }  // namespace sstferry

@@ -60,7 +60,7 @@ Status BadProperties(const std::string& what, uint64_t offset) {
                                             std::to_string(offset));
 }
 
-// Decodes a property that SstProperties has a member for. Returns false if the
+// Decodes a property for which SstProperties has a member. Returns false if the
 // value is not a number of the right size.
 bool DecodeKnown(const std::string& name, const Slice& value,
                  SstProperties* out) {
@@ -112,8 +112,8 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
   std::string previous;
   uint64_t total_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Limit the names, because shared prefixes let a small block expand to long
-    // names.
+    // Limits the names, because shared prefixes let a small block expand to
+    // long names.
     total_bytes += cursor.key().size() + cursor.value().size();
     if (total_bytes > kMaxSstMetaBlockBytes) {
       return BadProperties("names and values: expected at most " +

@@ -1,7 +1,8 @@
-// Decodes the properties of a table file that sstferry reads.
+// Decodes those properties of a table file that sstferry needs.
 //
-// The block has one entry per property, keys strictly increasing bytewise.
-// Numbers are varint64 except where noted; other values are text or raw bytes.
+// The block has one entry per property, with keys that strictly increase
+// bytewise. Numbers are varint64 except where noted; other values are text or
+// raw bytes.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace sstferry {
 inline constexpr size_t kSstKeyTrailerBytes = 8;
 
 // Returns the user key of an internal key; empty if the internal key is shorter
-// than a trailer.
+// than its trailer.
 inline rocksdb::Slice UserKeyOf(const rocksdb::Slice& internal_key) {
   return {internal_key.data(),
           internal_key.size() -
@@ -41,7 +42,7 @@ struct SstProperties {
   uint64_t num_range_deletions = 0;
   uint64_t num_data_blocks = 0;
   uint64_t raw_key_bytes = 0;    // of internal keys
-  uint64_t data_bytes = 0;       // of data blocks, trailers and padding
+  uint64_t data_bytes = 0;       // data blocks including trailers and padding
   uint64_t index_key_is_user_key = 0;
   uint64_t index_value_is_delta_encoded = 0;
   uint64_t has_separated_values = 0;  // in data blocks
@@ -57,7 +58,7 @@ struct SstProperties {
 
   Digest128 digest;  // of the block, including unknown properties
 
-  // Present only in files made for ingestion.
+  // Only in files made for ingestion.
   std::optional<uint32_t> external_version;       // 4 bytes
   std::optional<uint64_t> external_global_seqno;  // 8 bytes
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
-// Stored suffix of the property "rocksdb.external_sst_file.global_seqno": a
-// block may omit the shared prefix of a key, but never this part.
+// Stored suffix of the property "rocksdb.external_sst_file.global_seqno". A
+// block may omit a key's shared prefix, but never this suffix.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
 
@@ -50,8 +50,8 @@ class UnstampedSource : public ByteSource {
 };
 constexpr char kIndexBlockName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
-// Prefixes of the compression property. The name of the compression manager
-// ends at the first semicolon; it is empty if no block is compressed.
+// Prefixes of the compression property. The compression manager's name ends at
+// the first semicolon; it is empty if no block is compressed.
 constexpr char kBuiltinCompressions[] = "BuiltinV2;";
 constexpr char kNoCompressions[] = ";";
 
@@ -112,8 +112,8 @@ Status SstReader::ReadMetaindex() {
   }
   uint64_t name_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Limit the names, because shared prefixes let a small block expand to long
-    // names.
+    // Limits the names, because shared prefixes let a small block expand to
+    // long names.
     name_bytes += cursor.key().size();
     if (name_bytes > kMaxSstMetaBlockBytes) {
       return BadTable("metaindex names: expected at most " +
@@ -159,8 +159,8 @@ Status SstReader::ReadProperties() {
   return s.ok() ? s : WithContext(s, EndState::kCorrupt, "properties");
 }
 
-// Reads a properties block into which an ingestion wrote the file's sequence
-// number, in place of the original zero, without updating the block's checksum.
+// Reads a properties block in which an ingestion has replaced the original zero
+// with the file's sequence number, without updating the block's checksum.
 bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
   std::string scratch;
   Slice raw;
@@ -322,8 +322,8 @@ Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
                         &walk);
 }
 
-// Walks a top-level block of either kind: both have the format of an index
-// block.
+// Walks a top-level block of an index or of a filter: both have the format of
+// an index block.
 Status SstReader::ForEachPartition(const SstBlockHandle& top,
                                    const BlockVisitor& visitor) const {
   SstBlockLayout layout;
@@ -409,7 +409,7 @@ Status SstReader::Anchors(size_t max_count,
   SstAnchor last;
   Status s = ForEachIndexEntry([&](const SstIndexEntry& entry) {
     last.file_bytes = entry.handle.end();
-    // Keep the last element for the last block.
+    // Leaves room for the last block's anchor.
     if (anchors->size() + 1 < max_count &&
         static_cast<double>(last.file_bytes) * max_count >=
             static_cast<double>(total) * (anchors->size() + 1)) {

@@ -1,15 +1,14 @@
-// Reads the structure of one block-based table file from its bytes, without
-// trusting any of them: footer, metaindex, properties, index. Nothing here
-// opens the file with RocksDB, which aborts the process on some files.
+// Reads the structure of one block-based table file (footer, metaindex,
+// properties, index) without trusting any of its bytes. Nothing here opens the
+// file with RocksDB, which aborts the process on some files.
 //
 // Ownership: borrows the ByteSource, which must outlive the reader.
 // Threads:   one at a time (const members read into local buffers, so several
-//            threads may share a reader if the source allows that).
-// Memory:    the properties, plus one index block and one data block while a
-//            call runs; each bounded by kMaxSstBlockBytes.
+//            threads may share a reader if the source allows it).
+// Memory:    the properties, plus one index block and one data block during a
+//            call; each limited by kMaxSstBlockBytes.
 // Errors:    Corruption "what: expected X, found Y, where"; NotSupported for
-//            tables that are intact but not of a known kind; errors of the
-//            source's Read().
+//            intact tables of an unknown kind; errors of the source's Read().
 #pragma once
 
 #include <cstdint>
@@ -44,13 +43,13 @@ struct SstMetaBlock {
   SstBlockHandle handle;
 };
 
-// One entry of the index: a data block. Slices are valid during a visit.
+// One entry of the index: a data block. Slices are valid only during a visit.
 struct SstIndexEntry {
-  // At or above every user key of the block, and below every user key of the
-  // next block (in some old formats equal to its first one).
+  // Not below any user key of the block, and below every user key of the next
+  // block (in some old formats equal to that block's first key).
   rocksdb::Slice separator;  // user key
-  // Handle of the data block. It ends before the footer; handles are in file
-  // order without overlap.
+  // Handle of the data block. The block ends before the footer; handles are in
+  // file order and do not overlap.
   SstBlockHandle handle;
   // Internal key, only for kBinarySearchWithFirstKey; else empty.
   rocksdb::Slice first_key;
@@ -82,9 +81,9 @@ class SstReader {
   const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
   // Returns the block with this name; null: not found.
   const SstMetaBlock* FindMetaBlock(const std::string& name) const;
-  // Returns true if the table has range deletions. The block itself decides, as
-  // in RocksDB, and not the properties: RocksDB 5.0 to 5.14 wrote no property
-  // that counts range deletions.
+  // Returns true if the table has range deletions. Like RocksDB, looks for the
+  // block instead of the property, because RocksDB 5.0 to 5.14 wrote no
+  // property that counts range deletions.
   bool has_range_deletions() const;
   // Handle of the (top-level) index block.
   const SstBlockHandle& index_handle() const { return index_handle_; }
@@ -92,18 +91,18 @@ class SstReader {
   // Visits the index entry of every data block; stops at the visitor's first
   // failure and returns it. Checks that handles end before the footer, increase
   // and do not overlap, and checks every partition of a two-level index. A
-  // table of only range deletions has no entries.
+  // table with only range deletions has no index entries.
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
-  // Visits the blocks listed in the block at `top`: partitions of the index or
-  // of a filter. Stops at the visitor's first failure and returns it.
+  // Visits the partitions of the index or of a filter, which the block at `top`
+  // lists. Stops at the visitor's first failure and returns it.
   [[nodiscard]] rocksdb::Status ForEachPartition(
       const SstBlockHandle& top, const BlockVisitor& visitor) const;
 
   // Reads a data block into *block, and positions *cursor before its first
-  // entry. The cursor borrows the block. It does not check that keys have the 8
-  // bytes of an internal key's trailer.
+  // entry. The cursor borrows the block. It does not check that keys have the
+  // 8-byte trailer of an internal key.
   [[nodiscard]] rocksdb::Status OpenDataBlock(const SstBlockHandle& handle,
                                               SstBlock* block,
                                               SstBlockCursor* cursor) const;
@@ -114,13 +113,13 @@ class SstReader {
                                              const EntryVisitor& visitor) const;
 
   // Visits every range deletion: the internal key at which it begins, and the
-  // (exclusive) user key at which it ends. A key shorter than 8 bytes is
+  // user key (exclusive) at which it ends. A key shorter than 8 bytes is
   // Corruption.
   [[nodiscard]] rocksdb::Status ForEachRangeDeletion(
       const EntryVisitor& visitor) const;
 
   // Returns at most max_count anchors, spread evenly over the bytes of the data
-  // blocks; the last one is the end of the file's last block. Keeps at most
+  // blocks; the last anchor is the end of the last block. Keeps at most
   // max_count keys in memory. REQUIRES: max_count > 0.
   [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
                                         std::vector<SstAnchor>* anchors) const;
@@ -157,9 +156,8 @@ class SstReader {
   std::string dictionary_;
 };
 
-// Adds the requirements of a table to *needs. `reader` has opened the table, or
-// has tried to: if it does not support the table, only the format_version is
-// known.
+// Adds a table's requirements to *needs. `reader` has tried to open the table;
+// if it does not support the table, only the format_version is known.
 void AddTableNeeds(const SstReader& reader, Needs* needs);
 
 }  // namespace sstferry

@@ -32,7 +32,7 @@ enum Tag : uint32_t {
   kBlobAddition = 400,
   kBlobGarbage = 401,
 
-  // An unknown tag with this bit is followed by a length and that many bytes.
+  // After an unknown tag with this bit come a length and that many bytes.
   kIgnorable = 1u << 13,
   kDatabaseId = kIgnorable + 1,
   kBlobAdditionOld = kIgnorable + 2,
@@ -155,7 +155,7 @@ class EditReader {
     }
   }
 
-  // Reads a tag that later versions added.
+  // Reads a tag that later RocksDB versions added.
   void ReadLaterTag(uint32_t tag) {
     switch (tag) {
       case kBlobAddition:

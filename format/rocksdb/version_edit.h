@@ -37,9 +37,9 @@ struct VersionEdit {
   std::optional<uint64_t> min_log_number_to_keep;
   std::optional<uint32_t> max_family;
   bool in_group = false;
-  uint32_t records_behind = 0;  // number of later records in the group
+  uint32_t records_behind = 0;  // number of records after this one in the group
   // True if the edit has a tag or a field that this version does not know but
-  // that RocksDB lets a reader ignore.
+  // RocksDB lets a reader ignore.
   bool has_unknown = false;
 
   bool IsAboutWals() const {

@@ -15,7 +15,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Far above the number of sequences that a MANIFEST excuses between two rounds.
+// Much larger than the number of sequence numbers that a MANIFEST excuses
+// between two rounds.
 constexpr size_t kMaxExcused = 1u << 16;
 // If there are more holes, the first two are merged into one that spans both.
 constexpr size_t kMaxHoles = 4096;
@@ -40,8 +41,9 @@ class WalContinuity::Handler : public BatchHandler {
 
   uint64_t sequences() const { return sequences_; }
   bool is_known() const { return is_known_; }
-  // Returns the fewest numbers that the batch took if it counts batches instead
-  // of entries; 0 if that would not be fewer than sequences(), or cannot be.
+  // Returns the fewest numbers that the batch took if numbers were counted per
+  // batch instead of per entry; 0 if this is impossible, or would not be fewer
+  // than sequences().
   uint64_t least() const {
     const bool may_count_batches = run_ == 0 && batches_ > 0 && !is_of_2pc_;
     return may_count_batches && batches_ < sequences_ ? batches_ : 0;
@@ -115,7 +117,7 @@ class WalContinuity::Handler : public BatchHandler {
   const uint64_t wal_;
   uint64_t sequences_ = 0;
   uint64_t section_ = 0;  // entries of the current section
-  uint64_t batches_ = 0;  // runs of entries that end in a no-op marker
+  uint64_t batches_ = 0;  // runs of entries that end with a no-op marker
   uint64_t run_ = 0;      // entries after the last no-op marker
   bool is_of_2pc_ = false;
   bool in_section_ = false;
@@ -133,7 +135,8 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
     ++next_sequence_;
   }
   // After a batch that may have taken fewer numbers, only the next record of
-  // its WAL shows how many: before a record of another WAL, one may be unseen.
+  // the same WAL shows how many. Before a record of another WAL, there may be
+  // an unseen record.
   const bool is_unsure = unsure_ != 0 && takes_any && wal != last_wal_;
   const bool continues =
       trusts_next_ || (trusts_unknown_ && next_sequence_ == 0) ||
@@ -152,9 +155,9 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   }
   const uint64_t end = header.sequence + handler.sequences();
   if (last_end_ == 0) {
-    // The first record: start over from its sequence. The MANIFEST's last
-    // sequence may be later, because it also counts entries that only tables
-    // have.
+    // The first record: starts over from its sequence number. The MANIFEST's
+    // last sequence number may be higher, because it also counts entries that
+    // only tables have.
     holes_.clear();
     AddHole(0, header.sequence);
     last_sequence_ = 0;

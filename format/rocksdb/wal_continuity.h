@@ -1,23 +1,23 @@
 // Checks that the records of a database's WALs, in order, have an entry for
 // each sequence number.
 //
-// A number that no record has belongs to something that is not in the WALs:
-// writes without a WAL, an ingestion, or a WAL that was created and removed
-// unseen. The reverse does not hold: an ingestion may take no number.
+// If no record has some number, the number belongs to something outside the
+// WALs: writes without a WAL, an ingestion, or a WAL that was created and
+// removed unseen. The reverse is not true: an ingestion may take no number.
 //
 // Entries that were written without a WAL are lost if the source dies before a
-// flush writes them to a table. So numbers that no WAL has are remembered: a
-// table that may have one of them contains entries that no follower has.
+// flush writes them to a table. So this class remembers the numbers that no WAL
+// has: a table that may have one of them contains entries that no follower has.
 //
 // A batch takes a number for each entry. Entries of a prepared section
-// (two-phase commit) take their numbers at the commit, in a later record. So a
-// commit of a section that was not seen leaves the next number unknown.
+// (two-phase commit) take their numbers at the commit, in a later record. So
+// after a commit whose section was not seen, the next number is unknown.
 //
-// With WRITE_PREPARED, which is refused, a batch takes one number for all its
-// entries, and a no-op marker (kNoop) ends it. Records of other policies also
-// end with a no-op marker if the last of the transactions that were written
-// together is empty. So the numbers of such a record are certain only after the
-// next record of its WAL confirms them.
+// WRITE_PREPARED is refused: there a batch takes one number for all its
+// entries, and ends with a no-op marker (kNoop). Under other policies a record
+// also ends with a no-op marker if the last of several transactions that were
+// written together is empty. So the numbers of such a record are certain only
+// after the next record of its WAL confirms them.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,8 @@ namespace sstferry {
 
 enum class WalStep : uint8_t {
   kContinues,
-  kGap,        // numbers are missing before the record, or it is unknown
-               // whether they are
-  kBlobIndex,  // an entry refers to a blob, whose bytes are in no WAL
+  kGap,        // numbers are missing before the record, or may be missing
+  kBlobIndex,  // an entry refers to a blob; no WAL has its bytes
 };
 
 // Follows the records of all WALs of one database.
@@ -46,7 +45,7 @@ class WalContinuity {
   explicit WalContinuity(uint64_t last_sequence)
       : next_sequence_(last_sequence + 1), holes_{{0, last_sequence + 1}} {}
 
-  // Adds the next record, which is in the WAL with this number.
+  // Adds the next record, which is in WAL number `wal`.
   //   kRefused  a policy that does not count entries (WRITE_PREPARED,
   //             WRITE_UNPREPARED), an unknown entry, too many open
   //             transactions.
@@ -54,42 +53,43 @@ class WalContinuity {
   [[nodiscard]] rocksdb::Status Add(uint64_t wal, const rocksdb::Slice& record,
                                     WalStep* step);
 
-  // Marks a sequence number as found in a table of the MANIFEST, so that WALs
-  // need not have it.
+  // Marks a sequence number as found in a table of the MANIFEST, so that no WAL
+  // needs to have it.
   void Excuse(uint64_t sequence);
 
-  // Sets whether the entries of the following records count as being in no WAL.
-  // Set it after a WAL that ends inside a record if no earlier record had
+  // Sets if the entries of the following records count as missing in all WALs.
+  // Set this after a WAL that ends inside a record, if no earlier record had
   // entries: RocksDB's recovery continues after such a WAL only with the
-  // sequence number that it expects, and it expects none yet.
+  // sequence number that it expects, and it does not yet expect any.
   void SetLost(bool are_lost) { are_lost_ = are_lost; }
   bool has_entries() const { return last_end_ != 0; }
 
-  // Returns the name of a transaction that is prepared in a WAL before this one
-  // and has not ended; empty: none. RocksDB does not delete the WAL of an open
-  // transaction.
+  // Returns the name of a transaction that was prepared in a WAL before this
+  // WAL and has not ended; empty if there is no such transaction. RocksDB does
+  // not delete the WAL of an open transaction.
   std::string PreparedBefore(uint64_t wal) const;
-  // Removes such transactions: they have ended in a WAL that was not seen.
+  // Removes all transactions that were prepared before this WAL, because they
+  // have ended in a WAL that was not seen.
   void ForgetPreparedBefore(uint64_t wal);
 
-  // Records that tables have all entries up to `sequence`, whether or not WALs
-  // do.
+  // Records that tables have all entries up to `sequence`, even if WALs lack
+  // some.
   void SkipTo(uint64_t sequence);
   // Records that the records so far belong to a cut at `sequence`, whose gaps
   // are known: later records must continue the cut. If the last record leaves
-  // the next number unknown, the next record is assumed to continue it. If not
-  // `has_all`, the records of the cut were not added; then this applies after
-  // each commit of a transaction that they prepared.
+  // the next number unknown, assumes that the next record continues it. If
+  // `has_all` is false, the records of the cut were not added; then assumes
+  // this also after each commit of a transaction that these records prepared.
   void BeginBehindCut(uint64_t sequence, bool has_all = true);
-  // Lets the next record continue, whatever its number.
+  // Lets the next record continue, with any number.
   void TrustNext() { trusts_next_ = true; }
 
-  // Returns false if a number from `first` to `last` may be missing in all
+  // Returns false if any number from `first` to `last` may be missing in all
   // WALs. Numbers above last_sequence() are not checked.
   bool Covers(uint64_t first, uint64_t last) const;
 
-  // Returns the last number that an entry, or a table (SkipTo), has; before the
-  // first entry, the number after which the entry must continue.
+  // Returns the last number that an entry or a table (SkipTo) has; before the
+  // first entry, the number after which the first entry must continue.
   uint64_t last_sequence() const { return last_sequence_; }
 
  private:
@@ -97,14 +97,14 @@ class WalContinuity {
 
   void AddHole(uint64_t begin, uint64_t end);
 
-  uint64_t next_sequence_;  // 0: not known
+  uint64_t next_sequence_;  // 0: unknown
   uint64_t last_sequence_ = next_sequence_ - 1;
-  // First number of the last batch that took any, and the number after its
-  // last.
+  // First number of the last batch that took any number, and the number after
+  // the batch's last.
   uint64_t last_begin_ = 0;
   uint64_t last_end_ = 0;
-  // First of the last batch's numbers that the batch may not have taken; 0: it
-  // took all of them.
+  // First number that the last batch may not have taken; 0: it took all its
+  // numbers.
   uint64_t unsure_ = 0;
   uint64_t last_wal_ = 0;  // WAL of the last batch that took any number
   bool are_lost_ = false;
@@ -118,8 +118,8 @@ class WalContinuity {
   std::map<std::string, Prepared> prepared_;  // by transaction name
   size_t name_bytes_ = 0;
   std::set<uint64_t> excused_;
-  // Numbers that no WAL has, [begin, end), by begin. Includes all numbers below
-  // the first record's.
+  // Ranges [begin, end) of numbers that no WAL has, by begin. Includes all
+  // numbers below the first record's.
   std::map<uint64_t, uint64_t> holes_;
 };
 

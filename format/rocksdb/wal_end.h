@@ -1,9 +1,9 @@
 // Finds the end of a database's WALs at one moment.
 //
-// RocksDB may create a WAL's file, and write records about the log itself to
+// RocksDB may create a WAL's file, and write records about the log itself into
 // it, before the previous WAL is complete: briefly with manual_wal_flush,
 // always with async_wal_precreate. So the end is in the newest WAL that has a
-// record, and newer WALs count as absent.
+// data record; newer WALs are ignored.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,13 @@ struct WalEnd {
 using OpenWal = std::function<rocksdb::Status(
     const CloneFile& file, std::unique_ptr<ByteSource>* wal)>;
 
-// Finds the end of the WALs among `files`. Opens WALs from the newest on, until
-// one has a record.
+// Finds the end of the WALs among `files`. Opens WALs, newest first, until a
+// WAL has a record.
 [[nodiscard]] rocksdb::Status FindWalEnd(const std::vector<CloneFile>& files,
                                          const OpenWal& open, WalEnd* end);
 
-// Checks if the first bytes of a MANIFEST, whole records, say that tables have
-// all entries of the WAL with this number.
+// Checks if, according to the first bytes of a MANIFEST (complete records),
+// tables have all entries of the WAL with this number.
 [[nodiscard]] rocksdb::Status IsFlushedBy(const rocksdb::Slice& manifest,
                                           uint64_t wal_number,
                                           bool* is_flushed);

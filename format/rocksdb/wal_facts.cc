@@ -27,7 +27,7 @@ class WalFacts::Handler : public BatchHandler {
   explicit Handler(WalFacts* facts) : facts_(facts) {}
 
   // Returns the number of entries that take a sequence number in this batch.
-  // Entries of a write-committed section take theirs at the commit.
+  // Entries of a write-committed section take their numbers at the commit.
   uint64_t sequences() const { return sequences_; }
   bool takes_any() const { return sequences_ > 0 || has_commit_; }
 
@@ -43,7 +43,7 @@ class WalFacts::Handler : public BatchHandler {
       facts_->KeepBlobFile(value);
     }
     const bool is_range = kind == BatchEntryKind::kDeleteRange;
-    // RocksDB ignores a range deletion whose two ends are equal.
+    // RocksDB ignores a range deletion whose two bounds are equal.
     if (!family.unbounded && !(is_range && key == value)) {
       facts_->Keep(&family, {key.ToString(),
                              is_range ? value.ToString() : std::string(),

@@ -1,5 +1,5 @@
 // Collects facts about the WALs of a database without replaying them: counts,
-// keys, transactions, and the way in which sequence numbers are assigned.
+// keys, transactions, and how sequence numbers are assigned.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
 // Maximum number of blob files that are remembered.
 inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
 
-// A key, or with `is_range` the keys from `key` up to, but not including,
-// `end`. Raw user keys as written, with their timestamp if the family has
+// A key; or, with `is_range`, the keys from `key` to `end` (exclusive). Keys
+// are raw user keys as written, including their timestamp if the family has
 // timestamps.
 struct WalKey {
   std::string key;
@@ -37,10 +37,10 @@ struct WalKey {
 struct WalFamily {
   uint64_t entries = 0;
   bool has_merges = false;
-  // In the order of the WALs, including those of all prepared transactions,
-  // committed or not. Empty if `unbounded`.
+  // In WAL order, including keys of all prepared transactions, committed or
+  // not. Empty if `unbounded`.
   std::vector<WalKey> keys;
-  // The keys exceed kMaxWalKeyBytes: the WALs may write any key.
+  // The keys exceed kMaxWalKeyBytes; the WALs may write any key.
   bool unbounded = false;
 };
 
@@ -50,12 +50,13 @@ struct WalFamily {
 // Owner:   borrows nothing.
 // Threads: one at a time.
 // Memory:  kMaxWalKeyBytes, kMaxPreparedNameBytes and kMaxWalBlobFiles numbers,
-//          with their overhead.
+//          plus overhead.
 class WalFacts {
  public:
-  // Adds one record of WAL `log_number`, which messages name. Corruption and
-  // NotSupported as ReadWriteBatch(); also NotSupported for too many open
-  // transactions. A record that fails may have been counted partly.
+  // Adds one record of WAL `log_number`; messages contain this number. Returns
+  // Corruption and NotSupported like ReadWriteBatch(); also NotSupported for
+  // too many open transactions. A record that fails may have been counted
+  // partly.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
@@ -65,10 +66,10 @@ class WalFacts {
   uint64_t first_sequence() const { return first_sequence_; }
 
   // Returns the sequence number of the last entry, or of the last batch if
-  // counts_batches(); 0: none. (For a transaction's commit as the last record,
-  // the number of the transaction's first entry.) A batch without entries takes
-  // no number: after RocksDB has recovered up to damage, it writes one with the
-  // number of the next entry.
+  // counts_batches(); 0: no entry. (If the last record is a transaction's
+  // commit, this is the number of the transaction's first entry.) A batch
+  // without entries takes no number: after RocksDB has recovered up to damage,
+  // it writes such a batch with the number of the next entry.
   uint64_t newest_sequence() const {
     return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
@@ -79,34 +80,34 @@ class WalFacts {
   // Names of transactions that were prepared but neither committed nor rolled
   // back.
   const std::set<std::string>& prepared() const { return prepared_; }
-  // Names of write-unprepared transactions with entries in the WAL that were
-  // neither prepared, committed nor rolled back.
+  // Names of write-unprepared transactions that have entries in the WAL and
+  // were neither prepared, committed nor rolled back.
   const std::set<std::string>& unprepared() const { return unprepared_; }
 
   // Returns true if a section of any write policy begins a prepared
-  // transaction, which only a recovery with allow_2pc understands.
+  // transaction. Only a recovery with allow_2pc understands these.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
-  // Returns true if a section belongs to an already prepared transaction: the
-  // record that ended the earlier transaction of that name is missing. RocksDB
-  // built with assertions aborts on this.
+  // Returns true if a section prepares a transaction that is already prepared:
+  // the record that ended the earlier transaction of this name is missing.
+  // RocksDB built with assertions aborts on this.
   bool prepares_twice() const { return prepares_twice_; }
 
   // Returns true if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
   // Numbers of the blob files to which entries refer. Contains 0, which no file
-  // has, if a reference cannot be read, or there are more than
+  // has, if a reference cannot be read, or if there are more than
   // kMaxWalBlobFiles.
   const std::set<uint64_t>& blob_files() const { return blob_files_; }
 
   // Returns true if the WALs were written with WRITE_PREPARED or
-  // WRITE_UNPREPARED. There a sequence number belongs to a batch and not to an
-  // entry, so that a plain open recovers other sequence numbers than were
-  // written. The evidence is a marker of these policies, or a batch whose
-  // sequence number is above the first and not above the last number that the
-  // entries of the previous batch would take. (Without such evidence, both ways
-  // of counting agree.)
+  // WRITE_UNPREPARED. Then sequence numbers belong to batches, not to entries,
+  // and a plain open recovers other sequence numbers than were written. The
+  // evidence is a marker of these policies, or a batch whose sequence number is
+  // within the numbers that the previous batch would take if entries were
+  // counted, but not the first of them. (Without such evidence, both ways of
+  // counting agree.)
   bool counts_batches() const { return counts_batches_; }
 
  private:
@@ -121,8 +122,8 @@ class WalFacts {
   uint64_t batches_ = 0;
   uint64_t entries_ = 0;
   uint64_t first_sequence_ = 0;
-  // First sequence number of the last batch, and the number after its last if
-  // entries are counted.
+  // First sequence number of the last batch, and the number after its last one
+  // if entries are counted.
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
   uint64_t newest_sequence_ = 0;

@@ -1,4 +1,4 @@
-// Decodes the columns of a wide-column entity as stored in a table.
+// Decodes the columns of a wide-column entity that is stored in a table.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 namespace sstferry {
 
 // Encodes the columns of a stored entity as the content digest requires
-// (FORMAT.md): u32 name length, u32 value length, name and value of each.
+// (FORMAT.md): u32 name length, u32 value length, name and value of each
+// column.
 //   Corruption    the entity is damaged
 //   NotSupported  the entity has another version
 [[nodiscard]] rocksdb::Status EncodeColumnsForDigest(

@@ -1,10 +1,10 @@
-// Reads a write batch, the content of one WAL record.
-// (RocksDB: db/write_batch.cc.)
+// Reads a write batch, the content of one WAL record. (RocksDB:
+// db/write_batch.cc.)
 //
 //   offset  size  field
 //   0       8     sequence of the first entry, little-endian
 //   8       4     count of entries, without markers and notes
-//   12      ...   entries: one byte of type, then
+//   12      ...   entries: one byte of type, then fields
 //
 //   type              entry                fields
 //   0x01, 0x05        put                  [family] key value
@@ -23,8 +23,9 @@
 //   0x0c              rollback             name
 //   0x0d              no-op
 //
-// `family` is a varint32, present with the second type of each pair (without it
-// column family 0); the others are a varint32 length and that many bytes.
+// `family` is a varint32, present only with the second type of each pair (with
+// the first type, the column family is 0); the other fields are a varint32
+// length and that many bytes.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,7 @@ enum class BatchEntryKind : uint8_t {
 
 enum class BatchMarker : uint8_t {
   kBeginPrepare,           // write-committed
-  // Write-prepared, and the last one of write-unprepared.
+  // Write-prepared, and the last section of write-unprepared.
   kBeginPersistedPrepare,
   kBeginUnprepare,         // write-unprepared
   kEndPrepare,
@@ -68,9 +69,9 @@ struct BatchHeader {
 class BatchHandler {
  public:
   virtual ~BatchHandler() = default;
-  // Receives an entry. `value` is the end of a kDeleteRange, and empty for
-  // other deletions. Keys are as written, with the user timestamp if the family
-  // has timestamps.
+  // Receives an entry. `value` is the end key of a kDeleteRange, and empty for
+  // other deletions. Keys are as written, including the user timestamp if the
+  // family has timestamps.
   [[nodiscard]] virtual rocksdb::Status OnEntry(
       BatchEntryKind kind, uint32_t family_id, const rocksdb::Slice& key,
       const rocksdb::Slice& value) = 0;
@@ -80,7 +81,7 @@ class BatchHandler {
       BatchMarker marker, const rocksdb::Slice& name) = 0;
 };
 
-// Reads `record`; with a null `handler`, only its header.
+// Reads `record`; if `handler` is null, reads only the header.
 //   Corruption    damaged: a field that does not fit, a wrong count.
 //   NotSupported  an entry of a type that this version does not know.
 // Threads: any. Memory: none.
@@ -88,7 +89,7 @@ class BatchHandler {
                                              BatchHeader* header,
                                              BatchHandler* handler);
 
-// Returns the sequence number of the last entry of a record; 0: it has none.
+// Returns the sequence number of the last entry of a record; 0: no entry.
 uint64_t LastSequenceOf(const rocksdb::Slice& record);
 
 }  // namespace sstferry
