@@ -116,7 +116,7 @@ struct ArchiveSet {
                                                const SetName& name,
                                                ArchiveSet* set);
 
-// Encode and decode an uncompressed record. They return the same errors.
+// Encode and decode an uncompressed record. Both return the errors above.
 std::string EncodeArchiveSetRecord(const ArchiveSet& set);
 [[nodiscard]] rocksdb::Status DecodeArchiveSetRecord(
     const rocksdb::Slice& record, const SetName& name, ArchiveSet* set);

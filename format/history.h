@@ -41,7 +41,8 @@ class History {
   virtual ~History() = default;
   virtual const std::string& database_id() const = 0;
   virtual uint64_t manifest_number() const = 0;
-  // Find the XXH3-128 of the first `bytes` bytes of the MANIFEST, or of a WAL.
+  // Finds the XXH3-128 of the first `bytes` bytes of the MANIFEST. WalBegin()
+  // does the same for a WAL.
   [[nodiscard]] virtual rocksdb::Status ManifestBegin(
       uint64_t bytes, FileBegin* begin, Digest128* digest) const = 0;
   [[nodiscard]] virtual rocksdb::Status WalBegin(uint64_t number,

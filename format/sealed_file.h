@@ -3,7 +3,7 @@
 //
 //   file:  offset  size  field
 //          0       8     magic
-//          8       4     payload_bytes, exactly the rest of the file
+//          8       4     payload_bytes, exactly the remaining file size
 //          12      4     reserved, 0
 //          16      8     XXH3-64 of payload, seeded with the XXH3-64 of
 //                        bytes [0, 16)

@@ -30,7 +30,8 @@ inline constexpr uint64_t kBlobHeaderBytes = 30;
 inline constexpr uint64_t kBlobRecordHeadBytes = 32;
 inline constexpr uint64_t kBlobFooterBytes = 32;
 
-// Check the header or the footer of a blob file. Corruption: it is damaged.
+// Checks the header of a blob file. Corruption: it is damaged.
+// CheckBlobFooter() does the same for the footer.
 [[nodiscard]] rocksdb::Status CheckBlobHeader(const rocksdb::Slice& header);
 [[nodiscard]] rocksdb::Status CheckBlobFooter(const rocksdb::Slice& footer,
                                               uint64_t offset,

@@ -59,8 +59,8 @@ class SstBlock {
   SstBlock(const SstBlock&) = delete;
   SstBlock& operator=(const SstBlock&) = delete;
 
-  // Valid until the next ReadSstBlock() into this object, or until its
-  // destruction.
+  // Returns bytes that are valid until the next ReadSstBlock() into this
+  // object, or until its destruction.
   const rocksdb::Slice& contents() const { return contents_; }
   SstCompression compression() const { return compression_; }
 
@@ -135,9 +135,10 @@ class SstBlockCursor {
   [[nodiscard]] rocksdb::Status Next();
 
   bool valid() const { return valid_; }
-  // Valid until the next call of Next(). After the last entry: the last key.
+  // Returns the key, valid until the next call of Next(). After the last entry,
+  // returns the last key.
   const std::string& key() const { return key_; }
-  // In index blocks, the encoded handle (and first key).
+  // Returns the value; in index blocks, the encoded handle (and first key).
   const rocksdb::Slice& value() const { return value_; }
   // REQUIRES: values_are_handles.
   const SstBlockHandle& handle() const { return handle_; }

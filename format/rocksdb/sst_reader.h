@@ -77,7 +77,7 @@ class SstReader {
 
   const SstFooter& footer() const { return footer_; }
   const SstProperties& properties() const { return properties_; }
-  // In the order of the metaindex: names strictly increase.
+  // Returns the meta blocks in metaindex order; their names strictly increase.
   const std::vector<SstMetaBlock>& meta_blocks() const { return meta_blocks_; }
   // Returns the block with this name; null: not found.
   const SstMetaBlock* FindMetaBlock(const std::string& name) const;
@@ -85,7 +85,7 @@ class SstReader {
   // block instead of the property, because RocksDB 5.0 to 5.14 wrote no
   // property that counts range deletions.
   bool has_range_deletions() const;
-  // Handle of the (top-level) index block.
+  // Returns the handle of the (top-level) index block.
   const SstBlockHandle& index_handle() const { return index_handle_; }
 
   // Visits the index entry of every data block; stops at the visitor's first

@@ -74,7 +74,7 @@ class WalFacts {
     return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
 
-  // By column family id.
+  // Returns the facts by column family id.
   const std::map<uint32_t, WalFamily>& families() const { return families_; }
 
   // Names of transactions that were prepared but neither committed nor rolled

@@ -22,8 +22,8 @@ Status Damaged(const std::string& what) {
 
 }  // namespace
 
-// A stored entity first lists its columns, each with name and value size,
-// followed by the values in the same order:
+// Encodes the columns. A stored entity first lists its columns, each with name
+// and value size, followed by the values in the same order:
 //
 //   version 1, 2 columns, "a" 3, "b" 2, "xyz" "uv"
 Status EncodeColumnsForDigest(const Slice& entity, std::string* encoded) {

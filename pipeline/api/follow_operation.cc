@@ -92,7 +92,7 @@ class StandbyRounds : public RoundTarget {
   // standby.
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
-    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before access
+    RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before chown()
     const bool is_database =
         !FileIdOfName(dir + "/" + kFollowFileName).exists() &&
         HoldsDatabase(dir);

@@ -602,7 +602,7 @@ Status LogRounds::EndCandidate(const CutRequest& request) {
   RETURN_IF_ERROR(ends.End(store_.get(), request.reason, request.note));
   const std::lock_guard<std::mutex> lock(mu_);
   candidates_.pop_front();
-  return Status::OK();  // next, the source is asked about the next candidate
+  return Status::OK();  // the follower then tries the next candidate
 }
 
 Status LogRounds::EndLog(const std::shared_ptr<LogWriter>& log,

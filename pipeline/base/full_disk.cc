@@ -75,7 +75,7 @@ class FullDiskFile : public rocksdb::FSWritableFileOwnerWrapper {
                                                           options, info, dbg);
     });
   }
-  // Some file systems allocate blocks only at a sync.
+  // Syncs. Some file systems allocate blocks only now.
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     return Judged([&] {
       return FSWritableFileOwnerWrapper::Sync(options, dbg);

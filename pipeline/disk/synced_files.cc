@@ -85,7 +85,8 @@ class SyncedFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 
  private:
-  // Also called for failed writes, which may have been partial.
+  // Marks the file as not synced. Also called for failed writes, which may have
+  // been partial.
   IOStatus Dirty(IOStatus status) {
     clean_->Set(name_, false);
     return status;

@@ -150,8 +150,9 @@ class Workspace {
   // it is synced.
   [[nodiscard]] rocksdb::Status Publish(std::string* note);
 
-  // Existing::kRefresh and kSwap publish in steps (workspace_swap.cc). Open()
-  // finds the step at which an earlier pull died.
+  // Returns the state of the exchange. Existing::kRefresh and kSwap publish in
+  // steps (workspace_swap.cc). Open() finds the step at which an earlier pull
+  // died.
   SwapState swap_state() const { return swap_state_; }
   // Returns the id of the transfer whose swap is in swap_state().
   const std::string& swap_transfer() const { return swap_.transfer_id; }

@@ -46,7 +46,8 @@ class FileSnapshot : public Snapshot {
  public:
   explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
       : dir_(std::move(dir)), db_(dir_->db()) {}
-  // Only for Look(), which uses the files of `database_dir` itself.
+  // Makes a snapshot only for Look(), which uses the files of `database_dir`
+  // itself.
   explicit FileSnapshot(std::string database_dir)
       : db_(std::move(database_dir)) {}
 

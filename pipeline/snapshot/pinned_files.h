@@ -36,7 +36,7 @@ class PinnedFiles {
   // Drops the callbacks in the options; they are not called any more.
   void Forget();
 
-  // The point in time is between these two.
+  // Return the earliest and the latest possible point in time.
   std::chrono::steady_clock::time_point moment_begin() const {
     return files_->moment_begin();
   }

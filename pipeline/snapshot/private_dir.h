@@ -80,7 +80,7 @@ class PrivateDir {
     log_ = std::move(log);
   }
 
-  // If `keep` is true, the directory outlives this object, so that another
+  // Makes the directory outlive this object if `keep` is true, so that another
   // object can adopt it.
   void Keep(bool keep) { keep_ = keep; }
 

@@ -53,8 +53,8 @@ class OpenedSnapshot : public Snapshot {
   const std::vector<std::string>& notes() const override {
     return copy_.notes();
   }
-  // True for prepared transactions: only the application's coordinator can end
-  // them.
+  // Returns true for prepared transactions, which only the application's
+  // coordinator can end.
   bool wal_not_flushed() const override { return copy_.read_only(); }
   const Digest128& wal_digest() const override {
     return copy_.replay().digest;

@@ -188,10 +188,10 @@ class Snapshot {
   [[nodiscard]] virtual rocksdb::Status PrepareAdoption() {
     return rocksdb::Status::OK();
   }
-  // If `keep` is true, the directory outlives this object.
+  // Makes the directory outlive this object if `keep` is true.
   virtual void Keep(bool /*keep*/) {}
 
-  // Null if the snapshot is read as files.
+  // Returns the open copy; null if the snapshot is read as files.
   virtual rocksdb::DB* db() const = 0;
   // Fetches the data that db() needs to read a family's entries in an interval,
   // if the data is not on this machine (a snapshot of an archive). `cancelled`
@@ -204,7 +204,7 @@ class Snapshot {
       const std::function<bool()>& /*cancelled*/) const {
     return rocksdb::Status::OK();
   }
-  // Null if the snapshot is not read as files.
+  // Returns the files; null if the snapshot is not read as files.
   virtual const ClonedFiles* files() const { return nullptr; }
   // Reads the bytes of files(); null: they are in own_path()/db.
   virtual UnitSource* units() const { return nullptr; }
@@ -213,24 +213,26 @@ class Snapshot {
   virtual uint64_t point_in_time_seconds() const { return 0; }
   virtual const std::vector<SnapshotFamily>& families() const = 0;
   virtual uint64_t sequence() const = 0;
-  // Id of the source database. Empty if it has no permanent id, neither in an
-  // IDENTITY file nor in its MANIFEST.
+  // Returns the id of the source database; empty if it has no permanent id,
+  // neither in an IDENTITY file nor in its MANIFEST.
   virtual const std::string& database_id() const = 0;
-  // Empty if the files are not in a directory (an archive).
+  // Returns the directory; empty if the files are not in a directory (an
+  // archive).
   virtual const std::string& directory() const = 0;
-  // Path that leads to the same directory as long as the snapshot lives, even
-  // if the directory is renamed; files are read through this path.
+  // Returns a path that leads to the same directory as long as the snapshot
+  // lives, even if the directory is renamed; files are read through this path.
   virtual const std::string& own_path() const = 0;
-  // Text of the newest OPTIONS file; empty if there is no such file.
+  // Returns the text of the newest OPTIONS file; empty if there is no such
+  // file.
   virtual const std::string& options_text() const = 0;
   // Notes for the operator about the point in time, one sentence each.
   virtual const std::vector<std::string>& notes() const = 0;
   // Returns true if the copy is open read-only, with the WALs' entries in
   // memory instead of SST files.
   virtual bool wal_not_flushed() const = 0;
-  // Digest of everything that recovery replayed. If two snapshots of one
-  // database have the same digest, they have the same entries from WALs. All
-  // zero: unknown.
+  // Returns a digest of everything that recovery replayed. If two snapshots of
+  // one database have the same digest, they have the same entries from WALs.
+  // All zero: unknown.
   virtual const Digest128& wal_digest() const = 0;
   // Returns true if the replayed WALs have a SingleDelete.
   virtual bool wal_holds_single_deletes() const { return false; }

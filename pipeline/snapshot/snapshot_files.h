@@ -59,7 +59,8 @@ class SnapshotFiles {
   // Fills db/ with the point in time of Confirm(), if Confirm() was called and
   // its WALs can still be copied; otherwise with the current point in time.
   [[nodiscard]] rocksdb::Status Take();
-  // The point in time is between these two. Valid after Confirm() or Take().
+  // Return the earliest and the latest possible point in time. Valid after
+  // Confirm() or Take().
   std::chrono::steady_clock::time_point moment_begin() const {
     return moment_begin_;
   }
@@ -70,15 +71,16 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status ReleasePinned();
 
   const ManifestState& state() const { return manifest_.state(); }
-  // Text of the newest OPTIONS file; empty if there is no such file.
-  const std::string& options_text() const { return options_text_; }
-  // Name of this file, such as "OPTIONS-000012"; empty if there is no such
+  // Returns the text of the newest OPTIONS file; empty if there is no such
   // file.
+  const std::string& options_text() const { return options_text_; }
+  // Returns the name of this file, such as "OPTIONS-000012"; empty if there is
+  // no such file.
   const std::string& options_name() const { return seen_options_.name(); }
   const std::string& database_id() const { return database_id_; }
   const std::vector<CopiedWal>& wals() const { return wals_; }
   uint64_t wal_bytes() const;
-  // Directory in which the source keeps its WALs.
+  // Returns the directory in which the source keeps its WALs.
   const std::string& wal_directory() const { return wal_directory_; }
   // Closes the source's WALs. REQUIRES: Take() is not called afterwards.
   void CloseWals() { pinned_wals_.reset(); }

@@ -38,7 +38,8 @@ class ManifestTail {
 
   const ManifestState& state() const { return reader_->state(); }
   const std::string& name() const { return name_; }
-  // Number of MANIFESTs seen; grows when CURRENT refers to another file.
+  // Returns the number of MANIFESTs seen; grows when CURRENT refers to another
+  // file.
   uint64_t generation() const { return generation_; }
 
   // Returns true if there are bytes after the last complete record or group.

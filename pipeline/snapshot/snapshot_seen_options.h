@@ -21,8 +21,8 @@ class SeenOptions {
   // Reads files newer than the last one read.
   [[nodiscard]] rocksdb::Status Look();
 
-  // Name of the newest file that was read, such as "OPTIONS-000012"; empty: no
-  // file was read.
+  // Returns the name of the newest file that was read, such as
+  // "OPTIONS-000012"; empty: no file was read.
   const std::string& name() const { return name_; }
   // Returns the text of this file, plus the sections of those `families` that
   // only older files describe.

@@ -73,7 +73,7 @@ class PinnedWals {
   //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
 
-  // Number of bytes that CopyInto() will write.
+  // Returns the number of bytes that CopyInto() will write.
   uint64_t bytes() const;
   // Copies all WALs up to these ends.
   //   TryAgain  the owner recycled a WAL meanwhile, or wrote after the end of a

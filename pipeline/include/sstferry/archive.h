@@ -23,15 +23,15 @@ enum class ArchiveAction : uint8_t {
   kRemove,
   kRepair
 };
-// "init", "push", ...
+// Returns "init", "push", ...
 const char* ArchiveActionName(ArchiveAction action);
 
 struct ArchiveOptions {
   ArchiveAction action = ArchiveAction::kList;
   StoreOptions store;
   LogFunction log;  // may be null
-  // Time limit for the whole command; after it the command ends with kDeadline.
-  // 0: no limit.
+  // Time limit for the complete command; after it the command ends with
+  // kDeadline. 0: no limit.
   std::chrono::milliseconds deadline{0};
 
   // For kInit and kPrune. Not set: one day for a new archive, otherwise the

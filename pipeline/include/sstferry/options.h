@@ -313,7 +313,7 @@ inline constexpr size_t kMaxShownKeyBytes = 256;
 struct DifferenceSummary {
   std::string column_family;
   std::string key;         // its first kMaxShownKeyBytes
-  uint64_t key_bytes = 0;  // of the whole key
+  uint64_t key_bytes = 0;  // of the untruncated key
   std::string what;        // "only left", "only right", "value differs", ...
   std::string file;        // name of the differing file, if files were compared
 };

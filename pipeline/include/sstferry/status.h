@@ -49,7 +49,8 @@ struct UnfinishedPull {
   uint64_t sst_bytes = 0;
   bool all_received = false;  // only the final steps remain
   std::string damage;         // why the pull cannot be resumed
-  // Percentage of planned_bytes; 100 only if everything was received.
+  // Returns the percentage of planned_bytes; 100 only if everything was
+  // received.
   double percent() const;
 };
 
@@ -66,7 +67,7 @@ enum class ReplicaHealth {
   kDifferent,   // found to differ from its source
   kDamaged,     // a file is missing or has wrong bytes
 };
-// "complete", "unfinished", "different", "damaged".
+// Returns "complete", "unfinished", "different" or "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
 // A database that was moved away from TARGET_DIR and kept next to it, by a swap

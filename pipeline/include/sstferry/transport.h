@@ -96,9 +96,9 @@ class Connection {
   [[nodiscard]] virtual rocksdb::Status Handshake(const WaitLimit& limit) {
     return rocksdb::Status::OK();
   }
-  // Valid after Handshake(). Null if the transport verifies no identity. If not
-  // null, the connection can be used even if Handshake() failed, to tell the
-  // peer that it may not connect.
+  // Returns the verified identity. Valid after Handshake(). Null if the
+  // transport verifies no identity. If not null, the connection can be used
+  // even if Handshake() failed, to tell the peer that it may not connect.
   virtual const PeerIdentity* identity() const { return nullptr; }
 
   // Reads 1 to capacity bytes; *bytes == 0 means that the peer closed the
@@ -114,7 +114,8 @@ class Connection {
 
   virtual void Close() = 0;
 
-  // The other side, for logs: "192.0.2.7:52114", "uid 1000" or "in-process".
+  // Returns the other side, for logs: "192.0.2.7:52114", "uid 1000" or
+  // "in-process".
   virtual const std::string& peer() const = 0;
   // Returns true if the other side is in this process.
   virtual bool is_in_process() const { return false; }
@@ -130,7 +131,8 @@ class Listener {
   [[nodiscard]] virtual rocksdb::Status Accept(
       std::unique_ptr<Connection>* connection) = 0;
   virtual void Close() = 0;
-  // "127.0.0.1:7420", with the bound port, or "unix:/run/app/serve.sock".
+  // Returns "127.0.0.1:7420", with the bound port, or
+  // "unix:/run/app/serve.sock".
   virtual const std::string& address() const = 0;
 };
 
