@@ -11,7 +11,7 @@ namespace {
 
 using rocksdb::Status;
 
-// The largest id means "no change" to chown().
+// The largest uint32_t means "no change" to chown().
 constexpr uint64_t kMaxId = std::numeric_limits<uint32_t>::max() - 1;
 
 bool IsNumber(const std::string& text) {

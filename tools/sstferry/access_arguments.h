@@ -7,7 +7,8 @@
 
 namespace sstferry {
 
-// InvalidArgument: as in arguments.h, and for a name unknown on this machine.
+// InvalidArgument: as in arguments.h, and for an account or group name that
+// this machine does not know.
 [[nodiscard]] rocksdb::Status ReadTargetAccess(const OptionTexts& texts,
                                                PullOptions* options);
 

@@ -59,7 +59,7 @@ std::string ResultOf(const FleetMember& member) {
                                             member.summary.status));
 }
 
-// The metrics of all databases, in one file. Threads: Add() from any.
+// The metrics of all databases, for one file. Threads: any may call Add().
 class MergedMetrics {
  public:
   void Add(const std::string& text) {
@@ -68,7 +68,8 @@ class MergedMetrics {
   }
   bool empty() const { return texts_.empty(); }
 
-  // Groups the series of one metric after its HELP and TYPE.
+  // Returns the merged text: for each metric its HELP and TYPE once, followed
+  // by the series of all databases.
   std::string Text() const {
     std::vector<std::string> order;
     std::map<std::string, std::pair<std::string, std::string>> metrics;
@@ -114,10 +115,10 @@ std::string VanishedLine(const VanishedDatabase& gone) {
          "\n";
 }
 
-// A command on all databases, and how it is shown.
+// A command that runs on all databases, and the functions that show it.
 struct AllCommand {
   std::string name;    // "pull", "verify", "archive", ...
-  std::string word;    // begins the text: "pull", "push", ...
+  std::string word;    // first word of the text: "pull", "push", ...
   std::string target;  // what the databases are pulled to, or compared with
   FleetOptions options;
   std::vector<std::string> columns;  // after NAME and RESULT
@@ -126,8 +127,8 @@ struct AllCommand {
   // Return the JSON objects of all databases and of one.
   std::function<ordered_json(const Summary&)> json;
   std::function<ordered_json(const FleetMember&)> member_json;
-  std::function<void()> write_metrics;       // may be null, as:
-  std::function<void(Operation*)> reload;
+  std::function<void()> write_metrics;     // may be null
+  std::function<void(Operation*)> reload;  // may be null
 };
 
 ordered_json SummaryJson(const Summary& summary, const std::string& command) {
@@ -270,7 +271,7 @@ std::vector<std::string> PullCells(const FleetMember& member) {
           AllSeconds(one.seconds)};
 }
 
-// Returns what the planned pull sends.
+// Returns how many bytes the planned pull would send.
 uint64_t PlannedBytes(const Summary& plan) {
   for (const MethodSummary& method : plan.methods) {
     if (method.method == plan.method) {
@@ -300,9 +301,9 @@ std::vector<std::string> VerifyCells(const FleetMember& member) {
           std::to_string(one.differences), AllSeconds(one.seconds)};
 }
 
-// Creates the directory `name`, a path, below an existing one, through no link
-// and with the permissions of the existing one: an archive holds all that a
-// database does.
+// Creates the directory TOP/NAME; NAME may have several components. Follows no
+// link below TOP. Gives new directories the permissions of TOP, because an
+// archive contains all of a database's data.
 Status MakeBelow(const std::string& top, const std::string& name) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(top, error).string();
@@ -329,7 +330,7 @@ Status MakeBelow(const std::string& top, const std::string& name) {
                                                   std::strerror(errno));
 }
 
-// The archive of one database, below that of all.
+// Returns the address of one database's archive, below the address `all`.
 StoreAddress ArchiveOfDatabase(const StoreAddress& all,
                                const std::string& name) {
   StoreAddress one = all;
@@ -338,10 +339,10 @@ StoreAddress ArchiveOfDatabase(const StoreAddress& all,
   return one;
 }
 
-// A push of one database, which makes its archive.
+// A push of one database. Makes the database's archive if there is none.
 class PushOperation : public Operation {
  public:
-  // `name`: of the database. `report` receives the result.
+  // `name`: the database's name. `report` receives the result.
   PushOperation(const ArchiveOptions& options, const std::string& top,
                 const std::string& name, ArchiveReport* report)
       : top_(top),
@@ -352,7 +353,7 @@ class PushOperation : public Operation {
   Status Run(Summary* summary) override {
     report_->status = top_.empty() ? Status::OK() : MakeBelow(top_, name_);
     if (report_->status.ok()) {
-      job_->Run(report_).PermitUncheckedError();  // the report has it
+      job_->Run(report_).PermitUncheckedError();  // in the report as well
     }
     summary->status = report_->status;
     summary->seconds = report_->seconds;
@@ -364,7 +365,7 @@ class PushOperation : public Operation {
   Progress progress() const override { return job_->progress(); }
 
  private:
-  const std::string top_;  // directory of all archives; empty: a bucket
+  const std::string top_;  // the archives' parent; empty: they are in a bucket
   const std::string name_;
   const std::unique_ptr<ArchiveJob> job_;
   ArchiveReport* const report_;
@@ -456,7 +457,7 @@ int PlanAll(const PullArguments& arguments, Console* console) {
     const std::filesystem::path parent =
         std::filesystem::path(plan.target_dir).parent_path();
     if (!plan.target_dir.empty() && !std::filesystem::exists(parent, error)) {
-      plan.target_dir.clear();  // the run creates it
+      plan.target_dir.clear();  // a pull would create its parent
     }
     return MakePlan(plan);
   };
@@ -577,7 +578,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
   };
   all.member_json = [&](const FleetMember& member) {
     Pushes::Push& push = pushes.of[member.name];
-    push.options.action = ArchiveAction::kPush;  // also of one that never ran
+    push.options.action = ArchiveAction::kPush;  // not set if it never ran
     push.report.status = member.summary.status;
     return ordered_json::parse(ArchiveToJson(push.options, push.report),
                                nullptr, false);

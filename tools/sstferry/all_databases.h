@@ -1,5 +1,5 @@
-// The commands with --all: what they do with each database of a source, and
-// how they show it.
+// Runs the commands with --all on each database of a source, and shows the
+// results.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 namespace sstferry {
 
 // Run one command for all databases and return the exit code. `reload` is
-// called with the operation of all on SIGHUP.
+// called on SIGHUP, with the operation that covers all databases.
 int PullAll(const PullArguments& arguments, Console* console,
             const MetricsWriter& write_metrics,
             const std::function<void(Operation*)>& reload);

@@ -25,8 +25,8 @@ std::string PartName(uint64_t part, uint64_t parts) {
   return name + " of " + last;
 }
 
-// Sets the time of a part that was read and found good; otherwise keeps its
-// time.
+// Sets the time of the part that was just read to `now` if it is good. Other
+// parts keep their times.
 void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
               MetricSet* metrics) {
   if (report.read_parts == 0) {
@@ -41,7 +41,7 @@ void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
                  is_read ? now
                          : metrics->Get(metric::kArchivePartRead, labels));
   }
-  // Another --read-data has other parts.
+  // Drops parts of earlier checks that had another --read-data.
   metrics->KeepOnly("part", names);
 }
 
@@ -51,7 +51,7 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
   for (const ArchivedSet& set : report.sets) {
     damaged += set.state == "damaged" ? 1 : 0;
   }
-  // A set's time is by the store's clock, its age by this machine's.
+  // Uses the age, because a set's time comes from the store's clock.
   metrics->Set(metric::kArchiveNewestSet, labels,
                report.newest_age_seconds.has_value()
                    ? now - static_cast<double>(*report.newest_age_seconds)
@@ -65,7 +65,7 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
                static_cast<double>(report.orphan_bytes));
 }
 
-// A failed push keeps the values of the last successful one.
+// Sets the metrics of a push. After a failed push they keep their values.
 void SetPushed(const ArchiveReport& report, const MetricLabels& labels,
                double now, MetricSet* metrics) {
   const bool is_pushed = report.status.ok() && !report.sets.empty();
@@ -132,7 +132,8 @@ Descriptor LockMetrics(const std::string& file) {
   const std::filesystem::path path = std::filesystem::absolute(file, error);
   Descriptor directory = OpenLinked(path.parent_path().string(),
                                     O_RDONLY | O_DIRECTORY);
-  // The bound: any account that may list the directory may lock it.
+  // Bounded, because any account that can open the directory could keep it
+  // locked.
   for (int i = 0; directory.is_open() && i < kLooks; ++i) {
     if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) {
       return directory;

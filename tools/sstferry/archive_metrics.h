@@ -1,4 +1,4 @@
-// Metrics of sstferry archive check.
+// Metrics of sstferry archive push, check and prune.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace sstferry {
 
-// Returns the text of the file of --metrics-file after a check. `before` is the
-// file's earlier text, from which values are kept that this check did not
-// determine.
+// Returns the new text of the metrics file after a push, check or prune.
+// `before` is the file's old text: values that this command did not determine
+// are copied from it.
 std::string ArchiveMetricsText(const ArchiveOptions& options,
                                const ArchiveReport& report,
                                const std::string& before);
 
-// Waits, at most two seconds, while another job reads and replaces a metrics
-// file in this directory, so that neither loses what the other wrote: jobs of
-// one archive share a file. The lock ends with the returned descriptor, which is
-// not open if no lock was taken.
+// Locks the metrics file's directory, so that jobs which share the file do not
+// overwrite each other's values. Waits at most two seconds for another job. The
+// lock ends when the returned descriptor is closed; if there is no lock, the
+// descriptor is not open.
 Descriptor LockMetrics(const std::string& file);
 
 }  // namespace sstferry

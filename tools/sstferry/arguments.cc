@@ -34,7 +34,7 @@ constexpr Unit kByteUnits[] = {
     {"gi", 1ull << 30},
     {"ti", 1ull << 40},
 };
-// From the longest, the order within a duration.
+// Longest first: the order of units within a duration.
 constexpr Unit kTimeUnits[] = {
     {"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1000},
     {"ms", 1}};

@@ -24,12 +24,12 @@ namespace sstferry {
                                     const std::string& found);
 
 // Returns InvalidArgument "OPTION: needs NEEDED", for an option that works only
-// together with something else; `found`, unless empty: what is there instead.
+// together with something else. `found`: what was given instead; may be empty.
 [[nodiscard]] rocksdb::Status OnlyWith(const std::string& option,
                                        const std::string& needed,
                                        const std::string& found = "");
 
-// Returns an error of wrong usage with "WHERE: " before its sentence.
+// Returns the usage error `status` with "WHERE: " before its sentence.
 [[nodiscard]] rocksdb::Status WithPlace(const std::string& where,
                                         const rocksdb::Status& status);
 
@@ -74,7 +74,8 @@ struct NamedDirectory {
                                                   NamedDirectory* out);
 
 // The section of a command's help that lists an option. kEvery: every command
-// has it. kHidden: in no help, for tests and for what an error message names.
+// has the option. kHidden: not in help, but for tests, or suggested by an error
+// message.
 enum class OptionGroup {
   kCommon,
   kNetwork,
@@ -85,30 +86,30 @@ enum class OptionGroup {
   kHidden,
 };
 
-// One option, as used by the command line, the config file and the manuals
-// (option_rows.h makes those that set a member of their command's arguments).
+// One option, as used by the command line, the config file and the manuals.
+// option_rows.h makes the options that set a member of a command's arguments.
 struct OptionSpec {
   const char* name;
-  const char* value;   // "BYTES", or its values "chunk|none"; null: a switch
+  const char* value;   // "BYTES", or choices such as "a|b"; null: a switch
   OptionGroup group;
-  // A noun phrase or an imperative; with the default, unless `initial` has it.
+  // A noun phrase or an imperative. States the default unless `initial` does.
   const char* help;
   bool repeatable = false;
   std::string bounds{};   // "1 to 64", as checked; empty: none
   std::string initial{};  // default value; empty: in `help`, or none
-  // Sets the member of the command's arguments, to which the pointer points.
-  // Null: the code that reads the command's arguments sets it.
+  // Sets the option's member in the struct that `arguments` points to. Null:
+  // the code that reads the command's arguments sets the member.
   std::function<rocksdb::Status(const std::string& text, void* arguments)>
       read{};
 };
-// Returns the help, the bounds and the default.
+// Returns the option's help, followed by its bounds and its default.
 std::string HelpText(const OptionSpec& spec);
 
 // The option texts given to one command.
 class OptionTexts {
  public:
   bool Has(const std::string& name) const { return values_.count(name) != 0; }
-  // Returns the value of a single option, or `otherwise`.
+  // Returns the value of a non-repeatable option; `otherwise` if not given.
   std::string Get(const std::string& name,
                   const std::string& otherwise = "") const;
   // Returns all values of a repeatable option, in order.
@@ -127,12 +128,12 @@ class OptionTexts {
   std::set<std::string> switches_;
 };
 
-// Reads `arguments` (without program and command name), then the TOML file that
-// --config names; an option on the command line replaces that of the file,
-// whole lists included. The operands (SOURCE, TARGET_DIR...) are options of
-// those names as well; they are set from arguments that are no options, in
-// order. `specs` must contain an option "config"; if it sets a member of the
-// command's arguments, the command reads that file itself.
+// Reads `arguments` (without program and command name), then the TOML file of
+// --config. An option on the command line replaces the file's value, or all of
+// its values for a repeatable option. Operands (SOURCE, TARGET_DIR...) are also
+// options of the same names; arguments that are not options set them in order.
+// `specs` must contain the option "config". If that option sets a member of the
+// command's arguments, the command reads the file itself.
 [[nodiscard]] rocksdb::Status ReadOptions(
     const std::vector<OptionSpec>& specs,
     const std::vector<std::string>& operands,

@@ -85,7 +85,7 @@ int WeekdayOf(std::string name) {
   return -1;
 }
 
-// Parses a list of days and of ranges, which may go past Sunday.
+// Parses a list of days and ranges of days; a range may wrap around the week.
 bool ReadWeekdays(const std::string& text, std::string* cron) {
   std::set<int> days;
   for (const std::string& part : Split(text, ',')) {
@@ -103,7 +103,7 @@ bool ReadWeekdays(const std::string& text, std::string* cron) {
   return true;
 }
 
-// Parses an expression without its long form.
+// Parses an expression that is not an abbreviation such as "daily".
 bool ParseForm(const std::string& text, Calendar* out) {
   // WEEKDAYS YEAR-MONTH-DAY HOUR:MINUTE:SECOND ZONE; ~ counts days from the end
   // of the month.
@@ -129,7 +129,8 @@ bool ParseForm(const std::string& text, Calendar* out) {
     return false;
   }
   out->zone = found[9];
-  // cron runs a job on a day that has the weekday or the day of the month.
+  // If both are set, cron runs the job when either matches, systemd only when
+  // both match.
   if (second == "0" && year == "*" && found[4] != "~" &&
       (day == "*" || weekdays == "*")) {
     out->cron = minute + " " + hour + " " + day + " " + month + " " + weekdays;

@@ -11,10 +11,10 @@ namespace sstferry {
 
 struct Calendar {
   std::string text;
-  // The same as the five fields of cron(8), which have no zone; empty: cron has
-  // no form for it.
+  // The same times as the five fields of a crontab line, which has no time
+  // zone; empty: cron cannot express them.
   std::string cron;
-  std::string zone;  // "UTC", "Europe/Berlin"...; empty: the machine's
+  std::string zone;  // "UTC", "Europe/Berlin"...; empty: the machine's zone
 };
 
 // Parses an expression. InvalidArgument: as in arguments.h.

@@ -32,7 +32,7 @@ struct CommonArguments {
 struct MetricsArguments {
   std::optional<HostPort> listen;
   std::string file;  // empty: none
-  bool insecure = false;  // allows other machines without TLS
+  bool insecure = false;  // serves other machines without TLS
 };
 
 // The commands that a job runs at its end; empty: none.
@@ -65,7 +65,7 @@ struct PullArguments {
   uint32_t keep_old = 1;      // swap: replaced databases to keep
   bool summary_only = false;  // plan: no line per family and file
   bool all = false;           // every database of the source
-  uint32_t jobs = 4;          // only with `all`, like:
+  uint32_t jobs = 4;          // only with `all`, as delete_vanished
   bool delete_vanished = false;
 };
 
@@ -79,9 +79,9 @@ struct VerifyArguments {
 struct StatusArguments {
   CommonArguments common;
   StatusOptions options;
-  bool all = false;          // all jobs of a host, and only then:
-  std::string host_file;     // host_file.h
-  std::string metrics_file;  // empty: none
+  bool all = false;          // show all jobs of a host
+  std::string host_file;     // only with `all`; see host_file.h
+  std::string metrics_file;  // only with `all`; empty: none
 };
 
 struct ReleaseArguments {
@@ -156,7 +156,7 @@ struct CertArguments {
     const std::vector<std::string>& arguments, VerifyArguments* out);
 [[nodiscard]] rocksdb::Status ParseStatus(
     const std::vector<std::string>& arguments, StatusArguments* out);
-// Parses the arguments of ls, whose `where` is a server.
+// Parses the arguments of ls. `where` is never an archive.
 [[nodiscard]] rocksdb::Status ParseLs(
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(

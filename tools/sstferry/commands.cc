@@ -56,7 +56,7 @@ std::vector<OptionSpec> EndCommandRows() {
   return rows;
 }
 
-// Makes the rows for all databases of a source at once.
+// Makes the rows of --all and of the options that only --all uses.
 template <typename Arguments>
 std::vector<OptionSpec> AllRows(const char* help) {
   return {Row<Arguments>("all", Group::kAdvanced, help,
@@ -665,8 +665,8 @@ std::vector<OptionSpec> JobOptionSpecs(int job) {
   return specs;
 }
 
-// Returns the options that affect a plan. Those of the planned command are
-// accepted, too.
+// Returns the options that affect a plan. plan also accepts the other options
+// of the planned command.
 std::vector<OptionSpec> PlanOptionSpecs() {
   static const std::set<std::string> for_plan = {
       "remote-command", "ssh-command", "adopt", "all", "always-swap",

@@ -38,15 +38,16 @@ const std::vector<OptionSpec>& CommonOptions();
 
 // Returns the command's own options, then CommonOptions().
 std::vector<OptionSpec> AllOptions(const Command& command);
-// Returns pull, refresh or swap with the additional options of its plan.
+// Returns `job` (pull, refresh or swap) with the options that only its plan
+// has.
 Command Planned(const Command& job);
-// Returns status with --all, whose --config is the file of a host.
+// Returns status as it is with --all: its --config is then the host file.
 Command StatusOfAll();
 
-// Returns the archive actions that an option is for; an option that is not here
-// is for all of them.
+// Returns the archive actions that accept each option. All actions accept an
+// option that is missing here.
 const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses();
-// Returns the command archive with one action, its words and its options;
+// Returns one action of archive as a command with the action's own options;
 // nullopt: no such action.
 std::optional<Command> FindArchiveAction(const std::string& name);
 

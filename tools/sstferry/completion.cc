@@ -86,7 +86,7 @@ Command WithAction(const Command& command, const std::string& action) {
   return one;
 }
 
-// Returns all commands, each followed by those with its actions.
+// Returns all commands, each followed by one entry per action.
 std::vector<Completed> CompletedCommands() {
   std::vector<Completed> all;
   for (const Command& command : Commands()) {
@@ -180,7 +180,8 @@ constexpr char kBashHead[] =
 
 )shell";
 
-// $1: sst://HOST[:PORT]/ or unix:/PATH:, the rest: the given TLS options.
+// $1: sst://HOST[:PORT]/ or unix:/PATH:. Other arguments: the TLS options of
+// the command line.
 constexpr char kServed[] = R"shell(_sstferry_served() {
   local address=${1%[/:]}
   shift
@@ -342,7 +343,7 @@ std::string ZshArguments(const Command& command, const std::string& indent) {
   return row + "\n";
 }
 
-// The words of a command with actions begin with the command.
+// Returns the cases of zsh's case statement, one per command.
 std::string ZshCommandRows() {
   std::string rows;
   for (const Command& command : Commands()) {

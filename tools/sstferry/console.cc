@@ -68,8 +68,8 @@ bool WantsColours() {
          (terminal == nullptr || std::string(terminal) != "dumb");
 }
 
-// $JOURNAL_STREAM is "DEVICE:INODE" of the stream that systemd has connected to
-// the journal.
+// Returns true if systemd has connected the stream to the journal:
+// $JOURNAL_STREAM is then the stream's "DEVICE:INODE".
 bool IsJournal(FILE* file) {
   const char* const stream = std::getenv("JOURNAL_STREAM");
   struct stat found {};
@@ -165,7 +165,7 @@ int ReportUsage(const std::string& command, const Status& status) {
 
 std::string FailureLine(const std::string& command, const Status& status,
                         const std::string& where) {
-  // Prefix of messages of the source in this process.
+  // Prefix of messages from a source that runs in this process.
   static const std::string here = "peer in-process: ";
   const std::string message = SentenceOf(status);
   std::string line =

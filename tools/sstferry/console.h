@@ -53,7 +53,7 @@ class Console {
   bool is_terminal() const { return screen_.is_terminal; }
   bool logs_json() const { return format_ == LogFormat::kJson; }
 
-  // Writes a line at any log level; as text without time and level.
+  // Writes a line whatever the log level is. As text it has no time and level.
   void WriteLine(LogLevel level, const std::string& line);
   void WriteError(const std::string& line) {
     WriteLine(LogLevel::kError, line);
@@ -69,7 +69,7 @@ class Console {
   // attributed to that one.
   void set_transfer(const std::string& id);
 
-  // Writes one plain line.
+  // Writes progress as a line of its own, without redrawing.
   void WriteProgress(const std::string& line);
   // Replaces the line drawn before; truncated to the terminal's width.
   void RedrawProgress(const std::string& line);
@@ -100,7 +100,8 @@ class Console {
 
 // Logs the warnings about the files of --tls-cert, --tls-key and --tls-ca.
 void LogTlsWarnings(const TlsFiles& files, Console* console);
-// Logs when their certificates expire. For commands that run unattended.
+// Logs when the certificates in the files expire. For commands that run
+// unattended.
 void LogCertificateEnds(const TlsFiles& files, Console* console);
 
 // Writes `text`, human-readable or one JSON object, to standard output and
@@ -108,16 +109,16 @@ void LogCertificateEnds(const TlsFiles& files, Console* console);
 // Returns false on failure (a full disk, a closed pipe).
 [[nodiscard]] bool WriteResult(const std::string& text);
 
-// Receives the JSON object of a command at its end, whether or not it is
-// printed. One for a process, which runs one command; null: none.
+// Receives a command's JSON object at its end, even if the object is not
+// printed. A process runs one command and has one receiver; null: none.
 using ResultReceiver = std::function<void(const std::string& json)>;
 void SetResultReceiver(const ResultReceiver& receiver);
 const ResultReceiver& CurrentResultReceiver();
 
-// Ends a command: writes the JSON object or, unless `human` is empty, that text
-// to standard output, and the error message to standard error. Returns the exit
-// code. kDifferent is a result, not a failure. `json`: makes the object for the
-// receiver; null: it has only what all objects have.
+// Ends a command: writes `json_or_human` to standard output and the message of
+// a failure to standard error. Returns the exit code. kDifferent is a result,
+// not a failure. `json` makes the object for the receiver; if null, the object
+// has only the members that every command's object has.
 int FinishCommand(const std::string& command, const rocksdb::Status& status,
                   const std::string& where, const std::string& json_or_human,
                   Console* console,

@@ -27,8 +27,9 @@ bool IsNameOfDatabase(const std::string& name) {
 
 namespace {
 
-// Returns true for the directory of a database that the pattern reached through
-// no link and through no directory that sstferry made.
+// Returns true if `path` is the directory of a database or standby. From the
+// pattern's first wildcard on, the path must contain no link and no directory
+// that sstferry made.
 bool IsDatabase(const std::string& path, const fs::path& pattern) {
   std::error_code error;
   fs::path at;

@@ -1,4 +1,4 @@
-// Finds the databases of this machine that a pattern of paths names.
+// Finds the databases on this machine whose paths match a pattern.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace sstferry {
 // Returns true if a component of the path has one of * ? [.
 bool IsPattern(const std::string& path);
 
-// Returns false for names that sstferry gives to what it keeps beside a
-// database, and for those that it does not serve.
+// Returns false for names of sstferry's own files beside a database, and for
+// other names that it does not serve.
 bool IsNameOfDatabase(const std::string& name);
 
 // Finds the databases and standbys whose paths match an absolute pattern, in
 // order of their names. Follows no link below the first component with a *, ?
 // or [.
-//   kRefused  a directory cannot be read, or there is no database: a volume that
-//             is not mounted must not look like databases that are gone
+//   kRefused  a directory cannot be read, or no database matches: an unmounted
+//             volume must not look as if its databases had been removed
 [[nodiscard]] rocksdb::Status FindDatabases(const std::string& pattern,
                                             std::vector<std::string>* paths);
 

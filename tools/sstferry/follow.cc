@@ -25,7 +25,7 @@ std::string PromotedText(const StandbyState& state) {
          std::to_string(state.sequence) + "\n";
 }
 
-// Runs the job and reports its result. `text` is called after OK.
+// Runs the job and reports its result. `text` formats the result of an OK job.
 template <typename Text>
 int RunJob(const char* command, const CommonArguments& common,
            Console* console, StandbyJob* job, Text text) {
@@ -51,7 +51,8 @@ struct ShownMetrics {
   std::unique_ptr<MetricsFileWriter> file;
 };
 
-// Fails before the command makes a standby if metrics cannot be published.
+// Starts to publish metrics. Called before the command makes a standby, so that
+// a failure leaves nothing behind.
 Status ShowMetrics(const FollowArguments& follow, const StandbyMetrics* metrics,
                    Console* console, ShownMetrics* shown) {
   const MetricsArguments& where = follow.metrics;

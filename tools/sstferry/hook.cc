@@ -40,7 +40,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
-constexpr int kUnknown = 255 << 8;  // as an exit code of 255
+constexpr int kUnknown = 255 << 8;  // wait status of exit code 255
 constexpr char kShell[] = "/bin/sh";
 // Waits for a line from the gate, then runs the command in the same process;
 // exits if the gate closes.
@@ -74,7 +74,8 @@ std::vector<std::string> EnvironmentFor(const ShellCommand& shell) {
   return all;
 }
 
-// The child inherits only `gate`.
+// Starts the child, which inherits no other descriptor than `gate` and the
+// standard streams.
 Status StartCommand(const ShellCommand& shell, int gate, pid_t* child) {
   ProgramStart start;
   start.words = {kShell, "-c", kWait, kShell, shell.command};
@@ -92,8 +93,8 @@ std::string WorkspaceOf(std::string target_dir) {
   return target_dir + ".sstferry";
 }
 
-// Directory for root's notes: only root can write there, and it is cleared at
-// boot, when the commands are gone, too.
+// Directory for root's notes. Only root can write there, and a boot clears it,
+// as it ends the commands.
 constexpr char kRootNotes[] = "/run/sstferry";
 
 // Reads the note if only this user can have written it. Follows no link.
@@ -127,13 +128,14 @@ bool IsLocked(const std::string& path) {
   return file.is_open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
-// A mirror holds the lock of its directory.
+// Returns true while a pull of `target_dir` runs. With --all, the pull locks
+// the directory itself.
 bool HasPull(const std::string& target_dir) {
   return IsLocked(WorkspaceOf(target_dir) + "/lock") || IsLocked(target_dir);
 }
 
-// Lets the command begin after its process is noted. PR_SET_PDEATHSIG would not
-// do: it reaches only the shell, not the shell's children.
+// Starts the shell, and lets the command begin after its process is noted.
+// PR_SET_PDEATHSIG is not enough: it reaches only the shell, not its children.
 Status Start(const std::string& what, const ShellCommand& shell,
              pid_t* child) {
   int gate[2];
@@ -144,13 +146,12 @@ Status Start(const std::string& what, const ShellCommand& shell,
   const Status status = StartCommand(shell, gate[0], child);
   close(gate[0]);
   if (status.ok()) {
-    // The note is not synced, because a power cut leaves no process; and
-    // failures are ignored, so that the application need not wait if nothing
-    // can be written.
+    // The note is not synced, because no process survives a power cut. Failures
+    // are ignored, so that a full disk does not keep the command from running.
     if (!shell.note.empty()) {
       WriteNote(shell.note, NameOfProcess(*child));
     }
-    // Fails only if the child was ended, which its waiter notices.
+    // Fails only if the child has ended, which RunCommand() notices.
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
   }
   close(gate[1]);
@@ -160,7 +161,8 @@ Status Start(const std::string& what, const ShellCommand& shell,
                                       MessageOf(status));
 }
 
-// Reaps the child, or waits a little; returns true when it has ended.
+// Waits briefly for the child's end. Reaps the child and returns true if it has
+// ended.
 bool Ended(pid_t child, int descriptor, int* state) {
   if (descriptor >= 0) {
     pollfd wait = {descriptor, POLLIN, 0};
@@ -253,8 +255,8 @@ SwapHook MakeCommandHook(const std::string& option, const std::string& command,
 
 Status RunEndCommand(const std::string& option, const std::string& command,
                      const JobEnd& end) {
-  // A name of this process's descriptor, and not a file on disk: nothing is
-  // left after a kill, and a disk that is full or read-only does not matter.
+  // A file in memory, not on disk: a kill leaves nothing behind, and a full or
+  // read-only disk does not matter.
   const Descriptor file(memfd_create("summary", MFD_CLOEXEC));
   if (!file.is_open() ||
       write(file.get(), end.summary.data(), end.summary.size()) !=
@@ -263,7 +265,7 @@ Status RunEndCommand(const std::string& option, const std::string& command,
                       option + ": no memory for the summary: " +
                           strerror(errno));
   }
-  DropStopSignals();  // they have ended the job
+  DropStopSignals();  // earlier ones were for the job, not for the command
   std::atomic<bool> stopped{false};
   const StopWatcher watcher([&stopped] { stopped = true; });
   const Status status = RunCommand(

@@ -1,5 +1,5 @@
-// Runs an operator's shell command before or after an exchange, or at the end
-// of a job.
+// Runs an operator's shell command before or after a swap, or at the end of a
+// job.
 #pragma once
 
 #include <chrono>
@@ -15,15 +15,16 @@ namespace sstferry {
 // no standard input, and standard output redirected to standard error. Does not
 // wait for background processes of the command.
 //
-// The command begins only after a file (NoteOfCommand()) names its process, so
-// that EndLeftCommand() finds it if this process is killed.
+// The command begins only after its process is recorded in the file
+// NoteOfCommand(), so that EndLeftCommand() finds the command if this process
+// is killed.
 //
-// Writes to `log` before the command begins. When the event is stopped, or at
-// `until`, the group gets SIGTERM, and SIGKILL ten seconds later. Threads: the
-// hook blocks its caller's.
+// Writes to `log` before the command begins. When the event's stopped() returns
+// true, or at `until`, the group gets SIGTERM, and SIGKILL ten seconds later.
+// Threads: the hook blocks the calling thread.
 //   kRefused   the command exited with a code other than 0, or by a signal; the
 //              message has `option`, the command and the code or signal
-//   kDeadline, kCancelled  it was ended for this reason
+//   kDeadline, kCancelled  the command was ended at `until`, or by stopped()
 SwapHook MakeCommandHook(
     const std::string& option, const std::string& command,
     std::optional<std::chrono::steady_clock::time_point> until,
@@ -54,8 +55,8 @@ struct JobEnd {
 // Runs the command of --on-success or --on-failure (`option`) with
 // SSTFERRY_COMMAND, SSTFERRY_EXIT_CODE and SSTFERRY_SUMMARY in its environment,
 // otherwise as MakeCommandHook() does. SSTFERRY_SUMMARY is the path of a file
-// in memory, which only this account can read and which ends with this process.
-// SIGINT and SIGTERM end the command; one that arrived earlier does not.
+// in memory that only this account can read; it disappears with this process.
+// SIGINT and SIGTERM end the command; a signal that arrived earlier does not.
 //   kInternal  the command failed; the message has `option` and the reason
 // REQUIRES: HoldSignals() was called, and no StopWatcher exists.
 [[nodiscard]] rocksdb::Status RunEndCommand(const std::string& option,

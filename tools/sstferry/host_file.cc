@@ -19,13 +19,13 @@ namespace {
 
 using rocksdb::Status;
 
-// All that the kinds of jobs differ in.
+// The properties in which the kinds of jobs differ.
 struct JobForm {
   const char* name;
-  const char* action;  // of archive; null: a command of this name
+  const char* action;  // action of archive; null: the command `name`
   bool runs_forever;
-  const char* required = nullptr;  // beginning of an option that it must have
-  const char* example = nullptr;   // of that option
+  const char* required = nullptr;  // prefix of an option that the job must have
+  const char* example = nullptr;   // example of that option
 };
 constexpr JobForm kForms[] = {  // by JobKind
     {"serve", nullptr, true},
@@ -146,7 +146,8 @@ Status Reader::SetOperands(const Database& database, HostJob* job) {
     if (is_replica) {
       operands[1] = {"path", path};
     } else if (archive.starts_with("/")) {
-      // A directory that is no archive yet is not taken for a standby.
+      // Without file://, a directory that is not an archive yet would become a
+      // standby.
       operands[1].second = kFileScheme + archive;
       job->paths.push_back({archive, true});
     }
@@ -395,12 +396,12 @@ Status ReadHostFile(const std::string& path, HostFile* out) {
   const std::string absolute =
       std::filesystem::absolute(path, error).lexically_normal().string();
   std::string text;
-  // Root runs the commands that the file contains.
+  // Root runs the file's commands, so only root may have written the file.
   const Status status = ReadOwn(path, /*account=*/0, &text);
   if (!status.ok()) {
     return Status::InvalidArgument("--config " + MessageOf(status));
   }
-  // It becomes a line of each unit.
+  // Each unit contains the path in a line.
   return absolute.find_first_of("\r\n") == std::string::npos
              ? ParseHostFile(absolute, text, out)
              : Wrong("--config", "a path without line breaks", "one with them");

@@ -9,7 +9,7 @@
 //   push.when = "02:00"
 //   prune = {when = "12:00", keep-daily = 14}
 //
-// The other keys of a job are options of its command, by their names.
+// A job's other keys are its command's options, under the same names.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ enum class JobKind {
   kServe, kFollow, kPush, kCheck, kDrill, kPrune, kRefresh, kSwap
 };
 const char* JobKindName(JobKind kind);  // "serve", "follow", ...
-// Returns true for jobs that run until they are stopped; the others have a
-// time.
+// Returns true for jobs that run until they are stopped; the others run at
+// calendar times.
 bool RunsForever(JobKind kind);
 // Returns the name of a job's packaged unit (unit_templates.h): `suffix` is
 // "service" or "timer".
@@ -46,12 +46,12 @@ struct HostJob {
   // The command line after the program: "archive", "push", ... No word has a
   // control character.
   std::vector<std::string> words;
-  Calendar calendar;             // unless it runs forever
-  std::string account;           // empty: that of the packaged unit
+  Calendar calendar;             // unset for a job that runs forever
+  std::string account;           // empty: the packaged unit's account
   std::string environment_file;  // empty: none
-  // Directories of the databases, and files and directories of options.
+  // The databases' directories, and the paths in options.
   std::vector<JobPath> paths;
-  bool has_hooks = false;    // runs commands of the operator
+  bool has_hooks = false;    // runs the operator's commands
   std::string metrics_file;  // empty: none
   std::string where;         // "line 12, column 3", for messages
 };
@@ -60,7 +60,7 @@ struct HostJob {
 struct KubernetesPlace {
   std::string image;            // empty: there is no table
   std::string space;            // empty: kubectl's namespace
-  std::string node;             // that has the directories; empty: any
+  std::string node;             // node with the directories; empty: any
   std::string service_account;  // empty: the default one
 };
 
@@ -70,11 +70,11 @@ struct HostFile {
   KubernetesPlace kubernetes;
 };
 
-// Reads the file and finds the databases of its patterns.
+// Reads the file and finds the databases that match its patterns.
 //   InvalidArgument  a wrong line, as in arguments.h: "--config FILE: line 12,
 //                    column 3: MESSAGE"
-//   kRefused         a directory of a pattern cannot be read, or has no
-//                    database
+//   kRefused         a directory in a pattern cannot be read, or no database
+//                    matches a pattern
 [[nodiscard]] rocksdb::Status ReadHostFile(const std::string& path,
                                            HostFile* out);
 // Does the same with the text of the file.

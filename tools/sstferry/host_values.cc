@@ -94,11 +94,12 @@ std::string Named(std::string text, const std::string& name) {
 
 namespace {
 
-// Options that a job cannot have: they print, or the file has them elsewhere.
+// Options that a job's table cannot have: they only print, or other parts of
+// the host file set them.
 const std::set<std::string> kOtherOptions = {
     "config", "help", "version", "dry-run", "db", "db-dir", "stdio", "once"};
 
-// Checks a command line as its command does.
+// Checks a command line with the parser of its command.
 Status CheckWords(const Strings& words) {
   const Strings arguments(words.begin() + 1, words.end());
   PullArguments pull;
@@ -114,10 +115,10 @@ Status CheckWords(const Strings& words) {
                                              arguments, &pull);
 }
 
-// The words of an option of a job, and its place in the file.
+// A job's option as words of a command line, and its position in the file.
 using GivenOption = std::pair<Strings, std::string>;
 
-// Reads an option of a job.
+// Reads one option in a job's table.
 Status ReadOption(const OptionSpec& spec, const toml::node& node, HostJob* job,
                   GivenOption* option) {
   const std::string name = spec.name;
@@ -202,7 +203,7 @@ Status ReadJobOptions(const std::vector<OptionSpec>& specs,
 }
 
 void AddPackagedOptions(const toml::table& table, HostJob* job) {
-  // The rest of its command line comes from the file.
+  // All other options of the unit come from the host file.
   static const std::regex option(
       R"(--(?!config|metrics-file|drill|keep-)([a-z-]+) ([^ %\n]+%?))");
   const std::string& unit =

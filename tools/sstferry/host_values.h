@@ -1,5 +1,5 @@
-// Reads values of a host's file (host_file.h). Each error begins with the line
-// and the column of its value; all are InvalidArgument, as in arguments.h.
+// Reads values from a host file (host_file.h). Each error begins with the line
+// and the column of the value; all are InvalidArgument, as in arguments.h.
 #pragma once
 
 #include <string>
@@ -15,8 +15,9 @@ namespace sstferry {
 // Returns "line 12, column 3".
 std::string PositionOf(const toml::node& node);
 
-// Forms of values, as regular expressions, and what they are. No value has a
-// control character, which no unit, cron line or manifest may contain.
+// A form of values: a regular expression, and its description for errors. No
+// value may have control characters, because units, cron lines and manifests
+// must not contain them.
 struct HostForm {
   const char* pattern;
   const char* expected;
@@ -24,16 +25,16 @@ struct HostForm {
 inline constexpr HostForm kTextForm = {
     ".+", "a text without control characters"};
 inline constexpr HostForm kPathForm = {"/.*", "a path that begins with /"};
-// systemd reads such a line without quotes.
+// For lines of a unit in which systemd accepts no quotes.
 inline constexpr HostForm kPlainPathForm = {
     "/[A-Za-z0-9/._@+=,:{}-]*", "a path of letters, digits and /._@+=,:-"};
-// A unit runs in the directory /.
+// Allows no relative path, because a unit runs in the directory /.
 inline constexpr HostForm kPlaceForm = {
     "/.*|[^-].*:.*", "an address, or a path that begins with /"};
 inline constexpr HostForm kAccountForm = {
     "[A-Za-z0-9_.][A-Za-z0-9_.-]{0,31}", "the name or number of an account"};
 
-// Reads a value; a path without a slash at its end.
+// Reads a value. Removes the slash at the end of a path.
 [[nodiscard]] rocksdb::Status ReadValue(const std::string& name,
                                         const toml::node& node,
                                         const HostForm& form,
@@ -45,28 +46,27 @@ struct HostKey {
   std::string* out = nullptr;
   HostForm form = kTextForm;
 };
-// Reads the keys of a table, and refuses others. `what` names the table.
+// Reads the keys of a table, and refuses unknown ones. `what` names the table.
 [[nodiscard]] rocksdb::Status ReadKeys(const std::string& what,
                                        const toml::table& table,
                                        const std::vector<HostKey>& keys);
 
-// Reads a table of the key `name`.
+// Reads the table that is the value of the key `name`.
 [[nodiscard]] rocksdb::Status ReadTable(const std::string& name,
                                         const toml::node& node,
                                         const toml::table** table);
 
-// Replaces each {name} by the name.
+// Replaces each "{name}" in `text` by `name`.
 std::string Named(std::string text, const std::string& name);
 
-// Reads the options in a job's table, but for its `own_keys`, after the words
-// that the job has already, and checks the whole command line. If there is no
-// error without one of the options, the error names the line of that option.
+// Appends the options in a job's table, except `own_keys`, to the job's words,
+// and checks the complete command line. If leaving out one option makes it
+// valid, the error names that option's line.
 [[nodiscard]] rocksdb::Status ReadJobOptions(
     const std::vector<OptionSpec>& specs, const toml::table& table,
     const std::vector<std::string>& own_keys, HostJob* job);
 
-// Adds the options that the packaged unit of the job has, unless the table has
-// them.
+// Adds the options in the job's packaged unit that the table does not set.
 void AddPackagedOptions(const toml::table& table, HostJob* job);
 
 }  // namespace sstferry

@@ -17,7 +17,8 @@ Status ReadCompaction(const OptionTexts& texts, bool* out) {
              : Wrong("--compact", "auto or none", text);
 }
 
-// A selection does not show which families the source dropped.
+// Refuses --drop-missing for a selection, which does not show which families
+// the source dropped.
 Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
   return options.drop_missing && part
@@ -39,8 +40,8 @@ Status ReadSourceId(const OptionTexts& texts, std::string* out) {
              : Status::OK();
 }
 
-// Refuses options of a clone with other methods, and options that choose or
-// change entries with a clone, which does not look at entries.
+// Refuses options that only a clone has with other methods. Refuses options
+// that select or change entries with a clone, which copies complete files.
 Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   if (options.method != PullMethod::kClone) {
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {

@@ -7,9 +7,9 @@
 
 namespace sstferry {
 
-// Reads --compact and --source-id, and refuses options that the method or the
-// selection does not use. REQUIRES: the mode is set, and the rows of the table
-// have set their members. InvalidArgument: as in arguments.h.
+// Reads --compact and --source-id, and refuses options that cannot be used with
+// the method or the selection of keys. REQUIRES: the mode is set, and the table
+// rows have set their members. InvalidArgument: as in arguments.h.
 [[nodiscard]] rocksdb::Status ReadJob(const OptionTexts& texts,
                                       PullArguments* out);
 

@@ -24,13 +24,13 @@ using rocksdb::Status;
 // A server or a follower writes its metrics file every 15 seconds.
 constexpr double kMetricsLateSeconds = 60;
 
-// Reads series of a job's metrics file, and sets its state.
+// Reads series from a job's metrics file, and sets the job's state.
 class Record {
  public:
   Record(const HostJob& job, std::time_t now, JobState* state)
       : job_(job), now_(static_cast<double>(now)), state_(state) {}
 
-  // Opens the series of one label value.
+  // Reads the series that have this label.
   void Open(const std::string& label, const std::string& value) {
     labels_ = {{label, value}};
     if (!job_.metrics_file.empty()) {
@@ -48,9 +48,9 @@ class Record {
     }
   }
 
-  // Sets the state of a server or a follower, which writes `written` while it
-  // runs. A follower into an archive also has the time of what it put, and
-  // since when it has not put the rest.
+  // Sets the state of a server or a follower, which updates `written` while it
+  // runs. For a follower into an archive, `put` is the newest time that the
+  // archive restores, and `unput` the time since which data waits to be put.
   void SetRunning(const MetricSpec& written, const MetricSpec* put,
                   const MetricSpec* unput) {
     const std::optional<double> at = Get(written);
@@ -125,8 +125,8 @@ JobState ReplicaState(const TargetState& target) {
   return state;
 }
 
-// Sets the state of a directory, for that of a mirror the state of its oldest
-// replica.
+// Sets the state from the directory of a replica or standby. For a mirror, sets
+// the oldest time and the first problem of its replicas.
 void Record::SetDirectory(const std::string& directory) {
   StatusOptions options;
   options.where.directory = directory;
@@ -174,7 +174,7 @@ JobState StateOf(const HostJob& job, std::time_t now) {
   state.kind = job.kind;
   state.when = job.calendar.text;
   Record record(job, now, &state);
-  // The host's file was checked, so its command lines are right.
+  // The host file was checked, so its command lines are valid.
   const std::vector<std::string> words(job.words.begin() + 1, job.words.end());
   ArchiveArguments archive;
   FollowArguments follow;

@@ -1,5 +1,5 @@
-// The state of all jobs of a host, from the records that the jobs leave: what a
-// directory says about itself, and their metrics files.
+// Finds the state of all jobs of a host from the records that the jobs leave in
+// their directories and in their metrics files.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@ namespace sstferry {
 struct JobState {
   std::string database;
   JobKind kind = JobKind::kServe;
-  // Seconds since 1970 of the last success, or of the moment up to which a
-  // follower has everything; 0: never; unset: no record says so.
+  // Time of the last success, or for a follower the time up to which it has
+  // everything, in seconds since 1970. 0: never; unset: unknown.
   std::optional<uint64_t> last_good_seconds;
-  // Age of the replica, or of what a follower has not received or put, or time
-  // since the last success; unset: unknown.
+  // Age of a replica; for a follower, how long it has not received or put its
+  // oldest missing data; for other jobs, time since the last success. Unset:
+  // unknown.
   std::optional<double> lag_seconds;
   std::string when;     // as in the file; empty: runs forever
   std::string problem;  // empty: none is known

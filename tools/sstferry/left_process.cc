@@ -18,8 +18,8 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 constexpr int kLeftLookMillis = 50;
-// Fields in /proc/PID/stat after the name (which ends with the last ')') from
-// the state to the start time.
+// Number of fields in /proc/PID/stat from the state to the start time. The
+// state follows the name, which ends with the last ')'.
 constexpr int kFieldsToStart = 19;
 
 std::string BytesOf(pid_t process, const std::string& name) {
@@ -30,7 +30,7 @@ bool Runs(pid_t process, const std::string& name) {
   return NameOfProcess(process) == name;
 }
 
-// Returns false if it still runs after `limit`.
+// Waits for the process's end; returns false if it still runs after `limit`.
 bool Ends(pid_t process, const std::string& name, std::chrono::seconds limit) {
   const steady_clock::time_point until = steady_clock::now() + limit;
   while (Runs(process, name)) {
@@ -77,7 +77,7 @@ std::string NameOfProcess(pid_t process) {
   }
   std::string boot = ReadProc("sys/kernel/random/boot_id");
   boot.resize(boot.find_last_not_of('\n') + 1);
-  // A zombie runs no more.
+  // A zombie counts as ended.
   return !fields || state == "Z" || state == "X"
              ? ""
              : std::to_string(process) + " " + start + " " + boot;

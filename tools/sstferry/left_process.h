@@ -12,15 +12,15 @@
 
 namespace sstferry {
 
-// Returns one line that names the process uniquely: its id, its start time, and
-// its boot, since ids are reused. Empty: it does not exist.
+// Returns one line that identifies the process: its id, its start time and the
+// boot's id, because process ids are reused. Empty: there is no such process.
 std::string NameOfProcess(pid_t process);
 
-// Ends the process group whose leader has that name, still runs, and was
-// started with `mark` ("NAME=VALUE") in its environment: SIGTERM, and SIGKILL
-// after `grace`. Logs this, with `what` as the description. Returns OK if there
-// is no such process.
-//   kBusy  it still runs then, or belongs to another user
+// Ends the process group whose leader has this name and was started with `mark`
+// ("NAME=VALUE") in its environment. Sends SIGTERM, and SIGKILL after `grace`.
+// Logs this, with `what` as the description. Returns OK if the leader no longer
+// runs.
+//   kBusy  it still runs after SIGKILL, or belongs to another user
 [[nodiscard]] rocksdb::Status EndLeftProcess(const std::string& name,
                                              const std::string& mark,
                                              const std::string& what,

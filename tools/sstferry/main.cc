@@ -107,8 +107,8 @@ std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
   return group;
 }
 
-// Databases and chunks for several targets are open at once, and nothing here
-// uses select(), for whose users the soft limit of 1024 exists.
+// Raises the soft limit, because files for several targets are open at once.
+// The default of 1024 protects programs that use select(), unlike this one.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -130,8 +130,8 @@ void LimitArenas() {
 #endif
 }
 
-// Ends the process if it cannot continue: no memory, no thread. The next start
-// removes leftovers beside a source, as after a kill.
+// Ends the process when it gets no memory or no thread. The next start removes
+// leftovers beside a source, as after a kill.
 [[noreturn]] void EndWithReason() {
   const char* what = "a thread could not be started";
   if (const std::exception_ptr error = std::current_exception()) {
@@ -150,9 +150,9 @@ void LimitArenas() {
   _exit(ExitCodeOf(EndState::kInternal));
 }
 
-// Opens those of standard input, output and error that the caller closed.
-// Otherwise a file of a database could get such a number, and messages would be
-// written into it. Output to a closed stream still counts as lost.
+// Opens standard input, output and error if the caller closed them. Otherwise a
+// database file could get such a descriptor number, and messages would be
+// written into it. Writing to a stream that was closed still fails.
 void OpenStandardFiles() {
   for (;;) {
     int fd = open("/dev/null", O_RDWR);
@@ -176,8 +176,8 @@ void OpenToOwner() {
   umask(mask & 0077);
 }
 
-// Paths of open directories, processes with an open database and present limits
-// are available only through /proc.
+// Refuses to run without /proc. Only there are the paths of open directories,
+// the processes that have a database open, and the present limits.
 Status CheckProc() {
   return access("/proc/self/fd", R_OK | X_OK) == 0
              ? Status::OK()
@@ -188,8 +188,8 @@ Status CheckProc() {
                           "mount -t proc proc /proc");
 }
 
-// Runs the command, and --on-success or --on-failure when nothing of it is left
-// but its exit code.
+// Runs the command. Runs --on-success or --on-failure afterwards, when the
+// command has released everything.
 int RunJob(const Command& command, const std::vector<std::string>& arguments) {
   EndCommands ends;
   if (!ParseEndCommands(command.name, arguments, &ends).ok()) {
@@ -209,7 +209,7 @@ int RunJob(const Command& command, const std::vector<std::string>& arguments) {
     return end.exit_code;
   }
   if (!nlohmann::ordered_json::accept(end.summary)) {
-    // The process of another account was killed, for example.
+    // For example, the account's process was killed (run_as.h).
     nlohmann::ordered_json json = ResultJson(
         command.name,
         MakeStatus(EndState::kInternal, "the job ended without a result"), "");
@@ -224,7 +224,7 @@ int RunJob(const Command& command, const std::vector<std::string>& arguments) {
   if (status.ok()) {
     return end.exit_code;
   }
-  // A job that failed has its own exit code, on which a scheduler acts.
+  // A failed job keeps its exit code, because a scheduler acts on it.
   console.Log(is_good ? LogLevel::kError : LogLevel::kWarning,
               MessageOf(status));
   return is_good ? ExitCodeOf(EndStateOf(status)) : end.exit_code;

@@ -46,7 +46,7 @@ std::string OptionItem(const OptionSpec& spec) {
   return Item("`" + OptionForm(spec) + "`: " + HelpText(spec));
 }
 
-// Counts the commands that have an option in the same words.
+// An option's text -> number of commands that have the option with this text.
 using OptionUses = std::map<std::string, size_t>;
 
 OptionUses CountUses() {
@@ -61,7 +61,7 @@ OptionUses CountUses() {
   return uses;
 }
 
-// Names the options of the command that others have, too.
+// Lists the command's options that other commands have, too.
 std::string SharedOptions(const Command& command, const OptionUses& uses) {
   std::string names;
   for (const OptionSpec& spec : command.options) {
@@ -100,8 +100,8 @@ std::string CommandMarkdown(const Command& command, const OptionUses& uses) {
   return text + SharedOptions(command, uses);
 }
 
-// Escapes text between roff macros: no line begins with a macro, and a dash is
-// not a hyphen.
+// Escapes text for roff, so that no line is read as a macro and no dash becomes
+// a hyphen.
 std::string Roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -205,7 +205,7 @@ std::string RowsOf(const char* heading, const std::vector<NamedRow>& rows,
   return text.empty() ? "" : std::string(".SH ") + heading + "\n" + text;
 }
 
-// `command`: the page's command; empty: all.
+// Returns the section FILES. `command`: the page's command; empty: all.
 std::string FilesRoff(const std::string& command) {
   static const std::vector<NamedRow> rows = {
       {"TARGET_DIR.sstferry/",

@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-// Returns the whole of docs/commands.md.
+// Returns the complete text of docs/commands.md.
 std::string CommandsMarkdown();
 
 struct ManualPage {

@@ -1,6 +1,6 @@
-// Turns the texts of each command into options of the public API. Rows of the
-// table set one member each; combinations of options, and options with a form
-// of their own, are read here.
+// Converts the option texts of each command into options of the public API.
+// Table rows set one member each. This file reads options that depend on each
+// other, and options with a special form.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -39,7 +39,7 @@ Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
   return Status::OK();
 }
 
-// Refuses an option that belongs to another of pull, refresh and swap.
+// Refuses an option that only another one of pull, refresh and swap has.
 Status CheckOwnOptions(const Command& command,
                        const std::vector<std::string>& arguments) {
   const auto has = [](const Command& one, const std::string& name) {
@@ -135,7 +135,7 @@ Status CheckWalDir(const SourceAddress& source, const std::string& wal_dir) {
                      source.ToString());
 }
 
-// Reads --tls and the options that it stands for, and checks that they can be
+// Reads --tls and the options that it abbreviates, and checks that they can be
 // used. `host`: the only address to which TLS can apply.
 Status ReadTls(const OptionTexts& texts, const std::string& host,
                TlsFiles* files) {
@@ -178,7 +178,7 @@ Status ReadTls(const OptionTexts& texts, const SourceAddress& source,
     return Wrong(kNames, "none of them with ssh, which encrypts itself",
                  source.ToString());
   }
-  // --metrics has a server of its own, also if the source has none.
+  // --metrics runs its own server, which uses TLS whatever the source is.
   return !files->empty() && !HasServer(source) && !texts.Has("metrics")
              ? OnlyWith("--tls", "a server as source, or --metrics",
                         source.ToString())
@@ -240,7 +240,7 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   return status;
 }
 
-// Uses one time for everything that may delay a source.
+// Uses --timeout as the limit of every wait for the source.
 Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
   if (!texts.Has("timeout")) {
     return Status::OK();
@@ -251,7 +251,8 @@ Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
   return Status::OK();
 }
 
-// Refuses options of an archive with a source that is none. DIR@SET may be one.
+// Refuses archive options if the source is not an archive. DIR@SET may be an
+// archive.
 Status CheckStoreOptions(const OptionTexts& texts,
                          const SourceAddress& source) {
   if (source.is_archive() ||
@@ -300,8 +301,8 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   return ReadTargetAccess(texts, &out->options);
 }
 
-// Returns true for sst://, a misspelled scheme, unix: or HOST:/DIR, where a
-// directory is expected.
+// Returns true for an address where a directory is expected: sst:// or any
+// other scheme, even a misspelled one, unix: or HOST:/DIR.
 bool IsOfServer(const std::string& text) {
   SourceAddress address;
   return text.find("://") != std::string::npos ||
@@ -318,8 +319,9 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
-// Checks which options --all requires, and which require --all. `sides`: the
-// addresses that have several databases then, by operand.
+// Refuses options that cannot be combined with --all, and options that need
+// --all. `sides`: operand -> the address, which must be able to have several
+// databases with --all.
 Status CheckAll(
     const OptionTexts& texts, bool all,
     const std::vector<std::pair<const char*, const SourceAddress*>>& sides) {
@@ -650,8 +652,9 @@ Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
   return Status::OK();
 }
 
-// Defaults for an archive. Sets are pushed less often than a standby takes
-// cuts, because each set has all that compactions wrote since.
+// Defaults for following into an archive. It pushes sets less often than a
+// standby takes cuts, because each set uploads all files that compactions wrote
+// since the last set.
 constexpr std::chrono::milliseconds kArchiveCutEvery{std::chrono::hours(1)};
 constexpr uint64_t kArchiveMaxReplayBytes = 4'000'000'000;
 

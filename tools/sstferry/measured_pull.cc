@@ -90,7 +90,7 @@ void MeasuredPull::FillEmpty() {
         &metric::kLastRunPeakMemory}) {
     metrics_.Set(*spec, target, 0);
   }
-  // Failures appear as they occur.
+  // Series of failures appear with the first failure.
   metrics_.Set(
       metric::kReplicaRuns,
       {{"target", target_}, {"status", EndStateName(EndState::kOk)}}, 0);
@@ -103,7 +103,8 @@ void MeasuredPull::ReadReplica() {
   StatusOptions where;
   where.where.directory = target_;
   StatusReport report;
-  // Most likely there is no replica yet; the pull reports other problems.
+  // A failure most likely means that there is no replica yet; the pull reports
+  // other problems.
   MakeStatusQuery(where)->Run(&report).PermitUncheckedError();
   const TargetState& state = report.target;
   const std::optional<CompletedPull>& complete =
@@ -165,7 +166,7 @@ Status MeasuredPull::Run(Summary* summary) {
   {
     const std::lock_guard<std::mutex> lock(mu_);
   }
-  // If the first run is killed, the file still exists for an alert.
+  // Alerts need the file even if the first run is killed.
   if (!file_.empty() && ReadMetricsFile(file_).empty()) {
     WriteFile();
   }

@@ -12,15 +12,15 @@
 
 namespace sstferry {
 
-// WriteMetricsFile(), or a replacement that is allowed to write the file.
+// WriteMetricsFile(), or a function that writes the file as root.
 using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
                                                     const std::string& text)>;
 
-// Counts the runs of a pull. Its metrics start from those in the file of
-// --metrics-file for the same target.
+// Counts the runs of a pull. Its metrics start from the values that the file of
+// --metrics-file has for the same target.
 //
 // Ownership: owns the pull that it runs.
-// Threads:   as those of Operation.
+// Threads:   as for Operation.
 class MeasuredPull : public Operation {
  public:
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,

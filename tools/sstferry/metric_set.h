@@ -17,8 +17,8 @@ using MetricLabels = std::map<std::string, std::string>;
 // Contains sstferry_build_info from the start.
 class MetricSet {
  public:
-  // `build_labels` are added to those of sstferry_build_info, because a
-  // collector of several files rejects duplicate series.
+  // `build_labels` are added to the labels of sstferry_build_info, because a
+  // collector that reads several files rejects duplicate series.
   explicit MetricSet(const MetricLabels& build_labels = {});
 
   void Set(const MetricSpec& spec, const MetricLabels& labels, double value);
@@ -29,7 +29,7 @@ class MetricSet {
                const MetricLabels& labels, const std::string& directory);
   // Sets when the certificates of `files` expire, if known.
   void SetCertificates(const TlsFiles& files, const MetricLabels& labels);
-  // Removes the series whose label has none of these values.
+  // Removes the series in which `label` has a value other than these.
   void KeepOnly(const std::string& label, const std::set<std::string>& values);
   bool Has(const MetricSpec& spec, const MetricLabels& labels) const;
   // Returns 0 if there is no such series.

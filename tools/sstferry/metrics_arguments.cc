@@ -7,7 +7,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Requires a port: different readers would assume different defaults.
+// Returns true if the address has a port. There is no default, because readers
+// would expect different ones.
 bool HasPort(const std::string& text) {
   const size_t colon = text.rfind(':');
   return colon != std::string::npos &&

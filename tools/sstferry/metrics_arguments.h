@@ -7,7 +7,7 @@
 
 namespace sstferry {
 
-// `tls`: those of the command, required for other machines.
+// `tls`: the command's TLS files, which serving other machines requires.
 [[nodiscard]] rocksdb::Status ReadMetrics(const OptionTexts& texts,
                                           const TlsFiles& tls,
                                           MetricsArguments* out);

@@ -169,8 +169,8 @@ void MetricsEndpoint::Serve(Connection* connection) const {
   connection->Write(&part, 1, limit).PermitUncheckedError();
 }
 
-// Rejects requests of a web page whose name was made to resolve to this machine
-// (DNS rebinding): they contain that name.
+// Returns false for requests from a web page whose host name was made to
+// resolve to this machine (DNS rebinding): their Host header has that name.
 bool MetricsEndpoint::IsForUs(const std::string* host) const {
   if (hosts_.empty() || host == nullptr) {
     return true;  // HTTP/1.0, which no browser uses, has no Host

@@ -23,9 +23,9 @@ class MetricsEndpoint {
   // Calls `text` for each answer, from threads of this object, also
   // concurrently.
   //
-  // For other machines it uses TLS with the files `tls`, and requires a
-  // certificate of the client. With where.insecure, and at an address of this
-  // machine, it uses plain HTTP. REQUIRES: where.listen.
+  // Uses TLS with the files `tls` and requires a client certificate. With
+  // where.insecure, or at a loopback address, uses plain HTTP. REQUIRES:
+  // where.listen.
   //   kRefused  it cannot listen there, or the TLS files cannot be used
   [[nodiscard]] static rocksdb::Status Start(
       const MetricsArguments& where, const TlsFiles& tls,

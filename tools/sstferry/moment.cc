@@ -12,7 +12,7 @@ namespace {
 
 constexpr time_t kDay = 24 * 60 * 60;
 
-// Parses a text that has this form to its end.
+// Parses a text by strptime(); returns false unless the complete text matches.
 bool Parses(const std::string& text, const char* form, std::tm* time) {
   const char* const end = strptime(text.c_str(), form, time);
   return end != nullptr && *end == '\0';

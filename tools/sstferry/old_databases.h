@@ -9,10 +9,10 @@
 
 namespace sstferry {
 
-// Deletes what earlier swaps of these directories have kept, except for what
-// --keep-old keeps, until SIGINT or SIGTERM. Called after the run has reported
-// its result: the replicas are current and in use, so a failure is only a
-// warning.
+// Deletes the databases that earlier swaps of these directories have replaced,
+// except for the newest --keep-old of each. SIGINT and SIGTERM stop it. Called
+// after the run has reported its result. A failure is only a warning, because
+// the replicas are current and in use.
 void RemoveOldDatabases(const PullArguments& arguments,
                         const std::vector<std::string>& target_dirs,
                         Console* console);

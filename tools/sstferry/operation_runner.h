@@ -25,8 +25,8 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
 
 // Return results for an operator, each ending in a newline.
 std::string PullReport(const Summary& summary);
-// Returns the first release that opens what a pull moved; empty if every one
-// does.
+// Returns a line with the first RocksDB release that opens what the pull moved;
+// empty if every release does.
 std::string OpensLine(const Summary& summary);
 // Returns which method was used, and why; empty for other commands.
 std::string MethodLine(const Summary& summary);

@@ -18,7 +18,7 @@ struct NamedUnit {
   const char* suffix;
 };
 
-// From the largest; powers of 1000 before powers of 1024.
+// Largest first; powers of 1000 before powers of 1024.
 constexpr NamedUnit kShownBytes[] = {
     {1000'000'000, "G"}, {1000'000, "M"}, {1000, "K"},
     {1ull << 30, "Gi"},  {1ull << 20, "Mi"}, {1ull << 10, "Ki"}};

@@ -22,9 +22,12 @@
 
 namespace sstferry {
 
-// A kind of value has: value(), its form in help; Bounds(), for help; Text(),
-// which formats a value as it may be typed, or returns `unset` for one that
-// cannot be typed; and Read(). Errors of Read(): as in arguments.h.
+// Each class below describes one kind of value:
+//   value()   its form in help
+//   Bounds()  its bounds, for help
+//   Text()    formats a value as it may be typed; returns `unset` for a value
+//             that cannot be typed
+//   Read()    parses a value; errors as in arguments.h
 
 // A whole number.
 class NumberValue {
@@ -68,8 +71,8 @@ class BytesValue {
   const uint64_t most_;
 };
 
-// A limit in bytes per second, or "none": no limit, and neither side holds back
-// for an application. Sets options of a pull or of a server.
+// A limit in bytes per second, or "none": no limit, and neither side slows down
+// to spare an application. Sets members of PullOptions or ServeOptions.
 class RateValue {
  public:
   const char* value() const { return "BYTES|none"; }
@@ -91,13 +94,13 @@ class RateValue {
   }
 
  private:
-  // Refuses a small number without a unit: other tools count KiB there.
+  // Refuses a small number without a unit, which other tools read as KiB.
   [[nodiscard]] static rocksdb::Status ReadRate(const std::string& what,
                                                 const std::string& text,
                                                 uint64_t* out);
 };
 
-// A duration. In seconds it is rounded up.
+// A duration. Rounded up for members that are in seconds.
 class DurationValue {
  public:
   explicit DurationValue(const char* unset = "") : unset_(unset) {}

@@ -130,7 +130,7 @@ std::string Items(const Summary& summary) {
                                           " more (--json lists all)\n");
 }
 
-// Returns a table of what both methods would send.
+// Returns a table of the files and bytes that each method would send.
 std::string Methods(const Summary& summary) {
   std::vector<std::vector<std::string>> rows = {{"METHOD", "FILES", "BYTES"}};
   std::string refused;

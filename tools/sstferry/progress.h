@@ -55,7 +55,8 @@ class ProgressFormatter {
   double percent_ = 0;
   double bytes_per_second_ = 0;
   double entries_per_second_ = 0;
-  // Shares of ProgressStages, in microseconds per second, in its order.
+  // Microseconds per second spent in each stage, in the order of
+  // ProgressStages.
   std::array<double, 6> stages_{};
   double last_seconds_ = 0;
   bool observed_ = false;

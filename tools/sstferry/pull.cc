@@ -110,7 +110,7 @@ std::string SourceLine(const Summary& summary) {
          "\n";
 }
 
-// Returns how the data was moved, and at the end, which may be long, why:
+// Returns how the data was moved and, last because it may be long, why:
 // "method: clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)".
 std::string HowLine(const Summary& summary) {
   std::string text;
@@ -152,7 +152,7 @@ std::string VerdictLine(const Summary& summary) {
          (opens.empty() ? "\n" : "; " + opens);
 }
 
-// Returns how long the source held back, and why; empty if it did not.
+// Returns how long the source throttled itself, and why; empty if it did not.
 std::string HeldLine(const Summary& summary) {
   constexpr double kWorthSaying = 0.1;
   double sum = 0;
@@ -214,7 +214,8 @@ void SetHooks(PullArguments* pull) {
   }
 }
 
-// A pull that first ends the left command of an earlier pull of TARGET_DIR.
+// A pull that first ends a command which an earlier, killed pull of TARGET_DIR
+// has left running.
 class PullWithoutLeftCommand : public Operation {
  public:
   explicit PullWithoutLeftCommand(const PullOptions& options)
@@ -258,7 +259,7 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
 }
 
 // Pulls in this process. `root`: does what only root may do; null: this process
-// may. `arguments` are read again on SIGHUP.
+// may do it itself. `arguments` are read again on SIGHUP.
 int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
              RootSide* root) {
   Console console(pull.common, stderr, ScreenFor(root));
@@ -353,7 +354,7 @@ int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
   }
   HoldReloadSignal();
   pull.options.command_line = CommandLine(PullModeName(mode), arguments);
-  // The owner of a directory of replicas can rename entries in it.
+  // With --all, TARGET_DIR's owner counts, because it can rename the replicas.
   const std::optional<uint32_t> account = AccountOfTarget(
       pull.options.target_dir + (pull.all ? "/replica" : ""));
   return account.has_value() ? PullAs(*account, arguments, pull)

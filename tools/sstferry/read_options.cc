@@ -28,8 +28,8 @@ bool IsCommandLineOnly(const std::string& name) {
   return name == "config" || name == "help" || name == "version";
 }
 
-// Returns the error for `word`, which begins with an option's name, with the
-// intended option.
+// Returns the error for `word`, which begins with the name of an unknown option
+// or of a switch. Suggests a similar option.
 Status RefusedOption(const std::string& word,
                      const po::options_description& known,
                      const std::string& prefix) {
@@ -69,7 +69,8 @@ Status CheckWords(const po::parsed_options& parsed) {
   return Status::OK();
 }
 
-// A value in `map` from an earlier call takes precedence, whole lists included.
+// Adds the parsed values to `map`. An option that is in `map` already keeps its
+// values, and a list gets no further ones.
 Status Store(const po::parsed_options& parsed, po::variables_map* map) {
   try {
     po::store(parsed, *map);
@@ -89,8 +90,8 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
     positions.add(operand.c_str(), 1);
   }
   positions.add(kBeyond, -1);
-  // Boost would take "-x" as an operand and "--=x" as any option, and drop the
-  // value of a switch, so it gets these words as names of unknown options.
+  // Boost would read "-x" as an operand and "--=x" as any option, and drop the
+  // value of a switch. This parser makes such words unknown options.
   const auto refuse = [&](const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     const auto* option = name.size() > 2 && name.starts_with("--")
@@ -242,7 +243,7 @@ Status ReadToml(std::istream& file, const po::options_description& known,
 Status ReadConfigFile(const std::string& path,
                       const po::options_description& known,
                       po::variables_map* map) {
-  // Root runs the commands that the file contains.
+  // Root runs the file's commands, so only root may have written the file.
   std::string text;
   Status status = ReadOwn(path, /*account=*/0, &text);
   if (!status.ok()) {

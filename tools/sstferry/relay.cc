@@ -46,7 +46,7 @@ void Close(int fd) {
   }
 }
 
-// Returns true for an incomplete sequence at the end of the text.
+// Returns true if more bytes may make the text a UTF-8 sequence.
 bool MayBecomeUtf8(const std::string& text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t bytes = first >= 0xf0   ? 4

@@ -16,9 +16,10 @@ namespace sstferry {
 // few sequences that Console writes. Everything else becomes '?'.
 class TerminalText {
  public:
-  // Returns the complete sequences of `bytes` and of earlier, pending bytes.
+  // Returns the complete sequences in earlier, pending bytes and `bytes`. Keeps
+  // an incomplete one at the end pending.
   std::string Pass(const rocksdb::Slice& bytes);
-  // Returns the rest, which stays incomplete.
+  // Returns a '?' for each pending byte.
   std::string End();
 
  private:
@@ -31,7 +32,7 @@ class TerminalText {
 // Threads: one caller, and one thread that copies.
 class OutputRelay {
  public:
-  // The caller keeps `to`.
+  // The caller still owns `to`.
   [[nodiscard]] static rocksdb::Status Open(int to,
                                             std::unique_ptr<OutputRelay>* relay);
   ~OutputRelay();

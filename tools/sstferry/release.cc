@@ -27,7 +27,7 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
          "\n";
 }
 
-// Runs the same command on the other machine, with its own output.
+// Runs the same command on the source's machine, where it prints the result.
 int ReleaseThere(const ReleaseArguments& asked) {
   const SourceAddress& source = asked.source;
   std::vector<std::string> words = {"release", source.directory, asked.id};

@@ -10,7 +10,7 @@
 namespace sstferry {
 
 // Returns an object with schema, command, status, exit_code and error, as in
-// docs/json.md. `where`: the place that the command is about.
+// docs/json.md. `where`: the path or address that the command worked on.
 inline nlohmann::ordered_json ResultJson(const std::string& command,
                                          const rocksdb::Status& status,
                                          const std::string& where) {

@@ -33,13 +33,13 @@ using rocksdb::Status;
 // A message is one packet; the largest ones contain metrics.
 constexpr size_t kMaxMessageBytes = 1u << 20;
 constexpr int kHookLookMillis = 50;
-// That of 4096 databases has 20 MB.
+// The result for 4096 databases has 20 MB.
 constexpr size_t kMaxResultBytes = 64u << 20;
 constexpr size_t kResultPieceBytes = 64u << 10;
 
 // First byte of a message to root.
 constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
-constexpr char kAfter = 'a';    // the same
+constexpr char kAfter = 'a';    // + the same as kBefore
 constexpr char kStopHook = 's';     // ends the running hook
 constexpr char kMetrics = 'm';  // + text
 constexpr char kResult = 'j';   // + a piece of the JSON object; not answered
@@ -91,7 +91,7 @@ Status StatusOf(const std::string& answer) {
 // An unnamed copy of a file, which any account may open through its descriptor.
 class OpenCopy {
  public:
-  // `account`: the only account besides root on which the file may depend.
+  // `account`: the only account besides root that may control the file.
   OpenCopy(std::string path, uid_t account)
       : path_(std::move(path)), account_(account) {}
   ~OpenCopy() {
@@ -147,7 +147,7 @@ std::string* ConfigOf(std::vector<std::string>* arguments,
 }
 
 // The width of root's terminal, in memory that both processes share. Root's
-// process only writes it, because the account's process could change it.
+// process never reads it, because the account's process could change it.
 class SharedColumns {
  public:
   SharedColumns()
@@ -219,8 +219,8 @@ class ChildSide : public RootSide {
   std::mutex mu_;
 };
 
-// Relays both streams of the account's process. Uses one pipe if both end in
-// the same file, so that lines stay in order.
+// Relays both streams of the account's process. Uses one pipe if both go to the
+// same file, so that lines stay in order.
 class Relays {
  public:
   Status Open() {
@@ -356,7 +356,7 @@ class RootLoop {
     }
   }
 
-  // Words from the account's process reach only the hook's environment.
+  // Passes text from the account's process only in the hook's environment.
   void RunHook(char kind, const std::string& message) {
     SwapEvent event;
     event.target_dir = duties_.target_dir;

@@ -25,13 +25,13 @@
 
 namespace sstferry {
 
-// Duties that stay with root: done on request of the child.
+// Work that root's process does when the child requests it.
 struct RootDuties {
   std::string target_dir;
   SwapHook before_swap;  // may be null
   SwapHook after_swap;
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
-  // Receives the names of copies that any account may read.
+  // Changed to the names of copies that any account may read.
   TlsFiles* tls = nullptr;
   LogFunction log;
   bool uses_ssh = false;  // the log then says that ssh uses the account's keys
@@ -60,9 +60,10 @@ Screen ScreenFor(const RootSide* root);
 
 // Runs `child` in a process of account `uid`, with the TLS files and the config
 // file in `arguments` replaced by copies that it may read, and logs this.
-// Returns its exit code, and passes its result to the receiver (console.h), in
-// root's process only; the other one ends. Forwards SIGINT, SIGTERM, SIGHUP and
-// SIGTSTP. The account may read the TLS key, because its pulls use it.
+// Returns the child's exit code and passes its result to the receiver
+// (console.h). Returns in root's process only; the child ends here. Forwards
+// SIGINT, SIGTERM, SIGHUP and SIGTSTP. The account may read the TLS key,
+// because its pulls use the key.
 // REQUIRES: this process is root's and has one thread; HoldSignals() and
 // HoldReloadSignal() were called.
 int RunAs(uid_t uid, const RootDuties& duties,

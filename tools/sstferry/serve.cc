@@ -161,8 +161,8 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
-// A connected target pings every 5 seconds. If its machine or network is gone,
-// the snapshot is left to the next serve after this time.
+// A connected target pings every 5 seconds. After kStdioSilence its machine or
+// network counts as gone, and the next serve may take over the snapshot.
 constexpr std::chrono::seconds kStdioSilence{20};
 constexpr std::chrono::seconds kStdioEarlier{60};
 
@@ -196,8 +196,8 @@ Status ListenStdio(std::unique_ptr<Listener>* listener) {
   return ListenStream(in, out, StdioPeer(), kStdioSilence, listener);
 }
 
-// Lists what a target would find now. A database that cannot be served ends the
-// command before anybody can connect.
+// Logs the databases that a target would find now. Fails, before anybody can
+// connect, if one of them cannot be served.
 Status CheckDatabases(const ServeArguments& arguments, Console* console) {
   const std::string& top = arguments.options.tree.directory;
   std::error_code error;
@@ -266,7 +266,8 @@ Status CheckStillNamed(const ServeOptions& before, const ServeOptions& again) {
                    name + "=" + kEveryPeer + " lets every certificate read it");
 }
 
-// Changes nothing unless everything can be changed.
+// Reads the command line and the files again. Applies their changes only if all
+// of them can be applied.
 void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
             ServeOptions* options, SourceServer* server,
             ServeMetrics* metrics, MetricsEndpoint* endpoint,
@@ -310,7 +311,8 @@ struct ShownMetrics {
   std::unique_ptr<MetricsFileWriter> file;
 };
 
-// Fails before anybody can connect if metrics cannot be published.
+// Starts to publish metrics. Called before anybody can connect, so that a
+// failure affects no target.
 Status ShowMetrics(const ServeArguments& arguments, ServeMetrics* metrics,
                    SourceServer* server, Console* console,
                    ShownMetrics* shown) {
@@ -341,7 +343,7 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   LogTlsWarnings(arguments->tls, console);
   LogCertificateEnds(arguments->tls, console);
   const bool stdio = !arguments->stdio_directory.empty();
-  // Over a stream the target is told why a database cannot be served.
+  // With --stdio, the target's first request reports such a problem.
   Status status = stdio ? Status::OK() : CheckDatabases(*arguments, console);
   if (!status.ok()) {
     return status;
@@ -374,8 +376,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
     metrics.Report(report);
     LogTransfer(report, &transfer_log, console);
-    // Not the end of the transfer; but with --once it is, if the target gave a
-    // reason.
+    // A kept snapshot means that the transfer may resume. With --once it does
+    // not, unless the connection was lost.
     if (report.kept_for.count() > 0 && (report.lost || !once)) {
       return;
     }

@@ -55,8 +55,8 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
     out->options.tree.directory = database.directory;
   }
   if (!texts.Has("log-level")) {
-    // Its lines would be mixed with those of the pull that runs it, which
-    // receives all failures anyway.
+    // Log lines would mix with the lines of the pull that started this process.
+    // That pull receives all failures anyway.
     out->common.log_level = LogLevel::kError;
   }
   return Status::OK();
@@ -131,7 +131,7 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
         text.find_first_not_of("0123456789") == std::string::npos;
     uint64_t uid = 0;
     if (is_number) {
-      // The largest one means "no change" to the system.
+      // The largest number means "no change" to the kernel.
       RETURN_IF_ERROR(
           ParseNumber("--allow-uid", text, 0, UINT32_MAX - 1, &uid));
     } else if (const struct passwd* const entry = getpwnam(text.c_str());

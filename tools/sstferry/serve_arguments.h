@@ -8,7 +8,8 @@
 
 namespace sstferry {
 
-// Reads --stdio: a single database, and no options for a server that listens.
+// Reads --stdio, which serves a single database. Refuses options of a server
+// that listens.
 // REQUIRES: called before ReadDatabases().
 [[nodiscard]] rocksdb::Status ReadStdio(const OptionTexts& texts,
                                         ServeArguments* out);

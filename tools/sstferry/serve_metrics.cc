@@ -7,7 +7,7 @@
 namespace sstferry {
 namespace {
 
-// More than a server has at once, so that evicted transfers have ended.
+// More transfers than a server runs at once, so that evicted ones have ended.
 constexpr size_t kMaxCounted = 1024;
 constexpr const char* kStages[] = {"snapshot", "plan", "read_build", "send_wait",
                                    "held_cpu", "held_io", "held_latency",
@@ -18,7 +18,8 @@ double Of(const std::map<std::string, double>& stages, const char* stage) {
   return found == stages.end() ? 0 : found->second;
 }
 
-// A transfer resumed by another process counts from 0 again.
+// Returns the growth of a counter; 0 if it restarted, because the transfer was
+// resumed by another process.
 double Growth(double now, double before) {
   return now > before ? now - before : 0;
 }
@@ -98,7 +99,8 @@ void ServeMetrics::Count(const TransferReport& report) {
   }
 }
 
-// The reader starts at 0 again if nobody followed for a while.
+// Adds what the reader has read since the last call. It counts from 0 again
+// after a time without followers.
 void ServeMetrics::Count(const FollowedState& followed) {
   uint64_t& before = read_bytes_[followed.database];
   const uint64_t now = followed.read_bytes;

@@ -30,7 +30,7 @@ class StandbyMetrics {
   mutable std::mutex mu_;
   StandbyState state_;  // guarded by mu_, like all below
   double lag_seconds_ = 0;
-  double view_age_seconds_ = 0;  // likewise
+  double view_age_seconds_ = 0;
   std::chrono::steady_clock::time_point told_;
 };
 

@@ -31,7 +31,8 @@ std::string StatusBytes(uint64_t bytes) {
   return FormatBytes(bytes);
 }
 
-// Returns the whole id, or the part that a server shows of another client's.
+// Returns the complete id, or only its first part if a server hides the rest of
+// another client's id.
 std::string ShownId(const TransferId& id) {
   constexpr size_t kCut = 4;
   const bool cut = std::all_of(id.begin() + kCut, id.end(),
@@ -188,8 +189,8 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   return text;
 }
 
-// Returns a row for each replica of a mirror, and for one that is wrong or
-// unfinished its state and the next command.
+// Returns a row for each replica of a mirror. Adds, for each one that is not
+// complete, its error or the command that shows details.
 std::string MirrorText(const std::string& place, const StatusReport& report) {
   std::string text =
       "mirror: " + place + ", " +
@@ -219,7 +220,7 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
   return text + (report.replicas.empty() ? "" : Table(rows)) + next;
 }
 
-// With `is_wrong`, the text about the target names the next command.
+// `is_wrong`: the target's text already gives the next command.
 std::string StandbyText(const std::string& place, const StandbyState& state,
                         bool is_wrong) {
   return "standby: " + StandbyLine(state) + "\n" + AuditText(state) +
@@ -336,7 +337,7 @@ ordered_json TargetJson(const TargetState& target) {
 }  // namespace
 
 std::string StatusText(const std::string& place, const StatusReport& report) {
-  // A replica is a database that may be served, too: only if it is.
+  // A replica may also be served: shows it as a source only if it is in use.
   const bool is_used = !report.snapshots.empty() || !report.followers.empty() ||
                        report.foreign_snapshots > 0;
   const bool is_replica = report.is_target || report.standby.has_value();
@@ -384,7 +385,7 @@ std::string StatusToJson(const std::string& place,
 
 namespace {
 
-// Shows all jobs of a host's file.
+// Shows all jobs of a host file.
 int ShowJobs(const StatusArguments& status) {
   HostFile host;
   const rocksdb::Status read = ReadHostFile(status.host_file, &host);

@@ -27,7 +27,7 @@ constexpr char kTarget[] = "sstferry.target";
 constexpr size_t kMaxCronCommand = 990;
 // A CronJob adds 11 characters to the name of a job, which may have 63.
 constexpr size_t kMaxKubernetesName = 52;
-// The user of the image, which needs no right of the node.
+// The image's user, which needs no rights on the node.
 constexpr uint64_t kImageUser = 65532;
 
 std::string ParentOf(const std::string& path) {
@@ -47,7 +47,8 @@ bool HasWord(const HostJob& job, const std::string& begin) {
 
 // --- systemd -----------------------------------------------------------------
 
-// Returns the directories in which the server writes, beside the databases.
+// Returns lines that let the server write beside the databases, and see /home
+// if a path is there.
 std::string WritePaths(const HostJob& job) {
   std::set<std::string> lines;
   for (const JobPath& path : job.paths) {
@@ -62,8 +63,9 @@ std::string WritePaths(const HostJob& job) {
   return std::accumulate(lines.begin(), lines.end(), std::string());
 }
 
-// Returns a packaged unit with other lines for some keys; an empty text removes
-// a line. Comments are about the packaged unit, and [Install] is the target's.
+// Returns a packaged unit with the lines of some keys replaced; an empty text
+// removes a line. Drops comments, which are about the packaged unit, and
+// [Install], which only the target unit has.
 std::string Changed(const std::string& unit, const std::string& header,
                     const std::map<std::string, std::string>& changes) {
   std::string text = header;
@@ -94,7 +96,7 @@ std::string ServiceText(const HostFile& host, const HostJob& job,
     changes["[Unit]"] = std::string("[Unit]\nPartOf=") + kTarget + "\n";
   }
   if (!job.account.empty()) {
-    // The group lets it enter /etc/sstferry.
+    // This group may enter /etc/sstferry.
     changes["[Service]"] = "[Service]\nUser=" + job.account +
                            "\nSupplementaryGroups=sstferry\n";
     changes["User"] = changes["SupplementaryGroups"] = "";
@@ -104,7 +106,7 @@ std::string ServiceText(const HostFile& host, const HostJob& job,
     changes["RuntimeDirectory"] = "RuntimeDirectory=sstferry-serve\n";
     changes["UMask"] = "UMask=0077\n" + WritePaths(job);
     if (HasWord(job, "--allow-uid=")) {
-      // Otherwise it cannot tell one account from another.
+      // Otherwise the server would see all other accounts as one.
       changes["PrivateUsers"] = "PrivateUsers=no\n";
     }
   }
@@ -147,7 +149,7 @@ Status AddCronLine(const HostJob& job, const std::string& program,
   Strings words;
   const bool forever = RunsForever(job.kind);
   if (forever) {
-    // Starts it again within a minute after it ended.
+    // cron tries every minute, and the lock keeps a second one from starting.
     words = {"flock", "-n", "/run/" + job.unit + ".lock"};
     if (!job.account.empty()) {
       words.insert(words.end(), {"runuser", "-u", job.account, "--"});
@@ -196,8 +198,8 @@ constexpr char kDeployment[] = R"json({
 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {},
 "spec": {"replicas": 1, "strategy": {"type": "Recreate"}}})json";
 
-// As in docs/recipes: a pod that the cluster took away is no failure, and
-// trying again helps none of the exit codes 1, 2 and 3.
+// As in docs/recipes: a pod that the cluster evicted is no failure, and a retry
+// does not help after exit codes 1, 2 and 3.
 constexpr char kCronJob[] = R"json({
 "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {},
 "spec": {"schedule": "", "timeZone": "Etc/UTC", "concurrencyPolicy": "Forbid",
@@ -245,7 +247,7 @@ Status CheckKubernetes(const HostJob& job) {
                      at_root->path);
 }
 
-// Sets the account by its number: the image and the node have no names.
+// Sets the account as a number, because a manifest accepts no account names.
 Status SetUser(const HostJob& job, ordered_json* context) {
   uint64_t number = kImageUser;
   if (!job.account.empty()) {
@@ -261,8 +263,8 @@ Status SetUser(const HostJob& job, ordered_json* context) {
   return Status::OK();
 }
 
-// Adds the directories of the node that the job uses, at the same place. A job
-// also writes beside its databases.
+// Mounts the node's directories that the job uses, at the same paths. Mounts
+// the parent of a directory that is written, because jobs also write beside it.
 void AddVolumes(const HostJob& job, ordered_json* pod) {
   std::map<std::string, bool> mounts;  // path -> is written
   for (const JobPath& path : job.paths) {
@@ -293,7 +295,7 @@ Status MakePod(const HostFile& host, const HostJob& job, ordered_json* pod) {
   ordered_json& container = (*pod)["containers"][0];
   container["image"] = place.image;
   for (const std::string& word : job.words) {
-    std::string argument;  // where $(NAME) would be replaced
+    std::string argument;  // Kubernetes replaces $(NAME), but not $$(NAME)
     for (const char c : word) {
       argument += c == '$' ? "$$" : std::string(1, c);
     }

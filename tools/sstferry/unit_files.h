@@ -1,6 +1,6 @@
 // Makes the files that run the jobs of a host: systemd units, a cron file, or
-// manifests for Kubernetes. No value of the host's file becomes more than a word
-// of a command line there.
+// manifests for Kubernetes. Quoting keeps each option value of the host file
+// one word of a command line.
 #pragma once
 
 #include <string>

@@ -41,7 +41,7 @@ constexpr const char* kRemoved = "removed";
 struct ChangedFile {
   std::string name;
   const char* change = kSame;
-  std::string text;  // of a removed file as it was, else as it is to be
+  std::string text;  // the new text; for a removed file, its old text
 };
 
 // Reads a file of the directory. *is_own: it is a regular file of this account,
@@ -53,7 +53,7 @@ Status ReadOld(const Descriptor& directory, const std::string& name,
   const Descriptor file = OpenIn(directory.get(), name, O_RDONLY);
   *exists = file.is_open() || errno != ENOENT;
   if (!*exists || (!file.is_open() && errno == ELOOP)) {
-    return Status::OK();  // a link is that of a masked unit, for example
+    return Status::OK();  // a link, for example of a masked unit
   }
   struct stat info;
   if (!file.is_open() || fstat(file.get(), &info) != 0) {
@@ -70,7 +70,7 @@ Status ReadOld(const Descriptor& directory, const std::string& name,
   return Status::OK();
 }
 
-// Compares what the directory has with what it should have.
+// Compares the files in the directory with the files that it should have.
 Status FindChanges(const std::string& path, const std::string& header,
                    const std::vector<MadeFile>& files,
                    std::vector<ChangedFile>* changes) {
@@ -119,8 +119,8 @@ Status FindChanges(const std::string& path, const std::string& header,
   return Status::OK();
 }
 
-// Writes new files before it removes old ones: a run that was killed leaves
-// whole files, and the next one completes it.
+// Writes new files before it removes old ones. A killed run leaves only
+// complete files, and the next run does the rest.
 Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
   for (const ChangedFile& file : changes) {
     if (file.change == kNew || file.change == kChanged) {
@@ -139,7 +139,8 @@ Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
   return Status::OK();
 }
 
-// Makes the changes effective. A job that runs now runs to its end.
+// Makes systemd apply the changes. Does not interrupt a job that runs at
+// calendar times.
 Status Start(const std::vector<ChangedFile>& changes, Console* console) {
   std::string stop;
   std::string restart;
@@ -151,7 +152,7 @@ Status Start(const std::vector<ChangedFile>& changes, Console* console) {
       restart += " " + ShellWord(file.name);
     }
   }
-  // The target may be active already, without what is new.
+  // If the target is active already, only `start` starts its new units.
   const std::string script =
       "systemctl daemon-reload" +
       (stop.empty() ? "" : " && systemctl stop" + stop) +
@@ -204,7 +205,7 @@ std::string ToJson(const UnitsArguments& units, const Status& status,
   return DumpJson(json);
 }
 
-// Returns the path of the program that runs: the units run the same one.
+// Returns the path of this process's program, which the units run, too.
 Status OwnProgram(std::string* path) {
   std::error_code error;
   *path = std::filesystem::read_symlink("/proc/self/exe", error).string();

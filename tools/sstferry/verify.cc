@@ -92,7 +92,8 @@ std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
     if (!side->is_directory()) {
       continue;
     }
-    // The owner of a directory of databases can rename entries in it.
+    // With --all, the directory's owner counts, because it can rename the
+    // databases.
     const std::optional<uint32_t> account =
         AccountOfTarget(side->directory + (verify.all ? "/replica" : ""));
     if (!account.has_value() || (found.has_value() && *found != *account)) {
