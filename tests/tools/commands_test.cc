@@ -550,7 +550,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
       {{"--allow-uid", "-1"}, "--allow-uid: expected a user's"},
       {{"--allow-uid", "4294967295"}, "--allow-uid: expected a whole number"},
       // In a user namespace that is everybody.
-      {{"--allow-uid", "65534"}, "--allow-uid: expected another account"},
+      {{"--allow-uid", "65534"}, "--allow-uid: expected an account other"},
       {{"--allow", "n=x"}, "--allow: needs --tls"},
       {{"--metrics", "unix:/run/m"}, "--metrics: expected an address"},
       {tls, "--tls, --tls-cert, --tls-key, --tls-ca: expected none"},

@@ -62,9 +62,9 @@ TEST_CASE("A pull's report is four lines, from the replica to the verdict",
   summary.source_stage_seconds["held_cpu"] = 3;
   summary.source_stage_seconds["held_io"] = 0.5;
   REQUIRE(PullReport(summary).find(
-              "\nheld back: 3.50 s, because the source's application waited "
-              "(3.00 s for CPUs, 0.50 s for its disk); --max-rate none does "
-              "not hold back\n") !=
+              "\nthrottled: 3.50 s, while the source's application waited "
+              "(3.00 s for CPUs, 0.50 s for its disk); --max-rate none turns "
+              "this off\n") !=
           std::string::npos);
   summary.source_stage_seconds.clear();
 

@@ -246,7 +246,7 @@ TEST_CASE("A wrong file of a host is refused with its line and column",
       {head + "refresh.when = \"02:00\"\n",
        "line 3, column 1: refresh: expected source of the database"},
       {head + "archive = \"s3://b\"\nfollow.when = \"02:00\"\n",
-       "line 4, column 15: follow: expected no when"},
+       "line 4, column 15: follow: expected no key 'when'"},
       {head + "serve.allow = [\"x\"]\n",
        "line 3, column 1: serve: expected a table [serve]"},
       {"[serve]\nlisten = \"127.0.0.1:1\"\n" + head +

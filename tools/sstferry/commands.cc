@@ -43,9 +43,10 @@ std::vector<OptionSpec> EndCommandRows() {
        "SSTFERRY_SUMMARY names a file with the JSON object of the job. If CMD "
        "fails, the exit code is 1."},
       {"on-failure", "CMD", Group::kOutput,
-       "The same after any other exit code but 2, SSTFERRY_EXIT_CODE, which "
-       "stays as it is. SIGTERM and --deadline end the job, but do not keep "
-       "CMD from running."}};
+       "Run CMD with /bin/sh once the job has ended with an exit code other "
+       "than 0 and 2, also after SIGTERM and --deadline. SSTFERRY_EXIT_CODE is "
+       "that code, which CMD does not change; SSTFERRY_SUMMARY is set as for "
+       "--on-success."}};
   for (OptionSpec& row : rows) {
     row.read = [name = row.name](const std::string& text, void*) {
       std::string unused;
@@ -73,13 +74,14 @@ std::vector<OptionSpec> MetricsRows(const char* file_help) {
   return {
       {"metrics", "HOST:PORT", Group::kOutput,
        "Serve metrics for Prometheus at http://HOST:PORT/metrics; port 0 takes "
-       "a free port. At an address beyond this machine, it is https with the "
+       "a free port. At an address other than loopback, serves https with the "
        "certificates of --tls, and Prometheus needs a certificate of the same "
        "CA. Default: none."},
       Row<Arguments>(
           "metrics-insecure", Group::kOutput,
-          "Allow --metrics beyond this machine without TLS. Anyone who reaches "
-          "the port can then read names and sizes of the databases.",
+          "Allow --metrics at an address other than loopback without TLS. "
+          "Anyone who reaches the port can then read names and sizes of the "
+          "databases.",
           [](auto& a) -> auto& { return a.metrics.insecure; }),
       MetricsFileRow(file_help),
   };
@@ -248,8 +250,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, in all transfers together. "
-               "SIGHUP reads it again from --config. The source also holds "
-               "back for a database's application, unless BYTES is none.",
+               "SIGHUP reads it again from --config. The source also slows "
+               "down while a database's application waits, unless BYTES is "
+               "none.",
                [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
                "once", Group::kAdvanced,
@@ -329,9 +332,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             true},
            Row<Serve>(
                "insecure", Group::kNetwork,
-               "Allow --listen beyond this machine without TLS. Anyone who "
-               "reaches the "
-               "port can then read the databases.",
+               "Allow --listen at an address other than loopback without TLS. "
+               "Anyone who reaches the port can then read the databases.",
                [](auto& a) -> auto& { return a.insecure; }),
            TimeoutRow<Serve>(),
            Row<Serve>(
@@ -484,8 +486,8 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "max-rate", Group::kCommon,
              "Write at most BYTES of SST data per second; SIGHUP reads it "
-             "again. With none, the source also does not hold back for its "
-             "application.",
+             "again. With none, the source also does not slow down while its "
+             "application waits.",
              [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
@@ -769,12 +771,12 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                NumberValue(0, kMaxKept)),
            Row<Archive>(
                "keep-weekly", Group::kCommon,
-               "prune: The same for N weeks.",
+               "prune: Also keep the newest set of each of N weeks (UTC).",
                [](auto& a) -> auto& { return a.options.keep_weekly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
                "keep-monthly", Group::kLimits,
-               "prune: The same for N months.",
+               "prune: Also keep the newest set of each of N months (UTC).",
                [](auto& a) -> auto& { return a.options.keep_monthly; },
                NumberValue(0, kMaxKept)),
            Row<Archive>(
@@ -860,7 +862,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "Push a set as soon as the log after the newest set has more "
                "than BYTES; if not given, 4 GB.",
                [](auto& a) -> auto& { return a.options.max_replay_bytes; },
-               BytesValue("", "however much it is")),
+               BytesValue("", "no limit")),
            Row<Follow>(
                "max-audit", Group::kLimits,
                "After a scheduled cut, compare at most BYTES of keys and "
@@ -870,8 +872,8 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                BytesValue("", "nothing")),
            Row<Follow>(
                "durable", Group::kCommon,
-               "Sync received data this often: so much may be lost if this "
-               "machine loses power together with the source.",
+               "Sync received data this often. The data of one interval may be "
+               "lost if this machine loses power together with the source.",
                [](auto& a) -> auto& { return a.options.durable; },
                DurationValue()),
            Row<Follow>(
@@ -889,8 +891,8 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                NumberValue(1, 1000)),
            Row<Follow>(
                "segment", Group::kCommon,
-               "ARCHIVE: Put a segment of the received data this often: so "
-               "much may be lost.",
+               "ARCHIVE: Put a segment of the received data this often. The "
+               "data of one interval may be lost.",
                [](auto& a) -> auto& { return a.options.segment; },
                DurationValue()),
            Row<Follow>(
@@ -930,7 +932,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            Row<Follow>(
                "max-rate", Group::kLimits,
                "Receive at most BYTES per second, files and WALs together. "
-               "With none, the source also does not hold back while its "
+               "With none, the source also does not slow down while its "
                "application waits for CPUs or its disk.",
                [](auto& a) -> auto& { return a.options.pull; }, RateValue()),
            Row<Follow>(
@@ -1145,13 +1147,13 @@ const std::vector<Command>& Commands() {
          "50M"}}},
       {"refresh",
        "SOURCE TARGET_DIR [options]",
-       "Make a replica that nothing has open current",
-       "Makes the replica in TARGET_DIR current with a snapshot of SOURCE, from "
-       "which it was pulled. Only what changed is sent. A replica of files gets "
-       "the next set of files, by an exchange of two directories; one of chunks "
-       "is changed in place. No process may have TARGET_DIR open; an "
-       "application that does refreshes it through the library. A TARGET_DIR "
-       "that is missing or empty is filled as pull does.",
+       "Update a replica that no process has open",
+       "Makes the replica in TARGET_DIR current with a snapshot of SOURCE, "
+       "from which it was pulled. Only what changed is sent. A clone is "
+       "replaced by a new directory that links its unchanged files; a replica "
+       "made of chunks is changed in place. No process may have TARGET_DIR "
+       "open; an application that has it open can refresh it through the "
+       "library. A TARGET_DIR that is missing or empty is filled as pull does.",
        JobOptionSpecs(kOfRefresh),
        {"source", "target"},
        {{"Make a replica current",
@@ -1174,7 +1176,7 @@ const std::vector<Command>& Commands() {
        {{"Replace a replica that an application serves",
          "sstferry swap sst://db1/users /data/users --before-swap 'systemctl "
          "stop app' --after-swap 'systemctl start app'"},
-        {"Replace a damaged replica that nothing has open",
+        {"Replace a damaged replica that no process has open",
          "sstferry swap sst://db1/users /data/users"}}},
       {"verify",
        "LEFT RIGHT [options]",
@@ -1192,11 +1194,11 @@ const std::vector<Command>& Commands() {
        "Show what pull, refresh or swap would do, and why",
        "Runs the steps of the command with the same options up to the first "
        "file or directory that it would make, and changes nothing. Prints what "
-       "it would move, and why. Ends with the exit code that the command would "
-       "have before it moves data. Takes all options of the command; those "
-       "that change nothing here are not listed. Without a command, plans a "
-       "pull. If SOURCE is sst://HOST[:PORT] or unix:/PATH without a NAME, "
-       "lists the databases that are served there.",
+       "it would move, and why. If an error would stop the command before data "
+       "moves, ends with the same exit code. Takes all options of the command; "
+       "those that change nothing here are not listed. Without a command, "
+       "plans a pull. If SOURCE is sst://HOST[:PORT] or unix:/PATH without a "
+       "NAME, lists the databases that are served there.",
        PlanOptionSpecs(),
        {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
@@ -1264,16 +1266,17 @@ const std::vector<Command>& Commands() {
        "SET | repair ARCHIVE [SET] [options]",
        "Keep sets of a database's files in a bucket or a directory",
        "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
-       "database. init makes it. push uploads the files of one point in time "
-       "of the database SOURCE, which an application may have open, unless an "
-       "earlier set has them; it needs no right to delete. list shows the "
-       "sets. check looks for every object that they name; --read-data reads "
-       "it, --drill restores a set.\n\nprune marks what no --keep option asks "
-       "for; a later run deletes it, after the grace of the archive: run it "
-       "once a day. The newest whole set stays; a damaged one does not count. "
-       "remove deletes one set at once, or a mark or an intent that cannot be "
-       "read. repair makes whole sets from damaged ones. All may run on "
-       "several machines at once, and be killed: the archive stays consistent.",
+       "database. init makes it. push uploads a snapshot of SOURCE, except "
+       "files that an earlier set already has. An application may have SOURCE "
+       "open. push needs no right to delete. list shows the sets. check looks "
+       "for every object that they name; --read-data reads it, --drill "
+       "restores a set.\n\nprune marks sets that no --keep option keeps; a "
+       "later prune deletes them, after the grace of the archive: run it once "
+       "a day. The newest whole set stays; damaged sets do not count for the "
+       "options. remove deletes one set at once, or a mark or an intent that "
+       "cannot be read. repair makes whole sets from damaged ones. All may run "
+       "on several machines at once, and be killed: the archive stays "
+       "consistent.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
@@ -1311,12 +1314,12 @@ const std::vector<Command>& Commands() {
        "Makes the standby in DIR a database that an application opens for "
        "writing, in milliseconds. First checks the standby and the source: "
        "ends with CORRUPT if a file is missing or damage is known, and with "
-       "REFUSED if the follower, which must run, has just heard that the "
-       "source is open; then nothing was changed. Then runs --before, which "
-       "must stop the follower, truncates the WALs after the last whole "
-       "record, and writes CURRENT. The same command completes a promotion "
-       "that was killed. Nothing prevents the source from being opened later: "
-       "make sure that it stays down.",
+       "REFUSED if no follower runs, or if the source has just reported that a "
+       "process has it open. In all these cases, nothing is changed. Then runs "
+       "--before, which must stop the follower, truncates the WALs after the "
+       "last whole record, and writes CURRENT. The same command completes a "
+       "promotion that was killed. Nothing prevents the source from being "
+       "opened later: make sure that it stays down.",
        PromoteOptionSpecs(),
        {"dir"},
        {{"Take over from a source that is gone",
@@ -1453,10 +1456,10 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
        "will need from the store, and names what fails.",
        {"place"}},
       {ArchiveAction::kPush, "archive push", "SOURCE ARCHIVE [options]",
-       "Uploads the files of one point in time of the database SOURCE, which "
-       "an application may have open, unless an earlier set has them. Needs "
-       "no right to delete. A push that was killed leaves no set; the next "
-       "one uses what it uploaded.",
+       "Uploads a snapshot of the database SOURCE, except files that an "
+       "earlier set already has. An application may have SOURCE open. Needs no "
+       "right to delete. A push that was killed leaves no set; the next one "
+       "uses what it uploaded.",
        {"place", "archive"}},
       {ArchiveAction::kList, "archive list", "ARCHIVE [options]",
        "Lists the sets, with the state that the last check found and its age, "
@@ -1468,9 +1471,9 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
        "opens it, and compares what a log restores with it.",
        {"place"}},
       {ArchiveAction::kPrune, "archive prune", "ARCHIVE [options]",
-       "Marks the sets that no --keep option asks for; a later run deletes "
-       "them, after the grace of the archive: run it once a day. The newest "
-       "whole set stays; a damaged one does not count.",
+       "Marks sets that no --keep option keeps; a later prune deletes them, "
+       "after the grace of the archive: run it once a day. The newest whole "
+       "set stays; damaged sets do not count for the options.",
        {"place"}},
       {ArchiveAction::kRemove, "archive remove", "ARCHIVE SET [options]",
        "Deletes one set at once, or a mark or an intent that cannot be read.",

@@ -191,7 +191,8 @@ Status Reader::AddJob(JobKind kind, const Database& database,
     const Status status =
         form.runs_forever
             ? Status::InvalidArgument(name +
-                                      ": expected no when: it always runs")
+                                      ": expected no key 'when', because this "
+                                      "job runs all the time")
             : ParseCalendar("when", text, &job.calendar);
     if (!status.ok()) {
       return WithPlace(PositionOf(*when), status);
@@ -278,7 +279,8 @@ Status Reader::ReadDatabase(const toml::table& table) {
   }
   if (!database.name.empty()) {
     return at("name", Wrong("name",
-                            "none with a pattern: each directory's name counts",
+                            "no name if path is a pattern: each database is "
+                            "named after its directory",
                             database.name));
   }
   for (const auto& [key, text] :

@@ -337,8 +337,8 @@ Status CheckAll(
     if (side->is_archive() ||
         (!side->is_directory() && !side->is_ssh() && !side->name.empty())) {
       return Wrong("--all",
-                   "all of a server (sst://HOST[:PORT], unix:/PATH), of a "
-                   "directory or of HOST:/DIR",
+                   "a server without a NAME (sst://HOST[:PORT], unix:/PATH), a "
+                   "directory or HOST:/DIR, whose databases are all used",
                    texts.Get(operand));
     }
   }

@@ -71,10 +71,10 @@ const MetricSpec kSourceFollowers = {
     "Standbys that follow the database."};
 const MetricSpec kSourceFollowersBehind = {
     "sstferry_source_followers_behind_bytes", kGauge, "database",
-    "Bytes of WALs that the standby that lags most does not have."};
+    "WAL bytes that the slowest standby has not received."};
 const MetricSpec kSourceFollowersLag = {
     "sstferry_source_followers_behind_seconds", kGauge, "database",
-    "Time since the standby that lags most last had all bytes of the WALs."};
+    "Time since the slowest standby last had all WAL bytes."};
 const MetricSpec kSourceHeldWals = {
     "sstferry_source_held_wal_bytes", kGauge, "database",
     "Bytes of WALs that stay readable for standbys that lag (--max-held)."};
@@ -194,8 +194,8 @@ const MetricSpec kStandbyCuts = {
     "Cuts since the standby was made, by reason."};
 const MetricSpec kStandbyLost = {
     "sstferry_standby_lost_sequences", kGauge, "target",
-    "Sequences that the standby had and the source did not have when it last "
-    "returned; they are kept beside the standby."};
+    "Sequence numbers that the standby had and the source lacked when it was "
+    "last reopened; their WALs are kept beside the standby."};
 const MetricSpec kStandbyUnknownOptions = {
     "sstferry_standby_unknown_options", kGauge, "target",
     "Options in the OPTIONS of the last cut that this version does not know."};

@@ -159,7 +159,8 @@ std::string HeldLine(const Summary& summary) {
   std::string why;
   for (const auto& [stage, waits] :
        {std::pair("held_cpu", "for CPUs"), std::pair("held_io", "for its disk"),
-        std::pair("held_latency", "as threads of the source did")}) {
+        std::pair("held_latency", "for CPUs, estimated from the source's own "
+                                  "threads")}) {
     const auto held = summary.source_stage_seconds.find(stage);
     if (held != summary.source_stage_seconds.end() && held->second > 0) {
       sum += held->second;
@@ -169,9 +170,9 @@ std::string HeldLine(const Summary& summary) {
   }
   return sum < kWorthSaying
              ? ""
-             : "held back: " + PullSeconds(sum) +
-                   ", because the source's application waited (" + why +
-                   "); --max-rate none does not hold back\n";
+             : "throttled: " + PullSeconds(sum) +
+                   ", while the source's application waited (" + why +
+                   "); --max-rate none turns this off\n";
 }
 
 }  // namespace

@@ -145,9 +145,9 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
     }
     if (uid == kUnknownUid) {
       return Wrong("--allow-uid",
-                   "another account than " + std::to_string(kUnknownUid) +
-                       ", which the system shows for every account that it "
-                       "cannot map",
+                   "an account other than " + std::to_string(kUnknownUid) +
+                       ", which the kernel reports for every account outside "
+                       "this user namespace",
                    text);
     }
     uids->push_back(static_cast<uint32_t>(uid));

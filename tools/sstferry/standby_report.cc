@@ -97,9 +97,9 @@ std::string StandbyLine(const StandbyState& state) {
     line += ", no newer one: " + Printable(state.view_problem);
   }
   if (!state.lost_dir.empty()) {
-    line += "; its source returned with " +
-            std::to_string(state.lost_sequences) +
-            " sequences fewer, which are kept in " + Printable(state.lost_dir);
+    line += "; its source restarted without its last " +
+            std::to_string(state.lost_sequences) + " sequence numbers; " +
+            Printable(state.lost_dir) + " keeps them";
   }
   const std::string filtered = FilteredText(state);
   if (!filtered.empty()) {
@@ -113,7 +113,7 @@ std::string AuditText(const StandbyState& state) {
   std::string text = "audit: ";
   const std::optional<uint64_t> oldest = MillisSince(audit.oldest_micros);
   if (!audit.damage.empty()) {
-    text += "not known: " + Printable(audit.damage);
+    text += "state unreadable: " + Printable(audit.damage);
   } else if (!oldest) {
     text += "not all entries were compared yet (" +
             std::to_string(audit.entries) + " were)";

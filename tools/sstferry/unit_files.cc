@@ -155,13 +155,13 @@ Status AddCronLine(const HostJob& job, const std::string& program,
       words.insert(words.end(), {"runuser", "-u", job.account, "--"});
     }
   } else if (!job.calendar.zone.empty()) {
-    return Wrong("when", "no zone: cron has that of the machine",
+    return Wrong("when", "no time zone, because cron always uses the machine's",
                  job.calendar.text);
   }
   if (job.kind == JobKind::kServe && job.account.empty()) {
     return Status::InvalidArgument(
-        "account: expected one with --cron, found none: only systemd gives a "
-        "server without one its rights");
+        "account: required with --cron, found none: cron cannot run serve as "
+        "an unprivileged user with capabilities, as systemd does");
   }
   words.push_back(program);
   words.insert(words.end(), job.words.begin(), job.words.end());
