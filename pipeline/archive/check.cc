@@ -411,7 +411,7 @@ Status Checker::Verdict() const {
                             place + ": " +
                                 SetOfTheFuture(newest->name, newest->host,
                                                ahead) +
-                                "; first correct the clock",
+                                "; correct the clock first",
                             "sstferry archive remove " + ShellWord(place) +
                                 " " + whole);
   }

@@ -71,7 +71,7 @@ std::string ProxyNote(const HttpOptions& options, const std::string& scheme) {
     const char* value = std::getenv(name);
     if (value != nullptr && *value != '\0') {
       return std::string(" (through the proxy in $") + name +
-             ", from which no_proxy does not exempt this host)";
+             "; no_proxy does not list this host)";
     }
   }
   return "";

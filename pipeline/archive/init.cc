@@ -230,8 +230,8 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
     notes->push_back(
         "the store does not support 'put if absent' reliably: when " +
         std::to_string(kRacers) +
-        " clients created one object at once, not exactly one of them "
-        "succeeded; archives do not depend on this");
+        " clients created the same object at once, it did not let exactly one "
+        "succeed and refuse the others; archives work without this feature");
   }
   if (!head->refuses_old_signatures) {
     notes->push_back(
@@ -239,15 +239,15 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
         "the grace is at least 24 hours");
   }
   if (!deleted.ok()) {
-    notes->push_back("this account may not delete objects, as a prune must; "
-                     "some objects of a few bytes stay below init/: " +
+    notes->push_back("this account cannot delete objects, so it cannot prune; "
+                     "small test objects remain below init/: " +
                      MessageOf(deleted.status));
   }
   std::vector<UploadInfo> uploads;
   if (const StoreResult listed = store->ListUploads("", &uploads);
       !listed.ok()) {
-    notes->push_back("the uploads that killed pushes leave cannot be listed, "
-                     "as a prune must do: " + MessageOf(listed.status));
+    notes->push_back("cannot list unfinished uploads, which a prune must "
+                     "remove: " + MessageOf(listed.status));
   }
   RETURN_IF_ERROR(Archive(store).Now(&head->created_seconds));
   std::string bytes;

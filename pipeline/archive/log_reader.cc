@@ -155,10 +155,9 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   }
   if (point.set.has_value()) {
     return MakeStatus(EndState::kRefused,
-                      place + ": the log after the set " +
-                          SetNameText(*point.set) +
-                          " does not reach that point, or there is no such set "
-                          "with a log",
+                      place + ": set " + SetNameText(*point.set) +
+                          " does not exist, or has no log that includes that "
+                          "point",
                       "sstferry archive list " + ShellWord(place));
   }
   if (point.sequence.has_value()) {
@@ -308,23 +307,23 @@ Status LogTail::CheckLink(size_t at) const {
   if (at == 0) {
     const bool is_behind =
         Place(head.begin.wal_number, head.begin.wal_bytes) > newest_;
-    return is_behind ? Amiss(at, "expected it to continue " +
+    return is_behind ? Amiss(at, "expected a segment that continues " +
                                      SetNameText(set_.name) +
-                                     ", found a segment that begins later")
+                                     ", found one that begins later")
                      : Status::OK();
   }
   const Segment& before = segments_[at - 1];
   if (head.previous != before.digest ||
       head.previous_lineage != before.head.key.lineage) {
-    return Amiss(at, "expected it to continue " +
+    return Amiss(at, "expected a segment that continues " +
                          LogKeyText(before.head.key) +
                          ", found one that continues another segment");
   }
   return head.begin == before.head.end()
              ? Status::OK()
-             : Amiss(at, "expected it to begin where " +
+             : Amiss(at, "expected the segment to begin at the end of " +
                              LogKeyText(before.head.key) +
-                             " ends, found another position");
+                             ", found another position");
 }
 
 Status LogTail::AddPayload(size_t at, uint64_t bytes) {
@@ -362,11 +361,11 @@ Status LogTail::AddPayload(size_t at, uint64_t bytes) {
       whole.end = known;
     }
     if (extent.wal_offset != whole.end) {
-      return Amiss(at, "expected the bytes after byte " +
+      return Amiss(at, "expected bytes from offset " +
                            std::to_string(whole.end) + " of WAL " +
-                           std::to_string(number) + ", found bytes after "
-                                                    "byte " +
-                           std::to_string(extent.wal_offset));
+                           std::to_string(number) +
+                           " on, found bytes from offset " +
+                           std::to_string(extent.wal_offset) + " on");
     }
     extents_[number].push_back(extent);
     whole.end = end;
@@ -648,8 +647,8 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
           WalStep step = WalStep::kContinues;
           RETURN_IF_ERROR(continuity.Add(number, record, &step));
           if (is_after_set && step != WalStep::kContinues) {
-            return bad("expected a record of sequence " +
-                       std::to_string(reached + 1) + ", found one of " +
+            return bad("expected a record with sequence number " +
+                       std::to_string(reached + 1) + ", found " +
                        std::to_string(DecodeFixed64(record.data())));
           }
           reached = std::max(reached, continuity.last_sequence());

@@ -168,13 +168,13 @@ Status LogWriter::Check(const std::vector<LogPart>& parts) const {
     const bool is_new = part.wal_number > number;
     if (part.wal_number < number || part.offset != (is_new ? 0 : bytes)) {
       return MakeStatus(EndState::kCorrupt,
-                        "records of a WAL: expected the bytes after byte " +
+                        "records of a WAL: expected bytes from offset " +
                             std::to_string(bytes) + " of WAL " +
                             std::to_string(number) +
-                            " or the first ones of a later WAL, found the "
-                            "bytes after byte " +
+                            " on, or the beginning of a later WAL, found "
+                            "bytes from offset " +
                             std::to_string(part.offset) + " of WAL " +
-                            std::to_string(part.wal_number));
+                            std::to_string(part.wal_number) + " on");
     }
     number = part.wal_number;
     bytes = part.offset + part.bytes.size();

@@ -253,8 +253,9 @@ Status Pruner::ChooseStaying(const InUse& use, Staying* staying) const {
     if (!set.is_readable) {
       staying->emplace(set.name(), "its record cannot be read");
     } else if (as_if_whole.count(set.name()) != 0) {
-      staying->emplace(set.name(), "damaged: no --keep option counts it, and "
-                                   "it stays as long as if it were whole");
+      staying->emplace(set.name(), "damaged: --keep options do not count it; "
+                                   "it is kept as long as a whole set would "
+                                   "be");
     }
   }
   return Status::OK();
@@ -387,7 +388,7 @@ Status Pruner::Sweep() {
   std::set<std::string> kept;
   for (const KnownSet& set : use.sets) {
     if (dropped_.count(set.name()) != 0) {
-      Tell(set, SetFate::kDeleted, "no option asks for it");
+      Tell(set, SetFate::kDeleted, "no --keep option keeps it");
     }
     if (dropped_.count(set.name()) == 0 ||
         use.used_by_pushes.count(set.name().id) != 0) {
@@ -552,24 +553,25 @@ Status Pruner::Mark() {
       Tell(set, SetFate::kStays,
            set.found.is_done ? kept->second : "its push is running");
     } else if (is_marked) {
-      Tell(set, SetFate::kExpires, "no option asks for it",
+      Tell(set, SetFate::kExpires, "no --keep option keeps it",
            mark->second.since_seconds + grace_);
     } else {
       Tell(set, SetFate::kMarked,
-           set.found.is_done ? "no option asks for it" : "its push was "
-                                                         "interrupted",
+           set.found.is_done ? "no --keep option keeps it"
+                             : "its push was interrupted",
            now + grace_);
       drop.push_back({set.name(), set.found.is_done});
     }
     if (stays && !set.told.problem.empty() && set.found.is_done) {
       summary_->warnings.push_back(
-          "set " + SetNameText(set.name()) + " is damaged, so no --keep option "
-                                             "counts it: " + set.told.problem +
+          "set " + SetNameText(set.name()) +
+          " is damaged, so --keep options do not count it: " +
+          set.told.problem +
           (set.is_readable
                ? "; 'sstferry archive repair " + store_->place() +
                      "' repairs it"
-               : "; it stays, with all files of the sets before it, until "
-                 "'sstferry archive remove " + store_->place() + " " +
+               : "; this set and all files of earlier sets are kept until you "
+                 "run 'sstferry archive remove " + store_->place() + " " +
                  SetNameText(set.name()) + "'"));
     }
   }

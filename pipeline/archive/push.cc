@@ -344,14 +344,14 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   if (ahead > kMaxSetAheadSeconds) {
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": " + what +
-                          ": a set pushed now would count as an older one; "
-                          "first correct that clock",
+                          ": a set pushed now would sort as older than that "
+                          "set; correct the clock first",
                       "sstferry archive remove " +
                           ShellWord(store_->place()) + " " +
                           SetNameText(newest.name));
   }
-  summary_->warnings.push_back(what + "; the new set's name has a time after "
-                                      "that one");
+  summary_->warnings.push_back(what + "; the new set is named with a later "
+                                      "time than that set");
   return Status::OK();
 }
 
@@ -537,8 +537,8 @@ Status Pusher::PlaceFile(size_t index) {
         file.units != options_.repair->set->files[index].units) {
       return MakeStatus(EndState::kCorrupt,
                         CloneFileName(file.file) +
-                            ": its bytes differ from those that were pushed "
-                            "when they are read again");
+                            ": the source returned different bytes when the "
+                            "file was read again");
     }
   }
   const std::lock_guard<std::mutex> lock(mu_);

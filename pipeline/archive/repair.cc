@@ -490,8 +490,8 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
                ? Status::OK()
                : MakeStatus(EndState::kCorrupt,
                             ArchiveKeyText(set.files[file].key) +
-                                ": the same bytes were found, but have gone "
-                                "missing since");
+                                ": a copy with the same bytes was found, but "
+                                "it has disappeared since");
   });
   PushOptions push;
   push.label = set.label;

@@ -118,8 +118,8 @@ std::string ForeignEncoding(const HttpAnswer& answer) {
              ? ""
              : "expected bytes as they are stored, found 'Content-Encoding: " +
                    Printable(encoding.substr(0, 100)) +
-                   "': the store, or a proxy before it, changes them on the "
-                   "way, which must be turned off there";
+                   "': the store, or a proxy in front of it, changes the bytes "
+                   "in transit; turn that off";
 }
 
 S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,

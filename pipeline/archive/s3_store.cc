@@ -497,8 +497,8 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     unfit = ForeignEncoding(answer);
     if (is_ranged && answer.status == 200 && unfit.empty()) {
       unfit = "expected bytes from " + std::to_string(first) +
-              " on with status 206, found status 200: the store, or a proxy "
-              "before it, ignores Range, which an archive needs";
+              " on with status 206, found status 200: the store, or a proxy in "
+              "front of it, ignores Range, which an archive needs";
     }
     if (!unfit.empty()) {
       return false;
@@ -684,8 +684,8 @@ StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
       StoreCode::kUnsupported,
       "list " + Describe(prefix) +
           ": expected the next page, found an earlier one again: the store, or "
-          "a proxy before it, ignores continuation-token and start-after, of "
-          "which an archive needs one");
+          "a proxy in front of it, ignores both continuation-token and "
+          "start-after; an archive needs at least one of them");
 }
 
 // Collects all pages and sorts them here: only the store knows where the pages

@@ -303,8 +303,9 @@ Status SourceFollowers::Find(const ServedDatabase& database,
                              std::shared_ptr<Reader>* reader) {
   if (database.directory.empty()) {
     return MakeStatus(EndState::kRefused,
-                      "follow: expected a database that is served as a "
-                      "directory, found one that its application serves");
+                      "follow: only a database that is served from its "
+                      "directory can be followed; this one is served by its "
+                      "application");
   }
   FollowedSourceOptions options;
   RETURN_IF_ERROR(ResolveDatabase(database.directory, &options.database_dir));

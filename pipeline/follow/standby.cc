@@ -679,7 +679,8 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   }
   if (!round.logs.empty() && !(received_.wal == round.end.wal)) {
     gap_ = {CutReason::kNewLife, WalName(received_.wal_number) +
-                                     ": the source read other bytes in it"};
+                                     ": the source's bytes differ from the "
+                                     "standby's"};
     return Status::OK();
   }
   // If the source has more bytes, the received ones are older than this time.
@@ -723,12 +724,12 @@ Status Standby::AppendTo(const LogBytes& log) {
   if (log.wal_number < received_.wal_number || log.offset_bytes != expected) {
     return MakeStatus(
         EndState::kCorrupt,
-        "records of a WAL: expected the bytes after byte " +
+        "records of a WAL: expected bytes from offset " +
             std::to_string(received_.wal_bytes) + " of " +
             WalName(received_.wal_number) +
-                " or the first ones of a later WAL, found the bytes after "
-                "byte " + std::to_string(log.offset_bytes) + " of " +
-            WalName(log.wal_number));
+            " on, or the beginning of a later WAL, found bytes from offset " +
+            std::to_string(log.offset_bytes) + " of " +
+            WalName(log.wal_number) + " on");
   }
   if (log.bytes.empty()) {
     return Status::OK();

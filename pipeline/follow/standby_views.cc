@@ -282,8 +282,8 @@ Status StandbyViews::Make(bool* made) {
           std::lock_guard<std::mutex> lock(mu_);
           if (!is_confirmed_ || end.read_micros == 0) {
             return MakeStatus(EndState::kSourceError,
-                              "the source has not confirmed yet that it "
-                              "continues what " + options_.dir + " holds");
+                              "the source has not yet confirmed that it "
+                              "continues the data in " + options_.dir);
           }
         }
         HealthFile fault;

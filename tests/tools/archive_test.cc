@@ -86,7 +86,7 @@ TEST_CASE("A bucket that shows the same page of a list again is named",
     REQUIRE(said.starts_with("1 "));
     REQUIRE(said.find("REFUSED: list s3://b/orders/") != std::string::npos);
     REQUIRE(said.find("expected the next page, found an earlier one again: the "
-                      "store, or a proxy before it, ignores "
+                      "store, or a proxy in front of it, ignores both "
                       "continuation-token and start-after") !=
             std::string::npos);
   }
@@ -220,7 +220,7 @@ TEST_CASE("A prune says what it would do, and a set is removed by its name",
   REQUIRE(dry["marked_sets"] == 1);
   REQUIRE(dry["sets"][0]["set"] == sets[0]);
   REQUIRE(dry["sets"][0]["state"] == "marked");
-  REQUIRE(dry["sets"][0]["why"] == "no option asks for it");
+  REQUIRE(dry["sets"][0]["why"] == "no --keep option keeps it");
   REQUIRE(dry["sets"][1]["state"] == "stays");
   REQUIRE(dry["sets"][1]["why"] == "the newest whole set, --keep-last 1");
   REQUIRE(OutputOf({"archive", "prune", archive, "--keep-last", "1",
