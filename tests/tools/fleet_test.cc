@@ -549,11 +549,11 @@ TEST_CASE("Option --all takes no source of one database, and its options need it
     return process.err();
   };
   REQUIRE(err_of({"pull", "--all", "sst://db1/users", dir / "x"})
-              .find("expected all of a server") != std::string::npos);
+              .find("expected a server without a NAME") != std::string::npos);
   REQUIRE(err_of({"pull", "sst://db1/users", dir / "x", "--delete"})
               .find("--delete: needs --all") != std::string::npos);
   REQUIRE(err_of({"verify", "--all", "sst://db1", "sst://db2/users"})
-              .find("expected all of a server") != std::string::npos);
+              .find("expected a server without a NAME") != std::string::npos);
   REQUIRE(err_of({"archive", "push", "sst://db1/users", dir / "x", "--jobs=2"})
               .find("--jobs: needs --all") != std::string::npos);
   REQUIRE(err_of({"archive", "check", dir / "x", "--all"})

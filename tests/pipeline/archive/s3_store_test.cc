@@ -531,7 +531,7 @@ TEST_CASE("A store that returns the same page again is called so",
   INFO(listed.status.ToString());
   CHECK(CodeOf(listed) == StoreCode::kUnsupported);
   CHECK(listed.status.ToString().find(
-            "ignores continuation-token and start-after") !=
+            "ignores both continuation-token and start-after") !=
         std::string::npos);
   CHECK(server.requests() < 10);
 }
