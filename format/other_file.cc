@@ -81,13 +81,14 @@ const char* KeptBackName(KeptBack why) {
     case KeptBack::kKind:
       return "is not a regular file";
     case KeptBack::kName:
-      return "has a name that begins with a dot, is longer than 128, has a "
-             "character other than A-Z a-z 0-9 . _ -, or looks like that of a "
-             "database file";
+      return "has a name that begins with a dot, is longer than 128 bytes, has "
+             "a character other than A-Z a-z 0-9 . _ -, or resembles a "
+             "database file's name";
     case KeptBack::kSecret:
       return "is a core dump or a key, judging by its name";
     case KeptBack::kSize:
-      return "is larger than 16 MiB, or all are larger than 64 MiB together";
+      return "is larger than 16 MiB, or all such files together are larger "
+             "than 64 MiB";
     case KeptBack::kAccount:
       return "belongs to another account than the directory";
   }

@@ -491,7 +491,8 @@ class Job : public ArchiveJob {
         }
       }
     }
-    AddNotCompared(newest, "the log of no older set reaches it", report);
+    AddNotCompared(newest, "no older set has a log that continues up to this "
+                           "set", report);
     return Status::OK();
   }
 

@@ -500,10 +500,10 @@ void LogRounds::SayOfClock(const LogKey& key, uint64_t end_micros,
   Log(LogLevel::kWarning,
       "this machine's clock says " + LogTimeText(now) + ", and the log " +
           LogKeyText(key) + " was written up to " + LogTimeText(end_micros) +
-          ": a clock was ahead; a new log begins with a set, and times up to " +
-          LogTimeText(end_micros) +
-          " may belong to either log, so restore by @sequence or by the name "
-          "of a set until then");
+          ": one of the clocks is or was wrong. A new log begins with a set. "
+          "Times up to " + LogTimeText(end_micros) +
+          " are ambiguous: to restore one, use @sequence or the name of a "
+          "set");
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {

@@ -17,9 +17,9 @@ void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
                    const LogFunction& log) {
   if (log && now.lost_dir != before.lost_dir) {
     log(LogLevel::kWarning,
-        "the source returned with at least " +
+        "the reopened source lacks at least the last " +
             std::to_string(now.lost_sequences) +
-            " sequences fewer than the standby had; the standby's WALs are "
+            " sequence numbers that the standby had; the standby's WALs are "
             "kept in " + now.lost_dir);
   }
   if (log && now.unproven_dirs != before.unproven_dirs) {

@@ -167,8 +167,8 @@ class Promote : public StandbyJob {
     if (!state.is_followed) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a running follower that hears whether "
-                            "the source is open, found none" + unless,
+                            ": no follower is running, so it is unknown "
+                            "whether the source is still open" + unless,
                         MendStandbyCommand(state.source, options_.dir));
     }
     const uint64_t heard_millis = MillisSince(state.heard_micros);
@@ -189,18 +189,18 @@ class Promote : public StandbyJob {
     if (!has_heard && (state.begun_micros == 0 || begun_millis <= recent)) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a follower that has heard from its "
-                            "source, found one that has just started, and may "
-                            "need " + std::to_string(kSourceHeard.count()) +
-                            " s" + unless,
+                            ": the follower has just started and has no answer "
+                            "from its source yet; wait " +
+                            std::to_string(kSourceHeard.count()) + " s" +
+                            unless,
                         promote);
     }
     if (options_.log && (!has_heard || heard_millis > recent)) {
       options_.log(LogLevel::kWarning,
                    "the follower of " + options_.dir +
-                       " does not hear the source; last answer: " +
+                       " gets no answer from the source; last answer: " +
                        (state.heard_micros == 0
-                            ? "none"
+                            ? "never"
                             : Rfc3339(state.heard_micros / 1'000'000) + ", " +
                                   std::to_string(heard_millis / 1000) +
                                   " s ago"));
@@ -222,18 +222,18 @@ class Promote : public StandbyJob {
       if (!IsFileLocked(options_.dir + "/" + kFollowFileName)) {
         return MakeStatus(EndState::kRefused,
                           options_.dir +
-                              ": expected a running follower that sees the "
-                              "source closed, found none",
+                              ": no follower is running, so nothing can report "
+                              "that the source is closed",
                           MendStandbyCommand(source, options_.dir));
       }
       if (options_.wait.count() > 0 &&
           Clock::now() - begin >= options_.wait) {
         return MakeStatus(EndState::kDeadline,
                           options_.dir +
-                              ": the follower did not see the source closed "
-                              "with everything received; the source's "
-                              "application must be stopped, and the follower "
-                              "must run",
+                              ": the follower did not report that the source "
+                              "is closed and everything was received; the "
+                              "source's application must be stopped, and the "
+                              "follower must run",
                           "sstferry promote " + ShellWord(options_.dir) +
                               " --after-source-closed");
       }
@@ -280,9 +280,8 @@ class Promote : public StandbyJob {
         !IsClosed()) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
-                            ": expected a source that stays closed, but it was "
-                            "reopened or no longer heard; nothing was "
-                            "promoted");
+                            ": the source was opened again, or stopped "
+                            "answering; nothing was promoted");
     }
     if (IsStandby(options_.dir)) {
       RETURN_IF_ERROR(CheckWhole(state));  // it may be another cut by now

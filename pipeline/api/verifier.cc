@@ -284,7 +284,8 @@ Status Verifier::ListDifferences(uint32_t lane, size_t at) {
     // A part's digest distinguishes plain values from wide-column entities; the
     // digests of single values do not.
     AddDifference({at + 1, 0}, family, part.interval.begin.value_or(""),
-                  "content of the part that begins here differs");
+                  "keys from here on differ in kind (plain value or "
+                  "wide-column entity)");
   }
   return status;
 }

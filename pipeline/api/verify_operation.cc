@@ -154,8 +154,8 @@ class VerifyOperation : public Operation {
       if (recorded.ok()) {
         summary->notes.push_back(
             std::string("recorded in ") + dir + " that it is " +
-            ReplicaFaultName(fault.fault) + "; refresh does not end with OK "
-                                            "until it has repaired that");
+            ReplicaFaultName(fault.fault) + "; a refresh ends with OK only if "
+                                            "it repairs this fault");
       }
     } else if (is_mended) {
       recorded = ClearFault(files.get(), dir, known);

@@ -245,11 +245,10 @@ class OwnWay {
     const bool is_named_by_account =
         is_led_ || (in_theirs_ && info.st_nlink > 1);
     return is_named_by_account && has_account() && info.st_uid != account_
-               ? Refused("expected a file of account " +
-                         AccountName(account_) +
-                         ", which can choose the file by a link, found " +
-                         name +
-                         " of root; copy the file, or give the link to root")
+               ? Refused("account " + AccountName(account_) +
+                         " can redirect this path with a link, but " + name +
+                         " belongs to root; copy the file, or make root the "
+                         "owner of the link")
                : Status::OK();
   }
 

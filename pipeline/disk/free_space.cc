@@ -101,12 +101,12 @@ Status CheckFreeSpace(rocksdb::FileSystem* file_system, const std::string& dir,
   }
   return MakeStatus(
       EndState::kNoSpace,
-      "disk of " + dir + ": expected " + SpaceText(need.bytes()) + " free (" +
-          SpaceText(need.estimated_bytes) +
-          " by the source's estimate, a tenth on top, and " +
+      "disk of " + dir + ": needs " + SpaceText(need.bytes()) +
+          " free (the source's estimate of " +
+          SpaceText(need.estimated_bytes) + ", plus 10 %, plus " +
           SpaceText(need.chunk_bytes) + " for chunks in transit" +
           (need.reserve_bytes == 0 ? ""
-                                   : ", and " + SpaceText(need.reserve_bytes) +
+                                   : ", plus " + SpaceText(need.reserve_bytes) +
                                          " that --min-free keeps") +
           "), found " + SpaceText(free_bytes) +
           "; make room there, or name a TARGET_DIR on another file system, "

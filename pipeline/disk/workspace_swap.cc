@@ -109,9 +109,11 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
       (target_exists_ != existed ||
        (existed && IdentityOf(target_dir_) != swap_.old_identity))) {
     status = MakeStatus(EndState::kRefused,
-                        "target " + target_dir_ + ": expected the directory "
-                        "that existed when the exchange began, found " +
-                            (target_exists_ ? "another one" : "none"));
+                        "target " + target_dir_ + ": the directory was " +
+                            (!target_exists_ ? "removed"
+                             : existed       ? "replaced"
+                                             : "made") +
+                            " after the exchange began");
   }
   if (status.ok() && existed) {
     status = CheckExchangeable(target_dir_, InPlace());

@@ -456,10 +456,11 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   const std::string parent = to.substr(0, to.rfind('/'));
   if (error == EXDEV) {
     return WithContext(status, EndState::kSourceError,
-                       "expected room for hard links to the source's files "
-                       "in " + ShownPath(parent) +
-                           ", found another mount or file system there; "
-                           "--snapshot-dir can name a directory beside them");
+                       ShownPath(parent) +
+                           " is on another mount or file system than the "
+                           "source's files, so they cannot be hard-linked "
+                           "there; set --snapshot-dir to a directory on the "
+                           "same mount");
   }
   if (error == EPERM && IsImmutable(from)) {
     return WithContext(status, EndState::kSourceError,
@@ -469,10 +470,10 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   }
   if (error == EPERM || error == EACCES) {
     return WithContext(status, EndState::kSourceError,
-                       "expected an account that may link the source's files, "
-                       "such as their owner or root (fs.protected_hardlinks "
-                       "forbids it to others), and a file system that has "
-                       "hard links");
+                       "this account may not hard-link the source's files "
+                       "(fs.protected_hardlinks allows it only to their owner, "
+                       "to root, and to accounts that may read and write "
+                       "them), or the file system has no hard links");
   }
   return status;
 }

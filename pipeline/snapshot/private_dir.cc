@@ -107,9 +107,9 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
   const std::string name = fs::path(path).filename().string();
   if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
     return MakeStatus(EndState::kSourceError,
-                      path + ": another process renamed this private "
-                             "directory of a snapshot; its files were removed, "
-                             "and what has its name now was left alone");
+                      path + ": another process renamed this private directory "
+                             "of a snapshot; its files were removed; whatever "
+                             "has this name now was not changed");
   }
   for (int again = 3;; --again) {
     if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 ||

@@ -373,8 +373,9 @@ Status SnapshotCopy::Describe(const OpenPlan& plan) {
   if (replay_.is_torn_inside) {
     notes_.push_back(
         replay_.torn +
-        " ends inside a record and is not the newest WAL: the snapshot has "
-        "only those later entries that recovery of the source would read");
+        " ends inside a record and is not the newest WAL: of the entries after "
+        "it, the snapshot has only those that RocksDB's recovery would replay "
+        "at the source");
   }
   if (read_only_) {
     notes_.push_back("opened read-only, WAL entries stay in memory: " +

@@ -242,15 +242,14 @@ Status SnapshotFiles::Lost(const std::string& what) const {
   if (generation_ != 0 && manifest_.has_tail()) {
     return MakeStatus(EndState::kCorrupt,
                       options_.database_dir + "/" + manifest_.name() +
-                          ": expected whole records, found a part of one at "
-                          "offset " +
+                          ": truncated record at offset " +
                           std::to_string(manifest_.end()) + "; " + what);
   }
   if (generation_ != 0 && !tables_.holds_any()) {
     return MakeStatus(EndState::kRefused,
-                      what + ", as is every other file it names: the files "
-                      "are in other directories (db_paths, cf_paths), which "
-                      "sstferry refuses, or they are lost");
+                      what + "; all other files in the MANIFEST are also "
+                      "missing: they are lost, or in other directories "
+                      "(db_paths, cf_paths), which sstferry does not support");
   }
   return MakeStatus(EndState::kSourceError, what);
 }

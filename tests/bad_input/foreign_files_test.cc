@@ -255,8 +255,8 @@ TEST_CASE("Root's TLS files do not reach an account through its links",
   REQUIRE((code == 0) == !is_led);
   REQUIRE(fs::exists(world.app + "/copy") == !is_led);
   if (is_led) {
-    REQUIRE(pull.err().find("expected a file of account nobody, which can "
-                            "choose the file by a link") != std::string::npos);
+    REQUIRE(pull.err().find("account nobody can redirect this path with a "
+                            "link") != std::string::npos);
   }
   // Nor does a command that runs as root use them.
   Process list(Bounded({"ls", server.list_url(), "--tls", named}));

@@ -210,7 +210,8 @@ TEST_CASE("A planned move believes only what its follower hears now",
     INFO(refused.dump());
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(refused["error"]["message"].get<std::string>().ends_with(
-        "expected a running follower that sees the source closed, found none"));
+        "no follower is running, so nothing can report that the source is "
+        "closed"));
     REQUIRE(refused["error"]["code"] == "REFUSED");
     REQUIRE(refused["error"]["next"] == "sstferry follow " + source + " " +
                                             dir);
@@ -273,8 +274,8 @@ TEST_CASE("A planned move believes only what its follower hears now",
     const rocksdb::Status refused = MakePromote(options)->Run(&state);
     REQUIRE(EndStateOf(refused) == EndState::kRefused);
     REQUIRE(MessageOf(refused) ==
-            dir + ": expected a source that stays closed, but it was reopened "
-                  "or no longer heard; nothing was promoted");
+            dir + ": the source was opened again, or stopped answering; "
+                  "nothing was promoted");
   }
   REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
 }
@@ -450,8 +451,8 @@ TEST_CASE("A promotion is refused while the source may be open",
     const json refused = Ran({"promote", dir}, 1);
     REQUIRE(refused["status"] == "REFUSED");
     REQUIRE(MessageIn(refused) ==
-            dir + ": expected a running follower that hears whether the source "
-                  "is open, found none" + unless);
+            dir + ": no follower is running, so it is unknown whether the "
+                  "source is still open" + unless);
     REQUIRE(refused["error"]["next"] == "sstferry follow " + source + " " +
                                             dir);
     return;
@@ -495,7 +496,7 @@ TEST_CASE("A promotion is refused while the source may be open",
     REQUIRE(run.Wait() == 0);
     INFO(run.err());
     REQUIRE(run.err().find("the follower of " + dir +
-                           " does not hear the source; last answer: "
+                           " gets no answer from the source; last answer: "
                            "2") != std::string::npos);
   } else {
     std::vector<std::string> words = promote;
@@ -531,9 +532,8 @@ TEST_CASE("A follower that has just begun has not said that its source is down",
   const json refused = Ran({"promote", dir}, 1);
   INFO(refused.dump());
   REQUIRE(MessageIn(refused) ==
-          dir + ": expected a follower that has heard from its source, found "
-                "one that has just started, and may need 5 s "
-                "(--source-is-down skips this check)");
+          dir + ": the follower has just started and has no answer from its "
+                "source yet; wait 5 s (--source-is-down skips this check)");
   REQUIRE(refused["error"]["next"] == "sstferry promote " + dir);
   int code = 1;
   while (code == 1) {
@@ -545,8 +545,8 @@ TEST_CASE("A follower that has just begun has not said that its source is down",
                         "kill -TERM " + std::to_string(follower.pid())}));
   REQUIRE(run.Wait() == 0);
   INFO(run.err());
-  REQUIRE(run.err().find("does not hear the source; last answer: "
-                         "none") != std::string::npos);
+  REQUIRE(run.err().find("gets no answer from the source; last answer: "
+                         "never") != std::string::npos);
 }
 
 TEST_CASE("Nothing is promoted unless --before ends with 0",
