@@ -359,7 +359,7 @@ class FleetOperation : public Fleet {
       pinned_[places[i]] = reply.databases[i];
       if (!reply.databases[i].problem.empty()) {
         Log(LogLevel::kWarning,
-            ask.names[i] + ": not pinned with the others: " +
+            ask.names[i] + ": not part of the common snapshot: " +
                 Printable(reply.databases[i].problem));
       }
     }

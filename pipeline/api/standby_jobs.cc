@@ -256,7 +256,7 @@ class Promote : public StandbyJob {
     };
     return WithContext(hook(event), EndState::kRefused,
                        std::string(which) + " the promotion" +
-                           (is_promoted ? ", which stands" : ""));
+                           (is_promoted ? ", which remains in effect" : ""));
   }
 
   // Locks the standby. `before` may only have told the follower to stop, and

@@ -251,9 +251,10 @@ TEST_CASE("A wrong file of a host is refused with its line and column",
        "line 3, column 1: serve: expected a table [serve]"},
       {"[serve]\nlisten = \"127.0.0.1:1\"\n" + head +
            "archive = \"s3://b\"\npush.when = \"02:00\"\n",
-       "line 1, column 1: [serve]: expected a database with serve.allow"},
+       "line 1, column 1: [serve]: expected a database with a key serve, such "
+       "as serve.allow"},
       {"[serve]\nlisten = \"0.0.0.0:1\"\n" + head + "serve = {}\n",
-       "line 2, column 10: --listen: expected an address of this machine"},
+       "line 2, column 10: --listen: expected a loopback address"},
       {head + "archive = \"s3://b\"\npush.when = \"02:00\"\n" + head +
            "archive = \"s3://b\"\npush.when = \"02:00\"\n",
        "line 5, column 1: name: expected each name once"},

@@ -181,19 +181,20 @@ ordered_json Json(const std::optional<ArchiveDrill>& drill) {
 
 std::string CheckText(const std::string& place, const ArchiveReport& report) {
   std::string text = ListText(place, report);
-  text += "objects: " + std::to_string(report.objects) + " of " +
-          FormatBytes(report.bytes) + ", of them " +
-          std::to_string(report.orphans) + " of " +
-          FormatBytes(report.orphan_bytes) + " that no set names\n";
+  text += "objects: " + std::to_string(report.objects) + " with " +
+          FormatBytes(report.bytes) + "; no set names " +
+          std::to_string(report.orphans) + " of them, with " +
+          FormatBytes(report.orphan_bytes) + "\n";
   if (report.read_files > 0) {
     text += "read: " + FormatBytes(report.read_bytes) + " in " +
             FormatCount(report.read_files, "file") + "; " +
             Took(report.seconds, report.read_bytes) + "\n";
   }
   if (report.segments > 0) {
-    text += "log: " + FormatCount(report.segments, "segment") + " of " +
-            FormatBytes(report.segment_bytes) + ", of them " +
-            std::to_string(report.orphan_segments) + " that follow no set\n";
+    text += "log: " + FormatCount(report.segments, "segment") + " with " +
+            FormatBytes(report.segment_bytes) + "; " +
+            std::to_string(report.orphan_segments) +
+            " of them follow no set\n";
   }
   text += DrillText(report.drill) + DrillText(report.log_drill) +
           DrillText(report.continued_drill);

@@ -245,8 +245,8 @@ Status ParseNamedDirectory(const std::string& what, const std::string& text,
   }
   if (!IsValidDatabaseName(out->name)) {
     return Wrong(what,
-                 "a name of 1 to 240 of A-Z a-z 0-9 . _ - (NAME=DIR gives a "
-                 "directory one)",
+                 "a name of 1 to 240 characters of A-Z a-z 0-9 . _ - (NAME=DIR "
+                 "gives a directory a name)",
                  out->name);
   }
   return Status::OK();

@@ -37,7 +37,7 @@ std::string ToJson(const CertArguments& asked, const Status& status,
 std::string Text(const CertArguments& asked, uint64_t until_seconds) {
   if (asked.hosts.empty()) {
     return "made: " + asked.dir + "/ca.pem and " + asked.dir +
-           "/ca.key, which stays here\nnext: sstferry cert issue " +
+           "/ca.key; keep ca.key on this machine\nnext: sstferry cert issue " +
            ShellWord(asked.dir) + " HOST\n";
   }
   const std::string dir = asked.dir + "/" + asked.hosts[0];

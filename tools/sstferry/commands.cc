@@ -63,7 +63,7 @@ std::vector<OptionSpec> AllRows(const char* help) {
   return {Row<Arguments>("all", Group::kAdvanced, help,
                          [](auto& a) -> auto& { return a.all; }),
           Row<Arguments>("jobs", Group::kAdvanced,
-                         "With --all: take N databases at once.",
+                         "With --all: process N databases at once.",
                          [](auto& a) -> auto& { return a.jobs; },
                          NumberValue(1, kMaxFleetJobs))};
 }
@@ -219,9 +219,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
   return Joined(
       {{
            {"db", "[NAME=]DIR", Group::kCommon,
-            "Serve the database directory DIR as NAME, 1 to 240 of A-Z a-z 0-9 "
-            ". _ - (repeatable; the first one may be given without --db). "
-            "Default NAME: DIR's last component.",
+            "Serve the database directory DIR as NAME, 1 to 240 characters of "
+            "A-Z a-z 0-9 . _ - (repeatable; the first one may be given without "
+            "--db). Default NAME: DIR's last component.",
             true},
            Row<Serve>(
                "db-dir", Group::kCommon,
@@ -281,18 +281,19 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                "and give "
                "it to all such pulls.",
                [](auto& a) -> auto& { return a.options.share_snapshots; },
-               LeaseValue("each gets its own")),
+               LeaseValue("each pull gets its own")),
            Row<Serve>(
                "spool", Group::kLimits,
                "Keep up to BYTES in total of rebuilt chunks beside the shared "
                "snapshots, so that each chunk is built once for all targets.",
                [](auto& a) -> auto& { return a.options.spool_bytes; },
-               BytesValue("", "build for each")),
+               BytesValue("", "build chunks for each target")),
            Row<Serve>(
                "max-held", Group::kLimits,
                "Keep up to BYTES of each followed database's WALs, once "
                "RocksDB has deleted them, for standbys that lag; a standby "
-               "that needs more takes a cut.",
+               "that needs more fetches the source's files that it lacks (a "
+               "cut).",
                [](auto& a) -> auto& { return a.options.max_held_bytes; },
                BytesValue()),
            TtlRow<Serve>(),
@@ -964,9 +965,9 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
   return {
       Row<Promote>(
           "after-source-closed", Group::kCommon,
-          "Wait until the follower, which must run, has heard after the start "
-          "of this command that the source's application has closed the "
-          "database, and has received all that it wrote.",
+          "Wait until the follower, which must run, reports after the start of "
+          "this command that the source's application has closed the database, "
+          "and that everything it wrote was received.",
           [](auto& a) -> auto& { return a.options.after_source_closed; }),
       Row<Promote>(
           "wait", Group::kCommon,
@@ -975,8 +976,8 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           DurationValue("")),
       Row<Promote>(
           "source-is-down", Group::kCommon,
-          "Promote without a running follower, or although it heard up to 5 "
-          "seconds ago that a process has the source open. Two databases that "
+          "Promote without a running follower, or although the source reported "
+          "up to 5 seconds ago that a process has it open. Two databases that "
           "are both written to cannot be merged.",
           [](auto& a) -> auto& { return a.options.source_is_down; }),
       Row<Promote>(
@@ -1026,8 +1027,8 @@ std::vector<OptionSpec> UnitsOptionSpecs() {
       Row<Units>(
           "cron", Group::kAdvanced,
           "Write a file for cron instead, which starts servers and followers "
-          "again within a minute after they end. It has no sandbox, and tries "
-          "nothing again.",
+          "again within a minute after they end. Its jobs have no sandbox, and "
+          "failed ones are not retried.",
           [](auto& a) -> auto& { return a.cron; }),
       Row<Units>(
           "kubernetes", Group::kAdvanced,
@@ -1229,8 +1230,8 @@ const std::vector<Command>& Commands() {
        Joined({{Row<StatusArguments>(
                     "all", Group::kCommon,
                     "Show all jobs of this host, from the records that they "
-                    "leave: last success, lag, next time. --config is then "
-                    "the file of sstferry units.",
+                    "leave: last success, lag, next time. --config is then the "
+                    "file that sstferry units reads.",
                     [](auto& a) -> auto& { return a.all; }),
                 Row<StatusArguments>(
                     "metrics-file", Group::kOutput,
@@ -1269,14 +1270,14 @@ const std::vector<Command>& Commands() {
        "database. init makes it. push uploads a snapshot of SOURCE, except "
        "files that an earlier set already has. An application may have SOURCE "
        "open. push needs no right to delete. list shows the sets. check looks "
-       "for every object that they name; --read-data reads it, --drill "
-       "restores a set.\n\nprune marks sets that no --keep option keeps; a "
-       "later prune deletes them, after the grace of the archive: run it once "
-       "a day. The newest whole set stays; damaged sets do not count for the "
-       "options. remove deletes one set at once, or a mark or an intent that "
-       "cannot be read. repair makes whole sets from damaged ones. All may run "
-       "on several machines at once, and be killed: the archive stays "
-       "consistent.",
+       "for every object that the sets name; --read-data also reads objects, "
+       "--drill restores a set.\n\nprune marks sets that no --keep option "
+       "keeps; a later prune deletes them, after the grace of the archive: run "
+       "it once a day. The newest whole set stays; damaged sets do not count "
+       "for the options. remove deletes one set immediately, or an unreadable "
+       "record of a prune (a mark) or of a push (an intent). repair makes "
+       "whole sets from damaged ones. All may run on several machines at once, "
+       "and be killed: the archive stays consistent.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
@@ -1296,12 +1297,12 @@ const std::vector<Command>& Commands() {
        "Makes DIR a standby of the database SOURCE and updates it until SIGINT "
        "or SIGTERM: receives new records of the source's WALs as they are "
        "written, and its files from time to time. DIR always holds a state "
-       "that the source had. Nothing opens DIR before sstferry promote makes "
-       "it a database; sstferry view makes a database beside it. A restarted "
-       "follower resumes.\n\nWith an archive (s3://BUCKET[/PREFIX], "
-       "file:///DIR or a directory that archive init made) instead of DIR, "
-       "puts sets there, and between them every record of the WALs: pull "
-       "ARCHIVE@TIME restores any time that archive list shows.",
+       "that the source had. DIR is no database until sstferry promote makes "
+       "it one; sstferry view makes a database beside it. A restarted follower "
+       "resumes.\n\nWith an archive (s3://BUCKET[/PREFIX], file:///DIR or a "
+       "directory that archive init made) instead of DIR, puts sets there, and "
+       "between them every record of the WALs: pull ARCHIVE@TIME restores any "
+       "time that archive list shows.",
        FollowOptionSpecs(),
        {"source", "dir"},
        {{"Keep a standby",
@@ -1476,7 +1477,8 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
        "set stays; damaged sets do not count for the options.",
        {"place"}},
       {ArchiveAction::kRemove, "archive remove", "ARCHIVE SET [options]",
-       "Deletes one set at once, or a mark or an intent that cannot be read.",
+       "Deletes one set immediately, or an unreadable record of a prune (a "
+       "mark) or of a push (an intent).",
        {"place", "archive"}},
       {ArchiveAction::kRepair, "archive repair", "ARCHIVE [SET] [options]",
        "Makes whole sets from damaged ones: takes missing and damaged files "
@@ -1504,7 +1506,7 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
 Command StatusOfAll() {
   Command status = *FindCommand("status");
   status.options.push_back(Row<StatusArguments>(
-      "config", Group::kCommon, "The file of sstferry units.",
+      "config", Group::kCommon, "The file that sstferry units reads.",
       [](auto& a) -> auto& { return a.host_file; }, PathValue("FILE")));
   return status;
 }

@@ -33,7 +33,7 @@ constexpr JobForm kForms[] = {  // by JobKind
     {"push", "push", false},
     {"check", "check", false},
     {"drill", "check", false, "--drill=",
-     "drill = \"DIR\", a directory to restore beside"},
+     "drill = \"DIR\", a directory beside which a set is restored"},
     {"prune", "prune", false, "--keep-",
      "a retention, such as keep-daily = 14"},
     {"refresh", nullptr, false},
@@ -94,7 +94,7 @@ Status Reader::AddServed(const Database& database, const toml::node& node) {
   if (!serve_.has_value() || database.path.empty()) {
     return Missing(PositionOf(node), "serve",
                    !serve_.has_value() ? "a table [serve] with listen"
-                                       : "path with it");
+                                       : "path of the database");
   }
   RETURN_IF_ERROR(
       ReadKeys("serve of a database", *table, {{"allow"}, {"wal-dir"}}));
@@ -120,7 +120,8 @@ Status Reader::AddServed(const Database& database, const toml::node& node) {
 
 Status Reader::FinishServe(const toml::node& node) {
   if (serve_->paths.empty()) {
-    return Missing(serve_->where, "[serve]", "a database with serve.allow");
+    return Missing(serve_->where, "[serve]", "a database with a key serve, "
+                                             "such as serve.allow");
   }
   RETURN_IF_ERROR(ReadJobOptions(OptionsOf(FormOf(JobKind::kServe)),
                                  *node.as_table(), {"account"}, &*serve_));

@@ -175,7 +175,8 @@ Status ReadTls(const OptionTexts& texts, const SourceAddress& source,
   RETURN_IF_ERROR(ReadTls(texts, source.host, files));
   constexpr char kNames[] = "--tls, --tls-cert, --tls-key, --tls-ca";
   if (!files->empty() && source.is_ssh()) {
-    return Wrong(kNames, "none of them with ssh, which encrypts itself",
+    return Wrong(kNames, "none of them with ssh, which encrypts the connection "
+                         "itself",
                  source.ToString());
   }
   // --metrics runs its own server, which uses TLS whatever the source is.
@@ -285,8 +286,8 @@ Status CheckListen(const OptionTexts& texts, const ServeArguments& serve) {
   return !serve.tls.empty() || serve.insecure || IsLoopback(serve.listen.host)
              ? Status::OK()
              : Wrong("--listen",
-                     "an address of this machine only, such as 127.0.0.1:7420 "
-                     "or unix:/run/sstferry-serve/socket, or --tls DIR "
+                     "a loopback address, such as 127.0.0.1:7420 or "
+                     "unix:/run/sstferry-serve/socket, or --tls DIR "
                      "(--insecure allows other addresses without TLS: anyone "
                      "who reaches the port can read the databases)",
                      texts.Get("listen"));
@@ -478,7 +479,8 @@ namespace {
 Status CheckStatusOfAll(const OptionTexts& texts,
                         const StatusArguments& status) {
   if (status.host_file.empty()) {
-    return Wrong("--config", "the file of sstferry units with --all", "");
+    return Wrong("--config", "the file that sstferry units reads, with --all",
+                 "");
   }
   if (!status.metrics_file.empty() && !status.metrics_file.ends_with(".prom")) {
     return Wrong("--metrics-file", "a file whose name ends with .prom",
@@ -622,8 +624,8 @@ Status ParseArchive(const std::vector<std::string>& arguments,
   if (options.action != ArchiveAction::kPush) {
     return texts.Has("archive")
                ? Wrong("archive",
-                       "a second operand with archive push, remove and repair "
-                       "only",
+                       "no second operand, which only archive push, remove and "
+                       "repair have",
                        texts.Get("archive"))
                : ReadArchivePlace("place", texts.Get("place"),
                                   &options.store.where);

@@ -31,10 +31,9 @@ Status ReadMetrics(const OptionTexts& texts, const TlsFiles& tls,
     }
     if (tls.empty() && !out->insecure && !IsLoopback(out->listen->host)) {
       return Wrong("--metrics",
-                   "an address of this machine only, such as 127.0.0.1:9420, "
-                   "or --tls DIR (--metrics-insecure allows other addresses "
-                   "without TLS: anyone who reaches the port can read names "
-                   "and sizes)",
+                   "a loopback address, such as 127.0.0.1:9420, or --tls DIR "
+                   "(--metrics-insecure allows other addresses without TLS: "
+                   "anyone who reaches the port can read names and sizes)",
                    text);
     }
   }

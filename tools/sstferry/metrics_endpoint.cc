@@ -83,8 +83,7 @@ Status MetricsEndpoint::Listen(const MetricsArguments& where,
   if (is_local && !IsLoopback(bound.host)) {
     return MakeStatus(EndState::kRefused,
                       "--metrics " + ToString(listen) +
-                          ": expected an address of this machine only, "
-                          "found " + bound.host);
+                          ": expected a loopback address, found " + bound.host);
   }
   if (is_local) {
     hosts_ = {"localhost", "127.0.0.1", "::1", Lower(bound.host),

@@ -68,7 +68,7 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
     NamedDirectory named;
     RETURN_IF_ERROR(ParseNamedDirectory("--db", text, &named));
     if (!names.insert(named.name).second) {
-      return Wrong("--db", "each NAME once (NAME=DIR gives another)",
+      return Wrong("--db", "each NAME once (--db NAME=DIR sets another name)",
                    named.name);
     }
     ServedDatabase database;

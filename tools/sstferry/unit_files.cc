@@ -172,7 +172,8 @@ Status AddCronLine(const HostJob& job, const std::string& program,
   for (const std::string& word : words) {
     command += (command.empty() ? "" : " ") + ShellWord(word);
     if (word.find('\\') != std::string::npos) {
-      return Wrong("--cron", "no backslash: crons differ in how they read one",
+      return Wrong("--cron", "no backslash, because implementations of cron "
+                             "differ in how they read it",
                    word);
     }
   }
@@ -234,7 +235,8 @@ Status CheckKubernetes(const HostJob& job) {
   }
   if (!job.environment_file.empty()) {
     return Wrong("environment-file",
-                 "none with --kubernetes: service-account has the rights",
+                 "none with --kubernetes, where service-account gives the "
+                 "rights",
                  job.environment_file);
   }
   const auto at_root =
@@ -396,7 +398,7 @@ Status MakeFiles(FileForm form, const HostFile& host,
     const Status status =
         !RunsForever(job.kind) && job.calendar.cron.empty()
             ? Wrong("when",
-                    "a time that cron has, too: no seconds, no year, no day "
+                    "a time that cron can express: no seconds, no year, no day "
                     "counted from the month's end, and no weekday together "
                     "with a day of the month",
                     job.calendar.text)

@@ -102,8 +102,8 @@ Status FindChanges(const std::string& path, const std::string& header,
     if (exists && !is_own && !text.empty()) {
       return MakeStatus(EndState::kRefused,
                         path + "/" + name +
-                            ": expected no such file, or one that was written "
-                            "from this --config, found another",
+                            ": expected no such file, or one that sstferry "
+                            "units wrote from this --config, found another",
                         "rm " + ShellWord(path + "/" + name));
     }
     if (!text.empty()) {
@@ -212,8 +212,8 @@ Status OwnProgram(std::string* path) {
   return !error && access(path->c_str(), X_OK) == 0
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "expected the file of this program, found that " +
-                              *path + " was removed or replaced");
+                          "the file of this running program was removed or "
+                          "replaced: " + *path);
 }
 
 Status Run(const UnitsArguments& units, Console* console,

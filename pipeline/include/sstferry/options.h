@@ -72,7 +72,8 @@ struct SourceAddress {
 // separated by slashes, at most 240 bytes.
 bool IsValidDatabaseName(const std::string& name);
 inline constexpr char kDatabaseNameGrammar[] =
-    "1 to 240 of A-Z a-z 0-9 . _ - (or a path of them, at most 8 deep)";
+    "1 to 240 characters of A-Z a-z 0-9 . _ - (or a path of such names, at "
+    "most 8 deep)";
 
 enum class Durability {
   kChunk,  // sync each chunk before recording it; a crash loses no chunk
