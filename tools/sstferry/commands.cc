@@ -487,8 +487,8 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "max-rate", Group::kCommon,
              "Write at most BYTES of SST data per second; SIGHUP reads it "
-             "again. With none, the source also does not slow down while its "
-             "application waits.",
+             "again. With none, the source also does not slow down for its "
+             "application.",
              [](auto& a) -> auto& { return a.options; }, RateValue())},
         {kAnyJob,
          {"compress", "auto|none|zstd[:LEVEL]", Group::kNetwork,
@@ -1154,7 +1154,7 @@ const std::vector<Command>& Commands() {
        "replaced by a new directory that links its unchanged files; a replica "
        "made of chunks is changed in place. No process may have TARGET_DIR "
        "open; an application that has it open can refresh it through the "
-       "library. A TARGET_DIR that is missing or empty is filled as pull does.",
+       "library. A missing or empty TARGET_DIR is filled as pull does.",
        JobOptionSpecs(kOfRefresh),
        {"source", "target"},
        {{"Make a replica current",
@@ -1269,15 +1269,14 @@ const std::vector<Command>& Commands() {
        "ARCHIVE is s3://BUCKET[/PREFIX], file:///DIR or a directory, for one "
        "database. init makes it. push uploads a snapshot of SOURCE, except "
        "files that an earlier set already has. An application may have SOURCE "
-       "open. push needs no right to delete. list shows the sets. check looks "
-       "for every object that the sets name; --read-data also reads objects, "
-       "--drill restores a set.\n\nprune marks sets that no --keep option "
-       "keeps; a later prune deletes them, after the grace of the archive: run "
-       "it once a day. The newest whole set stays; damaged sets do not count "
-       "for the options. remove deletes one set immediately, or an unreadable "
-       "record of a prune (a mark) or of a push (an intent). repair makes "
-       "whole sets from damaged ones. All may run on several machines at once, "
-       "and be killed: the archive stays consistent.",
+       "open; push needs no right to delete. list shows the sets. check looks "
+       "for every object of the sets; --read-data also reads objects, --drill "
+       "restores a set.\n\nprune marks sets that no --keep option keeps; a "
+       "later prune deletes them after the archive's grace: run it once a day. "
+       "The newest whole set stays; damaged sets do not count for the options. "
+       "remove deletes a set immediately, or an unreadable record of a prune "
+       "or a push. repair makes whole sets from damaged ones. All may run on "
+       "several machines at once, and be killed; the archive stays consistent.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
        {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
@@ -1472,13 +1471,13 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
        "opens it, and compares what a log restores with it.",
        {"place"}},
       {ArchiveAction::kPrune, "archive prune", "ARCHIVE [options]",
-       "Marks sets that no --keep option keeps; a later prune deletes them, "
-       "after the grace of the archive: run it once a day. The newest whole "
-       "set stays; damaged sets do not count for the options.",
+       "Marks sets that no --keep option keeps; a later prune deletes them "
+       "after the archive's grace: run it once a day. The newest whole set "
+       "stays; damaged sets do not count for the options.",
        {"place"}},
       {ArchiveAction::kRemove, "archive remove", "ARCHIVE SET [options]",
-       "Deletes one set immediately, or an unreadable record of a prune (a "
-       "mark) or of a push (an intent).",
+       "Deletes a set immediately, or an unreadable record of a prune (a mark) "
+       "or of a push (an intent).",
        {"place", "archive"}},
       {ArchiveAction::kRepair, "archive repair", "ARCHIVE [SET] [options]",
        "Makes whole sets from damaged ones: takes missing and damaged files "
