@@ -11,9 +11,9 @@
 
 namespace sstferry {
 
-// Receives one error: a status that names the work and `dir`, with kNoSpace,
-// kCorrupt or kInternal. RocksDB calls it once per error, from any thread. It
-// must not call into the database.
+// Receives one error. Its message has the kind of work and `dir`; its end state
+// is kNoSpace, kCorrupt or kInternal. RocksDB calls the function once per
+// error, on any thread. The function must not call into the database.
 using BackgroundErrorFunction = std::function<void(const rocksdb::Status&)>;
 
 // Returns a listener that calls `on_error` for errors of the database in `dir`.

@@ -46,7 +46,7 @@ bool Backoff::Next(milliseconds* wait) {
   const milliseconds half = whole / 2;
   const milliseconds by_chance(static_cast<int64_t>(
       options_.chance() * static_cast<double>((whole - half).count())));
-  // Make the last try when the time has passed, not earlier.
+  // Make the last try when `give_up_after` has passed, not earlier.
   *wait = std::min(half + by_chance, left);
   return true;
 }

@@ -1,4 +1,4 @@
-// Decides how long to wait before a lost connection is tried again, and when to
+// Decides how long to wait before a lost connection is retried, and when to
 // give up.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Closes channels that have no owner yet which could close them: a cancellation
-// must reach a handshake that waits for its peer.
+// Lets a cancellation close a channel during its handshake, when no other
+// object could close the channel yet.
 #pragma once
 
 #include <mutex>
@@ -41,8 +41,8 @@ class ChannelSet {
   bool closed_ = false;          // under mu_
 };
 
-// Does ClientHandshake(); CloseAll() of `set` ends it. With a null `set`, only
-// `limit` ends it.
+// Calls ClientHandshake(). set->CloseAll() ends the handshake early; with a
+// null `set`, only `limit` ends it.
 [[nodiscard]] inline rocksdb::Status ShakeHands(ChannelSet* set,
                                                 Channel* channel,
                                                 const Hello& hello,

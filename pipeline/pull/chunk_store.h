@@ -1,5 +1,5 @@
-// Interface through which lanes and a pull store received chunks, independent
-// of the kind of target.
+// Stores received chunks: the interface for lanes and pulls, the same for every
+// kind of target.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,9 @@ class ChunkStore {
  public:
   virtual ~ChunkStore() = default;
 
-  // Adds a chunk. *clock is charged with the time that this thread spends. When
-  // it returns OK, the journal has the chunk's record, so that the chunk
-  // survives if the process dies; neither record nor chunk need be synced. May
-  // block.
+  // Adds a chunk, and charges *clock with this thread's time. After OK, the
+  // journal has the chunk's record, so the chunk survives if the process dies;
+  // record and chunk may still be unsynced. May block.
   [[nodiscard]] virtual rocksdb::Status Add(StagedChunk chunk,
                                             StageClock* clock) = 0;
   // Blocks until every added chunk is stored.
@@ -40,7 +39,7 @@ class ChunkStore {
   // Records that all chunks of a part were added.
   [[nodiscard]] virtual rocksdb::Status EndPart(
       const JournalPartDone& done) = 0;
-  // Stores chunks whose records are durable already.
+  // Stores chunks whose records are already durable.
   [[nodiscard]] virtual rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) = 0;
   // Stops storing: later chunks are only recorded, and callers get kCancelled

@@ -167,8 +167,8 @@ Status Finisher::CheckFamily(const ManifestFamily& family,
   return status;
 }
 
-// Compares a file with the checksum in the MANIFEST, unless its own checksums
-// cover every byte: then that would prove nothing more.
+// Compares a file with its checksum in the MANIFEST. Skips a file whose own
+// checksums cover every byte, because the comparison would prove nothing more.
 Status Finisher::CheckWhole(const ManifestFile& file) {
   const CloneFile& mine = *by_number_.at(file.number);
   if (!layout_.IsUnchecked(mine)) {
@@ -199,8 +199,8 @@ Status Finisher::CheckFiles() {
   return status;
 }
 
-// Moves links into db/; from now on nothing is written to files there. An
-// earlier run may have moved some.
+// Moves the links into db/: from now on no existing file in db/ is written to.
+// An earlier run may have moved some links.
 Status Finisher::MoveReused() {
   Status status;
   for (const CloneFile& file : layout_.files()) {
@@ -222,8 +222,8 @@ Status Finisher::MoveReused() {
   return status;
 }
 
-// Sets the times of blob files, by which the next clone identifies them. If a
-// time is lost in a power failure, the next clone only receives that file
+// Sets the modification times of blob files, by which the next clone identifies
+// them. If a power failure loses a time, the next clone receives that file
 // again.
 Status Finisher::SetTimes() {
   Status status;
@@ -282,7 +282,7 @@ Status Finisher::WriteIdentity() {
 
 // Returns edits to append to a MANIFEST of `bytes` bytes: the new database id,
 // a last sequence of 1 if the source's is 0 (pipeline/pull/first_sequence.h),
-// and the end of each family that is not selected.
+// and the drop of each family that is not selected.
 std::string Finisher::Edits(uint64_t bytes) const {
   const ManifestState& state = manifest_.state();
   std::string edits;
@@ -300,8 +300,8 @@ std::string Finisher::Edits(uint64_t bytes) const {
   return edits;
 }
 
-// Writes the MANIFEST with the edits after its last whole record; drops a torn
-// record there.
+// Writes the MANIFEST up to its last complete record, followed by the edits.
+// Drops a torn record at the end.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
   const std::string edits = Edits(manifest_end_);

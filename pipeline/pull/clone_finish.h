@@ -1,4 +1,4 @@
-// Makes a database of the files of a clone when all of them have arrived.
+// Makes a database from the files of a clone after all of them have arrived.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ namespace sstferry {
 
 // Facts about the finished clone.
 struct FinishedClone {
-  std::string database_id;  // empty: it gets one when it is opened
+  std::string database_id;  // empty: the first open makes one
   std::vector<std::string> families;
   std::map<int, uint64_t> levels;  // level -> tables
   std::string manifest;            // name for CURRENT
-  // Number of files without checksums of their own whose bytes match the
-  // checksum in the MANIFEST.
+  // Number of files that were compared with their checksum in the MANIFEST
+  // because their own checksums do not cover every byte.
   uint64_t checked_whole = 0;
 };
 
 // Compares the MANIFEST with the files that arrived, then writes OPTIONS,
-// IDENTITY and MANIFEST into db/. After that only CURRENT is missing; the files
+// IDENTITY and MANIFEST into db/. After that only CURRENT is missing. The files
 // are as durable as `file_system` makes them. May be called again after a crash
-// at any point. `new_id`: the database id that the clone gets; nullopt: it
-// keeps that of the source. `application`: the release that will open it, which
-// its OPTIONS name (replica_options.h). `families`: the families of the clone;
+// at any point. `new_id`: the clone's new database id; nullopt: the clone keeps
+// the source's id. `application`: the RocksDB release that will open the clone,
+// written to OPTIONS (replica_options.h). `families`: the families to keep;
 // other families in the MANIFEST are dropped. Empty: all.
-//   kCorrupt       the MANIFEST names other files than arrived, or is damaged
+//   kCorrupt       the MANIFEST lists other files than arrived, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
                                           const std::optional<std::string>&

@@ -14,8 +14,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum of units of a file for which units are checked: each check reads the
-// index of the file.
+// Maximum number of units of a file whose units are checked while they arrive:
+// each check reads the file's index.
 constexpr uint64_t kMaxUnitsWithCheck = 8;
 
 }  // namespace
@@ -73,7 +73,7 @@ const CloneFile* CloneLayout::Find(CloneFileKind kind) const {
   return nullptr;
 }
 
-// Does not change an existing file: an earlier run may have written to it.
+// Keeps existing files: an earlier run may have written to them.
 Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
   std::vector<uint32_t> units(files_.size());
   for (const Part& unit : units_) {
@@ -89,8 +89,8 @@ Status CloneLayout::MakeFiles(rocksdb::FileSystem* file_system) const {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     status = file_system->NewWritableFile(path, rocksdb::FileOptions(), &file,
                                           nullptr);
-    // Each unit syncs its file, and the names are synced before a unit is
-    // recorded.
+    // Only empty files are synced here. Each unit syncs its file, and the names
+    // are synced before a unit is recorded.
     if (status.ok() && units[i] == 0) {
       status = file->Fsync(IOOptions(), nullptr);
     }

@@ -1,14 +1,13 @@
 // Knows where the files of a clone are while it is pulled, and which of them
 // are complete.
 //
-// Tables, blob files and WALs are written to their final place: db/, under
-// their own names. MANIFEST, OPTIONS and IDENTITY are received into staging/,
-// because the clone gets new ones that are made from them. There is no CURRENT
-// until everything is complete, so nobody can open an incomplete database.
+// Tables, blob files and WALs are written into db/ under their final names.
+// MANIFEST, OPTIONS and IDENTITY are received into staging/, because the clone
+// gets new ones that are made from them. There is no CURRENT until everything
+// is complete, so nobody can open an incomplete database.
 //
-// A file that is linked from another database is in staging/ until all files
-// have arrived, so that nothing that is written in db/ is written through a
-// link.
+// A link to another database's file stays in staging/ until all files have
+// arrived, so that no write in db/ goes through a link.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ namespace sstferry {
 // Threads: any; the set of reused files is constant while lanes run.
 class CloneLayout {
  public:
-  // REQUIRES: `units` are the parts into which the files are cut.
+  // REQUIRES: `units` are the parts into which the files are divided.
   CloneLayout(const ClonePlan& clone, std::vector<Part> units,
               std::string db_dir, std::string staging_dir);
 
@@ -43,8 +42,8 @@ class CloneLayout {
     return files_[unit(part_id).file];
   }
   std::string PathOf(const CloneFile& file) const;
-  // Returns the offset of the unit in its file; nullopt if it is the whole
-  // file.
+  // Returns the offset of the unit in its file; nullopt if the unit is the
+  // whole file.
   std::optional<uint64_t> PartAt(uint32_t part_id) const {
     return unit(part_id).bytes == file_of(part_id).bytes
                ? std::nullopt
@@ -66,8 +65,8 @@ class CloneLayout {
   std::string LinkPathOf(const CloneFile& file) const {
     return staging_dir_ + "/" + CloneFileName(file);
   }
-  // Finds a reused file: at its link, or already moved into db/. Returns false
-  // if it is at neither place, or its size is wrong.
+  // Finds the link to a reused file: in staging/, or already moved into db/.
+  // Returns false if neither path has it, or its size is wrong.
   [[nodiscard]] bool FindLink(const CloneFile& file, std::string* path) const;
 
   // Creates the files that are not received as one unit: files of several
@@ -75,22 +74,23 @@ class CloneLayout {
   [[nodiscard]] rocksdb::Status MakeFiles(
       rocksdb::FileSystem* file_system) const;
 
-  // Returns true if the unit is the end of a table of several units, where the
-  // index is expected. The scheduler hands out such units first.
+  // Returns true if the unit is the last one of a table with several units. The
+  // table's index is expected there, so the scheduler hands out such units
+  // first.
   bool IsTail(uint32_t part_id) const;
 
-  // Makes a checker for the blocks of a unit while it arrives. Returns null if
-  // that is not possible; then the file is read when it is complete.
+  // Makes a checker for the blocks of a unit while the unit arrives. Returns
+  // null if that is not possible; the complete file is then read instead.
   std::unique_ptr<SstPartCheck> StartCheck(
       uint32_t part_id, rocksdb::FileSystem* file_system) const;
 
-  // Counts a unit that has arrived, or was here already, and the span of its
-  // blocks that were checked. Returns true if its file is complete; *checked
-  // are then the checked spans of all its units, which need not be read again.
+  // Counts a unit that has arrived, now or earlier. `blocks`: the span of its
+  // checked blocks. Returns true if the unit's file is now complete; *checked
+  // then has the checked spans of all its units, which need not be read again.
   bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
-  // Marks a complete file as having bytes without a checksum of their own.
+  // Records that a complete file has bytes that its own checksums do not cover.
   void SetUnchecked(uint32_t part_id);
   bool IsUnchecked(const CloneFile& file) const;
 

@@ -95,8 +95,8 @@ ReusedParts CloneTarget::ListReused() const {
   for (const Part& part : plan().parts) {
     if (layout_->IsReused(part.id)) {
       reused.linked.push_back(part.id);
-      // Without a trusted record, the directory may have other bytes under the
-      // same identity: failed disks are a reason for failovers.
+      // Such a file may have other bytes despite the same identity; in an
+      // adopted directory, because a failing disk may have caused the failover.
       if (options().adopts_old || layout_->file_of(part.id).identity_is_weak) {
         reused.weak.push_back(part.id);
       }
@@ -105,8 +105,8 @@ ReusedParts CloneTarget::ListReused() const {
   return reused;
 }
 
-// Notes which files are not linked, and why. Only a cancellation fails the
-// pull: files that cannot be linked are received from the source.
+// Reports which files are not linked, and why: the source sends them instead.
+// Fails only on cancellation, or if --adopt can link nothing.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
   HealthFile fault;
@@ -170,9 +170,9 @@ Status CloneTarget::TakeEarlier(const JournalState& earlier) {
   return status;
 }
 
-// Compares the current contents of both directories, and does not rely on the
-// record of the last pull. Ignores the source's OPTIONS: an application that
-// opens the replica writes its own, so they would differ after each night.
+// Compares the current contents of both directories; the record of the last
+// pull is not enough. Ignores the source's OPTIONS: an application that opens
+// the replica writes its own, so they would always differ.
 bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const Digest128& content = plan().clone->set.content;
   const std::string& source_id = plan().opened.source_database_id;
@@ -448,7 +448,7 @@ Status CloneTarget::DigestPart(const Part& part, DigestReply* reply) {
     return MakeStatus(EndState::kCorrupt,
                       "the link " + path + " is missing");
   }
-  // If the bytes were not synced, a direct read need not find them.
+  // A direct read might miss bytes that were not synced.
   const auto digest_of = lanes()->sync_chunks ? DigestFromDisk : DigestOfPart;
   return digest_of(lanes()->file_system, path, unit.offset, unit.bytes,
                    &reply->content);

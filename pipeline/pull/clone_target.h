@@ -1,4 +1,4 @@
-// A new database that is made of the files of the source's snapshot.
+// Makes a new database from the files of the source's snapshot.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@
 
 namespace sstferry {
 
-// Makes a database that RocksDB does not open before it is complete. So this
-// process needs neither its operators nor its release of RocksDB.
+// Makes a database without opening it in RocksDB. This process therefore needs
+// neither the database's operators nor its release of RocksDB.
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
-  // `is_drill`: the database is removed at the end. A drill resumes nothing: it
-  // removes the remains of a drill that was killed, and refuses those of a pull
-  // (kRefused).
+  // `is_drill`: removes the database at the end. A drill resumes nothing: it
+  // removes what a killed drill left, and returns kRefused if a pull left
+  // something.
   explicit CloneTarget(const TargetInputs& inputs, bool is_drill = false);
 
   [[nodiscard]] rocksdb::Status ReadExisting(
@@ -35,8 +35,8 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) override;
-  // Leaves MANIFEST, OPTIONS and IDENTITY in staging/, where they stay to the
-  // end, and links, which stay until all files have arrived.
+  // Keeps two kinds of files in staging/: MANIFEST, OPTIONS and IDENTITY, which
+  // stay there to the end, and links, which stay until all files have arrived.
   [[nodiscard]] rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) override;
@@ -53,26 +53,26 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   [[nodiscard]] rocksdb::Status CloseFiles() override {
     return rocksdb::Status::OK();
   }
-  // Writes the file in `dir` that names the current MANIFEST, after all other
-  // files. Here: CURRENT.
+  // Writes the file in `dir` that contains the MANIFEST's name, after all other
+  // files. In this class: CURRENT.
   [[nodiscard]] virtual rocksdb::Status NameManifest(const std::string& dir,
                                                      const Access& access);
 
  private:
   // Makes a layout in which no unit is counted yet.
   void MakeLayout();
-  // Links files of the database in `directory`. A failure is only noted. Sets
-  // *verify if that database is known to be wrong.
+  // Links files of the database in `directory`. If that fails, only reports it.
+  // Sets *verify if that database is known to be wrong.
   [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory,
                                             bool* verify);
-  // Takes the files of an unfinished pull that was started over.
+  // Takes over files of an unfinished pull that was started over.
   [[nodiscard]] rocksdb::Status TakeEarlier(const JournalState& earlier);
   // Lists the parts of the files that are reused.
   ReusedParts ListReused() const;
   // Returns the directory whose files may be linked; empty if there is none.
   std::string PresentDirectory() const;
-  // Returns true if that directory has the same contents as the source, so that
-  // a swap would change only names.
+  // Returns true if the database whose files may be linked already has the
+  // source's contents, so that a swap would change only names.
   bool HoldsTheSame(const PresentFiles& present) const;
   // Returns the numbers of the files that the journal records as linked and
   // that are still there.

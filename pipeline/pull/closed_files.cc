@@ -58,9 +58,9 @@ uint64_t WalNumber(const std::string& name) {
 
 namespace {
 
-// Reads the name of the MANIFEST. The directory may belong to an account that
-// wants this process to read another file, so the name must be one in this
-// directory.
+// Reads the MANIFEST's name from CURRENT. The name must be that of a file in
+// this directory, because the directory's owner may want this process to read
+// another file.
 Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
                    std::string* manifest) {
   const std::string path = dir + "/CURRENT";

@@ -35,20 +35,20 @@ struct ManifestFileFound {
     ManifestReader* reader, ManifestFileFound* found,
     const std::function<rocksdb::Status(const rocksdb::Slice&)>& each = {});
 
-// Reads the WALs in `dir` that recovery replays, which start with the number
-// `oldest`. Returns false if not all of them can be read.
+// Reads the WALs in `dir` that recovery replays: number `oldest` and higher.
+// Returns false if not all of them can be read.
 bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts);
 
-// Checks that every file that the MANIFEST names is in `dir` itself. OPTIONS
-// files do not show that: they never contain db_paths.
+// Checks that every file that the MANIFEST lists is in `dir` itself. OPTIONS
+// files cannot tell, because they never contain db_paths.
 //   kRefused  a file is on another path; the message names it
 //   kCorrupt  a file is missing, or the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(
     rocksdb::FileSystem* file_system, const std::string& dir);
 
-// Sets *is_empty if a WAL has no entries: it is empty or has only records about
-// the log itself.
+// Sets *is_empty to true if a WAL has no entries: it is an empty file, or has
+// only records about the log itself.
 [[nodiscard]] rocksdb::Status IsEmptyWal(rocksdb::FileSystem* file_system,
                                          const std::string& path,
                                          uint64_t number, bool* is_empty);

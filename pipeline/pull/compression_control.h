@@ -3,18 +3,18 @@
 //
 // In that case both sides wait for the link at the same time: the source
 // because its sends block, the target because nothing arrives. If a CPU or disk
-// is the bottleneck, one side works while the other waits. So the measure is
-// the smaller of two shares of lane time (without CPU time, so that copying
-// into and out of sockets counts as work):
+// is the bottleneck, one side works while the other waits. The measure is
+// therefore the smaller of these two shares of lane time (blocked time excludes
+// CPU time, so that copying into and out of sockets counts as work):
 //   source: blocked while sending / building or sending
 //   target: blocked while receiving / everything except idle
 // A decision is made for each window of about a second, when Stats arrive from
 // the source:
 //   off -> on   both shares are at least kLinkBound in kWindowsToBegin
 //               consecutive windows
-//   on -> off   in kWindowsToEnd consecutive windows a share is smaller, and
-//               less than kMinGain times the rate without compression arrives.
-//               Then it stays off for kRestMicros.
+//   on -> off   in kWindowsToEnd consecutive windows, a share is smaller and
+//               the rate is less than kMinGain times the rate without
+//               compression. Compression then stays off for kRestMicros.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct CompressionSample {
   uint64_t sst_bytes = 0;  // arrived, counted before compression
 };
 
-// Makes the decisions for one pull. The source's values come from a peer:
+// Makes the decisions for one pull. The source's values are not trusted, but
 // whatever they are, they only switch compression. Threads: one.
 class CompressionControl {
  public:

@@ -11,7 +11,8 @@
 
 namespace sstferry {
 
-// Runs a thread for one limit. Threads: created and destroyed by one.
+// Watches one time limit on a thread of its own. Threads: one creates and
+// destroys it.
 class DeadlineWatch {
  public:
   // Borrows `failure`, and sets it to kDeadline after `limit` unless this

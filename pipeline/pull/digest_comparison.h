@@ -20,33 +20,33 @@
 
 namespace sstferry {
 
-// The question for one side: a unit of a file, or keys of a column family.
+// The keys or bytes to digest: a unit of a file, or keys of a column family.
 struct DigestPart {
   std::optional<uint32_t> unit;
   uint32_t family = 0;
   KeyInterval interval;
 };
 
-// One side of a comparison. Parts are numbers that both sides understand.
-// Threads: any; the calls for one lane from one thread.
+// One side of a comparison. Both sides use the same part numbers. Threads: any;
+// the calls for one lane from one thread.
 class DigestSide {
  public:
   virtual ~DigestSide() = default;
-  // Asks for a part's digest without waiting for it, or computes it.
+  // Requests a part's digest without waiting for it, or computes it.
   virtual void Ask(uint32_t lane, uint32_t part) = 0;
   // Returns the answer to the last Ask() on this lane.
   [[nodiscard]] virtual rocksdb::Status Receive(uint32_t lane, uint32_t part,
                                                 DigestReply* reply) = 0;
 };
 
-// Asks a source. Opens a lane when the first question is asked on it. REQUIRES:
-// the link's lanes are set.
+// Requests digests from a source. Opens each lane at its first request.
+// REQUIRES: the link's lanes are set.
 class SourceDigests : public DigestSide {
  public:
-  // Borrows link, failure and state. `state` is that of a pull: a question is
-  // asked again on a new connection, for state->retry_for without progress.
-  // Null: no question is repeated. `label` is the start of failure messages,
-  // such as "left"; empty: none.
+  // Borrows link, failure and state. `state`: the pull's; a request is repeated
+  // on a new connection until state->retry_for passes without progress. Null:
+  // no request is repeated. `label` begins failure messages, such as "left";
+  // empty: none.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
                 std::string label, LaneShared* state = nullptr);
@@ -86,10 +86,10 @@ struct ComparedPart {
   }
 };
 
-// Compares these parts over the lanes of `lanes`, each on its own thread. Calls
-// `take` on those threads for every part that both sides answered; an error
-// that it returns fails the comparison. Sets and returns the first failure of
-// the operation.
+// Compares `parts` over the lanes of `lanes`, with one thread per lane. Calls
+// `take` on these threads for every part that both sides answered; an error
+// from `take` fails the comparison. Sets and returns the first failure of the
+// operation.
 [[nodiscard]] rocksdb::Status CompareDigests(
     SourceLink* lanes, FirstFailure* failure, DigestSide* left,
     DigestSide* right, const std::vector<uint32_t>& parts,

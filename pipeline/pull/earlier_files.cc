@@ -46,8 +46,8 @@ class Taker {
     }
   }
 
-  // Takes a complete file with that identity. *took is false if there is none,
-  // or if its bytes are not as recorded.
+  // Moves the complete file with the identity of `file`. *took is false if
+  // there is none, or if its bytes are not as recorded.
   Status Take(const CloneFile& file, bool* took) {
     *took = false;
     const auto found = by_identity_.find(ToHex(file.identity));

@@ -14,12 +14,12 @@
 
 namespace sstferry {
 
-// Moves complete tables from `earlier_dir`, the db/ of the pull with the
-// journal `journal`, to the place of their links in `layout`, and removes the
-// directory. A table is taken if its identity is the same and its bytes match
-// the digests in the journal. *numbers: numbers of these files in the layout.
-// Files that the layout already reuses stay as they are. kCancelled:
-// `cancelled` returned true.
+// Moves complete tables from `earlier_dir`, the db/ of the pull with journal
+// `journal`, to their link paths in `layout`, then removes the directory. Moves
+// a table if it has the identity of a file in `layout` and its bytes match the
+// digests in the journal. *numbers: the layout's numbers of the moved files.
+// Skips files that the layout already reuses. kCancelled: `cancelled` returned
+// true.
 [[nodiscard]] rocksdb::Status TakeEarlierFiles(
     const std::string& earlier_dir, const JournalState& journal,
     const CloneLayout& layout, rocksdb::FileSystem* file_system,

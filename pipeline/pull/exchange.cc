@@ -52,8 +52,8 @@ Status Exchange::CheckAhead(bool is_plan) {
 
 // Resumes at the step at which the earlier run died, according to the
 // workspace. In state kBegun nothing was exchanged; CanResume() decides whether
-// it still may be. The workspace's record says what to do with an old database
-// that was adopted.
+// the exchange may still happen. The workspace's record says what to do with an
+// old database that was adopted.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;
   Status status;

@@ -1,6 +1,6 @@
 // Gives a new database the name TARGET_DIR: by a rename or, in a refresh or a
-// swap, by exchanging two directories; a swap does so between two hooks of the
-// application.
+// swap, by exchanging two directories. A swap runs one hook of the application
+// before the exchange and one after it.
 #pragma once
 
 #include <chrono>
@@ -28,15 +28,15 @@ class PullWorkspace;
 //            died.
 class Exchange {
  public:
-  // `plan` is the source's, as far as it is known.
+  // `plan`: the source's plan; may still be incomplete.
   Exchange(const PullOptions* options, const Plan* plan, FirstFailure* failure,
            PullReporter* report)
       : options_(options), plan_(plan), failure_(failure), report_(report) {}
 
   // Checks that the pull may replace the contents of TARGET_DIR. Called before
-  // the first name is created, and again when more is known about the source.
+  // the first file is created, and again when more is known about the source.
   // Keeps facts for the summary. Returns OK if this pull replaces nothing.
-  //   kRefused  it must not be replaced
+  //   kRefused  the pull must not replace them
   [[nodiscard]] rocksdb::Status CheckTarget();
 
   // Checks, before data is transferred, that TARGET_DIR can be exchanged later.
@@ -53,11 +53,11 @@ class Exchange {
   // after FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
   // Returns true if all data for that exchange has arrived, and was verified if
-  // the pull verifies. Then the pull needs no source.
+  // the pull verifies. The pull then needs no source.
   bool CanResume(const PullWorkspace& work);
   [[nodiscard]] rocksdb::Status Resume();
-  // Tells the application that this exchange will not happen, so that it does
-  // not wait for it.
+  // Runs after_swap to report that this exchange will not happen, so that the
+  // application does not wait for it.
   [[nodiscard]] rocksdb::Status CloseHooks();
 
   // --- when db/ is complete and closed ---------------------------------------

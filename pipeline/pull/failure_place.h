@@ -25,7 +25,7 @@ enum class FailedPart : uint8_t {
 struct FailurePlace {
   FailurePlace() = default;
   FailurePlace(FailedPart seen_by) : part(seen_by) {}  // NOLINT: implicit
-  // Returns the place of a lane of a part that has lanes.
+  // Makes the place of one lane. REQUIRES: `part` has lanes.
   static FailurePlace Lane(FailedPart part, uint32_t lane) {
     FailurePlace place(part);
     place.lane = lane;

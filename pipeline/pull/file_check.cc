@@ -37,7 +37,7 @@ Status CheckLog(const ByteSource& source, const CloneFile& file) {
   if (status.IsNotSupported()) {
     return MakeStatus(EndState::kIncompatible, MessageOf(status));
   }
-  // The end of a MANIFEST is compared later, when its groups are known.
+  // The end of a MANIFEST is checked later, when its atomic groups are known.
   if (status.ok() && is_wal && follower.end() != file.records_end) {
     return MakeStatus(EndState::kCorrupt,
                       "expected complete records up to byte " +
@@ -77,7 +77,8 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
 
 namespace {
 
-// Calls add(piece) for the bytes, in order. kCorrupt: the file is too short.
+// Reads `bytes` bytes at `offset` and calls add(piece) for them, in order.
+// kCorrupt: the file is too short.
 template <typename Add>
 Status ReadPieces(const FileSource& source, const std::string& path,
                   uint64_t offset, uint64_t bytes, Add add) {
@@ -149,8 +150,8 @@ struct FreeMemory {
   void operator()(char* data) const { std::free(data); }
 };
 
-// Returns false if the file system has no direct reads, or the file is too
-// short.
+// Computes the digest with direct reads. Returns false if the file system has
+// none, or the file is too short.
 bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t offset, uint64_t bytes, Digest128* digest) {
   rocksdb::FileOptions direct;

@@ -13,19 +13,19 @@
 
 namespace sstferry {
 
-// Reads the file except the blocks in `checked` (CheckSstFile()). *unchecked:
+// Checks the file except the blocks in `checked` (CheckSstFile()). *unchecked:
 // some of its bytes have no checksum (a table that is not block-based, blocks
 // without checksums).
-//   kCorrupt       a checksum is wrong, or a log ends before the source's
-//   kIncompatible  the RocksDB of this process could not read all of it
+//   kCorrupt       a checksum is wrong, or a log is shorter than the source's
+//   kIncompatible  this process's RocksDB could not read the whole file
 [[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
                                               const std::string& path,
                                               const CloneFile& file,
                                               std::vector<ByteSpan> checked,
                                               bool* unchecked);
 
-// Compares the whole file with the checksum that a MANIFEST has for it.
-// *compared is false if `function` is not known here.
+// Compares the whole file with its checksum in a MANIFEST. *compared is false
+// if this process does not know the checksum function `function`.
 [[nodiscard]] rocksdb::Status CompareWithManifest(
     rocksdb::FileSystem* file_system, const std::string& path,
     const std::string& function, const std::string& checksum, bool* compared);
@@ -36,8 +36,8 @@ namespace sstferry {
                                            uint64_t offset, uint64_t bytes,
                                            Digest128* digest);
 
-// Does the same with the bytes on the disk, without the page cache if the file
-// system supports direct reads.
+// Computes the same digest from the bytes on the disk, without the page cache
+// if the file system supports direct reads.
 [[nodiscard]] rocksdb::Status DigestFromDisk(rocksdb::FileSystem* file_system,
                                              const std::string& path,
                                              uint64_t offset, uint64_t bytes,

@@ -1,5 +1,5 @@
-// Keeps the first failure of an operation that runs on several threads. It
-// becomes the result, and stops everything.
+// Keeps the first failure of an operation that runs on several threads. That
+// failure becomes the operation's result and stops all threads.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ class FirstFailure {
     std::lock_guard<std::mutex> lock(mu_);
     return place_;
   }
-  // Ends waits after a failure.
+  // Returns the signal that ends waits after a failure.
   StopSignal* stop() { return &stop_; }
 
  private:

@@ -20,7 +20,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Sets *key to a key of the family, if it has a table.
+// Sets *key to a key of the family and returns true if the family has a table.
 bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
   rocksdb::ColumnFamilyMetaData metadata;
   db->GetColumnFamilyMetaData(family, &metadata);
@@ -34,15 +34,15 @@ bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
 }
 
 // Returns true if the last sequence is 0 and one of these families has a table.
-// Then sets *family to the first one with a table that `fits` (null: none), and
-// *key to one of its keys.
+// Sets *family to the first family with a table for which `fits` returns true
+// (null: there is none), and *key to a key of that family.
 bool FindFamily(rocksdb::DB* db,
                 const std::vector<ColumnFamilyHandle*>& families,
                 const std::function<bool(ColumnFamilyHandle*)>& fits,
                 ColumnFamilyHandle** family, std::string* key) {
   *family = nullptr;
   if (db->GetLatestSequenceNumber() != 0) {
-    return false;  // the usual case, fast: each ingest asks
+    return false;  // the usual case; fast, because each ingest calls this
   }
   bool has_tables = false;
   for (ColumnFamilyHandle* const candidate : families) {
@@ -63,9 +63,9 @@ rocksdb::WriteOptions Durable() {
   return options;
 }
 
-// Checks the result of our write. It bypasses a TransactionDB, which locks keys
-// and has no range deletions: no transaction uses the keys of our writes.
-// `status` is that of the write.
+// Checks the result `status` of our write. The write bypasses a TransactionDB,
+// which locks keys and has no range deletions. That is safe: no transaction
+// uses the keys that we write.
 Status CheckLeft(const Status& status, rocksdb::DB* db) {
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
@@ -156,7 +156,7 @@ Status SpendFirstSequence(rocksdb::DB* db,
   const Status status =
       db->GetRootDB()->DeleteRange(Durable(), family, key, key);
   if (status.IsNotSupported() && !kDropsEntriesAtZero) {
-    return Status::OK();  // a row cache is set, which range deletions bypass
+    return Status::OK();  // RocksDB rejects it if a row cache is set
   }
   *spent = status.ok();
   return CheckLeft(status, db);

@@ -1,4 +1,4 @@
-// Prevents that a database has entries while its last sequence number is 0.
+// Ensures that a database with entries has a last sequence number above 0.
 //
 // Ingestion may leave every entry, and RocksDB's last sequence number, at 0. A
 // snapshot that is taken then has sequence 0, and while such a snapshot exists,
@@ -11,11 +11,11 @@
 //                       an empty range deletion. The effect ends when the
 //                       database is closed, unless its MANIFEST has changed
 //                       since: an ingest changes it
-//   application's one   LeaveSequenceZero() deletes a key that nobody has,
-//                       which has a lasting effect
+//   application's db    LeaveSequenceZero() deletes a random key that does not
+//                       exist, which has a lasting effect
 //
-// The last sequence proves nothing about the contents of a database, and
-// nothing in this project relies on it for that.
+// The last sequence proves nothing about the contents of a database, and no
+// code in this project treats it as a proof.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,18 @@ namespace sstferry {
                                            bool* at_zero);
 
 // Raises RocksDB's last sequence to at least `at_least`, and at least 1, by an
-// edit at the end of the MANIFEST. The MANIFEST is replaced as a whole: after a
-// crash it is the old or the new one. Changes nothing if the last sequence is
-// high enough. REQUIRES: no process has the database in `dir` open.
+// edit at the end of the MANIFEST. Replaces the MANIFEST atomically. Changes
+// nothing if the last sequence is high enough. REQUIRES: no process has the
+// database in `dir` open.
 //   kCorrupt   the MANIFEST is damaged
-//   kInternal  the MANIFEST does not end with a whole record
+//   kInternal  the MANIFEST does not end with a complete record
 [[nodiscard]] rocksdb::Status RaiseLastSequence(
     rocksdb::FileSystem* file_system, const std::string& dir,
     uint64_t at_least);
 
-// Makes RocksDB's last sequence 1 if it is 0 and one of these families has a
-// table. Writes a range deletion from a key to the same key, which RocksDB logs
-// and counts but applies to nothing, even when it replays the WAL. Sets *spent
+// Raises RocksDB's last sequence from 0 to 1 if one of these families has a
+// table. Writes a range deletion from a key to the same key: RocksDB logs and
+// counts it, but it deletes nothing, even when the WAL is replayed. Sets *spent
 // if it wrote one. Threads: any; the application may read, write and compact
 // meanwhile.
 //   kRefused  RocksDB accepts no range deletions in any of the families
@@ -55,10 +55,10 @@ namespace sstferry {
     rocksdb::DB* db,
     const std::vector<rocksdb::ColumnFamilyHandle*>& families, bool* spent);
 
-// Does the same permanently: deletes a random key of a family whose comparator
-// is RocksDB's own. Without such a family it calls SpendFirstSequence(),
-// because an application's comparator need not accept a key that the
-// application did not make.
+// Raises the last sequence permanently: deletes a random key that does not
+// exist, in a family with one of RocksDB's own comparators. Without such a
+// family, calls SpendFirstSequence(), because an application's comparator may
+// reject a key that the application did not make. Sets *left if it wrote.
 [[nodiscard]] rocksdb::Status LeaveSequenceZero(
     rocksdb::DB* db,
     const std::vector<rocksdb::ColumnFamilyHandle*>& families, bool* left);

@@ -15,7 +15,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Widens the selection of *fault so that it includes that of `other`.
+// Widens the selection of *fault so that it includes the selection of `other`.
 void Join(const HealthFile& other, HealthFile* fault) {
   if (other.families != fault->families) {
     fault->families.clear();

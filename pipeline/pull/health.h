@@ -9,7 +9,7 @@
 //   damaged --(its directory is exchanged, or a verify finds it equal)-->
 //       complete
 //
-// No pull ends with OK while a finding is recorded that it has not repaired.
+// A pull does not end with OK while a recorded finding is not repaired.
 #pragma once
 
 #include <string>

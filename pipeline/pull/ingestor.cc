@@ -25,23 +25,23 @@ using rocksdb::Status;
 
 namespace {
 
-// Minimum of chunks that share the five syncs of a call: one each of the
-// staging directory and the journal, two of the MANIFEST, and one of the
+// Minimum number of chunks in a call, which share its five syncs: one of the
+// staging directory, one of the journal, two of the MANIFEST, and one of the
 // database's directory.
 constexpr size_t kLeastTogether = 2;
 // A single chunk is ingested if the last call ended at least this many times
-// its duration ago: then calls take little of the time.
+// its duration ago: calls then take only a small share of the time.
 constexpr int kRareCalls = 8;
 // Assumed duration of a call before the first one, and minimum duration.
 constexpr std::chrono::milliseconds kCallGuess{50};
 constexpr std::chrono::milliseconds kLeastCall{1};
 
 // Returns true if the ingest must take a snapshot, which makes RocksDB assign a
-// sequence number to every file. Without one, a file that overlaps no entry
-// gets sequence 0; a range deletion at sequence 0 deletes nothing, and RocksDB
-// 7.8 fails an assertion when it compacts it. Returns false if a family uses
-// universal compaction: with a snapshot, RocksDB would put its files into level
-// 0.
+// sequence number to every file. Without a snapshot, a file that overlaps no
+// entry gets sequence 0. A range deletion at sequence 0 deletes nothing, and
+// RocksDB 7.8 fails an assertion when it compacts the deletion. Returns false
+// if a family uses universal compaction: with a snapshot, RocksDB would put
+// that family's files into level 0.
 bool NeedsSequences(const std::vector<IngestExternalFileArg>& args,
                     rocksdb::DB* db) {
   return std::none_of(
@@ -252,8 +252,8 @@ std::map<int, uint64_t> Ingestor::IngestedLevels() const {
 }
 
 // Counts the levels of the batch's files. RocksDB renames ingested files, so
-// they are found by their bounds and size. If an older file has the same ones,
-// the new file is in the higher level.
+// they are found by their bounds and size. If an older file has the same bounds
+// and size, the file with the lower level number is the new one.
 void Ingestor::CountLevels(const std::vector<StagedChunk>& batch) {
   using Key = std::tuple<uint32_t, std::string, std::string, uint64_t>;
   std::set<Key> wanted;
@@ -386,9 +386,9 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
   if (NeedsSequences(args, db_)) {
     sequences.emplace(db_);
   }
-  // RocksDB has no status code for "flush first", so flush after any invalid
-  // argument; the second one is final. Since 9.9 it returns TryAgain if a write
-  // got in between its flush and its ingestion.
+  // RocksDB has no status code for "flush first", so flush after any
+  // InvalidArgument; a second one is final. Since 9.9, RocksDB returns TryAgain
+  // if a write came between its flush and its ingestion.
   for (const bool is_last : {false, true}) {
     if (is_last || !kIngestsOverMemtables) {
       status = FlushFamilies(args);
@@ -398,7 +398,7 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
     }
     for (IngestExternalFileArg& arg : args) {
       // The last try lets RocksDB stall writers: otherwise they may write
-      // faster than a flush that does not stall them.
+      // faster than a non-stalling flush can follow.
       arg.options.allow_blocking_flush = is_last;
     }
     const auto start = std::chrono::steady_clock::now();

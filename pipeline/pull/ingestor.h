@@ -37,12 +37,12 @@ struct IngestRules {
   std::function<std::chrono::steady_clock::time_point()> now;
 };
 
-// Ingests the chunks of all lanes. It has no thread of its own: a lane that
-// adds a chunk while no other lane ingests does it for all, and the others
-// continue to receive. A call costs five syncs regardless of the number of
-// chunks, so a single chunk waits for a second one or for Flush(), unless calls
-// are rare: over a slow link, a chunk of a new database is ingested as soon as
-// it has arrived.
+// Ingests the chunks of all lanes, without a thread of its own: a lane that
+// adds a chunk while no other lane ingests does so for all lanes, and the
+// others continue to receive. A call costs five syncs regardless of the number
+// of chunks. A single chunk therefore waits for a second one or for Flush(),
+// unless calls are rare: over a slow link, a chunk of a new database is
+// ingested as soon as it has arrived.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
@@ -63,7 +63,7 @@ class Ingestor : public ChunkStore {
   // Ingests or defers these chunks.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
-  // Does not interrupt a running call of RocksDB.
+  // Does not interrupt a running RocksDB call.
   void Stop() override;
   void FillSummary(Summary* summary) const override;
 
@@ -72,13 +72,13 @@ class Ingestor : public ChunkStore {
   [[nodiscard]] rocksdb::Status IngestDeferred(StageClock* clock);
 
   uint64_t ingest_calls() const;
-  // Durations in microseconds of the calls over data: "p50", "p99", "max";
-  // empty if there were no calls. No writer was blocked by a call for longer
-  // than "max".
+  // Returns the durations, in microseconds, of the ingest calls over existing
+  // data: "p50", "p99", "max"; empty if there were no calls. No call blocked a
+  // writer for longer than "max".
   std::map<std::string, uint64_t> CallMicros() const;
-  // Level -> number of chunks that were in it directly after the call that
-  // ingested them. Counts only calls over data, and only chunks that no
-  // compaction rewrote before they were counted.
+  // Returns, by level, the number of chunks that were in that level directly
+  // after the call that ingested them. Counts only calls over existing data,
+  // and only chunks that no compaction rewrote before they were counted.
   std::map<int, uint64_t> IngestedLevels() const;
 
  private:
@@ -89,8 +89,8 @@ class Ingestor : public ChunkStore {
   // RocksDB would put all of them into level 0.
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
-  // Returns how many chunks must wait before a call is made now. REQUIRES: mu_
-  // is locked.
+  // Returns how many waiting chunks are enough for an ingest call now.
+  // REQUIRES: mu_ is locked.
   size_t LeastTogether() const;
   std::chrono::steady_clock::time_point Now() const;
   // Returns the status for a caller. REQUIRES: mu_ is locked.
@@ -105,8 +105,8 @@ class Ingestor : public ChunkStore {
   // Records the chunks as ingested.
   [[nodiscard]] rocksdb::Status RecordIngested(
       const std::vector<StagedChunk>& batch);
-  // Ingests into a database that an application writes. Tries to flush without
-  // stalling writers before it lets RocksDB stall them.
+  // Ingests into a database that an application writes. First tries to flush
+  // without stalling writers; then lets RocksDB stall them.
   [[nodiscard]] rocksdb::Status IngestOver(
       std::vector<rocksdb::IngestExternalFileArg> args);
   [[nodiscard]] rocksdb::Status FlushFamilies(
@@ -129,7 +129,7 @@ class Ingestor : public ChunkStore {
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;
-  // End of the last call, or the start.
+  // End of the last call; before the first call, the start.
   std::chrono::steady_clock::time_point last_end_;
   std::chrono::steady_clock::duration last_duration_; // duration of that call
   bool stopped_ = false;

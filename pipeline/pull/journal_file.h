@@ -15,16 +15,16 @@ namespace sstferry {
 //
 // Threads:  any; appends are serialized.
 // Errors:   after a failed write or sync, every later call returns that error.
-//           A failed sync is never repeated: a second one may succeed without
-//           the data.
+// A failed sync is never repeated: a second sync may succeed although
+//           data is lost.
 class JournalFile {
  public:
   // Creates a new journal; overwrites an existing file.
   [[nodiscard]] static rocksdb::Status Create(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<JournalFile>* journal);
-  // Opens a journal whose whole records have `bytes` bytes, and cuts off a torn
-  // tail. When it returns OK, the file's contents are durable.
+  // Opens a journal whose complete records have `bytes` bytes, and truncates a
+  // torn tail. After OK, the file's contents are durable.
   [[nodiscard]] static rocksdb::Status Reopen(
       rocksdb::FileSystem* file_system, const std::string& path,
       uint64_t bytes, std::unique_ptr<JournalFile>* journal);

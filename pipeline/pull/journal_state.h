@@ -45,13 +45,13 @@ struct JournalState {
 Totals TotalsOf(const std::vector<JournalChunk>& chunks);
 
 // Parses a journal.
-//   OK          *state has the contents of the whole records
-//   Incomplete  there is no whole head, so nothing to resume
-//   Corruption  it is damaged, or has records that contradict each other
+//   OK          *state has the contents of the complete records
+//   Incomplete  the head is incomplete, so there is nothing to resume
+//   Corruption  the journal is damaged, or its records contradict each other
 [[nodiscard]] rocksdb::Status ParseJournalState(const rocksdb::Slice& journal,
                                                 JournalState* state);
 
-// Does the same for a file, which is only read. NotFound: there is no file.
+// Parses the journal file `path`, without changing it. NotFound: no such file.
 [[nodiscard]] rocksdb::Status ReadJournalState(rocksdb::FileSystem* file_system,
                                                const std::string& path,
                                                JournalState* state);

@@ -29,8 +29,8 @@ void LaneChannel::Leave(bool close) {
 
 Status LaneChannel::Sent(const Status& status) {
   if (!status.ok()) {
-    // A channel that was closed by this side is lost, too, unless the pull
-    // ends.
+    // A channel that this side closed counts as lost, too, unless the pull is
+    // ending.
     const EndState state = EndStateOf(status);
     const bool lost =
         state == EndState::kDeadPeer ||

@@ -17,22 +17,23 @@ class LaneChannel {
  public:
   LaneChannel(LaneShared* state, uint32_t lane) : state_(state), lane_(lane) {}
 
-  // Opens the connection, or another one.
+  // Opens the lane's connection, or a new one after a failure.
   [[nodiscard]] rocksdb::Status Open();
-  // Adds the connection's bytes to the counters. `close`: it is not used any
-  // more.
+  // Adds the connection's bytes to the counters. `close`: also closes the
+  // connection.
   void Leave(bool close);
 
-  // Returns how the lane may react to the last failure: reconnect, ask again or
-  // fail.
+  // Returns how the lane may react to the last failure: reconnect, request
+  // again, or fail.
   LaneFailure failure() const { return failure_; }
-  // These return `status` and record that reaction. Sent() chooses it by the
-  // status of the connection. Damaged(): bytes were damaged, ask again.
+  // Sent(), Damaged() and Final() record a reaction and return `status`. Sent()
+  // derives the reaction from `status` and the connection. Damaged(): bytes
+  // were damaged; request them again.
   [[nodiscard]] rocksdb::Status Sent(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status) {
     return As(LaneFailure::kDamaged, status);
   }
-  // Fail: it is our own failure, or an intact frame has wrong contents.
+  // Final(): fail, because of our own failure or an intact but wrong frame.
   [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status) {
     return As(LaneFailure::kFinal, status);
   }
@@ -53,7 +54,8 @@ class LaneChannel {
     return Sent(state_->guard->ReceivePayload(channel_, into, frame));
   }
   // Checks the type of a frame. An End frame is the source's final answer,
-  // unless it says that the source is restarting or may be asked again.
+  // unless it says that the source is restarting or that a new request may
+  // succeed.
   [[nodiscard]] rocksdb::Status Expect(const Frame& frame, FrameType type);
 
  private:

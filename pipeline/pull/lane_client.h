@@ -21,22 +21,23 @@ namespace sstferry {
 //
 // If the lane's connection is lost, or bytes are damaged on the way, the lane
 // connects again (pull/lane_retry.h says how often) and repeats its requests. A
-// unit resumes at the byte where it broke. The source must build chunks and
-// deltas again, so they are received again from their first byte; the
-// comparison of a part restarts with its first piece. So that a chunk gets
-// through in the end, the lane asks for a quarter of the size each time that a
-// chunk breaks, and for twice the size after each chunk that is received:
+// unit resumes at the byte where it was interrupted. Chunks and deltas start
+// over at their first byte, because the source must build them again; the
+// comparison of a part restarts with its first piece. To get a chunk through,
+// the lane requests a quarter of the chunk size after each interrupted chunk,
+// and twice the size after each received chunk:
 //
-//   64 MB  breaks  ->  16 MB  breaks  ->  4 MB  whole  ->  8 MB  whole  -> ...
+//   64 MB  lost  ->  16 MB  lost  ->  4 MB  received  ->  8 MB  received  ->
+// ...
 class LaneClient {
  public:
   // Borrows the state.
   LaneClient(LaneShared* state, uint32_t lane);
 
-  // Works until no part is left. After an error the lane keeps nothing: files
-  // in staging that it has not passed on belong to nobody.
-  //   kCorrupt   bytes, totals or keys were not what the source announced, in
-  //              every try
+  // Works until no part is left. After an error, nobody uses the files in
+  // staging that the lane has not passed to the store.
+  //   kCorrupt   in every try, bytes, totals or keys differed from what the
+  //              source announced
   //   kDeadPeer  the source was unreachable for too long
   [[nodiscard]] rocksdb::Status Run();
 
@@ -73,12 +74,12 @@ class LaneClient {
     // Null until the first piece is at the front.
     std::unique_ptr<PartComparison> comparison;
     bool is_later_piece = false;
-    bool was_read = false;  // the piece was read
+    bool was_read = false;  // this side has read the piece
     // Received chunks, which are passed to the store when the part is proven.
     // Until then nobody else uses their files in staging.
     std::vector<StagedChunk> held;
-    std::optional<SiftRequest> sift;  // until it is sent
-    // Messages that ask for the delta, until they are sent.
+    std::optional<SiftRequest> sift;  // not sent yet
+    // Requests for the delta that are not sent yet.
     std::vector<DeltaRequest> delta;
     uint64_t counted_bytes = 0;  // already counted in the progress
 
@@ -87,14 +88,14 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status AskAhead();
   [[nodiscard]] rocksdb::Status AskNext(Asked asked);
-  // Sends the next SiftRequest or the next DeltaRequests. Called while the
-  // source sends no chunk: otherwise both sides could wait for the other to
+  // Sends the next SiftRequest or the next DeltaRequests. Called only while the
+  // source sends no chunk: otherwise each side could wait for the other to
   // read.
   [[nodiscard]] rocksdb::Status AskForDelta();
-  // Decides whether a new part's chunks are asked for or the part is compared.
+  // Decides whether to request a new part's chunks or to compare the part.
   [[nodiscard]] rocksdb::Status ChooseAsked(const Part& part, Asked* asked);
-  // Restarts a part as one that is compared from its first piece. Forgets what
-  // was received of it.
+  // Restarts a part, to be compared from its first piece. Forgets what was
+  // received of it.
   void CompareAnew(Asked* asked);
   // Compares the front part's piece: counts it as equal, or asks for a delta.
   [[nodiscard]] rocksdb::Status ComparePart(const Part& part);
@@ -107,16 +108,18 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status EndPart(const Part& part);
   // Passes on the chunks of a part that is proven to be equal to the source's.
   [[nodiscard]] rocksdb::Status EndProven();
-  // Compares the part once more, or fails with `status`.
+  // Starts a second comparison of the part; after the second, fails with
+  // `status`.
   [[nodiscard]] rocksdb::Status EndUnproven(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status RecordEnd(const Part& part,
                                           const Totals& totals);
-  // Removes and returns the state of the front part with which the next request
+  // Removes the front part, and returns the state with which the next request
   // for it continues.
   Asked TakeFront();
-  // Replaces the front part by `next`, which is asked for after all others.
+  // Replaces the front part by `next`, which is requested after all other
+  // parts.
   [[nodiscard]] rocksdb::Status AskInstead(Asked next);
-  // Sends the request for a part. `front`: part of it may have been received.
+  // Sends the request for a part. `front`: some of it may have been received.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
   void StartPart();
   void StartTime();
@@ -128,8 +131,8 @@ class LaneClient {
   void DropChunk();
   // Drops data that the source builds again after a lost connection.
   void DropBuilt();
-  // Checks the chunk against the entries of this side with which it makes up
-  // the part, and keeps it until the whole part is proven.
+  // Checks the chunk together with this side's entries, with which it must make
+  // up the part. Keeps the chunk until the whole part is proven.
   [[nodiscard]] rocksdb::Status HoldChunk(StagedChunk chunk);
   // Blocks until `bytes` more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
@@ -170,15 +173,15 @@ class LaneClient {
   // Totals of the part being received: received earlier, and received now.
   Totals part_received_;
   Totals part_totals_;
-  std::string last_key_;  // last key of its last chunk of entries
+  std::string last_key_;  // last key of the part's last chunk of entries
   // Kind of the part's last chunk. A chunk of another kind than kRebuilt is the
   // only one of its part.
   PartKind chunk_kind_ = PartKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
-  // Size of chunks to ask for; 0: the transfer's.
+  // Chunk size to request; 0: the transfer's chunk size.
   uint64_t chunk_bytes_ = 0;
-  // Counts of the answer being received, since the part was asked for.
+  // Counts of the answer being received, since the last request for the part.
   Totals answer_totals_;
   PartDigest answer_chain_;
 };

@@ -59,7 +59,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   return channel_.Final(open_->file.Open());
 }
 
-// The time of this wait does not count against the source.
+// Blocks without counting the time of the wait against the source.
 Status LaneClient::AwaitSpace(const Part& part, const ChunkBegin& begin) {
   if (state_->space == nullptr) {
     return Status::OK();
@@ -209,7 +209,7 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   return channel_.Final(file->Room(bytes, room));
 }
 
-// The time of this wait does not count against the source.
+// Blocks without counting the time of the wait against the source.
 Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope paced(&state_->counters.paced_micros);
@@ -239,8 +239,8 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
     if (open_->unit != nullptr && open_->damage.ok()) {
       const Status added = open_->unit->Add(committed);
       // Do not fail yet: a source that verifies what it sends, such as an
-      // archive, may report at the end of the unit that it was wrong and can be
-      // sent again.
+      // archive, may report at the unit's end that the unit was wrong and can
+      // be sent again.
       if (EndStateOf(added) == EndState::kCorrupt) {
         open_->damage = added;
       } else {

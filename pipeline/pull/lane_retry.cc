@@ -18,8 +18,8 @@ BackoffOptions OptionsOf(const LaneShared& state) {
 
 LaneFailure FailureToOpen(const Status& status) {
   switch (EndStateOf(status)) {
-    // A byte changed on the way can turn an answer into one about the version
-    // or the TLS handshake; if that answer is repeated, it is real.
+    // A damaged byte can turn an answer into an error of version or TLS
+    // handshake. An error that repeats is real.
     case EndState::kIncompatible:
     case EndState::kDenied:
       return LaneFailure::kDamaged;

@@ -1,5 +1,4 @@
-// Decides which failures of a lane are retried, after which time, and how
-// often.
+// Decides which failures of a lane are retried, when, and how often.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +14,19 @@ namespace sstferry {
 enum class LaneFailure {
   kFinal,    // our own failure, the source's final answer, or an intact frame
              // with wrong contents
-  kLost,     // the connection: retried for retry_for without progress
-  kTold,     // the source says that it may be asked again: retried likewise
+  kLost,     // connection lost: retried for retry_for without progress
+  kTold,     // the source asks for another try: retried as kLost is
   // Bytes or the chunk made of them were damaged: retried kMaxTries times.
   kDamaged,
 };
 
-// Classifies a connection that could not be opened after the source had
-// answered before: it exists and has a compatible version, so an unexpected
-// answer may be damaged.
+// Classifies a failure to connect to a source that answered earlier. The source
+// exists and has a compatible version, so an unexpected answer may be a damaged
+// one.
 LaneFailure FailureToOpen(const rocksdb::Status& status);
-// Classifies a question on a lane that the source did not answer. `channel` is
-// null if the lane could not be opened. `ends`: the operation has failed
-// already.
+// Classifies the failure of a request that the source did not answer. `channel`
+// is null if the lane could not be opened. `ends`: the operation has already
+// failed.
 LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
                          bool ends);
 
@@ -35,19 +34,18 @@ LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
 class LaneRetry {
  public:
   static constexpr int kMaxTries = 5;
-  // After this number of new bytes of a unit arrived intact, the count of
-  // damage starts again. For a chunk it starts again when the chunk has been
-  // received.
+  // The count of damage restarts after this many new bytes of a unit arrived
+  // intact. For other chunks it restarts when the chunk has been received.
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
-  // Maximum of losses of one chunk. A chunk that starts over receives bytes, so
-  // the limit of time without progress does not end a lane whose connections
-  // always break within one chunk (with one large entry).
+  // Maximum number of times that one chunk is lost. A chunk that starts over
+  // receives bytes, so the time limit without progress does not end a lane
+  // whose connections always break within one chunk (with one large entry).
   static constexpr int kMaxLosses = 32;
 
   // Borrows the state. Log lines contain `what`, such as "lane 2".
   LaneRetry(LaneShared* state, std::string what);
 
-  // Called after a failure. Returns OK when it is time to try again. Otherwise
+  // Called after a failure. Waits, then returns OK for another try. Otherwise
   // returns how the lane ends: with `status` itself, kDeadPeer after too long a
   // time, kCorrupt after too many tries.
   [[nodiscard]] rocksdb::Status AwaitTurn(const rocksdb::Status& status,

@@ -44,11 +44,11 @@ struct LaneResults {
   uint64_t chunks_cloned = 0;
   uint64_t chunks_delta = 0;
   uint64_t parts_delta = 0;      // parts with a delta after a comparison
-  // Compared parts that were then proven to be equal to the source's, and those
-  // that were not at first.
+  // Compared parts that were proven to be equal to the source's, and parts
+  // whose first proof failed.
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
-  // Sent completely, because this side had no entries.
+  // Parts sent completely, because this side had no entries in them.
   uint64_t parts_whole = 0;
   uint64_t entries_put = 0;      // by deltas
   uint64_t entries_deleted = 0;  // entries deleted by deltas
@@ -65,7 +65,7 @@ struct LaneShared : LaneResults {
   std::vector<PullFamily> families;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
-  // Places of the units of a clone; null if the pull is no clone.
+  // Paths and offsets of a clone's units; null if the pull is no clone.
   CloneLayout* clone = nullptr;
   std::string staging_dir;
   bool sync_chunks = true;
@@ -74,7 +74,7 @@ struct LaneShared : LaneResults {
   // retry.
   std::chrono::milliseconds retry_for{0};
   // Time limits for one chunk, and for each MiB of it, on one connection. After
-  // that, another connection is tried.
+  // that, the lane tries another connection.
   std::chrono::milliseconds chunk_time{120'000};
   std::chrono::milliseconds chunk_time_per_mib{16'000};
 
@@ -86,7 +86,7 @@ struct LaneShared : LaneResults {
   std::function<rocksdb::Status(uint32_t lane, Channel** channel)> open_lane;
   rocksdb::FileSystem* file_system = nullptr;
   TokenBucket pace{0};  // limits SST bytes written to staging by all lanes
-  SpaceGate* space = nullptr;  // null: nothing is kept free
+  SpaceGate* space = nullptr;  // null: no space is kept free
   PartScheduler* scheduler = nullptr;
   ChunkStore* store = nullptr;  // null: none is open
   const StallGuard* guard = nullptr;

@@ -74,8 +74,8 @@ class Copier {
   }
 
  private:
-  // Lets the snapshot code find one point in time, with its own links and
-  // copies, then takes these files one by one through the pull's file system.
+  // Lets the snapshot code link and copy the files of one point in time, then
+  // links or copies each of them through the pull's file system.
   Status TakeFiles() {
     SnapshotOptions options;
     options.database_dir = real_;
@@ -96,8 +96,8 @@ class Copier {
     return Status::OK();
   }
 
-  // Takes the files of a cut, and the WALs up to `end`. A later WAL has no
-  // record yet. Nobody appends to an earlier one, which is durable as a whole.
+  // Links or copies the files of a cut, with the WALs up to `end`. A later WAL
+  // has no record yet. Earlier WALs are durable and never appended to.
   Status TakeStandby(const StandbyEnd& end) {
     std::vector<std::string> names;
     RETURN_IF_ERROR(ListDirectory(real_, &names));
@@ -152,8 +152,9 @@ class Copier {
     }
     copy_->files_linked++;
     copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
-    // Link by the file's own name as long as it has that: a file system that
-    // tracks names knows no other. The owner may delete the name at any time.
+    // Link by the file's name in the database while that exists: a file system
+    // that tracks names knows no other. The owner may delete the name at any
+    // time.
     const std::string to = options_.copy_dir + "/" + name;
     const std::string own = real_ + "/" + name;
     const bool is_named = FileIdOfName(own).IsSameFile(FileIdOf(from));

@@ -26,8 +26,8 @@
 
 namespace sstferry {
 
-// Point in time of a standby whose files stay in place, except that records are
-// appended after it.
+// Point in time of a standby. Its files stay in place and change only by
+// records that are appended after this point.
 struct StandbyEnd {
   std::string manifest;       // its name
   uint64_t manifest_bytes = 0;
@@ -50,7 +50,7 @@ struct LinkedCopyOptions {
 struct LinkedCopy {
   uint64_t files_linked = 0;
   uint64_t bytes_linked = 0;
-  uint64_t files_copied = 0;  // tables and blob files, because of their access
+  uint64_t files_copied = 0;  // data files, for their owner or mode
 };
 
 // Makes the copy, which is durable when this returns OK. The database is only

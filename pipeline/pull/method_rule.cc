@@ -19,8 +19,7 @@ bool HasDefault(const Selection& selection) {
              selection.families.end();
 }
 
-// Returns true if a refresh has a database, or what is left of one, to make
-// current.
+// Returns true for a refresh whose TARGET_DIR has a database or remains of one.
 bool Refreshes(const PullOptions& options) {
   std::error_code error;
   return options.mode == PullMode::kRefresh &&
@@ -28,7 +27,8 @@ bool Refreshes(const PullOptions& options) {
          !std::filesystem::is_empty(options.target_dir, error);
 }
 
-// Without a record, a refresh changes nothing but entries.
+// Returns the method that made the replica. A refresh of a replica without a
+// record changes only entries.
 std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
   LastTransfer last;
   const bool refreshes = Refreshes(options);
@@ -42,8 +42,8 @@ std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
              : std::nullopt;
 }
 
-// An unfinished refresh in place binds no other command, because a swap
-// replaces what it did.
+// Returns the method of the unfinished pull. An unfinished refresh in place
+// binds no other command, because a swap replaces what the refresh did.
 std::optional<PullMethod> MethodOfUnfinished(const PullOptions& options) {
   const std::string mode =
       options.restart ? "" : UnfinishedMode(options.target_dir);

@@ -1,5 +1,5 @@
-// The rule by which the method of a pull is chosen: a whole database goes as its
-// files; entries go if they are asked for, or where files cannot.
+// Chooses the method of a pull. A whole database is sent as files. Entries are
+// sent if the user asks for them, or if files cannot be sent.
 // docs/methods.md has the rule as a table, row by row.
 #pragma once
 
@@ -21,7 +21,8 @@ struct MethodInput {
   std::optional<PullMethod> unfinished;
   // Method that made the replica in TARGET_DIR.
   std::optional<PullMethod> replica;
-  // Reason why this pull moves no files, unless it is asked to; empty: none.
+  // Why this pull sends no files unless the user asks for them; empty: no
+  // reason.
   std::string no_clone;
 };
 

@@ -20,8 +20,8 @@ Existing ExistingOf(const PullOptions& options) {
                                               : Existing::kSwap;
 }
 
-// Returns the command for a place where this one cannot work, with the source
-// that was given. If a pull from an archive finds a replica, the user wants to
+// Returns the command to run instead, if this one does not suit TARGET_DIR. The
+// command has the given source: a user who pulls from an archive wants to
 // restore the archive, not to refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
   if (options.mode == PullMode::kRefresh) {
@@ -87,7 +87,7 @@ SyncBatch* NewDirectoryTarget::last_files() {
 Status NewDirectoryTarget::Close(JournalFile* journal) {
   Status status = CloseFiles();
   if (status.ok()) {
-    // The journal says whose workspace this was when TARGET_DIR is complete.
+    // After TARGET_DIR is complete, the journal shows whose workspace this was.
     status = journal->Sync();
   }
   if (status.ok()) {

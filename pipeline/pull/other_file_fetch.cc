@@ -35,8 +35,8 @@ Status OtherBytes(const std::string& name) {
                            "found others");
 }
 
-// Asks for the parts of one file until it is complete, or the source gives a
-// *problem. TryAgain: the source has read a changed file meanwhile.
+// Requests the parts of one file until it is complete, or the source reports a
+// *problem. TryAgain: the file changed at the source meanwhile.
 Status AskForFile(const AskForFilePart& ask, const std::string& name,
                   std::string* contents, CopiedFile* file,
                   std::string* problem) {
@@ -68,8 +68,8 @@ Status AskForFile(const AskForFilePart& ask, const std::string& name,
                                               : OtherBytes(name);
 }
 
-// Reads one file from the source. *problem says why it was not received; empty:
-// it was.
+// Receives one file from the source. *problem: why the file was not received;
+// empty: it was received.
 Status ReadOne(const AskForFilePart& ask, const std::string& name,
                uint64_t bytes_left, std::string* contents, CopiedFile* file,
                std::string* problem) {

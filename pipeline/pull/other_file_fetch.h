@@ -23,9 +23,8 @@ void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
 using AskForFilePart = std::function<rocksdb::Status(
     const std::string& name, uint64_t offset, OtherFilePart* part)>;
 
-// Asks for each of these files, and durably writes those that arrived, with
-// their record. A file that the source cannot read completely is named in a
-// note.
+// Requests each of these files, and durably writes the files that arrived, with
+// their record. A note lists files that the source cannot read completely.
 //   kCorrupt  the source sent other bytes than it announced
 [[nodiscard]] rocksdb::Status FetchOtherFiles(
     OtherFiles asked, const std::vector<OtherFile>& files,

@@ -1,6 +1,6 @@
-// Interface for comparing a part with the source's, piece by piece, and for
-// proving the result. refresh/ implements it; a pull that makes a new directory
-// has nothing to compare.
+// Compares a part with the source's, piece by piece, and proves the result: the
+// interface that refresh/ implements. A pull that makes a new directory has
+// nothing to compare.
 #pragma once
 
 #include <cstdint>
@@ -32,32 +32,32 @@ class PartComparison {
 
   // Reads the next piece at this side, as much of the part as fits into memory.
   [[nodiscard]] virtual rocksdb::Status Read() = 0;
-  // Sets *sift if something must be asked first; or *delta to the request for
-  // the differences; or neither if all entries are equal. `reply` is the
-  // source's reply for the whole part; null for later pieces. Errors are those
-  // of reading.
+  // Compares the piece. Sets *sift if a SiftRequest must be sent first, or
+  // *delta to the request for the differences, or neither if all entries are
+  // equal. `reply` is the source's reply for the whole part; null for later
+  // pieces. Returns errors of reading.
   [[nodiscard]] virtual rocksdb::Status Compare(
       const GroupReply* reply, std::optional<SiftRequest>* sift,
       std::vector<DeltaRequest>* delta) = 0;
   // Sets *delta from the answer to *sift.
   virtual void TakeSifted(const SiftReply& reply,
                           std::vector<DeltaRequest>* delta) = 0;
-  // Adds the chunk of the piece, which is in staging and was checked.
-  //   kCorrupt  it cannot be read
+  // Adds the piece's chunk, a checked file in staging.
+  //   kCorrupt  the file cannot be read
   [[nodiscard]] virtual rocksdb::Status TakeChunk(const StagedChunk& chunk) = 0;
   // Returns, after Compare(), the key at which the next piece begins; not set
   // after the last piece.
   virtual const std::optional<std::string>& rest() const = 0;
-  // Compares what this side will have in the whole part with what the source
-  // has.
+  // Compares the entries that this side will have in the whole part with the
+  // source's.
   //   kInternal  they differ
   [[nodiscard]] virtual rocksdb::Status Prove() const = 0;
 };
 
-// The way in which the source is told about this side's entries of a part.
+// The way in which the target sends its entries of a part to the source.
 enum class HowToTell {
-  kWhatDiffers,  // differing groups only, if that is less
-  kEverything,   // if the first way did not lead to a proof
+  kWhatDiffers,  // only entries of differing groups, if that is less
+  kEverything,   // if kWhatDiffers did not lead to a proof
 };
 
 // Compares the parts of one pull. Threads: any.

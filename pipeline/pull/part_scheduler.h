@@ -12,12 +12,12 @@
 
 namespace sstferry {
 
-// The state of a part before its lane starts. In a new pull, nothing is
-// received.
+// The state of a part before its lane starts. In a new pull, nothing
+// has been received.
 struct PartStart {
   Totals received;
   std::string last_key;  // last received key, if the chunks have entries
-  bool whole = false;    // nothing is left to ask for
+  bool whole = false;    // nothing is left to request
 };
 
 // Assigns parts to lanes. Threads: any.
@@ -29,11 +29,11 @@ class PartScheduler {
                  const std::vector<PartStart>& starts, uint32_t lanes,
                  const std::function<bool(uint32_t)>& first = nullptr);
 
-  // Returns the next part for a lane that has `outstanding` unfinished ones. A
-  // lane asks ahead for one part, which hides the round trip; but not for one
-  // of the last parts, which would wait behind a busy lane while another lane
-  // is free. Returns nullopt if nothing is left for the lane, or if it must not
-  // ask ahead.
+  // Returns the next part for a lane with `outstanding` unfinished parts. To
+  // hide the round trip, a lane requests one part ahead; but not one of the
+  // last parts, which would wait for a busy lane while another lane is free.
+  // Returns nullopt if nothing is left for the lane, or if it must not request
+  // ahead.
   std::optional<uint32_t> Next(size_t outstanding);
 
  private:

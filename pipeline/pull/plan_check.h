@@ -1,4 +1,4 @@
-// Checks that a source's plan covers what was asked for, completely.
+// Checks that a source's plan covers the request completely.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status CheckFamilies(
     const Plan& plan, const std::vector<std::string>& asked);
 
-// Returns kCorrupt unless the parts of each family tile `interval` in the order
-// orders[Family::index], without gaps, overlaps or a rest. Only then do the
-// parts contain all entries.
+// Returns kCorrupt unless the parts of each family cover `interval` completely,
+// without gaps or overlaps, in the order of orders[Family::index]. Only then do
+// the parts contain all entries.
 [[nodiscard]] rocksdb::Status CheckTiling(
     const Plan& plan, const KeyInterval& interval,
     const std::vector<const rocksdb::Comparator*>& orders);

@@ -1,4 +1,4 @@
-// Returns the options that a plan gives to a database that is filled with its
+// Derives from a plan the options of a database that is filled with the plan's
 // chunks.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace sstferry {
 
-// Returns the release of the application that will open the database. If the
-// source has no OPTIONS that show it: the first release that reads the sent
-// data.
+// Returns the RocksDB release of the application that will open the database.
+// If the source has no OPTIONS that show it, returns the first release that can
+// read the sent data.
 RocksDbRelease ApplicationOf(const Plan& plan);
 
 // Returns the highest format_version that both the application and the linked
@@ -21,7 +21,7 @@ RocksDbRelease ApplicationOf(const Plan& plan);
 uint32_t MaxFormatVersionOf(const Plan& plan);
 
 // Returns the OPTIONS text of the plan's families (replica_options.h). Families
-// with plain tables get block-based ones, like the chunks.
+// with plain tables get block-based tables, like the chunks.
 //   kCorrupt  the source's options are not lines of text
 [[nodiscard]] rocksdb::Status OptionsTextOf(const Plan& plan,
                                             std::string* text);

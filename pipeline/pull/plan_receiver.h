@@ -24,7 +24,7 @@ class PlanReceiver {
   void Begin();
   bool has_begun() const { return has_begun_; }
   bool is_complete() const { return plan_.is_complete(); }
-  // Returns true if the source has named the transfer and its snapshot.
+  // Returns true if the source has sent the transfer's id and its snapshot.
   bool is_opened() const { return plan_.is_opened(); }
   bool Expects(FrameType type) const {
     return has_begun_ && !is_complete() &&
@@ -34,7 +34,7 @@ class PlanReceiver {
   // Time at which the source was last asked.
   Clock::time_point asked_at() const { return asked_at_; }
   uint64_t SecondsSinceFirstAsked() const;
-  // Time at which the source is asked again; not set unless it has no place.
+  // Time of the next request; set only if the source has no free transfer slot.
   std::optional<Clock::time_point> asks_again_at() const {
     return asks_again_at_;
   }
@@ -42,9 +42,9 @@ class PlanReceiver {
   // Adds a frame. REQUIRES: Expects(frame.type).
   //   NotFound       the frame is not part of a plan.
   //   kCorrupt       it is malformed, out of order, or one too many.
-  //   kSnapshotGone  it is of another transfer, or the plan differs from
-  //                  before.
-  //   kBusy          the source has no place.
+  //   kSnapshotGone  the frame is of another transfer, or the plan differs from
+  //                  the earlier one.
+  //   kBusy          the source has no free transfer slot.
   [[nodiscard]] rocksdb::Status Take(const Frame& frame);
 
   // REQUIRES: is_complete().

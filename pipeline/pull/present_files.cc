@@ -15,8 +15,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Time after which a database that changes in every round of its snapshot is
-// given up: its files are received from the source.
+// Time after which a snapshot of a database that changes in every round is
+// given up; the files are then received from the source.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 
 Status TakeSnapshot(const PresentDatabase& database,

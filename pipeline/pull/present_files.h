@@ -1,12 +1,12 @@
 // Links files of a clone that a database on this machine already has, so that
 // they need not be transferred.
 //
-// The database may be in use. A snapshot of its files by links, taken as at a
-// source, shows which files it has; the snapshot is removed when the call
-// returns. A file is the same if its identity is
+// The database may be in use. A snapshot made of links, as a source makes it,
+// shows which files the database has; the snapshot is removed when the call
+// returns. Two files are the same if their identities are equal
 // (format/rocksdb/file_identity.h). RocksDB writes to a table or a blob file
-// only before a MANIFEST names it, and truncates one only if it has a single
-// name: so both databases may be used afterwards.
+// only before a MANIFEST lists the file, and truncates only a file with a
+// single name, so both databases may be used afterwards.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ namespace sstferry {
 // The database to look at, and how.
 struct PresentDatabase {
   std::string directory;
-  Access file_access;  // only files that have it are linked: all names of a
-                       // file share its owner and permissions
+  Access file_access;  // only files with this access are linked: all
+                       // names of a file share its owner and mode
   std::function<bool()> cancelled;
-  // Only finds out which files would be linked. Takes no snapshot, so that a
-  // database in use may seem to have fewer.
+  // Only finds out which files would be linked. Takes no snapshot, so for a
+  // database in use it may find fewer files.
   bool looks = false;
   // Nobody opens the database during the call: its files are read in place.
   // kRefused: it has files that cannot be linked.
@@ -45,10 +45,11 @@ struct PresentFiles {
   bool links_none = false;  // is_closed is set and a link failed
 };
 
-// Links the files into the layout's staging_dir, durably if it returns OK. If
-// the database cannot be read (any status except kCancelled and, with
-// is_closed, kRefused for a link: see *present), nothing is linked; that is no
-// reason to fail a pull.
+// Links the files into the layout's staging_dir; they are durable after OK.
+//   kCancelled  `cancelled` returned true
+//   kRefused    with is_closed: a link failed (present->links_none)
+//   others      the database cannot be read and nothing is linked; that is no
+//               reason to fail a pull
 [[nodiscard]] rocksdb::Status LinkPresentFiles(
     const PresentDatabase& database, const CloneLayout& layout,
     rocksdb::FileSystem* file_system, PresentFiles* present);

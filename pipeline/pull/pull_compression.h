@@ -1,4 +1,4 @@
-// Chooses what a pull asks from its source about compression on the wire.
+// Decides whether a pull's source compresses what it sends.
 #pragma once
 
 #include <atomic>

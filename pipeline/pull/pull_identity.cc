@@ -16,7 +16,7 @@ std::string& ImitatedBootId() {
   return id;
 }
 
-// Returns an id that changes with every start of the machine; empty if the
+// Returns an id that changes with every boot of the machine; empty if the
 // kernel has none.
 std::string BootId() {
   if (!ImitatedBootId().empty()) {

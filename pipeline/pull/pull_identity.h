@@ -16,8 +16,9 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                 const OpenRequest& asked,
                                 const Plan& plan);
 
-// Compares the command's request with that of the unfinished pull in `dir`.
-//   kRefused  they differ; the message says in which field, and names --restart
+// Compares the command's request with the request of the unfinished pull in
+// `dir`.
+//   kRefused  they differ; the message has the field and suggests --restart
 [[nodiscard]] rocksdb::Status CheckSameRequest(const PullOptions& options,
                                                const std::string& mode,
                                                const JournalTransfer& head,
@@ -33,8 +34,8 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
 [[nodiscard]] rocksdb::Status CheckSamePlan(const Plan& plan,
                                             const JournalState& unfinished);
 
-// Returns false if the machine restarted since the pull began and the pull did
-// not sync its chunks, so that they may be lost.
+// Returns false if the pull's chunks may be lost: the machine restarted since
+// the pull began, and the pull did not sync its chunks.
 bool SurvivedReboots(const JournalTransfer& head);
 // Sets the boot id that this process uses; empty: the machine's.
 void TEST_SetBootId(const std::string& id);

@@ -33,9 +33,9 @@ uint64_t ClockSeconds() {
   return static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
 }
 
-// Compares the source's clock with this machine's: the source took the snapshot
-// before it answered, and a new one after it was asked. Returns a warning, or
-// "".
+// Compares the source's clock with this machine's. The source took the snapshot
+// before it answered and, if the snapshot is new, after it got the request.
+// Returns a warning, or "".
 std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
                           bool is_new) {
   const bool is_ahead = taken > answered;
@@ -51,8 +51,8 @@ std::string CompareClocks(uint64_t taken, uint64_t asked, uint64_t answered,
                    "same amount; correct the wrong clock";
 }
 
-// Returns true if the status means that a database or a journal is not in a
-// state that a pull leaves.
+// Returns true if the status means that a database or journal is damaged: no
+// pull leaves it in such a state.
 bool IsDamage(const Status& status) {
   return status.IsCorruption() || status.IsInvalidArgument();
 }
@@ -325,8 +325,8 @@ Status PullOpener::StartAnew(const std::string& why, bool keeps) {
   return work_->StartAnew(keeps && target_->reuse() != nullptr);
 }
 
-// Starts over after damage of a pull that had received everything, for which
-// the source was not asked. Now it is needed.
+// Starts over after damage to a pull that had received everything. The source
+// was not asked before, but is needed now.
 Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
@@ -526,8 +526,8 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
                  "again"));
 }
 
-// Checks that the disk has room for the rest. For example, a part of 64 MB, of
-// which chunks with 40 MB are here, needs 24 MB.
+// Checks that the disk has room for the missing data. For example, a part of 64
+// MB, of which 40 MB have been received, needs 24 MB.
 Status PullOpener::CheckSpace() {
   std::vector<Part> left;
   for (Part part : plan_->parts) {
@@ -577,8 +577,8 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
 }
 
 // Makes lanes wait while less than the reserve is free, but at most for half a
-// stall timeout: the source gives up on lanes from which nobody reads for
-// longer.
+// stall timeout: the source gives up on a lane that the target does not read
+// for longer.
 void PullOpener::KeepFree(uint64_t reserve_bytes) {
   lanes_->space = nullptr;
   space_.reset();
@@ -606,8 +606,8 @@ Status PullOpener::WriteJournalHead() {
   return target_->reuse() != nullptr ? RecordReused() : Status::OK();
 }
 
-// Records each linked part as done without a chunk; FindLinked() of a later run
-// recognises it by that. The links are durable already.
+// Records each linked part as done without a chunk, by which FindLinked() of a
+// later run recognises it. The links are already durable.
 Status PullOpener::RecordReused() {
   Status status;
   for (const uint32_t id : reused_.linked) {

@@ -38,7 +38,7 @@ class PullOpener {
              PullCompression* compression);
 
   // Makes the pull ask the source first whether its files can be cloned. Called
-  // before all others.
+  // before all other functions.
   void AskWhetherClonable() { asks_clonable_ = true; }
 
   // --- once each, in this order ----------------------------------------------
@@ -49,8 +49,8 @@ class PullOpener {
   [[nodiscard]] rocksdb::Status Connect();
   // Prepares the target, including everything that was received earlier.
   [[nodiscard]] rocksdb::Status PrepareTarget();
-  // Takes back reused parts that turned out to differ from the source's: they
-  // must be transferred.
+  // Rejects reused parts that turned out to differ from the source's: they must
+  // be transferred.
   [[nodiscard]] rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different);
   // Starts a new journal. Does nothing if an unfinished pull is resumed.
@@ -59,7 +59,8 @@ class PullOpener {
   // Returns true if all data has arrived, and only an earlier run's exchange is
   // left to do.
   bool resumes_exchange() const { return resumes_exchange_; }
-  // Returns what the source said before the transfer; all zero: not asked.
+  // Returns the source's facts from before the transfer; all zero: not
+  // requested.
   const FactsReply& facts() const { return facts_; }
   // Returns true if TARGET_DIR is equal to the source and stays as it is.
   bool is_current() const { return reused_.is_current; }
@@ -80,12 +81,12 @@ class PullOpener {
   // otherwise kRefused.
   [[nodiscard]] rocksdb::Status CheckStillSource();
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
-  // Returns the release of the application that will open the replica; empty:
-  // unknown.
+  // Returns the RocksDB release of the application that will open the replica;
+  // empty: unknown.
   std::string ApplicationOf() const;
-  // Asks for facts() if a plan reports them, or if the source may refuse a
-  // clone, before it takes a snapshot.
-  //   kRefused  its files cannot be cloned; the link has ended
+  // Requests facts() before the source takes a snapshot, if a plan reports them
+  // or the source may refuse a clone.
+  //   kRefused  the source's files cannot be cloned; the link has ended
   [[nodiscard]] rocksdb::Status AskSource();
   OpenRequest MakeRequest(SnapshotUse use) const;
   // Uses the plan in the journal: no source is needed.

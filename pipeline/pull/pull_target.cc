@@ -8,7 +8,7 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// Adds a clone's reuse_dir, from which it links: that must not be the source's
+// Adds reuse_dir, from which a clone links: it must not be the source's
 // directory either.
 std::vector<std::string> PullTarget::Directories() const {
   std::vector<std::string> all = TargetDirectories(options(), open_db_);
@@ -27,7 +27,7 @@ void PullTarget::SetUse(WorkspaceUse use,
 Status PullTarget::ReadFault(FoundTarget* found) {
   workspace_ = found->workspace.get();
   if (options().adopts_old) {
-    return Status::OK();  // known faults are of the time before the adoption
+    return Status::OK();  // known faults are older than the adoption
   }
   RETURN_IF_ERROR(ReadKnownFault(options().target_dir, &fault_));
   const bool is_unreadable = fault_.fault != ReplicaFault::kNone &&

@@ -1,7 +1,7 @@
 // The target of a pull: a new directory that gets the name TARGET_DIR at the
 // end (new_directory_target.h), or a database that already has data and stays
 // where it is (refresh_target.h). Code that all targets share is in Puller and
-// its parts.
+// its members.
 //
 // A pull calls its target in this order; `lanes` are other threads:
 //
@@ -9,11 +9,11 @@
 //   if there is a journal:
 //     IsAsLeft()                             may it be resumed?
 //   if it does not resume: the workspace is emptied
-//     TakeCopy()                             of the contents of TARGET_DIR
+//     TakeCopy()                             copies the contents of TARGET_DIR
 //   connect: the source makes its plan, using the result of ReadExisting()
-//   BuildFamilies()                          or: not possible here
+//   BuildFamilies()                          fails if the plan does not fit
 //   if it resumes, until damage is found:
-//     Reopen()                               which chunks are there
+//     Reopen()                               finds the chunks that are there
 //     MakeStore(); the store takes the chunks in staging/
 //   else:
 //     after damage: CloseDatabase(); the workspace is emptied
@@ -28,9 +28,9 @@
 //     comparer()                             to compare
 //     store: Add() each chunk, EndPart()
 //   both sides agree on the totals
-//   Finish()                                 all of it can be read
+//   Finish()                                 makes all data readable
 //   lanes, with --verify: DigestPart()
-//   Close(); Record()                        all of it is durable
+//   Close(); Record()                        makes all data durable
 //   new directories get their name here (exchange.h)
 //   in_place()->CompactAndClose()
 //   FillSummary(); CloseDatabase()           for every end of the pull
@@ -96,21 +96,21 @@ class FileReuse {
  public:
   virtual ~FileReuse() = default;
 
-  // Links files of a database on this machine, and takes over those that an
-  // unfinished pull had received; `earlier` is its journal, or null. Sets
-  // *verify if linked files must be compared with the source's, because that
-  // database is known to be wrong. REQUIRES: nothing of another transfer is
-  // left.
+  // Links files of a database on this machine, and takes over files that an
+  // unfinished pull had received. `earlier`: that pull's journal, or null. Sets
+  // *verify if the database on this machine is known to be wrong, so that its
+  // files must be compared with the source's. REQUIRES: nothing of another
+  // transfer is left.
   [[nodiscard]] virtual rocksdb::Status FindReused(const JournalState* earlier,
                                                    bool* verify,
                                                    ReusedParts* reused) = 0;
-  // Removes from *reused these parts, which were compared and differ, and all
-  // parts of the same files: nothing may be written through a link.
+  // Removes from *reused the parts in `different` and all other parts of their
+  // files: nothing may be written through a link.
   [[nodiscard]] virtual rocksdb::Status RejectReused(
       const std::vector<uint32_t>& different, ReusedParts* reused) = 0;
 };
 
-// The parts of a pull that its target uses. All of them outlive the target.
+// The objects of a pull that its target uses. All of them outlive the target.
 struct TargetInputs {
   const PullOptions* options;
   const Plan* plan;     // the source's; set before BuildFamilies()
@@ -167,14 +167,14 @@ class PullTarget {
   // sets LaneShared::families.
   //   kRefused, kIncompatible  the plan's data cannot be stored here
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
-  // Prepares the target for chunks; it has none yet. *held: the files that it
-  // had before, for the journal; not set by a new directory.
+  // Prepares a target that has no chunks yet. *held: the files that it had
+  // before, for the journal; a new directory does not set it.
   [[nodiscard]] virtual rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) = 0;
   // Prepares a target on which an unfinished pull has worked, and finds out
   // which chunks of that pull's journal are there.
-  //   kCorrupt  it is damaged, or not in a state that a pull leaves
+  //   kCorrupt  the target is damaged: no pull leaves it in such a state
   [[nodiscard]] virtual rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) = 0;
@@ -219,7 +219,7 @@ class PullTarget {
   void SetUse(WorkspaceUse use,
               const std::shared_ptr<rocksdb::FileSystem>& disk);
   // Keeps the workspace in *found, and reads the known fault of TARGET_DIR. If
-  // the fault's record cannot be read, it gets an id, which journals contain.
+  // the fault's record cannot be read, gives the fault an id for journals.
   [[nodiscard]] rocksdb::Status ReadFault(FoundTarget* found);
   // Registers the optional interface of an in-place target. `open` is the
   // database that an application has open; null: this process opens it.

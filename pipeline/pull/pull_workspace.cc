@@ -94,9 +94,9 @@ Status PullWorkspace::ReadUnfinished() {
   return status.ok() ? JudgeUnfinished() : status;
 }
 
-// Decides from a complete journal whether its pull is resumed. A pull that
-// --restart drops is not compared with this command first: it may be of another
-// one.
+// Decides from a complete journal whether to resume its pull. --restart drops
+// the pull without comparing it with this command: it may be that of another
+// command.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
   if (found_.transfer == head.transfer_id) {
@@ -107,7 +107,7 @@ Status PullWorkspace::JudgeUnfinished() {
     DropUnfinished("removing the leftovers of an unfinished drill");
     return Status::OK();
   }
-  // The workspace of a former primary may be from its earlier life.
+  // A former primary's workspace may be older than its time as a primary.
   if (options().adopts_old && (head.mode != target_->mode() ||
                                head.source != options().source.ToString())) {
     DropUnfinished("removing the leftovers of a pull of another kind");
@@ -312,8 +312,8 @@ Status PullWorkspace::ReopenJournal() {
                      : status;
 }
 
-// Records nothing for a new directory, unless it has TARGET_DIR's own files: it
-// was not published, so nobody relies on it.
+// Records a difference only for a target with TARGET_DIR's own files: any other
+// new directory was not published, so nobody relies on it.
 Status PullWorkspace::MarkUnverified(const Status& difference) {
   is_resumable_ = false;
   Status status;

@@ -19,7 +19,7 @@ namespace sstferry {
 
 // Opens and prepares the workspace of one pull.
 //
-// Ownership: borrows its arguments; sets what lanes write with.
+// Ownership: borrows its arguments; sets the lanes' file system.
 // Threads:   the pull's.
 // Crash:     see "crash table" in pipeline/README.md.
 class PullWorkspace {
@@ -59,8 +59,8 @@ class PullWorkspace {
   const FoundTarget& found() const { return found_; }
   // Returns null before the workspace is open.
   Workspace* workspace() const { return found_.workspace.get(); }
-  // Returns the caller's file system, changed so that files get the access
-  // described in disk/access.h.
+  // Returns the caller's file system, changed so that files get the owner and
+  // mode described in disk/access.h.
   const std::shared_ptr<rocksdb::FileSystem>& disk() const { return disk_; }
   // Returns the same file system, with syncs according to the durability; set
   // by Prepare().
@@ -75,16 +75,16 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked,
                                               const Plan& plan);
   [[nodiscard]] rocksdb::Status ReopenJournal();
-  // Makes the next run start over, and marks a replica in which a verify found
-  // a difference. `difference` describes it; OK: bytes could not be read, which
-  // their reader has recorded.
+  // Makes the next run start over, and records that a verify found a difference
+  // in the replica. `difference` describes it; OK: bytes could not be read, and
+  // their reader has recorded that.
   [[nodiscard]] rocksdb::Status MarkUnverified(
       const rocksdb::Status& difference);
   JournalFile* journal() const { return journal_.get(); }
 
   // Sets whether a later run could resume this one.
   void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
-  // Logs what the same command does after a failure with this status.
+  // Logs what a repetition of the command would do after this failure.
   // `has_all`: all parts have been received.
   void SayHowToResume(const rocksdb::Status& status, bool has_all) const;
 

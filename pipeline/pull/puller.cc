@@ -58,8 +58,8 @@ SourceLinkOptions Puller::LinkOptions() {
   link.log = options_.log;
   link.progress = [this] { return state_.counters.progress.load(); };
   link.on_loss = [this] { state_.retries++; };
-  // This counts as progress: lanes that lost their transfer's place wait for
-  // another one.
+  // A busy answer counts as progress: lanes that lost their transfer slot wait
+  // for another one.
   link.on_busy = [this] { state_.counters.progress++; };
   link.on_stats = [this](const Stats& stats) {
     return compression_.OnStats(stats);
@@ -145,7 +145,7 @@ void Puller::FillPlan(Summary* summary) const {
   }
   const FactsReply& facts = opener_.facts();
   if (target_->in_place() != nullptr || plan_.families.empty()) {
-    return;  // there is one way, or the plan did not get that far
+    return;  // one method only, or the plan did not get so far
   }
   if (plan_.clone.has_value()) summary->sst_bytes = plan_.bytes();
   for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
@@ -307,8 +307,8 @@ void Puller::RunLane(uint32_t lane) {
                  FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
-// Checks that nothing has changed: a swap that exchanges a directory for an
-// equal one would stop an application for nothing.
+// Sets is_unchanged_ if nothing has changed: a swap that exchanges a directory
+// for an equal one would stop an application for nothing.
 void Puller::FindUnchanged() {
   const std::vector<Totals>& all = state_.family_totals;
   is_unchanged_ = MayExchange(options_) && !options_.always_swap &&
@@ -466,7 +466,7 @@ Status Puller::EndUnchanged() {
 }
 
 // Removes the journal before it records the end of the transfer, so that no
-// later run takes data of an unfinished swap.
+// later run uses data of an unfinished swap.
 Status Puller::LeaveTarget() {
   Workspace* const workspace = work_->workspace();
   const Summary complete = CompleteSummary();

@@ -1,4 +1,4 @@
-// One pull from its first check to its end: its steps, and the lanes that run
+// Runs the steps of one pull, from its first check to its end, and the lanes
 // during the transfer. A PullTarget decides what is made of the chunks.
 //
 //   opener.OpenWorkspace()    lock; complete an interrupted exchange; is there
@@ -13,8 +13,8 @@
 //                             scheduler has a part, receive it             [5]
 //   FetchOthers()             the application's own files
 //   Reconcile()               both sides agree on the totals               [6]
-//   FinishTarget()            all is readable; compare it, with --verify;
-//                             all is durable
+//   FinishTarget()            make the data readable; compare it, with
+//                             --verify; make it durable
 //   Publish()                 record the origin of the data; give the database
 //                             its name or, in a drill, show it to the caller
 //   Settle()                  release the source; compact                  [7]
@@ -58,7 +58,7 @@ namespace sstferry {
 class Puller {
  public:
   // Borrows the dialer, which must outlive it. `plans`: Run() ends before it
-  // creates the first name, and changes nothing.
+  // creates any file, and changes nothing.
   Puller(const PullOptions& options, Dialer* dialer,
          const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
@@ -70,17 +70,18 @@ class Puller {
     report_.SetMethodReason(decision.reason);
     if (!note.empty()) report_.Say(note);
   }
-  // Returns what the source said before the transfer; all zero: not asked. If
-  // it has a reason against a clone, Run() has refused for that reason.
+  // Returns the source's facts from before the transfer; all zero: not
+  // requested. If they have a reason against a clone, Run() has refused for
+  // that reason.
   const FactsReply& facts() const { return opener_.facts(); }
   // Returns true if the failure would not occur in a pull that builds its new
   // database without the one in TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }
 
-  // Makes the pull a drill. Called before Run(). `drill` is called with the
-  // directory of the new database, complete and durable, instead of giving it
-  // its name. Then everything that the pull made is removed, even after a
-  // failure.
+  // Makes the pull a drill. Called before Run(). Instead of giving the new
+  // database its name, the pull calls `drill` with the directory of the
+  // complete and durable database. It then removes everything that it made,
+  // even after a failure.
   void SetDrill(std::function<rocksdb::Status(const std::string&)> drill) {
     drill_ = std::move(drill);
   }

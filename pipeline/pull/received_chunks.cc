@@ -37,7 +37,7 @@ std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
   return live;
 }
 
-// Removes the chunk's file from the list.
+// Removes the chunk's file from the list. Returns false if it is not there.
 bool TakeLive(const ChunkEnd& chunk, LiveFiles* live) {
   const auto found = live->find(chunk.smallest);
   if (found == live->end() || found->second.largest != chunk.largest ||
@@ -72,7 +72,8 @@ class Finder {
 
  private:
   // Returns true if the chunk's file in staging matches its record. Returns
-  // false for a file whose blocks have no checksums: nothing proves it.
+  // false for a file whose blocks have no checksums: nothing proves that it is
+  // intact.
   bool IsStaged(uint32_t family, const StagedChunk& recorded) {
     StagedChunk found = recorded;
     return !recorded.record.unchecked &&

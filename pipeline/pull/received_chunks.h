@@ -32,8 +32,8 @@ struct ReceivedChunks {
   std::vector<PartStart> starts;  // by part id
   // Recorded and checked again, but not in the database yet.
   std::vector<StagedChunk> staged;
-  // A delta or a unit is the only chunk of its part: such parts whose end was
-  // not recorded.
+  // Parts that are complete although their end was not recorded: a delta or a
+  // unit is the only chunk of its part.
   std::vector<JournalPartDone> ended;
   uint64_t chunks_built = 0;
   uint64_t chunks_delta = 0;
@@ -67,7 +67,7 @@ using IsIngested =
 // Finds the chunks of a new database. A chunk is in it if a live file of its
 // family has its bounds and size: chunks of a family share no key.
 //   kCorrupt  the database has files without a record, or a chunk without the
-//             one before it: not a state that a pull leaves
+//             one before it: no pull leaves such a state
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const TargetDb& db,
     const std::vector<PullFamily>& families,

@@ -114,7 +114,7 @@ Status CheckReplica(const PullOptions& options,
            !std::filesystem::is_empty(options.target_dir, error);
   *replica = Replica();
   if (!*found) {
-    return Status::OK();  // Workspace refuses a file
+    return Status::OK();  // if it is a file, Workspace refuses it
   }
   LastTransfer last;
   const bool remembers = ReadLastTransfer(options.target_dir, &last) &&

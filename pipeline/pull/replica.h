@@ -20,18 +20,18 @@ struct Replica {
 // Checks options.target_dir. Returns OK with *found false if it is empty or
 // does not exist. An empty `source_database_id` (the source has not been asked
 // yet) is not compared.
-//   kRefused  it is no database; without options.adopt: it was made from
-//             another or an unknown source, or has less than the pull asks for;
-//             or it has more than the pull asks for, or files that an exchange
-//             must not remove
+//   kRefused  TARGET_DIR is no database; or has more than the pull asks for, or
+//             files that an exchange must not remove; or, without
+//             options.adopt, was made from another or an unknown source, or
+//             has less than the pull asks for
 [[nodiscard]] rocksdb::Status CheckReplica(
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
 
 // Checks that the pull asks for no more than TARGET_DIR has according to the
-// record of its last transfer: a replica of a part must not grow because
-// somebody forgot --cf, --begin and --end.
-//   kRefused  it asks for more, without options.adopt
+// record of its last transfer. A replica of a part of the source must not grow
+// because somebody forgot --cf, --begin and --end.
+//   kRefused  the pull asks for more, without options.adopt
 [[nodiscard]] rocksdb::Status CheckNotMore(const PullOptions& options,
                                            const LastTransfer& last);
 // Returns the command that refreshes TARGET_DIR without exchanging directories.
@@ -41,7 +41,7 @@ SelectionText HeldAfterRefresh(const PullOptions& options,
                                const LastTransfer& last);
 
 // Sets *id to the transfer that made the database in `dir`; zeros: there is no
-// database. Returns false if there is one whose age is unknown.
+// database. Returns false if there is one, but its transfer is unknown.
 bool FindOwnTransfer(const std::string& dir, TransferId* id);
 
 // Sets *source_database_id, the id by which a target remembers its source, to

@@ -1,4 +1,5 @@
-// A new database, made of the chunks of a seed or of a refresh by exchange.
+// Makes a new database from the chunks of a seed, or of a refresh that replaces
+// the directory.
 #pragma once
 
 #include <map>
@@ -36,8 +37,8 @@ class SeedTarget : public NewDirectoryTarget {
 
  private:
   [[nodiscard]] rocksdb::Status CheckFileCount() const;
-  // Sets the options with which the new database is opened, and those that it
-  // is left with.
+  // Sets the options for opening the new database, and the options that it
+  // finally gets.
   [[nodiscard]] rocksdb::Status SetDatabaseOptions();
 
   TargetDbOptions database_options_;

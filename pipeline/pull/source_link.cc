@@ -31,7 +31,7 @@ SourceLink::SourceLink(Dialer* dialer, SourceLinkOptions options,
       lost_source_(options_.log) {}
 
 SourceLink::~SourceLink() {
-  session_.reset();  // until then, its threads may fail
+  session_.reset();  // its threads report failures until then
 }
 
 SourceSessionOptions SourceLink::SessionOptions() {
@@ -77,7 +77,7 @@ Status SourceLink::Connect() {
     waiting_for_.clear();
   }
   if (status.ok() && failure_->failed()) {
-    // It failed before there was a session to cancel.
+    // The operation failed before there was a session to cancel.
     status = failure_->status();
   }
   answered_ = answered_ || status.ok();
@@ -252,7 +252,7 @@ std::string SourceLink::waiting_for() const {
       session_ != nullptr ? session_->asks_again_at() : std::nullopt;
   const Clock::time_point now = Clock::now();
   if (!turn.has_value() || (*turn < now && !waiting_for_.empty())) {
-    return waiting_for_;  // it cannot be asked
+    return waiting_for_;  // the source cannot be asked
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(
       std::max(*turn - now, Clock::duration::zero()));

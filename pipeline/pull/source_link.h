@@ -29,9 +29,9 @@ struct SourceLinkOptions {
   Timeouts timeouts;
   // Every wait of the session ends by then with kDeadline.
   Clock::time_point until = Clock::time_point::max();
-  // Time that a closed lane waits for the reason on the control connection.
+  // Time that a closed lane waits for the control connection to get the reason.
   std::chrono::milliseconds last_words{2000};
-  // Start of the place of a failure, such as "left"; empty: none.
+  // Prefix of the place of a failure, such as "left"; empty: none.
   std::string side;
   LogFunction log;
   // Grows while the source serves lanes. Null: only the session's own progress
@@ -40,7 +40,7 @@ struct SourceLinkOptions {
   // Called for each loss of the control connection that is retried. May be
   // null.
   std::function<void()> on_loss;
-  // Called each time the source says that it has no place. May be null.
+  // Called each time the source has no free transfer slot. May be null.
   std::function<void()> on_busy;
   // See SourceSessionOptions.
   std::function<std::optional<Compress>(const Stats&)> on_stats;
@@ -87,8 +87,8 @@ class SourceLink {
   // operation's failure.
   [[nodiscard]] rocksdb::Status RunLanes(
       const std::function<void(uint32_t)>& work);
-  // Takes the end of a lane, which may be OK. If its peer is gone, the failure
-  // is the reason that the source itself gives for it.
+  // Handles the end of a lane; `status` may be OK. If the lane's peer is gone,
+  // the operation fails with the reason that the source itself gives.
   void FailLane(const rocksdb::Status& status, const FailurePlace& place);
   // Fails the operation with the reason that the source gives within
   // `last_words`.
@@ -124,7 +124,7 @@ class SourceLink {
   std::atomic<Tolerated> tolerated_{Tolerated::kNothing};
   bool answered_ = false;  // the source answered once
   bool ended_ = false;     // End() was called
-  // The next two are used by the reader's thread of the control connection.
+  // Only the reader thread of the control connection uses the next two.
   bool is_lost_ = false;
   LostSource::Clock::time_point since_ = LostSource::Clock::now();
   uint16_t allowed_flags_ = 0;

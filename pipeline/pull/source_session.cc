@@ -20,7 +20,7 @@ using rocksdb::Status;
 
 // Maximum wait for a source that always reports progress.
 constexpr std::chrono::hours kPinLimit{24};
-// Time to wait for another connection for the message that all went well.
+// Time to wait for a connection on which to send the final OK.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
 
 Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
@@ -190,8 +190,8 @@ Status SourceSession::ReadUntilFailure(Channel* channel) {
     status = Handle(frame);
     if (!status.ok()) {
       std::lock_guard<std::mutex> lock(mu_);
-      // A source that shuts down may return. A failed send may be retried, too,
-      // also on a connection that ConnectLane() closed.
+      // Retry if the source shuts down, because it may return, and after a
+      // failed send, even on a connection that ConnectLane() closed.
       const EndState state = EndStateOf(status);
       may_retry_ = state == EndState::kDeadPeer ||
                    state == EndState::kCancelled ||
@@ -215,7 +215,7 @@ void SourceSession::ReadLoop() {
     {
       std::lock_guard<std::mutex> lock(mu_);
       connected_ = false;
-      // A missing place is not a loss.
+      // A missing transfer slot is not a loss.
       retry = may_retry_ && !stopping_ &&
               (options_.retry.give_up_after.count() > 0 || status.IsBusy());
       dialing_ = retry;
@@ -457,8 +457,8 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
     }
     const uint64_t now = activity();
     // Replaying a large WAL may take long: the source reports what it reads. A
-    // source without a place is not too slow either: only the deadline counts
-    // then.
+    // source without a free transfer slot is not too slow either: only the
+    // deadline ends that wait.
     if (!dialing_ &&
         (now == seen || Clock::now() >= plan_.asked_at() + kPinLimit)) {
       return Stalled(dialer_->address(), options_.timeouts.stall);
@@ -531,8 +531,8 @@ Status SourceSession::ConnectLane(uint32_t lane,
   if (status.ok()) {
     *channel = std::move(opened);
   } else if (EndStateOf(status) == EndState::kSnapshotGone) {
-    // The control connection's answer counts. Close it to get a new answer,
-    // unless it is new already.
+    // Only the control connection's answer counts. Close that connection to get
+    // a new answer, unless it is new already.
     std::lock_guard<std::mutex> lock(mu_);
     if (connections_ == control && connected_ &&
         options_.retry.give_up_after.count() > 0) {
@@ -545,7 +545,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
 Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
                                    uint64_t* connection) {
   std::unique_lock<std::mutex> lock(mu_);
-  // This ends: the reader connects again, or gives up.
+  // This wait ends: the reader connects again, or gives up.
   changed_.wait(lock,
                 [this] { return connected_ || stopping_ || !status_.ok(); });
   *channel = channel_;

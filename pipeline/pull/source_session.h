@@ -40,14 +40,14 @@ struct SourceSessionOptions {
   // Called from a thread of the session for each loss that is retried, and when
   // the transfer is resumed on another connection (OK). May be null.
   std::function<void(const rocksdb::Status&)> on_retry;
-  // Called for each failed try before another one, if it failed in another way
-  // than the previous failure, which may be the one of on_retry. May be null.
+  // Called for each failed try that another try follows, if its failure differs
+  // from the previous one, which may be that of on_retry. May be null.
   std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
-  // Connect(). Of the session, it may call only Cancel().
+  // Connect(). May call no other function of the session than Cancel().
   std::function<void(const rocksdb::Status&)> on_fail;
-  // Called from a thread of the session when the source has no place for the
-  // transfer; asks_again_at() is the time of the next request. May be null.
+  // Called from a thread of the session when the source has no free transfer
+  // slot; asks_again_at() is the time of the next request. May be null.
   std::function<void()> on_busy;
   // Called by the reader for each Stats message of the source; its result is
   // sent. May be null.
@@ -79,7 +79,7 @@ struct SourceAnswers {
 class SourceSession {
  public:
   // Connects and completes the handshake.
-  //   kDeadPeer  nobody answered in the time for tries
+  //   kDeadPeer  no answer within first_answer_within
   [[nodiscard]] static rocksdb::Status Connect(
       Dialer* dialer, const SourceSessionOptions& options,
       std::unique_ptr<SourceSession>* session);
@@ -97,8 +97,8 @@ class SourceSession {
                                          FactsReply* reply);
   // Asks to pin these databases; the reply has one entry for each.
   [[nodiscard]] rocksdb::Status Pin(const PinRequest& ask, PinReply* reply);
-  // Asks for the bytes after a position of the source's WALs.
-  //   kCorrupt  there are more than an answer may have
+  // Asks for the bytes after a position in the source's WALs.
+  //   kCorrupt  the answer has more bytes than allowed
   [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
                                           std::vector<FollowBytes>* bytes,
                                           FollowEnd* end);
@@ -137,8 +137,8 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
   Stats stats() const;  // latest of the source
-  // Returns the time at which the source is asked for a place again; nullopt if
-  // it has given one.
+  // Returns the time of the next request for a transfer slot; nullopt if the
+  // source has given one.
   std::optional<Clock::time_point> asks_again_at() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.asks_again_at();
@@ -154,9 +154,9 @@ class SourceSession {
                                             std::shared_ptr<Channel>* channel);
   [[nodiscard]] rocksdb::Status FirstContact(
       std::shared_ptr<Channel>* channel);
-  // Dials after the failure `status` as often as `retry` allows, or once the
-  // source may have a place. After OK, channel() is another channel, on which
-  // the transfer was asked for again.
+  // Dials again after the failure `status`: as often as `retry` allows or,
+  // after a busy answer, when the source may have a transfer slot. After OK,
+  // channel() is a new channel, on which the transfer was requested again.
   [[nodiscard]] rocksdb::Status Reconnect(rocksdb::Status status);
   // Blocks until `turn`. kCancelled: the operation ends.
   [[nodiscard]] rocksdb::Status AwaitTime(Clock::time_point turn);
@@ -184,8 +184,8 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status Ask(Channel* channel,
                                     const OpenRequest& request);
   // Blocks until the source has answered.
-  //   kTooSlow  it made no progress for the stall timeout, or was asked a day
-  //             ago
+  //   kTooSlow  the source made no progress for the stall timeout, or the
+  //             request is a day old
   [[nodiscard]] rocksdb::Status WaitFor(const std::function<bool()>& has_come);
   // Grows with everything that the source does. Under mu_.
   uint64_t activity() const;
@@ -215,7 +215,7 @@ class SourceSession {
   uint64_t connections_ = 0;
   // On this channel the plan, once opened, is complete.
   bool connected_ = false;
-  bool dialing_ = false;      // after a loss, or until there may be a place
+  bool dialing_ = false;      // after a loss or a busy answer
   bool resumed_ = false;      // set by the current frame
   bool may_retry_ = false;    // the current failure is the connection's
   bool stopping_ = false;
@@ -228,8 +228,8 @@ class SourceSession {
 // Returns the Hello that this process sends.
 Hello MakeHello();
 
-// Returns for example "db2:/data/users", which shows the source's operator who
-// asks; `target_dir` may be empty.
+// Returns the text that shows the source's operator who asks, such as
+// "db2:/data/users"; `target_dir` may be empty.
 std::string TargetText(const std::string& target_dir);
 
 // Makes the request of a pull, plan or verify with these options.

@@ -38,7 +38,7 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
           : std::min(options_.until, Clock::now() + tries.give_up_after);
   int damaged = 0;
   while (true) {
-    // Make the last try when the time has passed, with a short time of its own.
+    // The last try starts when the time has passed, and gets kLastTry.
     const Clock::time_point moment = Clock::now() + kLastTry;
     const Status status = DialControl(
         std::min(options_.until, std::max(until, moment)), channel);
@@ -105,7 +105,7 @@ Status SourceSession::AwaitTurn(Backoff* backoff, Clock::time_point until,
 
 Status SourceSession::AwaitTime(Clock::time_point turn) {
   while (Clock::now() < turn) {
-    // Before the session exists, only these can cancel it.
+    // Poll `stop`: before the session exists, nothing else can cancel the wait.
     if (options_.stop != nullptr && options_.stop->stopped()) {
       return MakeStatus(EndState::kCancelled, "stopped on request");
     }
@@ -126,7 +126,7 @@ Status SourceSession::Reconnect(Status status) {
     if (options_.on_busy) {
       options_.on_busy();
     }
-    backoff_ = Backoff(options_.retry);  // it answered
+    backoff_ = Backoff(options_.retry);  // the source answered
     waited = AwaitTime(*asks_again_at());
   } else {
     lost_ = true;
@@ -144,7 +144,7 @@ Status SourceSession::Reconnect(Status status) {
       status = Reopen(std::move(next));
     }
     const EndState state = EndStateOf(status);
-    // It accepted this side before: this may be damage, but not repeatedly.
+    // The source accepted this side before, so a single refusal may be damage.
     const bool is_strange =
         state == EndState::kIncompatible || state == EndState::kDenied;
     if (status.ok() || state == EndState::kRefused ||

@@ -37,15 +37,15 @@ class StallGuard {
       Channel* channel, Frame* frame,
       Clock::time_point until = Clock::time_point::max()) const;
 
-  // Channel's two steps of receiving, with that limit. After a header, the
-  // payload must follow: progress elsewhere does not count.
+  // Receive a frame in Channel's two steps, with the same limit. After a
+  // header, the payload must follow: progress elsewhere does not count.
   [[nodiscard]] rocksdb::Status ReceiveHeader(
       Channel* channel, FrameHeader* header,
       Clock::time_point until = Clock::time_point::max()) const;
   [[nodiscard]] rocksdb::Status ReceivePayload(Channel* channel, char* into,
                                                Frame* frame) const;
 
-  // Calls Channel::ReceiveMessage() with that limit.
+  // Calls Channel::ReceiveMessage() with the same limit.
   template <typename Message>
   [[nodiscard]] rocksdb::Status ReceiveMessage(Channel* channel,
                                                FrameType type,

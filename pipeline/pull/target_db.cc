@@ -104,7 +104,7 @@ Status TargetDb::Open(bool create) {
                                     IntoDb(&db_));
   if (status.IsIOError() && !status.IsNoSpace()) {
     // RocksDB 8.8 and later fail here if they cannot write their OPTIONS, and
-    // do not report that the disk is full. Writing ours reports it.
+    // do not report a full disk. Writing our OPTIONS reports it.
     const Status left =
         LeaveOnlyOptions(file_system_.get(), dir_, options_.options_text);
     status = EndStateOf(left) == EndState::kNoSpace ? left : status;

@@ -22,8 +22,8 @@ struct TargetDbOptions {
 };
 
 // Writes `text` as the only OPTIONS file of the closed database in `dir`.
-// RocksDB's own OPTIONS have names and the version of the linked RocksDB, which
-// the application's RocksDB may not load.
+// RocksDB's own OPTIONS files contain names and the version of the linked
+// RocksDB; the application's RocksDB may be unable to load them.
 [[nodiscard]] rocksdb::Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
                                                const std::string& dir,
                                                const std::string& text);
@@ -41,7 +41,7 @@ class TargetDb {
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<TargetDb>* result);
   // Opens the database that an unfinished pull created with the same families.
-  //   kCorrupt  a file of it is missing
+  //   kCorrupt  one of its files is missing
   [[nodiscard]] static rocksdb::Status Reopen(
       const std::string& dir, const TargetDbOptions& options,
       const std::vector<std::string>& names,

@@ -75,7 +75,7 @@ Status ReadState(const std::string& target_dir, TargetState* state,
                  bool* is_target) {
   *state = TargetState();
   ReadTarget(target_dir, state);
-  // False also if there is no database, or it cannot be read.
+  // Stays false if there is no database, or it cannot be read.
   StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,
                &state->stands_at_zero)
       .PermitUncheckedError();
@@ -124,9 +124,9 @@ Status ReadState(const std::string& target_dir, TargetState* state,
   return Status::OK();
 }
 
-// Finds a fault. A damaged or missing file of a replica is found before a
-// record of it exists, but only while no process has the database open, because
-// its files change then.
+// Finds a recorded fault, or a damaged or missing file of a replica. Checks
+// files only while no process has the database open, because the files of an
+// open database change.
 Status FindFault(const std::string& target_dir, const TargetState& state,
                  HealthFile* found) {
   RETURN_IF_ERROR(ReadKnownFault(target_dir, found));

@@ -12,9 +12,9 @@
 
 namespace sstferry {
 
-// Checks that a unit is expected: that it is of a clone (`clone` is null if no
-// clone was asked for), the only chunk of its part, and of the size that both
-// sides know. kCorrupt: it is not.
+// Checks that a unit is expected: that the pull is a clone (otherwise `clone`
+// is null), that the unit is the only chunk of its part, and that it has the
+// size that both sides know. kCorrupt: the unit is not expected.
 [[nodiscard]] rocksdb::Status CheckUnitTurn(const CloneLayout* clone,
                                             const ChunkBegin& begin,
                                             uint64_t next_ordinal);
@@ -27,16 +27,16 @@ class OpenUnit {
   static std::unique_ptr<OpenUnit> Make(const LaneShared* state,
                                         uint32_t part_id);
 
-  // Returns the place to which the unit is written. If its blocks are checked
-  // while they arrive, it is written without the page cache; otherwise with it,
-  // because its file will be read.
+  // Returns the path and offset to which the unit is written. If its blocks are
+  // checked while they arrive, the unit is written without the page cache;
+  // otherwise with it, because its file will be read.
   StagingPlace Place() const;
   // Adds the next bytes. kCorrupt: the checksum of a block is wrong.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& bytes);
   // Called when all bytes have arrived and are in the file. If this unit
   // completes its file, checks the rest of the file, before the unit is
-  // recorded. Errors are those of CheckClonedFile(); also kCorrupt if the end
-  // is of another unit or has entries.
+  // recorded. Errors are those of CheckClonedFile(), and kCorrupt if the
+  // ChunkEnd is for another unit or has entries.
   [[nodiscard]] rocksdb::Status Finish(StagedChunk* chunk);
 
  private:
@@ -48,12 +48,13 @@ class OpenUnit {
   std::unique_ptr<SstPartCheck> blocks_;  // null: not checked while they arrive
 };
 
-// Returns the place of a unit, or of a chunk if `unit` is null.
+// Returns the path and offset of a unit, or the path of a chunk (`unit` is
+// null).
 StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal);
 
-// Returns the maximum of bytes that may follow: bytes after a unit belong to
-// another lane.
+// Returns the maximum number of bytes that may follow: bytes after the unit
+// belong to another lane.
 uint64_t MostBytes(const ChunkBegin& begin);
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Records the units of a clone. They are received into their final place, so
-// nothing else is left to do.
+// Records the units of a clone. Units are received directly into their files,
+// so nothing else is left to do.
 #pragma once
 
 #include <memory>
@@ -35,8 +35,8 @@ class UnitStore : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndPart(
       const JournalPartDone& done) override;
-  // The bytes of these units need not be durable: the process that recorded
-  // them may have died before the sync.
+  // Marks the units as unsynced: the process that recorded them may have died
+  // before the sync.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
   void Stop() override;
