@@ -1,6 +1,6 @@
 // Reads a file from front to back into the caller's memory. Uses pread, because
-// reading an mmap of a file on a failing disk would end the process instead of
-// the transfer.
+// reading a file on a failing disk through mmap would end the process instead
+// of the transfer.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ namespace sstferry {
 std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
                             const rocksdb::Slice& key);
 
-// Checks that the reader's current entry can be in a chunk.
+// Checks that a chunk can contain the reader's current entry.
 //   kRefused  its key or value is too long, or it is an entity and the target
 //             does not take entities
 [[nodiscard]] rocksdb::Status CheckEntry(
@@ -30,8 +30,8 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
 
 class ChunkWriter;
 
-// Receives chunks. The builder calls Begin, Append..., End for each chunk, one
-// chunk after the other.
+// Receives chunks, one after the other. For each chunk, the builder calls
+// Begin, Append..., End.
 class ChunkSink : public ByteSink {
  public:
   [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
@@ -43,7 +43,7 @@ struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
   // All live files of the family, sorted by smallest keys; set only if they
-  // hold all entries of the family. Chunks are then merged from these files.
+  // contain all entries of the family. Chunks are then merged from these files.
   // Null: RocksDB iterates.
   const std::vector<TableFile>* files = nullptr;
   bool target_takes_entities = true;  // false: wide-column entities are refused
@@ -58,14 +58,13 @@ struct ChunkBuilderOptions {
 // Threads:   one builder per lane, one part at a time.
 class ChunkBuilder {
  public:
-  // `chunk_options` are the options of the family, with the chosen format
-  // version.
+  // `chunk_options`: the options of the family, with the chosen format version.
   ChunkBuilder(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
 
-  // Builds the chunks of `part` that `request` asks for. Once a chunk has
-  // chunk_bytes, it ends before the next user key; a single large entry may
+  // Builds the chunks of `part` that `request` asks for. A chunk that has
+  // reached chunk_bytes ends before the next user key; a single large entry may
   // make it larger. An empty part has no chunk.
   //   kRefused                an entry cannot be moved (key too long, wide
   //                           columns without support); the message names its

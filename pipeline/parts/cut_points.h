@@ -1,5 +1,5 @@
 // Finds keys at which an SST file can be cut, and the number of bytes before
-// each.
+// each key.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace sstferry {
 
 // A key at which a file can be cut.
 struct CutPoint {
-  std::string key;     // user key; its entries are after the cut
+  std::string key;     // user key; the cut is just before it
   uint64_t bytes = 0;  // file bytes since the previous cut point
 };
 

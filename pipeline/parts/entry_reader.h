@@ -1,5 +1,4 @@
-// Interface by which builders of chunks and comparisons read entries in key
-// order.
+// Reads entries in key order: the interface for chunk builders and comparisons.
 #pragma once
 
 #include <string>
@@ -22,7 +21,7 @@ class EntryReader {
   // Return the current entry, until the next call of Next(). REQUIRES: Valid().
   virtual rocksdb::Slice key() const = 0;
   virtual rocksdb::Slice value() const = 0;
-  // Not OK: some entries were not read. Callers must check it after every loop.
+  // Returns OK if no entry was skipped. Callers must check it after every loop.
   [[nodiscard]] virtual rocksdb::Status status() const = 0;
   // Returns true if the entry is a wide-column entity, which value() cannot
   // represent.
@@ -30,9 +29,9 @@ class EntryReader {
   // Returns the RocksDB iterator at the current entry. REQUIRES: is_entity().
   virtual rocksdb::Iterator* iterator() const = 0;
 
-  // Returns the value in the form that ContentDigest takes: the value itself,
-  // or an entity's columns encoded in *scratch. *entity (may be null) says
-  // which.
+  // Returns the value in the form that ContentDigest takes: a plain value as it
+  // is, an entity's columns encoded in *scratch. *entity (may be null): true
+  // for an entity.
   rocksdb::Slice DigestValue(std::string* scratch,
                              bool* entity = nullptr) const;
 };

@@ -30,7 +30,7 @@ class IntervalReader : public EntryReader {
   IntervalReader(const IntervalReader&) = delete;
   IntervalReader& operator=(const IntervalReader&) = delete;
 
-  // Moves to the first entry, or to the first one after `key`.
+  // Move to the first entry, or to the first entry after `key`.
   void SeekToBegin();
   void SeekAfter(const rocksdb::Slice& key);
   // Moves to the first entry at or after `key`. REQUIRES: `key` is inside the
@@ -41,7 +41,7 @@ class IntervalReader : public EntryReader {
   void Next() override { iterator_->Next(); }
   rocksdb::Slice key() const override { return iterator_->key(); }
   rocksdb::Slice value() const override { return iterator_->value(); }
-  // Not OK: the iterator did not reach the end of the interval.
+  // Returns OK if the iterator has not failed before the end of the interval.
   [[nodiscard]] rocksdb::Status status() const override {
     return iterator_->status();
   }

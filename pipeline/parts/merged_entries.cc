@@ -21,8 +21,8 @@ bool Meets(const TableFile& file, const Comparator* order,
   return MeetsSpan(interval, order, file.smallest, file.largest);
 }
 
-// Groups the files that meet the interval by depth. All files of one level have
-// the same depth; each file of level 0 has its own.
+// Groups the files that overlap the interval by depth. All files of one level
+// have the same depth; each file of level 0 has a depth of its own.
 std::map<uint64_t, std::vector<const TableFile*>> ByDepth(
     const std::vector<TableFile>& files, const Comparator* order,
     const KeyInterval& interval) {

@@ -1,11 +1,11 @@
-// Merges tables of a family; returns the newest entry of each key of an
+// Merges the tables of a family and returns the newest entry of each key in an
 // interval.
 //
-// This costs about half of the CPU time of RocksDB's iterator, because the
-// entries of a snapshot are never in memtables, have no merge operands to
-// resolve, and are read once from front to back. Entries that are not that
-// simple (a merge operand, a blob, a wide-column entity, a range deletion, a
-// table of another kind) are left to RocksDB: see RangeEntries.
+// A merge costs about half of the CPU time of RocksDB's iterator: the entries
+// of a snapshot are never in memtables, have no merge operands to resolve, and
+// are read once from front to back. RocksDB reads all other entries (a merge
+// operand, a blob, a wide-column entity, a range deletion, a table of another
+// kind): see RangeEntries.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace sstferry {
 
-// The files of one level in key order, or one file of level 0. Only one file of
-// a run is open at a time.
+// The files of one level in key order, or a single file of level 0. Opens only
+// one file at a time.
 class SortedRun {
  public:
   explicit SortedRun(const TableReads* reads) : reads_(reads) {}

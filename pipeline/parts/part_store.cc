@@ -22,8 +22,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Number of chunks that a builder makes before its fastest reader asks for
-// them.
+// Number of chunks that a builder builds ahead of its fastest reader.
 constexpr uint64_t kAhead = 2;
 // Interval at which a waiting reader polls PartRead::cancelled.
 constexpr std::chrono::milliseconds kLook{200};
@@ -95,8 +94,8 @@ void SpoolBudget::Leave(PartStore* store) {
   stores_.erase(std::find(stores_.begin(), stores_.end(), store));
 }
 
-// Skips a store that is in use now instead of waiting for its lock: it may be
-// waiting for stores_mu_.
+// Skips a store that is in use now. Waiting for its lock could deadlock: that
+// store may be waiting for stores_mu_.
 bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   const bool by_files = LacksFiles();
   const auto has = [by_files](const PartStore* store) {
@@ -124,8 +123,8 @@ bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
 }
 
 // The bytes of one chunk in a spool. If the disk is full, the rest of the chunk
-// stays in memory so that a chunk whose start was sent becomes complete, unless
-// it is too large. Threads: one appends; any may read what was appended before.
+// stays in memory unless it is too large, so that a chunk whose start was sent
+// becomes complete. Threads: one appends; any may read appended bytes.
 class PartStore::File {
  public:
   using Piece = std::shared_ptr<const std::string>;
@@ -254,11 +253,11 @@ class PartStore::File {
 // One chunk. Requires the store's mu_, except for calls that File allows.
 struct PartStore::Chunk {
   ChunkBegin begin;
-  std::optional<std::string> after;  // `after` of a request for this chunk
+  std::optional<std::string> after;  // `after` in requests for this chunk
   std::shared_ptr<File> file;
   uint64_t bytes = 0;      // readable bytes
   std::optional<ChunkEnd> end;  // set when the chunk is complete
-  // Not OK: its builder ended early, and nobody continues the chunk.
+  // Not OK: the builder ended early, and nobody continues the chunk.
   Status abandoned;
   int readers = 0;
   uint64_t used = 0;
@@ -269,13 +268,13 @@ struct PartStore::Chunk {
 struct PartStore::Spool {
   std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
   bool builds = false;   // a builder is running
-  bool gives_up = false; // it will end, because nobody reads
-  uint64_t next_ordinal = 0;            // next one that the builder makes
+  bool gives_up = false; // builder will end: no readers
+  uint64_t next_ordinal = 0;            // of the builder's next chunk
   std::optional<std::string> next_after;
   // Number of chunks of the part, once it is known.
   std::optional<uint64_t> count;
   Status failed;                        // error that ended the building
-  std::list<uint64_t> readers;          // ordinals that they wait for or read
+  std::list<uint64_t> readers;          // ordinals they wait for or read
   // Notified if anything here or in a chunk changes.
   std::condition_variable changed;
   std::thread thread;
@@ -306,7 +305,7 @@ class PartStore::Builder : public ChunkSink {
                        : status;
       part_->chunks.erase(chunk_->begin.ordinal);
     }
-    chunk_.reset();  // its space is freed with its last reader
+    chunk_.reset();  // its space is freed after its last reader
     if (status.ok()) {
       part_->count = part_->next_ordinal;
     } else if (!has_no_room_ && !part_->gives_up) {
@@ -384,8 +383,8 @@ class PartStore::Builder : public ChunkSink {
     std::lock_guard<std::mutex> lock(store_->mu_);
     return LooksUnwanted();
   }
-  // Returns true if the builder should end. It then ends, because no reader
-  // joins any more. REQUIRES: the store's mu_ is held.
+  // Returns true if the builder should end. The builder then ends, because no
+  // new reader joins. REQUIRES: the store's mu_ is held.
   bool LooksUnwanted() {
     part_->gives_up = part_->gives_up || store_->stopping_ ||
                        part_->readers.empty();
@@ -399,10 +398,10 @@ class PartStore::Builder : public ChunkSink {
 };
 
 // Passes on chunks that a lane builds for itself. Stops the builder before the
-// first chunk that other targets want, too.
+// first chunk that other targets also want.
 class PartStore::OwnLane : public ChunkSink {
  public:
-  // `stops`: it may stop the builder. Updates *request after each chunk.
+  // `stops`: may stop the builder. Updates *request after each chunk.
   OwnLane(PartStore* store, bool stops, PartRequest* request, ChunkSink* sink)
       : store_(store), stops_(stops), request_(request), sink_(sink) {}
 
@@ -448,7 +447,7 @@ PartStore::~PartStore() {
   }
 }
 
-// Larger stores give up chunks first, so that one target's many chunks do not
+// Frees chunks of larger stores first, so that one target's many chunks do not
 // prevent another target from sharing.
 bool PartStore::MakeRoom(bool reserve) {
   const uint64_t bytes = options_.chunk_bytes;
@@ -493,7 +492,7 @@ PartStore::ChunkPtr PartStore::Find(Spool* part,
 
 Status PartStore::Start(const PartRead& read, Spool* part) {
   if (part->thread.joinable()) {
-    part->thread.join();  // it has ended
+    part->thread.join();  // the thread has ended
   }
   part->chunks.erase(part->chunks.lower_bound(read.request.received.chunks),
                       part->chunks.end());
@@ -513,7 +512,7 @@ Status PartStore::Start(const PartRead& read, Spool* part) {
   return status;
 }
 
-// Returns null if the caller must build for itself.
+// Returns the part's spool; null if the caller must build for itself.
 PartStore::Spool* PartStore::Join(const PartRead& read) {
   std::unique_ptr<Spool>& part = parts_[read.request.part_id];
   if (part == nullptr) {
@@ -536,18 +535,18 @@ PartStore::Spool* PartStore::Join(const PartRead& read) {
 
 Status PartStore::Send(PartRead read, ChunkSink* sink) {
   if (read.part->kind == PartKind::kUnit) {
-    // If the target claims to have more than the unit's size, send all of it.
+    // If the target claims to have more than the whole unit, send all of it.
     const uint64_t first_byte = read.request.open_bytes;
     return SendUnit(read.unit, *read.part,
                     first_byte <= read.part->bytes ? first_byte : 0,
                     read.cancelled, sink, read.buffer);
   }
-  // A lane that lost a chunk asks for smaller chunks, which are not shared.
+  // A lane that lost a chunk requests smaller chunks, which are not shared.
   bool may_share = read.build_for_all != nullptr &&
                    read.request.chunk_bytes == 0;
   while (true) {
     if (may_share && is_shared()) {
-      may_share = false;  // if the store cannot send the rest, it is built here
+      may_share = false;  // builds here what the store cannot send
       bool complete = false;
       const Status status = SendSpooled(&read, &complete, sink);
       if (!status.ok() || complete) {
@@ -587,7 +586,7 @@ Status PartStore::SendSpooled(PartRead* read, bool* complete,
       part->changed.notify_all();
       continue;
     }
-    // The builder ended before this chunk. Try once to start another one.
+    // The builder ended before this chunk. Try once to start a new builder.
     if (joined_again || Join(*read) == nullptr) {
       break;
     }
@@ -655,7 +654,7 @@ Status PartStore::SendChunk(const PartRead& read, Spool* part,
       }
       bytes = chunk->bytes;
       if (bytes <= at && !chunk->end) {
-        return Status::OK();  // the caller finds chunk->abandoned
+        return Status::OK();  // the caller checks chunk->abandoned
       }
       if (bytes == at) {
         end = chunk->end;

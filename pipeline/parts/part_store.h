@@ -21,9 +21,9 @@ namespace sstferry {
 
 class PartStore;
 
-// Limits the bytes and files that all stores of one server spool. A target
-// chooses the size of chunks and the number of plans, so a limit per store
-// would limit neither.
+// Limits the bytes and files in the spools of all stores of one server. A
+// target chooses the chunk size and the number of plans, so a limit per store
+// would not limit the sum.
 //
 // Ownership: shared by the stores and their files. Threads: any.
 class SpoolBudget {
@@ -35,7 +35,7 @@ class SpoolBudget {
   bool HasRoom(uint64_t bytes) const;
   // Reserves room for a file of `bytes` bytes. Returns false if there is none.
   bool Reserve(uint64_t bytes);
-  // Adjusts the counts: a file has more or fewer bytes than were reserved, or
+  // Corrects the counts: a file has more or fewer bytes than were reserved, or
   // was removed.
   void Change(int64_t bytes, int64_t files);
   uint64_t bytes() const;
@@ -49,10 +49,10 @@ class SpoolBudget {
   uint64_t sent() const { return sent_; }
 
   void Join(PartStore* store);
-  // Removes the store. Blocks while another store is freeing a chunk of it.
+  // Removes the store. Blocks while another store is freeing one of its chunks.
   void Leave(PartStore* store);
-  // Frees a chunk in a store that uses more than `wanting` would. Returns false
-  // if there is no such chunk.
+  // Frees a chunk in another store, which must use at least as much as
+  // `wanting` would then use. Returns false if there is no such chunk.
   bool FreeElsewhere(const PartStore* wanting, uint64_t bytes);
 
  private:
@@ -66,22 +66,22 @@ class SpoolBudget {
   uint64_t files_ = 0;  // under mu_
   std::atomic<uint64_t> built_{0};
   std::atomic<uint64_t> sent_{0};
-  // May be taken while a store's mu_ is held, not the other way round.
+  // A thread that holds a store's mu_ may lock stores_mu_, but not vice versa.
   std::mutex stores_mu_;
   std::vector<PartStore*> stores_;  // under stores_mu_
 };
 
 struct PartStoreOptions {
-  std::string directory;   // file system on which the files take space
+  std::string directory;   // the files use this directory's file system
   std::shared_ptr<SpoolBudget> budget;
   uint64_t chunk_bytes = 64'000'000;
-  // Returns the free bytes of that file system. Null: there are always enough.
+  // Returns the free bytes of that file system. Null: space is not checked.
   std::function<uint64_t()> free_bytes;
-  // Maximum of bytes of a chunk that may be in memory if the disk is full. A
-  // longer chunk is abandoned.
+  // Maximum number of bytes of a chunk that may be in memory if the disk is
+  // full. A longer chunk is abandoned.
   uint64_t max_memory_bytes = 64u << 20;
-  // Number of bytes that stay in memory, the newest ones of each chunk that is
-  // being built, for readers that keep up.
+  // Number of the newest bytes of each unfinished chunk that stay in memory,
+  // for readers that keep up.
   uint64_t newest_bytes = 1u << 20;
   int max_builders = 16;
 };
@@ -100,9 +100,9 @@ struct PartRead {
   PartRequest request;
   const Part* part = nullptr;
   UnitPlace unit;
-  BuildChunks build;      // other kinds: builds on the reader's thread
-  // Does the same on a thread of the store; must stay valid as long as the
-  // store. Null: no other target asks for the same bytes.
+  BuildChunks build;      // for other parts: builds on the reader's thread
+  // Builds on a thread of the store, for all targets; must stay valid as long
+  // as the store. Null: no other target requests the same bytes.
   BuildChunks build_for_all;
   // Polled while this thread builds or sends.
   std::function<bool()> cancelled;
@@ -112,23 +112,23 @@ struct PartRead {
   std::vector<char>* buffer = nullptr;  // for units; reused
 };
 
-// Sends the bytes of parts to lanes. There are three ways:
+// Sends the bytes of parts to lanes, in one of three ways:
 //
-//   unit            the file itself, read from any byte on
-//   chunk or delta  built directly into the lane that asks. If the lane breaks,
-//                   the builder ends and nothing is kept; the next lane starts
-//                   the chunk over
+//   unit            read from the file itself, starting at any byte
+//   chunk or delta  built directly into the lane that requests it. If the
+//                   lane's connection breaks, the builder ends and nothing is
+//                   kept; the next request starts the chunk over
 //   shared chunk    built once for all targets of a plan, on a thread of the
 //                   store, into a spool (a file without a name). Each lane
-//                   follows the builder at its own pace and may ask again
+//                   reads it at its own pace, and may request it again
 //
 // Chunks are shared while the plan has at least two targets: with one target, a
-// spool would cost a copy that nobody reads. If a lane builds for itself when
-// the second target arrives, it changes over at its next chunk.
+// spool would cost a copy that nobody reads. A lane that builds for itself when
+// the second target arrives switches at its next chunk.
 //
 // A slow reader does not delay others: a builder stays ahead of the fastest
 // reader, and a reader whose next chunk is gone builds it for itself. If there
-// is no room, spooled chunks that nobody is reading are removed first.
+// is no room, spooled chunks without readers are removed first.
 //
 // Ownership: owns its threads and spools.
 // Threads:   any. The destructor waits for builders; no reader may be left.
@@ -146,12 +146,12 @@ class PartStore {
   // Sends everything that the request asks for, up to the end of the part.
   // Errors are those of the sink, of ChunkBuilder::Build() and of SendUnit().
   //   kDeadPeer  the spool had no room for the rest of a chunk whose start was
-  //              sent already: the target must ask for the chunk again.
+  //              already sent: the target must request the chunk again.
   [[nodiscard]] rocksdb::Status Send(PartRead read, ChunkSink* sink);
 
   uint64_t bytes() const { return usage_->bytes; }
   uint64_t files() const { return usage_->files; }
-  // Number of spooled chunks that were built, and of those that were sent.
+  // Number of spooled chunks that were built, and number that were sent.
   uint64_t built() const { return built_; }
   uint64_t sent() const { return sent_; }
 
@@ -170,9 +170,9 @@ class PartStore {
   friend class SpoolBudget;
 
   bool is_shared() const { return targets_ >= 2; }
-  // Sends spooled chunks, starting with the one that the request asks for, as
-  // long as the store has or builds the next one. The request is updated to ask
-  // for the rest. *complete: nothing is left.
+  // Sends spooled chunks, starting with the requested one, while the store has
+  // the next one or builds it. Updates the request to ask for what is missing.
+  // *complete: nothing is missing.
   [[nodiscard]] rocksdb::Status SendSpooled(PartRead* read, bool* complete,
                                             ChunkSink* sink);
   // The next functions require mu_.
@@ -201,7 +201,7 @@ class PartStore {
   std::mutex mu_;
   std::map<uint32_t, std::unique_ptr<Spool>> parts_;  // under mu_, all below
   int builders_ = 0;   // running builders
-  uint64_t uses_ = 0;  // number of uses of chunks; orders them
+  uint64_t uses_ = 0;  // number of uses of chunks; orders chunks by use
   bool stopping_ = false;
   // A chunk did not fit: all readers build for themselves.
   bool gave_up_ = false;

@@ -69,7 +69,7 @@ Status FamilyCutter::Cut() {
 
 // Adds the file's cut points, close enough together for parts of target_bytes_.
 Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
-  // With four cut points per part, the size of a part is wrong by less than a
+  // With four cut points per part, the error of a part's size is less than a
   // quarter.
   const size_t wanted =
       family_.one_part
@@ -92,7 +92,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
       inside += bytes;
       if (point.key.size() <= kMaxKeyBytes && !family_.one_part) {
         region->weights.push_back({point.key, bytes});
-      }  // else: too long for a cut; building refuses the key with a message
+      }  // else: building the chunk refuses such a long key
     } else if (points.size() == 1) {
       // The interval ends inside a file without cut points.
       inside += bytes / 2;
@@ -108,7 +108,7 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   return Status::OK();
 }
 
-// Cuts a region into equal shares, so that no small rest remains.
+// Cuts a region into equal shares, so that no small part is left at the end.
 void FamilyCutter::CutRegion(Region* region) {
   std::sort(region->weights.begin(), region->weights.end(),
             [this](const Weight& a, const Weight& b) {

@@ -1,5 +1,6 @@
-// Cuts a pinned snapshot into parts: half-open key intervals that tile the
-// requested interval, have about equal payload, and are many more than lanes.
+// Cuts a pinned snapshot into parts: half-open key intervals that cover the
+// requested interval without gaps or overlaps, have about equal payload, and
+// are many more than the lanes.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ struct FamilyPlan {
   std::vector<FilePlan> files;   // sorted by smallest keys
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;  // SST and live blob bytes inside the interval
-  uint32_t sorted_runs = 0;      // maximum of iterators in one part
+  uint32_t sorted_runs = 0;      // maximum number of iterators in one part
   double blob_factor = 0;        // live blob bytes per SST byte
   TableSums tables;
 };
@@ -46,24 +47,24 @@ struct FamilyPlan {
                                         const PlannerOptions& options,
                                         FamilyPlan* plan);
 
-// Makes the parts of one family, cut at keys that index blocks contain. The
-// parts tile the interval in order; their ids continue from parts->size().
+// Makes the parts of one family, cut at keys from index blocks. The parts cover
+// the interval in order; their ids continue from parts->size().
 [[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
                                         const PlannerOptions& options,
                                         uint64_t target_bytes,
                                         FamilyPlan* plan,
                                         std::vector<Part>* parts);
 
-// Returns the bytes of one family's files and live blobs. Needed for the total
-// before any part is cut.
+// Returns the bytes of one family's files and live blobs, for the total that
+// must be known before any part is cut.
 uint64_t RebuiltBytes(const FamilyPlan& plan);
 
 // Returns the desired size of a part: small enough for kPartsPerLane parts per
 // lane, and not larger than a chunk.
 uint64_t PartTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
-// Returns the maximum size of a part: slightly less than a chunk, so that a low
-// estimate does not cause a second, tiny chunk.
+// Returns the maximum size of a part: slightly less than a chunk. If the
+// estimate is too low, the part then does not need a second, tiny chunk.
 inline uint64_t MostPartBytes(uint64_t chunk_bytes) {
   return chunk_bytes / 16 * 15;
 }

@@ -1,9 +1,8 @@
-// Reads the entries of a part for the builder of its chunks. Merges the tables
-// itself if it can, otherwise lets RocksDB iterate; merging is cheaper.
+// Reads the entries of a part for its chunks. Merges the tables itself if it
+// can, because that is cheaper; otherwise lets RocksDB iterate.
 //
-// RocksDB has the last word: at the first entry that is not a plain put or
-// deletion, and after every error, RocksDB's iterator continues after the last
-// good key.
+// RocksDB decides: at the first entry that is not a plain put or deletion, and
+// after every error, RocksDB's iterator continues after the last good key.
 #pragma once
 
 #include <functional>
@@ -19,13 +18,13 @@ namespace sstferry {
 struct RangeEntriesOptions {
   uint64_t readahead_bytes = 0;
   // All live files of the family, sorted by smallest keys; set only if they
-  // hold all entries of the family. Null: memtables hold some.
+  // contain all entries of the family. Null: memtables have some.
   const std::vector<TableFile>* files = nullptr;
   std::function<bool()> cancelled;  // polled; may be null
 };
 
 // Returns the readahead in bytes for each of `sorted_runs` of a family in each
-// of `lanes`: together 16 MiB, but at least 64 KiB and at most 1 MiB each.
+// of `lanes`: 16 MiB in total, but at least 64 KiB and at most 1 MiB each.
 uint64_t ReadaheadOf(uint64_t lanes, uint64_t sorted_runs);
 
 // Reads the entries of one interval. Borrows its arguments, except the
@@ -35,7 +34,7 @@ class RangeEntries : public EntryReader {
   RangeEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                const KeyInterval& interval, const RangeEntriesOptions& options);
 
-  // Move to the first entry, or to the first one after `key`. Called once,
+  // Move to the first entry, or to the first entry after `key`. Called once,
   // before any other function. REQUIRES: `key` is inside the interval.
   void SeekToBegin() { Start(nullptr); }
   void SeekAfter(const rocksdb::Slice& key) { Start(&key); }
@@ -59,8 +58,8 @@ class RangeEntries : public EntryReader {
   }
   rocksdb::Iterator* iterator() const override { return iterated_->iterator(); }
 
-  // Returns false if RocksDB iterates, from the first entry or from a later one
-  // on.
+  // Returns false if RocksDB iterates, even if it does so only from a later
+  // entry on.
   bool is_merging() const { return merged_ != nullptr; }
 
  private:
@@ -69,7 +68,7 @@ class RangeEntries : public EntryReader {
   [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* after);
   void Iterate(const rocksdb::Slice* after);
   // Ends a failed merge. RocksDB continues after the last key that the merge
-  // handled; if there is none, after `after`.
+  // handled or, if there is none, after `after`.
   void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* after);
 
   rocksdb::DB* const db_;

@@ -5,8 +5,8 @@
 
 namespace sstferry {
 
-// Damaged data is kCorrupt, any other failure kSourceError, unless the status
-// already carries an end state. OK stays OK.
+// Returns kCorrupt for damaged data and kSourceError for other failures. Keeps
+// OK, and a status that already carries an end state.
 [[nodiscard]] inline rocksdb::Status ReadFailure(const rocksdb::Status& status,
                                                  const rocksdb::Slice& where) {
   return WithContext(

@@ -13,8 +13,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Converts to the IOStatus that RocksDB requires; the message keeps the end
-// state's prefix.
+// Converts to the IOStatus that RocksDB requires; the message keeps the prefix
+// with the end state.
 IOStatus ToIOStatus(const rocksdb::Status& status) {
   return status.ok() ? IOStatus::OK()
                      : rocksdb::status_to_io_status(rocksdb::Status(status));

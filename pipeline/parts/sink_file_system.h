@@ -1,6 +1,6 @@
-// A file system that stores no files: it passes appended bytes to a sink at
-// once. SstFileWriter writes to it, so that the source sends a chunk while it
-// builds it and does not use its disk.
+// A file system that stores no files: it immediately passes appended bytes to a
+// sink. SstFileWriter writes to it, so that the source sends a chunk while
+// building it and does not use its disk.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class ByteSink {
 };
 
 // Makes a file system on which every file that is opened for writing appends to
-// `sink`; one file at a time. It refuses to read, rename and list, and ignores
+// `sink`, one file at a time. It refuses to read, rename and list, and ignores
 // deletions.
 // Ownership: borrows the sink, which must outlive it.
 std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ByteSink* sink);

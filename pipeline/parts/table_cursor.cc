@@ -10,10 +10,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum of blocks in one interval, to limit memory. A part has far fewer; a
-// larger interval is left to RocksDB.
+// Maximum number of blocks in one interval, to limit memory. A part has far
+// fewer; RocksDB reads a larger interval.
 constexpr size_t kMaxBlocks = 1u << 17;
-// Version of the files that RocksDB has made for ingestion since 5.0.
+// Version of the files that RocksDB has written for ingestion since 5.0.
 constexpr uint32_t kExternalVersion = 2;
 
 }  // namespace
@@ -51,8 +51,8 @@ bool TableCursor::IsBeforeEnd(const Slice& key) const {
 Status TableCursor::CheckKind(const TableFile& file) {
   const SstProperties& properties = table_.properties();
   // A dictionary would be digested again for each block. Range deletions are
-  // found in time, because a run opens a file before the merge returns an entry
-  // after the file's smallest key.
+  // found early enough, because a run opens a file before the merge returns an
+  // entry after the file's smallest key.
   bool known = !table_.has_dictionary() && !table_.has_range_deletions();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&

@@ -33,8 +33,8 @@ struct TableReads {
 // Memory:    the offsets of the blocks inside the interval, one block, and a
 //            buffer for readahead.
 // Errors:    NotSupported for a table that this class does not read; otherwise
-//            those of SstReader and FileSource. After any error the caller
-//            must read the interval with RocksDB instead, whose result counts.
+//            errors of SstReader and FileSource. After any error the caller
+//            must read the interval with RocksDB instead and use that result.
 class TableCursor {
  public:
   // Moves to the first entry inside the interval. REQUIRES: no key has a
@@ -63,7 +63,8 @@ class TableCursor {
   std::shared_ptr<const FileSource> file_;
   std::optional<ReadAhead> read_ahead_;
   SstReader table_;
-  // Sequence of all entries of an ingested file, which does not contain it.
+  // Sequence number of all entries of an ingested file, which does not contain
+  // it.
   std::optional<uint64_t> ingested_sequence_;
   std::vector<SstBlockHandle> blocks_;
   bool ends_inside_ =

@@ -15,8 +15,7 @@
 
 namespace sstferry {
 
-// An open table file, shared by all merges that read it: it uses one
-// descriptor, regardless of their number.
+// An open table file. All merges that read it share one descriptor.
 //
 // Threads: any.
 class SharedFile {
@@ -29,8 +28,8 @@ class SharedFile {
                                      const std::string& path,
                                      std::shared_ptr<const FileSource>* file);
 
-  // Returns the maximum of tables that may be open for merges in this process:
-  // a quarter of its descriptors. The others are for connections and for
+  // Returns the maximum number of tables that may be open for merges in this
+  // process: a quarter of its descriptors. The others are for connections and
   // RocksDB's iterators.
   static size_t MostOpen();
 
@@ -39,13 +38,13 @@ class SharedFile {
   std::weak_ptr<const FileSource> file_;
 };
 
-// A table file as its readers need it, from RocksDB's metadata.
+// A table file, with the facts from RocksDB's metadata that readers need.
 struct TableFile {
   std::string path;
   std::string smallest;  // user keys, including range deletions
   std::string largest;
-  // Order of reading: reads find entries of files with a smaller depth first,
-  // which are in a higher level, or newer in level 0.
+  // Order of reading: reads search files with a smaller depth first. Smaller
+  // means a smaller level number or, in level 0, a newer file.
   uint64_t depth = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
@@ -53,8 +52,8 @@ struct TableFile {
   std::shared_ptr<SharedFile> shared = std::make_shared<SharedFile>();
 };
 
-// Describes a live file. `place` is its index in the list of its level's files,
-// which RocksDB lists newest first in level 0.
+// Describes a live file. `place`: the file's index in RocksDB's list of its
+// level's files; the list of level 0 has the newest file first.
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place);
 

@@ -22,7 +22,8 @@ namespace {
 // Size that fits into a second-level cache and into a frame.
 constexpr size_t kUnitBufferBytes = 512u << 10;
 
-// Passes the unit's bytes from `first_byte` on to `take`, one buffer at a time.
+// Passes the unit's bytes, starting at `first_byte`, to `take`, one buffer at a
+// time.
 Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
@@ -42,7 +43,7 @@ Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
   return status;
 }
 
-// Collects small pieces in a buffer, so that no frame is mostly header.
+// Sends small pieces together in one buffer, so that no frame is mostly header.
 Status SendFrom(UnitSource* source, const Part& unit,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
@@ -100,7 +101,7 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
-  // A UnitSource compares a unit as a whole, so it is sent as a whole.
+  // A UnitSource compares a whole unit, so the whole unit is sent.
   begin.first_byte = place.source != nullptr ? 0 : first_byte;
   if (status.ok()) status = sink->Begin(begin);
   const auto append = [sink](const Slice& piece) {

@@ -1,5 +1,5 @@
-// Reads a unit of a clone (bytes of a file as they are): sends it or computes
-// its digest. Also checks such a file by its own checksums.
+// Reads a unit of a clone (bytes of a file as they are), to send it or to
+// compute its digest. Also checks such a file by the file's own checksums.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@
 
 namespace sstferry {
 
-// The place of a unit's bytes: `path` or `source` is set.
+// The location of a unit's bytes: either `path` or `source` is set.
 struct UnitPlace {
   std::string path;              // path of its file
   UnitSource* source = nullptr;  // borrowed
 };
 
-// Sends the unit from its byte `first_byte` on as the only chunk of its part; a
-// unit of a UnitSource is sent from its first byte. `cancelled` is polled;
-// later calls reuse `buffer`.
+// Sends the unit, starting at its byte `first_byte`, as the only chunk of its
+// part. A unit of a UnitSource is always sent from its first byte. Polls
+// `cancelled`; reuses `buffer` in later calls.
 //   kSourceError, kCorrupt  the file cannot be read, or is too short
 //   others                  errors of the sink and of UnitSource::Read()
 [[nodiscard]] rocksdb::Status SendUnit(const UnitPlace& place,
@@ -31,16 +31,16 @@ struct UnitPlace {
                                        ChunkSink* sink,
                                        std::vector<char>* buffer);
 
-// Sets *digest to the digest of the unit's bytes; reads them if it is not
-// recorded. Errors are those of SendUnit().
+// Sets *digest to the digest of the unit's bytes. Reads the bytes if their
+// digest is not recorded. Errors are those of SendUnit().
 [[nodiscard]] rocksdb::Status DigestUnit(const UnitPlace& place,
                                          const Part& unit,
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,
                                          Digest128* digest);
 
-// Answers a FileDigestRequest for the file at `path`, which is cut into units
-// of `unit_bytes`. `on_read` as in CheckUnitFile().
+// Answers a FileDigestRequest for the file at `path`, which is divided into
+// units of `unit_bytes`. `on_read` as in CheckUnitFile().
 //   kCorrupt  the file has no such piece, or a checksum is wrong
 //   kRefused  the piece has more units than fit into a reply
 //   others    errors of SendUnit()
