@@ -27,8 +27,7 @@ namespace sstferry {
 // the lane requests a quarter of the chunk size after each interrupted chunk,
 // and twice the size after each received chunk:
 //
-//   64 MB  lost  ->  16 MB  lost  ->  4 MB  received  ->  8 MB  received  ->
-// ...
+//   64 MB lost  ->  16 MB lost  ->  4 MB received  ->  8 MB received  -> ...
 class LaneClient {
  public:
   // Borrows the state.

@@ -1,5 +1,5 @@
 // Admits connections. Counts them in total and per address, and chooses which
-// ones to close if too many connections have not asked for anything.
+// ones to close if too many have made no request yet.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@ struct AdmissionLimits {
 
 // Decides which connections a server keeps.
 //
-// A connection is half-open until its handshake is done and it has asked for a
-// database or for the lane of a transfer. If there are too many half-open
-// connections, or too many connections of which some are half-open, Admission
-// admits the newest one and drops the oldest half-open one: an honest peer asks
-// within milliseconds, so the oldest ones belong to a flood. An established
-// connection is never dropped.
+// A connection is half-open until its handshake is done and it has requested a
+// database or the lane of a transfer. If there are too many half-open
+// connections, or too many connections and some of them are half-open,
+// Admission admits the new connection and drops the oldest half-open one. An
+// honest peer sends its request within milliseconds, so the oldest half-open
+// connections belong to a flood. An established connection is never dropped.
 //
 // Threads: any.
 class Admission {
  public:
   explicit Admission(const AdmissionLimits& limits) : limits_(limits) {}
 
-  // Returns the new connection's number. If it is 0, the connection is refused
-  // and *why says which limit was reached. *dropped is the number of a
-  // half-open connection that the caller must close (0: none). That one no
-  // longer counts as half-open, but counts as a connection until Leave(). So,
-  // until its thread ends, there may be more connections than the limit, by at
-  // most the limit of half-open ones.
+  // Returns the new connection's number, or 0 if the connection is refused;
+  // *why then says which limit was reached. *dropped is the number of a
+  // half-open connection that the caller must close (0: none). The dropped
+  // connection no longer counts as half-open, but counts as a connection until
+  // Leave(). Until then, there may be more connections than their limit, by at
+  // most the limit of half-open connections.
   uint64_t Enter(const std::string& address, uint64_t* dropped,
                  std::string* why);
   // Makes the connection established. Returns false if it was dropped before.

@@ -1,4 +1,4 @@
-// Plans a clone: the files of a snapshot that is read as files, cut into units.
+// Plans a clone: divides the files of a snapshot into units.
 #pragma once
 
 #include "format/messages.h"

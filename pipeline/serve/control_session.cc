@@ -117,8 +117,8 @@ Status ControlSession::EndTransfer(const Status& status) {
                   : status;
   kept_ = MayKeep(why);
   if (!kept_) {
-    // Fail() tells the target, unless a lane has already said why. This is
-    // needed even if the totals agreed: the target may fail after that.
+    // Fail() sends the reason to the target, unless a lane has already sent it.
+    // This is needed even if the totals agreed: the target may fail after that.
     transfer_->Fail(why, kWhere);
     return transfer_->status();
   } else if (told_) {
@@ -128,8 +128,8 @@ Status ControlSession::EndTransfer(const Status& status) {
 }
 
 // Returns true if the target was lost or stopped for a temporary reason, so
-// that it may resume. Returns false if it does not have the plan, or if it says
-// that it stops and no data was sent: then there is nothing to resume.
+// that it may resume. Returns false if there is nothing to resume: the target
+// does not have the plan, or it stopped on its own and no data was sent.
 bool ControlSession::MayKeep(const Status& status) {
   const bool known = transfer_->planned() || resumed_;
   if (!registered_ || !transfer_->may_keep() || !known ||
@@ -296,8 +296,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
-// Sends the bytes after a position. A follower that receives nothing blocks
-// only this thread.
+// Sends the bytes after the follower's position. A follower that receives
+// nothing blocks only this thread.
 Status ControlSession::AnswerFollower(const Frame& frame) {
   if (transfer_ != nullptr || host_.follow == nullptr) {
     return Unexpected(frame.type);
@@ -575,7 +575,7 @@ Status ControlSession::StartOpening() {
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
 }
 
-// RocksDB throws if it cannot start a thread.
+// Pins the snapshot. RocksDB throws if it cannot start a thread.
 Status ControlSession::Pin() {
   RETURN_IF_ERROR(CheckThreads(kThreadsToOpen));
   try {
@@ -610,8 +610,8 @@ void ControlSession::Open() {
   }
 }
 
-// A target without the plan cannot know which parts it has. The plan may still
-// be on its way to it.
+// Records parts that the target already has. Refuses them before the plan is
+// made: a target without the plan cannot know which parts it has.
 Status ControlSession::RecordReceived(const Frame& frame) {
   if (transfer_ == nullptr ||
       (!resumed_ && !transfer_->is_refresh() && !transfer_->is_clone()) ||
@@ -657,7 +657,7 @@ void ControlSession::Tick() {
         (transfer_->ended() || !transfer_->detached().ok())) {
       told = Clock::now();
     } else if (told.has_value() && Clock::now() - *told >= kDrainLimit) {
-      channel_->Close();  // a target that does not close would keep its place
+      channel_->Close();  // else it would keep its slot
       return;
     }
     Status status;
@@ -692,7 +692,7 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   if (transfer_ == nullptr || !transfer_->planned() || finished_) {
     return Unexpected(FrameType::kFinish);
   }
-  // Without this check, agreeing totals of a part would make it look complete.
+  // Without this check, a transfer without some parts would look complete.
   const size_t unsent = transfer_->request().purpose == Purpose::kPull
                             ? transfer_->ledger()->UnsentParts()
                             : 0;
@@ -737,8 +737,8 @@ void ControlSession::LogFailure(const Status& status) const {
                         (transfer_ != nullptr &&
                          transfer_->request().purpose == Purpose::kPull);
   // A cancelled request is no failure: an in-process server often stops before
-  // it has read that its only client is done. A target that found no place will
-  // ask again.
+  // it has read that its only client is done. A target that found no free
+  // transfer slot will ask again.
   if (!status.ok() && !status.IsAborted() && !status.IsBusy() && !reported &&
       host_.log_peer) {
     host_.log_peer("request from " + PeerText(*channel_) + ": " +

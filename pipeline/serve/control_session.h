@@ -63,14 +63,14 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
-  // Tells the target when to ask again, because the server has no place for it.
-  // Returns `busy`.
+  // Tells the target when to ask again, because the server has no free transfer
+  // slot. Returns `busy`.
   [[nodiscard]] rocksdb::Status TellBusy(const rocksdb::Status& busy,
                                          std::chrono::milliseconds retry_after);
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
   // Sends pings and Stats. While a target waits for a plan, the progress in
-  // Stats shows it that the source is still reading the snapshot.
+  // Stats shows that the source is still reading the snapshot.
   void Tick();
   void DrainUntilClosed();
   void LogFailure(const rocksdb::Status& status) const;

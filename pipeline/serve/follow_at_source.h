@@ -1,4 +1,4 @@
-// Interface to the source's part of following, which follow/ implements.
+// Serves followers at the source: the interface that follow/ implements.
 #pragma once
 
 #include <cstdint>

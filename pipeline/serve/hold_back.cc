@@ -16,15 +16,15 @@ using std::chrono::duration;
 using std::chrono::steady_clock;
 
 // Allowed wait: seconds of waiting for CPUs per second of running, and seconds
-// of waiting for the disk per second. A machine that has both to spare shows as
-// much.
+// of waiting for the disk per second. Even a machine with spare CPUs and an
+// idle disk shows waits up to this length.
 constexpr double kMayWait = 0.1;
-// Factor by which waits may exceed those at rest.
+// Factor by which waits may exceed the waits during rests.
 constexpr double kTimesAtRest = 2;
 // An application that hardly runs counts as running for this share of the time:
 // one late wake-up per second is no pressure.
 constexpr double kLeastRun = 0.02;
-// Factor for the sums of earlier looks, applied at each new one.
+// Factor for the sums of earlier looks, applied at each new look.
 constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;
 constexpr double kMore = 0.05;
@@ -182,7 +182,7 @@ void HoldBack::Sleep(duration<double> time) {
   changed_.wait_until(lock, until, [this] {
     return closed_ || share_ == 1;
   });
-  // During a rest: until the next look ends it.
+  // During a rest, sleep until the next look ends the rest.
   changed_.wait_until(lock, longest, [this] { return closed_ || share_ > 0; });
 }
 

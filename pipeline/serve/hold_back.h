@@ -1,4 +1,4 @@
-// Makes the threads of a transfer hold back while the application that has the
+// Slows down the threads of a transfer while the application that has the
 // database open waits for CPUs or for its disk.
 //
 //   ten times a second, the transfer's ticker:  Look()
@@ -10,10 +10,10 @@
 //     sleeps so long that it works only for its share of the time
 //
 // The kernel counts the application's own waits. The pressure of the whole
-// machine (/proc/pressure) would also count those of our threads, which wait
-// for each other. Short rests show how long the application waits without us;
-// they are taken only while the transfer holds back or the application's waits
-// are long.
+// machine (/proc/pressure) would also count the waits of our threads, which
+// wait for each other. Short rests of the transfer show how long the
+// application waits without us. The transfer rests only while it is throttled
+// or the application's waits are long.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,8 @@
 namespace sstferry {
 
 // Times for which the application's threads have run and waited since they
-// began. If they cannot be observed, the times are the observing thread's.
+// began. If the application cannot be observed, the times are those of the
+// observing thread.
 struct ApplicationWaits {
   uint64_t ran_micros = 0;
   uint64_t cpu_micros = 0;
@@ -56,7 +57,7 @@ class HoldBack {
 
   explicit HoldBack(WatchApplication watch);
 
-  // Switches holding back on or off.
+  // Switches throttling on or off.
   void Allow(bool allowed);
   bool allowed() const { return allowed_; }
   // Decides how much of the time the workers work until the next look.
@@ -65,8 +66,8 @@ class HoldBack {
   void EndRest();
   // Ends all sleeps and prevents later ones.
   void Close();
-  // Share of the time for which workers work; 0: they rest; 1: nothing is held
-  // back.
+  // Share of the time for which workers work; 0: they rest; 1: they are not
+  // throttled.
   double share() const { return share_; }
   // Returns the resource for which the application waits, as one of
   // Stage::kHeld...
@@ -75,7 +76,7 @@ class HoldBack {
   // One thread's work. Used by that thread only.
   class Worker {
    public:
-    // Borrows both. `clock` may be null: then sleeps are not counted.
+    // Borrows `owner` and `clock`. Null `clock`: sleeps are not counted.
     Worker(HoldBack* owner, StageClock* clock);
     // Called often while the thread works. Sleeps if the thread has worked more
     // than its share.
@@ -94,9 +95,10 @@ class HoldBack {
  private:
   // Recent waits for one resource, and waits for it during rests.
   struct Gauge {
-    // Adds a look. Returns the ratio of the recent waits to the allowed ones;
-    // above 1 they are too long. `waited` is compared with `time`. Sets
-    // *is_long if the waits would be too long without regard to those at rest.
+    // Adds a look, during which the application waited for `waited` of `time`.
+    // Returns the ratio of recent waits to allowed waits; above 1, they are too
+    // long. Sets *is_long if the waits exceed kMayWait, however long the
+    // application waits during rests.
     double Excess(double waited, double time, bool rested, bool* is_long);
 
     double waited_lately = 0;  // sum in which the newest look counts most

@@ -9,10 +9,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum of requests that are queued while chunks are sent: more than a target
-// needs to have unanswered. Further ones stay in the sockets.
+// Maximum number of requests that are queued while chunks are sent: more than a
+// target needs. Further requests stay in the sockets.
 constexpr size_t kMaxWaiting = 4;
-// Maximum of frames received before the next one is sent.
+// Maximum number of frames that are received between two sent frames.
 constexpr int kMaxTaken = 64;
 
 }  // namespace

@@ -36,7 +36,7 @@ class LaneLink {
   [[nodiscard]] rocksdb::Status Receive(LaneRequest* request);
   // Receives the frames that have arrived, without waiting. A lane that sends
   // many chunks for one request calls this between chunks, so that the two
-  // sides do not both wait for the other to read.
+  // sides do not wait for each other to read.
   [[nodiscard]] rocksdb::Status TakeArrived();
 
   template <typename Message>

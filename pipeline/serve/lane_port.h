@@ -1,4 +1,4 @@
-// One lane's slot at the source: tracks which connection serves the lane.
+// Tracks which connection serves one lane at the source.
 #pragma once
 
 #include <condition_variable>
@@ -21,9 +21,9 @@ namespace sstferry {
 class LanePort {
  public:
   // Makes `channel` the lane's connection, closes the previous one and blocks
-  // until that one's thread has left. Returns true if the caller must serve the
-  // lane now and then call Leave(); false if a newer connection serves it, or
-  // after Stop().
+  // until the thread of the previous one has left. Returns true if the caller
+  // must serve the lane now and then call Leave(); false if a newer connection
+  // serves the lane, or after Stop().
   bool Enter(Channel* channel);
   void Leave(const Channel* channel);
 
@@ -32,7 +32,7 @@ class LanePort {
   // Closes the connection, so that its thread ends. The target may connect
   // again.
   void Close();
-  // Does the same permanently: later connections are not served.
+  // Closes the connection permanently: later connections are not served.
   void Stop();
 
  private:

@@ -69,8 +69,8 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);
-  // Does the same as stopped(), for loops that read or build on the lane's
-  // thread and call it often. First holds back for the source's application.
+  // Returns stopped(), after throttling for the source's application. Called
+  // often by loops that read or build on the lane's thread.
   bool PacedStop();
   // Returns true if nobody waits for an answer any more.
   bool stopped() const { return transfer_->ended() || port_->replaced(); }

@@ -9,11 +9,10 @@
 
 namespace sstferry {
 
-// Sends chunks; keeps none of the bytes. If the connection is lost, its calls
-// fail, the builder that calls it ends, and the target asks for the part again.
-// A unit is then read from the first byte that the target does not have. A
-// chunk is sent from its first byte, because it cannot be built twice byte by
-// byte.
+// Sends chunks; keeps none of the bytes. If the connection is lost, calls fail,
+// the calling builder ends, and the target requests the part again. A unit then
+// resumes at the first byte that the target does not have. A chunk starts over
+// at its first byte, because a second build may have other bytes.
 //
 // Ownership: borrows its arguments. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
@@ -58,7 +57,7 @@ class LaneSink : public ChunkSink {
   PartDigest chain_;
   // The current chunk.
   ChunkBegin begin_;
-  // Bytes of its file sent so far, or skipped before the first.
+  // Bytes of the chunk's file that were sent, or skipped at its start.
   uint64_t bytes_ = 0;
   ChunkDigest digest_;  // over the frames sent since begin_.first_byte
 };

@@ -1,5 +1,5 @@
-// Finds the retained snapshots beside the databases of a server that no
-// transfer of this process uses, by the leases in their private directories.
+// Finds retained snapshots that no transfer of this process uses, by the leases
+// in their private directories beside the databases of a server.
 #pragma once
 
 #include <set>

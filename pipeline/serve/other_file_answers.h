@@ -1,4 +1,4 @@
-// Answers a target that asks for the application's files of its transfer.
+// Sends the application's files to a target that requests them.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace sstferry {
 
 // Answers the requests of one target. Keeps the contents of the current file,
-// so that all its parts are of one reading.
+// so that all its parts come from one reading.
 class OtherFileAnswers {
  public:
   // Sends the requested part, at the pace of the transfer.

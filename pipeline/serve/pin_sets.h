@@ -1,6 +1,6 @@
 // Keeps databases that were pinned together for one target. A set is kept until
-// its target ends it, or has not asked for any of its databases for
-// --snapshot-ttl.
+// its target ends it, or until the target has requested none of its databases
+// for --snapshot-ttl.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct PinWish {
 
 // The sets of one server.
 //
-// Ownership: shares the files with the snapshots that are made of them.
+// Ownership: shares the files with the snapshots that are made from them.
 // Threads:   any.
 class PinSets {
  public:

@@ -33,8 +33,9 @@ class PinnedSnapshot {
   // and a lease was written, the lease and its directory outlive this object.
   void Leave(bool keep);
   // Moves the lease, if there is one, to a directory from which nobody reads.
-  // After Leave(true) the snapshot can then be adopted at once, even if others
-  // still read it. If Park() fails, it can be adopted when nobody reads it.
+  // After Leave(true), a later transfer can then adopt the snapshot at once,
+  // even if other transfers still read it. If Park() fails, the snapshot can
+  // only be adopted when nobody reads it.
   [[nodiscard]] rocksdb::Status Park();
   bool parked() const { return parked_; }
   // Returns the private directory with this transfer's lease; empty if it has

@@ -31,7 +31,7 @@ struct TransferFamily;
 struct TransferPlan;
 
 // Compares parts with a target on one lane. Returns digests of groups of
-// entries; when the target has sent what it has in the groups that differ,
+// entries. After the target has sent its entries of the groups that differ,
 // builds the delta. Threads: the lane's serving thread.
 class LaneDeltas {
  public:
@@ -51,14 +51,14 @@ class LaneDeltas {
       const Part& part, const SiftRequest& request,
       const std::function<bool()>& cancelled, SiftReply* reply) = 0;
   // Adds one message of a request for the delta of a part.
-  //   kCorrupt  it is not the continuation of the previous message
+  //   kCorrupt  the message does not continue the previous one
   //   kDenied   the request is too large
   [[nodiscard]] virtual rocksdb::Status Add(const Part& part,
                                             DeltaRequest request) = 0;
   // Returns the request that is being received, or is complete.
   virtual const DeltaRequest& asked() const = 0;
   // Sends the delta chunk of the complete request.
-  //   kCorrupt  it asks for groups that Index() did not return
+  //   kCorrupt  the request has groups that Index() did not return
   [[nodiscard]] virtual rocksdb::Status Build(
       const Part& part, const ChunkBuilderOptions& options,
       ChunkSink* sink) = 0;

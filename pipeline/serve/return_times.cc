@@ -11,15 +11,15 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortest{kMinRetryAfterMillis};
 constexpr milliseconds kLongest{kMaxRetryAfterMillis};
-// Maximum of times that are remembered. Further times are given to targets but
-// not counted.
+// Maximum number of times that are remembered. Further times are given to
+// targets but not remembered.
 constexpr size_t kMaxTold = 65'536;
 
-// Returns the time that a transfer still needs if it continues as before. Its
-// beginning is not a good basis for that, so the result is at most the time
+// Returns the time that a transfer still needs if its speed stays the same.
+// Early progress is a poor basis for that, so the result is at most the time
 // that has passed: a target returns too early rather than too late. The result
-// is never 0: after the last byte, the target syncs and runs commands, of which
-// the source knows nothing.
+// is never 0: after the last byte, the target syncs and runs commands that the
+// source does not see.
 milliseconds LeftOf(const PlaceUse& use) {
   const milliseconds least = std::max(kShortest, use.age / 16);
   const milliseconds most = std::max(kShortest, use.age);

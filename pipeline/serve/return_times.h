@@ -1,4 +1,4 @@
-// Chooses when targets that found no place at a server ask again.
+// Chooses when targets that found no free transfer slot at a server ask again.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,17 @@
 
 namespace sstferry {
 
-// The progress of a transfer that has a place.
+// The progress of a transfer that has a slot.
 struct PlaceUse {
   std::chrono::milliseconds age{0};
   double done = 0;  // share of its bytes; above 1 if the estimate was low
 };
 
-// Spreads the returns of targets. Targets do not wait in line: each one asks
-// again at about the time at which a place becomes free that no other target
-// was told to take, and gets it if it is the first to ask. For example, if the
-// transfers in three places end in 2, 5 and 9 s, four targets that ask now are
-// told 2 s, 5 s, 9 s, and the time that one transfer takes.
+// Spreads the returns of targets. Targets do not wait in line: each target is
+// told to ask again at about the time at which a slot becomes free for which no
+// other target was told to return. The first target to ask gets the slot. For
+// example, if the transfers in three slots end in 2, 5 and 9 s, four targets
+// that ask now are told 2 s, 5 s, 9 s, and the duration of one transfer.
 //
 // Threads: one at a time.
 class ReturnTimes {

@@ -81,8 +81,8 @@ ServedDatabases::ServedDatabases(const ServeOptions* options)
   Look();
 }
 
-// Limits searches to a tenth of a CPU: each one reads every directory of the
-// tree, and anybody who can connect can ask for one.
+// Limits searches to a tenth of a CPU: each search reads every directory of the
+// tree, and any peer that can connect can cause one.
 std::shared_ptr<const ServedSet> ServedDatabases::Now(
     std::chrono::seconds max_age) {
   const std::lock_guard<std::mutex> lock(mu_);
@@ -118,8 +118,8 @@ void ServedDatabases::Look() {
   LookLocked();
 }
 
-// If the directory cannot be read now, the last result stays: its databases
-// report their own problems.
+// Searches the tree. Keeps the last result if the directory cannot be read now:
+// its databases report their own problems.
 void ServedDatabases::LookLocked() {
   began_ = Clock::now();
   const std::chrono::nanoseconds cpu_before = CpuTime();

@@ -78,7 +78,7 @@ class Server : public SourceServer {
   void Stop() override {
     stopping_ = true;
     listener_->Close();
-    // Run() calls Stop(), too. It must wait here until the targets were told.
+    // Run() calls Stop(), too, and must wait until the targets are told.
     std::lock_guard<std::mutex> stopping(stop_mu_);
     // Stop the store first. Otherwise a lane that the bucket wakes fails before
     // the store reports that the server is shutting down.
@@ -179,7 +179,7 @@ class Server : public SourceServer {
           session->channel->Close();
           admission_.Leave(session->id);
           std::lock_guard<std::mutex> done(mu_);
-          // Now, not only when another connection arrives.
+          // Free the channel now, not only when another connection arrives.
           session->channel.reset();
           session->done = true;
           idle_.notify_all();

@@ -1,4 +1,4 @@
-// Refers to the parts of a server that its sessions share.
+// Refers to the objects of a server that its sessions share.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// Borrowed parts of the server.
+// Borrowed objects of the server.
 struct SessionHost {
   const ServeOptions* options = nullptr;
   ServedDatabases* databases = nullptr;

@@ -19,8 +19,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Returns the bytes of table and blob files. Each of them may keep a file of
-// the source alive.
+// Returns the bytes of table and blob files. Each link may keep a file alive
+// that the source has deleted.
 uint64_t PinnedBytes(const std::string& directory) {
   uint64_t bytes = 0;
   std::error_code error;

@@ -1,5 +1,5 @@
-// One snapshot of a server, and what the transfers that read it share: its
-// directory, its disk space, and plans that are the same for several targets.
+// One snapshot of a server, with everything that its transfers share: its
+// directory, its disk space, and plans that several targets use.
 #pragma once
 
 #include <atomic>
@@ -51,8 +51,8 @@ class SharedSnapshot {
 
   // Time at which this object was made, in SteadySeconds().
   uint64_t begun_seconds() const { return begun_seconds_; }
-  // Its number in the order of a server's snapshots (serve/snapshot_order.h);
-  // 0: none. REQUIRES: one thread at a time.
+  // The snapshot's number in the order of a server's snapshots
+  // (serve/snapshot_order.h); 0: none. REQUIRES: one thread at a time.
   uint64_t order() const { return order_; }
   void set_order(uint64_t order) { order_ = order; }
   // Returns the kind of a request. Requests of one kind can read the same
@@ -75,12 +75,13 @@ class SharedSnapshot {
   bool is_pinned() const { return pinned_ != nullptr; }
   // Makes Take() use this snapshot instead of taking one.
   void Use(std::unique_ptr<Snapshot> snapshot);
-  // Takes the snapshot, unless another caller has; concurrent callers wait.
+  // Takes the snapshot, unless another caller has taken it; concurrent callers
+  // wait.
   // Errors are those of Snapshot::Create(), and:
   //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Take();
   bool is_taken() const { return taken_; }
-  // Returns true if the last Take() failed: then nobody should join it.
+  // Returns true if the last Take() failed: nobody should then join it.
   bool failed() const { return failed_; }
   // REQUIRES: is_taken().
   const Snapshot& snapshot() const { return *snapshot_; }
@@ -112,9 +113,9 @@ class SharedSnapshot {
   // which they were taken.
   uint64_t taken_seconds() const { return taken_seconds_; }
 
-  // Set if a process has the database open and no WAL has an entry: the time at
-  // which its MANIFEST was last written, in seconds since 1970, and not after
-  // the start of Take(). The last flush was not later. 0: unknown, or not
+  // Time of the last flush or later, in seconds since 1970: the time at which
+  // the MANIFEST was last written, but not after the start of Take(). Set if a
+  // process has the database open and no WAL has an entry. 0: unknown, or not
   // applicable.
   uint64_t unlogged_since_seconds() const { return unlogged_since_seconds_; }
 
@@ -160,7 +161,7 @@ class SharedSnapshot {
   std::atomic<uint64_t> unlogged_since_seconds_{0};
 
   std::mutex plan_mu_;  // held while a plan is made
-  // Only readers own a plan: a target may ask for any number of different ones.
+  // Only readers own a plan: a target may request any number of plans.
   std::map<std::string, std::weak_ptr<const SharedPlan>> plans_;
 
   std::mutex lend_mu_;

@@ -3,8 +3,9 @@
 namespace sstferry {
 namespace {
 
-// Maximum of remembered targets, about 100 bytes each: more than a server has
-// in days. A target that was forgotten gets a new snapshot.
+// Maximum number of remembered transfers, about 100 bytes each: more than a
+// server has in days. A target whose transfer was forgotten gets a new
+// snapshot.
 constexpr size_t kMostKnown = 65536;
 constexpr size_t kMostKinds = 4096;
 

@@ -16,9 +16,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum of seconds between two writes of a lease while a target is connected.
-// If the process is killed, its leases end early by at most this time, or by a
-// quarter of their length.
+// Maximum number of seconds between two writes of a lease while a target is
+// connected. If the process is killed, its leases end early by at most this
+// time, or by a quarter of their length.
 constexpr uint64_t kRenewSeconds = 30;
 constexpr uint64_t kSweepTicks = 10;
 constexpr std::chrono::milliseconds kOtherProcessRetry{2000};

@@ -1,6 +1,6 @@
 // Keeps the transfers of a server: those with a connected target, and those
-// that a disconnected target may resume while their lease runs. Retained
-// snapshots of an earlier process are only on disk until their targets ask for
+// that a disconnected target may resume while their lease runs. Snapshots that
+// an earlier process retained are only on disk until their targets request
 // them. The lease in each private directory is sufficient to resume, so servers
 // need not know about each other.
 #pragma once
@@ -43,27 +43,29 @@ class SnapshotStore {
   void Start();
 
   // Returns the newest snapshot of this server that the request can read, and
-  // keeps it for the rest of its window. It must be younger than
-  // ServeOptions::share_snapshots (or have been, when the target first asked),
-  // and not older than the target's data. If there is none, returns a new one,
-  // which has not been taken yet.
+  // keeps it until the end of its window. The snapshot is not older than the
+  // target's data, and is now (or was, when the target first asked) younger
+  // than ServeOptions::share_snapshots. If there is none, returns a new
+  // snapshot, which has not been taken yet.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer, which lanes can find from then on. If there are too many
-  // transfers, another one loses its place (TransferPlaces::Insert()), but not
+  // transfers, another one loses its slot (TransferPlaces::Insert()), but not
   // its lease.
-  //   kBusy       there is no place; the target should ask again after
-  //               *retry_after
+  //   kBusy       there is no free transfer slot; the target should ask again
+  // after
+  //                *retry_after
   //   kCancelled  after Stop()
   [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer,
                                     std::chrono::milliseconds* retry_after);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
   // Resumes request.named_transfer with `control` as its target's connection.
-  // An adopted transfer must still be pinned (Transfer::planned()).
+  // The caller must pin an adopted transfer, which is not Transfer::planned().
   //   kSnapshotGone  there is no such transfer (any more).
   //   kBusy          another process uses it; or, with *retry_after set, there
-  //                  is no place for it. In this case its lease starts again.
+  // is
+  //                   no free transfer slot, and its lease starts again.
   //   kDenied        the identity of `control` differs from the opener's.
   //   kRefused       the request differs; the message names the field.
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
@@ -82,9 +84,9 @@ class SnapshotStore {
   // Writes the lease, so that the transfer outlives this process. A failure is
   // only logged.
   void WriteLease(const std::shared_ptr<Transfer>& transfer);
-  // Lists the snapshots of databases with these names: those of this store and,
-  // from their leases, those beside the databases. Only the owner of a transfer
-  // gets its complete id.
+  // Lists the snapshots of databases with these names: snapshots of this store
+  // and, from their leases, snapshots beside the databases. Only the owner of a
+  // transfer gets its complete id.
   std::vector<RetainedSnapshot> List(const std::set<std::string>& names,
                                  const PeerIdentity* peer);
   // Returns reports on the pulls of this store that have not ended.
@@ -105,8 +107,8 @@ class SnapshotStore {
   void Tick();
   // Removes directories of dead processes without a valid lease.
   void RemoveLeftovers();
-  // Ends every transfer, but retains the snapshots of those with a lease for
-  // the next process. Tells each target within a second.
+  // Ends every transfer, but retains snapshots with a lease for the next
+  // process. Informs each target within a second.
   void Stop();
 
  private:
@@ -137,7 +139,7 @@ class SnapshotStore {
   // a snapshot of a database at about the same time. REQUIRES: mu_ is held.
   std::string CountTaker(const Transfer& transfer);
   // Ends the transfer, which is in leaving_, because another one needs its
-  // place. It can be resumed from its lease, if it has one. REQUIRES: mu_ is
+  // slot. Its target can resume from the lease, if it has one. REQUIRES: mu_ is
   // not held.
   void Evict(std::shared_ptr<Transfer> evicted);
   // Returns null if there is no such transfer. REQUIRES: mu_ is held.

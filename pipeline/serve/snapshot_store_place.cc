@@ -1,4 +1,4 @@
-// The functions of SnapshotStore that give a transfer its place.
+// Gives transfers their slots. Part of SnapshotStore.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -90,7 +90,7 @@ std::string SnapshotStore::CountTaker(const Transfer& transfer) {
          "one snapshot and the chunks built from it";
 }
 
-// Keeps a shared snapshot for a pull that found no place, so that the pull
+// Keeps a shared snapshot for a pull that found no free slot, so that the pull
 // finds it on its return even if all other transfers have ended.
 Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                           std::chrono::milliseconds* retry_after) {

@@ -150,7 +150,7 @@ Status Transfer::CheckHealth() const {
   const std::string dir = database_dir();
   HealthFile fault;
   if (request_.purpose != Purpose::kVerify) {
-    // A shortage of descriptors passes (base/descriptor_shortage.h).
+    // A shortage of descriptors is temporary (base/descriptor_shortage.h).
     const Status known = ReadKnownFault(dir, &fault);
     if (!known.ok()) {
       return MakeStatus(EndState::kSourceError, MessageOf(known));

@@ -30,7 +30,7 @@ namespace sstferry {
 class Transfer {
  public:
   // Reads `shared`; null: takes its own snapshot. If the request resumes a
-  // transfer, it has the id of that transfer.
+  // transfer, this object has the id of that transfer.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
            std::string peer, ServerShares* shares,
@@ -100,8 +100,8 @@ class Transfer {
   // Called when `control` closes. Returns false if another connection has
   // replaced it.
   bool Leave(const Channel* control) { return connections_.Leave(control); }
-  // Ends the connections of a target that has taken nothing for the stall
-  // timeout, unless it connected again within that time. It may resume.
+  // Ends the connections of a target that has received nothing for the stall
+  // timeout, unless it reconnected within that time. The target may resume.
   // REQUIRES: may_keep().
   void Detach(const rocksdb::Status& status, const std::string& where) {
     connections_.Detach(status, where, serve_.timeouts.stall);
@@ -131,15 +131,14 @@ class Transfer {
   // Ends the transfer with a failure. The first failure becomes the end state,
   // is sent to the target on the control connection, and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
-  // Does the same, but retains a snapshot with a lease for the next process.
+  // Ends the transfer like Fail(), but retains a leased snapshot for later.
   void Suspend(const rocksdb::Status& status, const std::string& where);
-  // Does the same for a transfer that loses its place to another one: its
-  // target can resume from the lease, even in this process. REQUIRES:
-  // has_lease().
+  // Suspends a transfer that loses its slot to another one: its target can
+  // resume from the lease, even in this process. REQUIRES: has_lease().
   void Park(const rocksdb::Status& status, const std::string& where);
   bool parked() const { return pinned_.parked(); }
-  // Returns the status with the paths of the snapshot's files replaced by those
-  // of the database.
+  // Returns the status with the paths of the snapshot's files replaced by the
+  // paths of the database's files.
   rocksdb::Status InDatabaseNames(const rocksdb::Status& status) const;
   // Ends the transfer after the target reported success, and stops every lane.
   void End();
@@ -160,9 +159,9 @@ class Transfer {
   Stats CurrentStats() const;
   TransferReport Report() const;
 
-  // Returns true if the target may ask for the application's files. In a
-  // refresh, only a swap by links does; the source does not know which kind it
-  // is.
+  // Returns true if the target may request the application's files. In a
+  // refresh, only a swap by links requests them; the source does not know
+  // whether the refresh is such a swap.
   bool has_other_files() const { return request_.purpose == Purpose::kPull; }
   // Reads one of the application's files, like ReadOtherFile().
   [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,
@@ -185,13 +184,13 @@ class Transfer {
     return plan_->sources;
   }
   const std::vector<Part>& parts() const { return plan_->parts; }
-  // Return the file of a unit, and the place of its bytes.
+  // Return the file of a unit, and the location of its bytes.
   const CloneFile& unit_file(const Part& unit) const {
     return plan_->clone->files[unit.file];
   }
   UnitPlace unit_place(const Part& unit) const;
-  // Returns true if the clone's files are on this machine; those of a restore
-  // are not.
+  // Returns true if the clone's files are on this machine; the files of a
+  // restore are not.
   bool has_own_files() const { return pinned_->units() == nullptr; }
   // REQUIRES: has_own_files()
   std::string file_path(const CloneFile& file) const;

@@ -31,8 +31,8 @@ class TransferConnections {
   void Replace(Channel* control, std::string peer, uint32_t lanes);
   // Tells the target why the source stops serving it, and closes its lanes. The
   // target may connect again. Does nothing while no target is connected, or if
-  // it connected less than `after` ago: a lane that waited on an earlier
-  // connection says nothing about this one.
+  // it connected less than `after` ago: a lane's wait on an earlier connection
+  // proves nothing about this one.
   void Detach(const rocksdb::Status& status, const std::string& where,
               std::chrono::milliseconds after);
   // Returns why the connected target was detached; OK if it was not.
@@ -49,7 +49,7 @@ class TransferConnections {
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
   // Closes all attached lanes.
   void CloseLanes();
-  // Does the same permanently.
+  // Closes all lanes permanently.
   void StopLanes();
   // Sends the end state to the target, then stops its lanes.
   void End(const rocksdb::Status& status, const std::string& where);

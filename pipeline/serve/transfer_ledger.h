@@ -40,8 +40,8 @@ class TransferLedger {
   [[nodiscard]] rocksdb::Status RecordReceived(const Received& received);
   // Returns the totals of each family over the parts sent or received so far.
   std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
-  // Returns the number of parts neither sent to their end nor received by the
-  // target.
+  // Returns the number of parts that were not sent completely and that the
+  // target does not have.
   size_t UnsentParts() const;
 
  private:

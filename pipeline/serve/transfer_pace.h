@@ -25,7 +25,7 @@ class TransferPace {
 
   // Applies a request, as far as the target's Hello allows.
   void Set(const OpenRequest& request, const Hello& target);
-  // Wakes all threads that wait for the rate limit, or hold back.
+  // Wakes all threads that wait for the rate limit or are throttled.
   void Close() {
     rate_bucket_.Close();
     hold_back_->Close();
@@ -33,9 +33,8 @@ class TransferPace {
 
   ServerShares* shares() { return shares_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
-  // Decides how the transfer's threads hold back for the source's application.
-  // Shared, because chunks that are built for several transfers may outlive
-  // this one.
+  // Throttles the transfer's threads for the source's application. Shared,
+  // because the building of chunks for several transfers may outlive this one.
   const std::shared_ptr<HoldBack>& hold_back() { return hold_back_; }
   // Blocks until `bytes` may be sent under the limit for all transfers
   // together. The transfers take turns in small pieces, so that each one gets

@@ -1,5 +1,5 @@
-// The transfers of a server by id. Chooses which one loses its place to
-// another.
+// Keeps the transfers of a server by id. Chooses which transfer loses its slot
+// to another one.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace sstferry {
 
-// A transfer that has a place, and when it made progress.
+// A transfer that has a slot, and the times of its progress.
 struct PlacedTransfer {
   std::shared_ptr<Transfer> transfer;
-  uint64_t idle_since = 0;  // work counted in CurrentStats() at the last look
-  uint64_t moved = 0;       // bytes and acknowledgements at the last look
+  uint64_t idle_since = 0;  // steady seconds at which the target left
+  uint64_t moved = 0;       // work counted in CurrentStats() at the last look
   uint64_t moved_at = 0;    // steady seconds at which `moved` last changed
   Clock::time_point placed_at = Clock::now();
   uint64_t planned_bytes = 0;  // to be sent, estimated; 0: unknown
@@ -33,8 +33,8 @@ struct ShownSnapshot {
   uint64_t left = 0;                   // seconds until it expires
 };
 
-// The transfers that have a place at one server. Times are seconds of the
-// steady clock.
+// The transfers that have a slot at one server. Times are seconds of the steady
+// clock.
 //
 // Ownership: shares the transfers; borrows the options.
 // Threads:   one at a time.
@@ -44,8 +44,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
 
   // Returns the progress of each transfer at `now`.
   std::vector<PlaceUse> Uses(Clock::time_point now);
-  // Adds a transfer. If there are too many, another one (*evicted) loses its
-  // place, if one may. Returns false if there is no place.
+  // Adds a transfer. If all slots are in use, another transfer (*evicted) loses
+  // its slot, if one may. Returns false if there is no slot.
   bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,
               std::shared_ptr<Transfer>* evicted);
   // Called when the target is connected again: the time in which it received
@@ -56,7 +56,7 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   void LookWhatMoved(uint64_t now);
 
   // Returns the transfers whose snapshot is in that directory and has no
-  // connected reader, with the time since when they are idle.
+  // connected reader, each with the time at which it became idle.
   std::vector<std::pair<TransferId, uint64_t>> IdleIn(
       const std::string& parent) const;
   // Removes all readers of that transfer's snapshot; its space is free when the
@@ -77,11 +77,12 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   std::vector<std::shared_ptr<Transfer>> TakeAskedFor();
 
  private:
-  // Returns the entry that loses its place to a transfer of `owner`, or end().
-  // It is one of the peer with the most transfers, if that peer has at least as
-  // many as `owner` would then have. Prefers the one that is idle for longest;
-  // if none is idle, the one whose connected target has received nothing for
-  // longest, and for longer than the stall timeout.
+  // Returns the entry that loses its slot to a transfer of `owner`, or end().
+  // Chooses a transfer of the peer with the most transfers, if that peer has at
+  // least as many as `owner` would then have. Prefers the transfer that has
+  // been idle for longest. If none is idle, chooses the one whose connected
+  // target has received nothing for longest, but only if that is longer than
+  // the stall timeout.
   iterator Replaceable(const PeerIdentity& owner, uint64_t now);
   // Returns the snapshots that connected targets read.
   std::set<const SharedSnapshot*> InUse() const;

@@ -17,8 +17,8 @@
 
 namespace sstferry {
 
-// Maximum of files of a family that are merged without RocksDB. Limits the
-// memory of the list, some hundred bytes per file.
+// Maximum number of files of a family that are merged without RocksDB. Limits
+// the memory of the list, some hundred bytes per file.
 inline constexpr size_t kMaxMergedFiles = 20000;
 
 // A column family at the source.
@@ -28,7 +28,7 @@ struct TransferFamily {
   rocksdb::Options chunk_options;
   uint64_t readahead_bytes = 0;
   FamilyPlan plan;  // has files only while the plan is made
-  // All files with keys in the interval, if they hold all entries; otherwise
+  // All files with keys in the interval, if they contain all entries; otherwise
   // empty.
   std::vector<TableFile> merged_files;
 
@@ -49,9 +49,9 @@ struct TransferPlan : Plan {
   UnknownOptions unknown_options;  // in the source's OPTIONS
 };
 
-// Sets the release of the application that the request names; unknown if it
-// names none.
-//   kRefused  it does not name a release
+// Sets *release to the application's RocksDB release from the request; unknown
+// if the request has none.
+//   kRefused  the request's text is not a release
 [[nodiscard]] rocksdb::Status ReleaseAsked(const OpenRequest& request,
                                            RocksDbRelease* release);
 

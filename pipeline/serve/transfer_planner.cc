@@ -157,8 +157,8 @@ Status TransferPlanner::DescribeFamilies() {
   return Status::OK();
 }
 
-// Without this check a replica could be seeded at first, while all entries are
-// in WALs, and could not be refreshed later.
+// Refuses a seed that works now, while all entries are in WALs, but whose
+// replica could not be refreshed later.
 Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
   Needs needs;
   for (const NamedValue& option : family.table_options) {
@@ -209,8 +209,9 @@ Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
                                   "chunks do not have");
 }
 
-// Chunks fill the last level, which RocksDB reserves for what is ingested, and
-// have none of the deletions that hide it: a deleted key could come back.
+// Refuses the option. Chunks fill the last level, which RocksDB then reserves
+// for older ingested data, and have no deletions that would hide that data: a
+// deleted key could come back.
 Status TransferPlanner::CheckIngestsBehind(
     const std::string& where, const std::string& option,
     const std::vector<NamedValue>& options) {
@@ -342,8 +343,8 @@ void TransferPlanner::EndFiles(TransferFamily* family) const {
   files->shrink_to_fit();
 }
 
-// Returns true if the files hold all entries, and are few enough for their list
-// to be kept in memory.
+// Returns true if the files contain all entries, and are few enough for their
+// list to be kept in memory.
 bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
   return asked_.request.purpose == Purpose::kPull &&
          !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles;

@@ -52,19 +52,20 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
   // Checks the format_version of tables that the source's application will
-  // write, which its files may not have yet.
-  //   kIncompatible  it is a seed, and the linked RocksDB cannot read them
+  // write; its present files may have a lower one.
+  //   kIncompatible  it is a seed, and the linked RocksDB cannot read such
+  // tables
   [[nodiscard]] rocksdb::Status CheckNextTables(
       const FamilyDescription& family);
   // Checks for options with which the replica's application opens only tables
   // that have a user-defined index.
-  //   kRefused  it has such options: chunks have no such index, so RocksDB
-  //             could not open their tables
+  //   kRefused  the family has such options: chunks have no such index, so
+  //             RocksDB could not open their tables
   [[nodiscard]] rocksdb::Status CheckOwnIndex(
       const FamilyDescription& family) const;
   // Checks an option of `where` with which the application ingests older data
   // below all that the database has (IngestExternalFileOptions::ingest_behind).
-  //   kRefused  it has that option
+  //   kRefused  the application has set that option
   [[nodiscard]] static rocksdb::Status CheckIngestsBehind(
       const std::string& where, const std::string& option,
       const std::vector<NamedValue>& options);
@@ -88,7 +89,7 @@ class TransferPlanner {
            snapshot_.counters().wal_bytes_copied > 0;
   }
   bool CanMerge(const FamilyPlan& plan) const;
-  // Decides for which release of RocksDB chunks are built: that of the
+  // Decides for which RocksDB release chunks are built: the release of the
   // application that will open the replica.
   [[nodiscard]] rocksdb::Status ChooseApplication();
   // Returns the highest format_version that this application and the RocksDB of
