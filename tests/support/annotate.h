@@ -18,20 +18,20 @@ namespace sstferry {
 
 inline constexpr size_t kAnnotatedBytes = 16;
 
-// Appends the dump of a whole journal. A torn tail is one line of the dump and
-// the status is OK. Corruption: the dump ends before the damage.
+// Appends the dump of a complete journal. A torn tail is one line of the dump,
+// and the status is OK. Corruption: the dump ends before the damage.
 [[nodiscard]] rocksdb::Status AnnotateJournal(const rocksdb::Slice& journal,
                                               std::string* out);
 
-// Appends the dump of one frame, header and whole payload. Returns Incomplete,
-// Corruption and NotSupported as DecodeFrameHeader, CheckFrameDigest and the
-// message's Decode() do, after dumping the readable part.
+// Appends the dump of one frame: its header and complete payload. Returns the
+// errors of DecodeFrameHeader, CheckFrameDigest and the message's Decode(),
+// after dumping the readable part.
 [[nodiscard]] rocksdb::Status AnnotateFrame(const rocksdb::Slice& frame,
                                             std::string* out);
 
-// Appends the dump of a stream: its hello and its frames, a payload as it is.
-// Returns what DecodeStreamHello() and DecodeStreamFrame() do, after dumping
-// the readable part.
+// Appends the dump of a stream: its hello and its frames, with raw payloads.
+// Returns the errors of DecodeStreamHello() and DecodeStreamFrame(), after
+// dumping the readable part.
 [[nodiscard]] rocksdb::Status AnnotateStream(const rocksdb::Slice& stream,
                                              std::string* out);
 

@@ -21,11 +21,11 @@ struct CertificateSpec {
   std::string usage{};  // "serverAuth", "clientAuth"; empty: any
 };
 
-// Signs certificates; every file lies in `directory`.
+// A CA that signs certificates. All its files are in `directory`.
 class TestCa {
  public:
   TestCa(const std::string& directory, const std::string& name);
-  // files.cert and files.key are new; files.ca is this CA's.
+  // Issues a certificate with a new key; `ca` of the result is this CA's file.
   TlsFiles Issue(const CertificateSpec& spec) const;
   const std::string& file() const { return file_; }
 
@@ -45,12 +45,12 @@ class TestCa {
   Certificate certificate_;
 };
 
-// The same private key, encrypted with a passphrase.
+// Writes the same private key, encrypted with a passphrase.
 void WriteEncryptedKey(const std::string& key_file,
                        const std::string& encrypted_file);
 
-// A CA with a good server at 127.0.0.1 and localhost, and a good client;
-// made once, for all tests of a program.
+// A CA, a valid server certificate for 127.0.0.1 and localhost, and a valid
+// client certificate. GoodPki() makes them once, for all tests of a program.
 struct TestPki {
   ScratchDir directory;
   TestCa ca{directory.path(), "Test CA"};

@@ -8,22 +8,22 @@
 
 namespace sstferry::test {
 
-// Quiet(), with files of about 64 KiB in the last level.
+// Returns Quiet(), with files of about 64 KiB in the last level.
 rocksdb::ColumnFamilyOptions SmallFiles();
 rocksdb::ColumnFamilyOptions WithTable(
     const rocksdb::BlockBasedTableOptions& table,
     rocksdb::ColumnFamilyOptions options = SmallFiles());
 
-// NumberedKey(i) for i in [begin, end), values of 200 bytes, then flushed and
-// compacted into the last level at sequence 0.
+// Writes NumberedKey(i) for i in [begin, end) with values of 200 bytes, then
+// flushes and compacts them into the last level, at sequence 0.
 void FillCompacted(OpenDb* db, uint64_t begin, uint64_t end,
                    const std::string& family = "default");
 
-// What `plan` says of a source directory.
+// Plans a pull from a source directory; returns the plan's summary.
 Summary PlanOf(const std::string& source_dir, PullOptions options = {});
 
 // Opens the target as an application would: verifies all checksums, compacts
-// everything, reopens, and requires the source's entries after each.
+// everything, reopens, and requires the source's entries after each step.
 void RequireUsable(const std::string& source_dir,
                    const std::string& target_dir, const Families& families);
 

@@ -1,4 +1,4 @@
-// Comparisons of refreshes with other bounds, or with faults, for one test.
+// Changes the limits of refreshes' comparisons, or plants faults, for one test.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace sstferry::test {
 
-// Holds for all comparisons of this process as long as it lives.
+// Applies to all comparisons of this process during the object's lifetime.
 class ComparedWith {
  public:
   explicit ComparedWith(CompareTuning tuning) {
@@ -19,7 +19,7 @@ class ComparedWith {
   ComparedWith& operator=(const ComparedWith&) = delete;
 };
 
-// Plants one kind of fault, from its n-th chance on, so many times.
+// Plants a fault of one kind `times` times, from chance number `first` on.
 class Planting {
  public:
   Planting(CompareFault fault, int first, int times)

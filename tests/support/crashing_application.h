@@ -1,5 +1,5 @@
-// An application over a database of any kind, which writes, crashes and reads
-// what is left: what a copy of its database is compared with.
+// Imitates an application with a database of any kind. It writes, crashes and
+// reads what is left. Tests compare a copy of its database with that.
 #pragma once
 
 #include <rapidcheck.h>
@@ -19,10 +19,10 @@ enum class AppKind {
 };
 const char* AppKindName(AppKind kind);
 
-// How it opens its database, each time alike.
+// The options with which the application opens its database every time.
 struct AppSetup {
   AppKind kind;
-  uint32_t recovery_mode;  // of rocksdb::WALRecoveryMode
+  uint32_t recovery_mode;  // a rocksdb::WALRecoveryMode
   uint32_t families;
   bool has_wal_dir;
   bool recycles;
@@ -32,7 +32,7 @@ struct AppSetup {
   bool keeps_wals;  // avoid_flush_during_recovery
   bool has_two_queues;
   bool flushes_atomically;
-  // f1 has blob files, f2 is of FIFO, f3 has a compaction filter.
+  // f1 has blob files, f2 uses FIFO compaction, f3 has a compaction filter.
   bool has_styles = false;
 };
 
@@ -48,10 +48,10 @@ struct AppStep {
   AppAct act;
   uint32_t family;
   uint32_t key;
-  uint32_t other;  // a size, or which of the named transactions
+  uint32_t other;  // a size, or the index of a named transaction
 };
 
-// From an open to a crash, or to a close where nothing forbids that.
+// The time from an open to a crash, or to a close where one is allowed.
 struct AppLife {
   std::vector<AppStep> steps;
   bool ends_well;
@@ -67,29 +67,29 @@ void showValue(const AppHistory& history, std::ostream& os);
 rc::Gen<AppHistory> AppHistoryGen(bool has_styles = false);
 
 // Plays a life in `dir`, with the WALs in `wal_dir` unless that is empty. Calls
-// `before` (may be null) before each step, with its number. Ends the process,
-// with 0 or kCannotOpen.
+// `before` (may be null) before each step, with the step's number. Ends the
+// process with exit code 0 or kCannotOpen.
 inline constexpr int kCannotOpen = 1;
 [[noreturn]] void PlayLife(const AppSetup& setup, const AppLife& life,
                            const std::string& dir, const std::string& wal_dir,
                            const std::function<void(size_t)>& before = nullptr);
 
-// What the application finds when it opens a database.
+// The contents that the application finds when it opens a database.
 struct AppView {
-  bool died = false;  // RocksDB asserts, or reads for ever
+  bool died = false;  // RocksDB asserted, or never finished
   std::string error;  // empty: it opened and was read
-  // Family, key: value.
+  // By family and key: the value.
   std::map<std::string, std::map<std::string, std::string>> families;
-  std::set<std::string> prepared;  // names of transactions
+  std::set<std::string> prepared;  // names of prepared transactions
 };
 
 // Opens `dir` as the application does, writes what it finds to `file` and ends
-// the process. An empty `wal_dir` is none.
+// the process. Empty `wal_dir`: the WALs are in `dir`.
 [[noreturn]] void WriteView(const AppSetup& setup, const std::string& dir,
                             const std::string& wal_dir,
                             const std::string& file);
 AppView ReadView(const std::string& file);
-// The first difference, or "".
+// Returns the first difference, or "".
 std::string Difference(const AppView& expected, const AppView& found);
 
 }  // namespace sstferry::test

@@ -1,4 +1,4 @@
-// Table files as a database writes them.
+// Makes table files by letting a database write them.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,17 @@ struct TableShape {
   rocksdb::Options options;
   rocksdb::BlockBasedTableOptions table;
   KeyValues entries;
-  // Options that not every version knows: "name=value;..." of the table's.
+  // Table options that not every RocksDB version knows: "name=value;...".
   std::string newer;
 
   rocksdb::Options ToOptions(rocksdb::Env* env) const;
 };
 
-// Small blocks and partitions, bytewise order, `count` entries.
+// Returns a shape with small blocks and partitions, in bytewise order.
 TableShape PlainShape(const std::string& name, size_t count = 400);
 
-// The only file of a new database that holds the shape's entries, all of them
-// at sequence 0.
+// Writes a new database with the shape's entries, all at sequence 0. Returns
+// the bytes of its only file.
 std::string WriteDbFile(const TableShape& shape);
 
 }  // namespace sstferry::test

@@ -1,5 +1,5 @@
-// System calls that fail, as on a file system that has them not, or under an
-// older container runtime.
+// Makes system calls fail, as on a file system without them, or under an older
+// container runtime.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace sstferry {
 struct DeniedCall {
   long number = 0;  // SYS_...
   int error = 0;    // errno
-  // Denies the call only if its argument has one of these bits.
+  // Denies the call only if argument number `argument` has a bit of `mask`.
   int argument = 0;
   uint32_t mask = 0;  // 0: always
 };
 
-// Runs `run` in a thread whose calls, and those of the processes that it
-// starts, fail like this. Returns false, without a run, if the kernel filters no
-// calls for this process.
+// Calls `run` in a thread in which, and in whose child processes, the `calls`
+// fail. Returns false without calling `run` if the kernel filters no calls for
+// this process.
 [[nodiscard]] bool RunWithDenied(const std::vector<DeniedCall>& calls,
                                  const std::function<void()>& run);
 

@@ -1,5 +1,5 @@
-// What the names in a directory tree stand for, and which of them a power cut
-// may take back.
+// Tracks which file each name in a directory tree refers to, and which changes
+// of names a power cut may undo.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,19 @@
 
 namespace sstferry {
 
-// A model of one real directory tree. The caller makes each change on disk
-// and then tells it here; Undo() makes changes on disk itself.
+// A model of one real directory tree. The caller makes each change on disk and
+// then reports it here; Undo() itself changes the disk.
 //
-// A change of names is durable once the directory that got the new name (or
-// lost one) was synced; of an exchange, either of the two. Until then a power
-// cut may undo it, alone or with others, in any order but one: what was done
-// to a name before is never lost while something later done to it survives.
-// A directory whose own name is lost is lost with all that is in it.
+// A change of names is durable after a sync of the directory that got or lost
+// the name; after an exchange, a sync of either directory is enough. Before
+// that, a power cut may undo the change, alone or with others, in any order
+// with one exception: an earlier change of a name is never lost while a later
+// change of that name survives. If the name of a directory is lost, everything
+// in the directory is lost.
 //
-// Everything that has ever had a name is kept below `limbo`, so that it can
-// get its name back: files as a second hard link, removed directories whole.
+// Everything that has ever had a name is kept below `limbo`, so that it can get
+// its name back: files as a second hard link, removed directories with their
+// contents.
 //
 // Threads: one at a time.
 class DurableNames {
@@ -33,39 +35,42 @@ class DurableNames {
     bool operator==(const Place& other) const = default;
   };
 
-  // Takes all that is below `root` for durable. Both are absolute; `limbo`
-  // lies on the same file system and is made here.
+  // Treats everything below `root` as durable. Both paths are absolute. Makes
+  // `limbo`, which must be on the same file system.
   DurableNames(const std::string& root, const std::string& limbo);
   ~DurableNames();  // removes limbo
 
-  // False when the path is not below the root, or its directory is unknown. A
-  // path by a descriptor of a directory (PathOfOpen()) is that of the directory.
+  // Finds the place of a path. Returns false if the path is not below the root,
+  // or its directory is unknown. A path through a directory's descriptor
+  // (PathOfOpen()) counts as the path of that directory.
   bool Find(const std::string& path, Place* place) const;
   bool IsBelowRoot(const std::string& path) const;
   Id At(const Place& place) const;
-  Id At(const std::string& path) const;  // of a directory the root, too
+  Id At(const std::string& path) const;  // also for the root
   bool IsDir(Id id) const;
   bool IsEmptyDir(Id id) const;
-  // Of a file: a name that it always has.
+  // Returns a path below `limbo`, which a file always has.
   std::string LimboPath(Id id) const;
 
-  // After the name was made; the new file's or directory's id.
+  // Called after the name was made. Returns the id of the new file or
+  // directory.
   Id Created(const Place& place, bool is_dir);
   void Linked(const Place& place, Id file);
-  // A directory that is removed, or replaced by a rename, must be moved to
-  // LimboPath() instead.
+  // Called for a file. A directory that is removed, or replaced by a rename,
+  // must be moved to LimboPath() instead.
   void Removed(const Place& place);
   void Renamed(const Place& from, const Place& to);
   void Exchanged(const Place& a, const Place& b);
   void Synced(Id dir);
 
-  // Takes back changes that are not durable, newest first: those for which
-  // `survives` is false, as far as later ones allow. Returns a line for each.
+  // Undoes changes that are not durable, newest first: each one for which
+  // `survives` returns false, if later surviving changes allow it. Returns a
+  // line for each undone change.
   std::vector<std::string> Undo(const std::function<bool()>& survives);
-  // Where the disk differs: names, what they stand for, unknown files.
+  // Returns how the disk differs: names, their files, unknown files.
   std::vector<std::string> Differences() const;
   size_t unsynced() const { return operations_.size(); }
-  // All files that have or had a name.
+  // Returns all files that have or had a name.
   std::vector<Id> files() const;
   std::string PathOf(const Place& place) const;
   const std::string& limbo() const { return limbo_; }
@@ -73,7 +78,7 @@ class DurableNames {
  private:
   struct Thing {
     bool is_dir = false;
-    Place place;  // of a directory that has a name
+    Place place;  // only of a directory that has a name
     std::map<std::string, Id> children;
   };
   struct Change {

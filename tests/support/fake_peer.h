@@ -1,5 +1,5 @@
-// Peers that say what a test tells them to: a target for a real server, and a
-// source for a real pull.
+// Peers that send what a test wants: a target for a real server, and a source
+// for a real pull.
 #pragma once
 
 #include <condition_variable>
@@ -22,18 +22,18 @@ class TestServer {
  public:
   explicit TestServer(ServeOptions options, const TlsFiles& tls = {});
   ~TestServer();  // stops it
-  // Returns when every thread of the server has ended.
+  // Stops the server. Returns after all of its threads have ended.
   void Stop();
   HostPort address() const;
   std::string url(const std::string& name) const;
   ServerState state() { return server_->state(); }
-  // The report of the nth ended transfer (0 the first); waits for it.
+  // Waits for the nth ended transfer (0: the first) and returns its report.
   TransferReport Report(size_t n);
-  // Waits until that text stands in the log; false when it never does.
+  // Waits until the log contains `text`. Returns false if it never does.
   bool WaitForLog(const std::string& text);
-  // How many lines hold that text now.
+  // Returns the number of lines of the log that contain `text` now.
   size_t LinesWith(const std::string& text) const;
-  // Whether it stands there now.
+  // Returns true if the log contains `text` now.
   bool LogHolds(const std::string& text) const;
 
  private:
@@ -45,42 +45,42 @@ class TestServer {
   std::thread thread_;
 };
 
-// Serves `directory` as "db" with short timeouts, and keeps no snapshot of a
-// target that is gone: what is left behind is then a leak.
+// Returns options that serve `directory` as "db" with short timeouts. Retains
+// no snapshot after its target is gone, so anything left behind is a leak.
 ServeOptions ServeSample(const std::string& directory);
 
-// A database that is served there.
+// Returns the address of a database that a server at `where` serves.
 SourceAddress AddressAt(const HostPort& where,
                         const std::string& name = "db");
 
-// Connects and shakes hands as a target would, with TLS where files are given.
+// Connects and shakes hands as a target does, with TLS if `tls` has files.
 rocksdb::Status DialControl(const HostPort& where,
                             std::unique_ptr<Channel>* channel,
                             const TlsFiles& tls = {});
 rocksdb::Status DialLane(const HostPort& where, const TransferId& id,
                          uint32_t lane, std::unique_ptr<Channel>* channel,
                          const TlsFiles& tls = {});
-// A control connection on which "db" is opened; *opened and *parts (may be
-// null: how many parts the plan has) are its answer. `as` (may be null) is
-// who this side says it is, without TLS.
+// Opens "db" on a new control connection. *opened: the source's answer; *parts
+// (may be null): the plan's number of parts. `as` (may be null): the Hello that
+// this side sends instead of its own.
 rocksdb::Status OpenSample(const HostPort& where, Opened* opened,
                            std::unique_ptr<Channel>* channel,
                            uint32_t* parts = nullptr,
                            const Hello* as = nullptr,
                            const TlsFiles& tls = {});
-// Takes parts 0 to count - 1 of one family over a lane; *totals is what a
-// target that kept all of it would send. `chunks` (may be null) gets each
-// chunk's file, in the order of the parts.
+// Receives parts 0 to count - 1 of one family over a lane. *totals: the totals
+// that a real target would then send. *chunks (may be null): each chunk's file,
+// in the order of the parts.
 rocksdb::Status TakeParts(Channel* lane, uint32_t count, Finish* totals,
                            std::vector<std::string>* chunks = nullptr);
-// The End frame a peer sends, skipping others; what Receive() says if none
-// comes.
+// Skips frames until the peer's End frame and returns its status. If none
+// arrives, returns the error of Receive().
 rocksdb::Status ReceiveEnd(Channel* channel);
 
-// For threads of a test: Catch2's own assertions are for the main thread only.
+// Aborts unless the status is OK. For threads in which Catch2 cannot assert.
 void MustWork(const rocksdb::Status& status);
 
-// Bytes as they are: what the peer answers until it closes.
+// Sends raw bytes. Returns everything that the peer answers until it closes.
 std::string SendRaw(const HostPort& where, const std::string& bytes,
                     bool then_wait = true);
 
@@ -102,32 +102,32 @@ class FakeSource {
   std::thread acceptor_;
 };
 
-// A source that keeps to the protocol for one family of one part with one
-// chunk, but for what a test changes.
+// Changes to a source that otherwise follows the protocol: it has one family
+// with one part of one chunk.
 struct SourceLies {
   std::function<void(Opened*)> opened;
   std::function<void(std::vector<Family>*)> families;
   std::function<void(std::vector<Part>*)> parts;
   std::function<void(PlanEnd*)> plan_end;
   std::function<void(std::string*)> chunk_file;
-  // The payload of its only data frame, and the frame's flags.
+  // Changes the payload of the source's only data frame, and its flags.
   std::function<void(std::string*, uint16_t*)> chunk_payload;
   std::function<void(ChunkBegin*)> chunk_begin;
   std::function<void(ChunkEnd*)> chunk_end;
   std::function<void(PartEnd*)> part_end;
   std::function<void(Finish*)> finished;
-  // Its files all hold the 6 bytes "bytes\n".
+  // Changes an answer about other files, which all contain "bytes\n".
   std::function<void(const OtherFileRequest&, OtherFilePart*)> other_file;
-  // In place of what is said after Opened (or of a whole lane), when set.
+  // If set, runs instead of the rest after Opened, or instead of a whole lane.
   FakeSource::Script after_opened;
   FakeSource::Script lane;
-  // Called before a lane answers a request for a part, with the control
-  // channel too.
+  // Called before a lane answers a request for a part.
   std::function<void(Channel* control, Channel* lane)> before_part;
-  // What a lane does with requests other than for parts; unset: nothing.
+  // Answers a lane's requests that are not for parts; null: no answer.
   std::function<void(Channel*, const Frame&)> other_request;
-  // From the first frame of that type on it only answers pings; HelloAck: of
-  // control connections, or of lanes.
+  // Instead of the first frame of this type, and from then on, the source only
+  // answers pings. HelloAck: on control connections, or on lanes with
+  // withholds_of_lanes.
   std::optional<FrameType> withholds;
   bool withholds_of_lanes = false;
   bool repeat_chunk = false;

@@ -1,4 +1,4 @@
-// A small server that speaks S3 for tests, and lies where it is told to.
+// A small S3 server for tests, which gives wrong answers on request.
 #pragma once
 
 #include <atomic>
@@ -26,31 +26,31 @@ struct FakeAnswer {
   int status = 200;
   std::map<std::string, std::string> headers;
   std::string body;
-  // After so many bytes of the answer the connection is closed.
+  // The connection is closed after this many bytes of the answer.
   std::optional<size_t> close_after;
-  // As what the body's length is announced; not set: as it is.
+  // The announced length of the body; not set: the true length.
   std::optional<std::string> content_length;
 };
 FakeAnswer FakeError(int status, const std::string& code);
 
-// Threads: one for each connection.
+// The server. Threads: one for each connection.
 class FakeS3 {
  public:
-  // Before a request has its effect: an answer instead of it.
+  // Called before a request takes effect. May return an answer to send instead.
   using Before =
       std::function<std::optional<FakeAnswer>(const FakeRequest& request)>;
-  // After it: the answer as it would be sent.
+  // Called after a request took effect, with the answer that will be sent.
   using After = std::function<void(const FakeRequest& request, FakeAnswer*)>;
 
   explicit FakeS3(Before before = nullptr, After after = nullptr);
   ~FakeS3();
 
   std::string url() const;  // "http://127.0.0.1:PORT"
-  // By path: "/bucket/key".
+  // Returns the objects by path: "/bucket/key".
   std::map<std::string, std::string> Objects() const;
   void Set(const std::string& path, const std::string& bytes);
   uint64_t requests() const { return requests_; }
-  // Its clock is so many seconds ahead from now on.
+  // Moves the server's clock ahead by `seconds`.
   void Advance(int64_t seconds) { ahead_seconds_ += seconds; }
 
  private:

@@ -1,4 +1,4 @@
-// A file system that fails on request and remembers what it was asked for.
+// A file system that fails on request and records the steps it was asked for.
 #pragma once
 
 #include <functional>
@@ -21,22 +21,22 @@ enum class FileStep {
   kRename,
   kLink,
   kSyncDir,
-  kRead,  // of a file that is read at any place
+  kRead,  // of a file that is read at random offsets
   kTruncate,
   kClose,  // of a file that was written; it is closed nevertheless
 };
 
-// All that write.
+// All steps that write.
 inline constexpr FileStep kWritingSteps[] = {
     FileStep::kCreate, FileStep::kAppend,  FileStep::kSync,
     FileStep::kRename, FileStep::kLink,    FileStep::kSyncDir,
     FileStep::kTruncate, FileStep::kClose};
 
-// What a full and what a broken disk say.
+// Return the errors of a full disk and of a broken disk.
 rocksdb::IOStatus DiskFull();
 rocksdb::IOStatus DiskBroken();
 
-// Threads: any.
+// The file system. Threads: any.
 class FaultyFileSystem : public SyncWatchingFileSystem {
  public:
   explicit FaultyFileSystem(
@@ -44,22 +44,24 @@ class FaultyFileSystem : public SyncWatchingFileSystem {
           rocksdb::FileSystem::Default());
   const char* Name() const override { return "sstferry.Faulty"; }
 
-  // The nth step of that kind from now on (1 is the next), whose path holds
-  // `part`, fails with `status`, and all later ones too when `for_good`.
+  // Makes the nth step of that kind from now on (1: the next) fail with
+  // `status`. Counts only paths that contain `part`. `for_good`: all later
+  // steps fail, too.
   void FailAt(FileStep step, uint64_t nth, const rocksdb::IOStatus& status,
               const std::string& part = "", bool for_good = false);
-  // Nothing fails any more.
+  // Ends all failures.
   void Heal();
   // Called before each step, on its thread; set before the first one.
   void OnStep(std::function<void(FileStep, const std::string& path)> hook);
-  // What GetFreeSpace() says from now on, whatever the disk has.
+  // Sets what GetFreeSpace() returns from now on, whatever the disk has.
   void SetFreeSpace(uint64_t bytes);
-  // Steps of that kind so far on paths that hold `part`.
+  // Returns the number of steps of that kind so far on paths with `part`.
   uint64_t count(FileStep step, const std::string& part = "") const;
-  // "sync /path" and so on, without appends, reads, truncations and closes.
+  // Returns "sync /path" and so on, without appends, reads, truncations,
+  // closes.
   std::vector<std::string> log() const;
 
-  // For the files this makes.
+  // Called before each step, also by the files that this object makes.
   rocksdb::IOStatus Meet(FileStep step, const std::string& path);
 
   rocksdb::IOStatus NewWritableFile(

@@ -1,4 +1,4 @@
-// Work in a process of its own, which ends as a crash does: nothing is
+// Runs work in a process of its own, which ends like a crash: nothing is
 // destroyed, closed or flushed.
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace sstferry::test {
 
-// Forks, runs `work` in the child and ends it at once with what it returned.
-// Returns that; 128 + the signal that killed the child, which is SIGALRM after
-// half a minute.
+// Forks, runs `work` in the child and ends the child at once with the returned
+// exit code. Returns that code, or 128 + the signal that killed the child.
+// SIGALRM kills the child after half a minute.
 // REQUIRES: this process has no other threads, and has not used RocksDB, whose
 // threads the child would miss.
 int RunForked(const std::function<int()>& work);

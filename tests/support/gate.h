@@ -1,4 +1,4 @@
-// A place in another thread where a test lets it wait.
+// Lets a test stop another thread at a certain point.
 #pragma once
 
 #include <chrono>
@@ -7,10 +7,11 @@
 
 namespace sstferry {
 
-// Threads: any. Open() before everything that passes is destroyed.
+// Threads: any. Open() must be called before anything is destroyed that a
+// thread in Pass() uses.
 class Gate {
  public:
-  // Says that it was reached; goes on once the gate is open.
+  // Reports that the gate was reached, and blocks until it is open.
   void Pass() {
     std::unique_lock<std::mutex> lock(mu_);
     reached_++;
@@ -22,7 +23,7 @@ class Gate {
     open_ = true;
     changed_.notify_all();
   }
-  // False when nobody came.
+  // Blocks until the gate is reached; returns false if nobody reached it.
   bool AwaitReached(
       std::chrono::seconds limit = std::chrono::seconds(30)) {
     std::unique_lock<std::mutex> lock(mu_);

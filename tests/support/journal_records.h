@@ -1,4 +1,4 @@
-// What a journal on disk says.
+// Counts the records of a journal on disk.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Whole records of a journal that are of this type.
+// Returns the number of a journal's complete records of this type.
 inline uint64_t RecordsOf(const std::string& journal_path,
                           JournalRecordType type) {
   const std::string bytes = BytesOf(journal_path);
@@ -22,7 +22,7 @@ inline uint64_t RecordsOf(const std::string& journal_path,
   return count;
 }
 
-// Chunks that the whole records of a journal promise.
+// Returns the number of chunks in a journal's complete records.
 inline uint64_t RecordedChunks(const std::string& journal_path) {
   return RecordsOf(journal_path, JournalRecordType::kChunk);
 }

@@ -1,6 +1,6 @@
-// A history of write batches that is a pure function of the batch's number:
-// what a database holds at any sequence number can be computed without a log
-// of what was written.
+// A history of write batches that is a pure function of the batch number: the
+// contents of a database at any sequence number can be computed without a log
+// of the writes.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ struct HistoryOperation {
   Kind kind = Kind::kPut;
   size_t family = 0;
   std::string key;
-  std::string value;  // or the end of the part
+  std::string value;  // or the end of the deleted range
 };
 
-// The operations of batch `number`, each one sequence number. Batches span
-// families and overwrite, delete and range-delete a bounded set of keys.
+// Returns the operations of batch `number`; each takes one sequence number.
+// Batches span families and overwrite, delete and range-delete a bounded set of
+// keys.
 std::vector<HistoryOperation> HistoryBatch(uint64_t number, size_t families);
 
 rocksdb::WriteBatch ToWriteBatch(
@@ -33,8 +34,8 @@ class HistoryModel {
  public:
   explicit HistoryModel(size_t families) : state_(families) {}
 
-  // Applies whole batches until `sequence`; false when a batch would cross it
-  // or it lies behind: no prefix of the history ends there.
+  // Applies complete batches up to `sequence`. Returns false if it is inside a
+  // batch or already passed: no prefix of the history ends there.
   bool AdvanceTo(uint64_t sequence);
   const std::map<std::string, std::string>& family(size_t i) const {
     return state_[i];

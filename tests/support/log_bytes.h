@@ -1,5 +1,5 @@
-// Logs for tests: physical records made by hand, and what a follower reads of
-// a file.
+// Makes and reads logs for tests: physical records made by hand, and the
+// records that LogFollower reads.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace sstferry::test {
 
 inline constexpr size_t kLogBlockBytes = 32u << 10;
 
-// A physical record, with the header its type has.
+// Returns a physical record with the header of its type.
 std::string PhysicalRecord(uint8_t type, const std::string& payload,
                            uint32_t log_number = 0);
 
-// What LogFollower makes of `bytes`.
+// The result of LogFollower for some bytes.
 struct Followed {
   rocksdb::Status status;
   std::vector<std::string> records;
-  std::vector<uint64_t> ends;  // of them
+  std::vector<uint64_t> ends;  // offsets at which the records end
   uint64_t end = 0;
   bool recyclable = false;
   bool stopped_inside = false;
@@ -30,11 +30,11 @@ struct Followed {
 Followed Follow(const rocksdb::Slice& bytes, LogKind kind = LogKind::kWal,
                 uint64_t log_number = 0);
 
-// A file of `directory` by its name, whole.
+// Returns the contents of a file.
 std::string FileBytes(const std::string& path);
-// The MANIFEST that CURRENT names.
+// Returns the contents of the MANIFEST that CURRENT names.
 std::string ManifestBytes(const std::string& directory);
-// "000012.log"
+// Returns for example "000012.log".
 std::string WalName(uint64_t number);
 
 }  // namespace sstferry::test

@@ -1,5 +1,5 @@
-// A store in memory for tests: one server, and clients that a test stops, slows
-// or deceives before any of their calls.
+// A store in memory for tests: one server, and clients that a test can stop,
+// delay or mislead before each of their calls.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace sstferry {
 
-// What a server does and does not; a test may change it between calls.
+// The rules of a server; a test may change them between calls.
 struct MemoryStoreRules {
   // False: `if_absent` is ignored, as some stores do.
   bool honours_if_absent = true;
@@ -31,15 +31,15 @@ enum class StoreCallKind : uint8_t {
   kCompleteUpload, kAbortUpload, kListUploads, kLock,
 };
 
-// A call that a client has made, and signed, and that has not arrived yet.
+// A call that a client has made and signed, but that has not arrived yet.
 struct StoreCall {
   StoreCallKind kind;
-  std::string key;  // of kDelete the first, of lists the prefix
+  std::string key;  // kDelete: the first; lists: the prefix
   int client = 0;
   uint64_t number = 0;  // of this client's calls, from 0
-  // The hook may set it: a list that does not know so many of the last changes.
+  // Set by the hook: a list misses this many of the last changes.
   size_t stale_changes = 0;
-  // The hook may set it: the client slept before it signed, not behind it.
+  // Set by the hook: the client slept before it signed, not after that.
   bool slept_before_signing = false;
 };
 
@@ -50,8 +50,8 @@ enum class CallFate : uint8_t {
   kThrottled,
 };
 // Runs before each call, in the caller's thread and without a lock: a test may
-// block here, or run other clients. To stop a client for good a test lets no
-// call of it arrive any more.
+// block here, or run other clients. To stop a client for good, a test lets none
+// of its calls arrive any more.
 using StoreHook = std::function<CallFate(StoreCall* call)>;
 
 // The server. Threads: any.
@@ -61,19 +61,19 @@ class MemoryStore {
   ~MemoryStore();
   MemoryStoreRules& rules();
 
-  // A client. `clock_ahead`: how far its clock is ahead of the server's.
+  // Makes a client. `clock_ahead`: how far its clock is ahead of the server's.
   std::unique_ptr<ObjectStore> NewClient(StoreHook hook = nullptr,
                                          UnixSeconds clock_ahead = 0);
 
   UnixSeconds now() const;
   void Advance(UnixSeconds seconds);
-  // Frees all locks, as an NFS server that starts again; no client notices.
+  // Frees all locks, like a restarted NFS server; no client notices.
   void LoseLocks();
 
-  // What lies there, without a call of a client.
+  // Returns the stored objects, without a client's call.
   std::map<std::string, std::string> Objects() const;
   bool Has(const std::string& key) const;
-  // Bit rot: other bytes under a key, or none.
+  // Imitate bit rot: replace the bytes of a key, or remove them.
   void Overwrite(const std::string& key, const std::string& bytes);
   void Erase(const std::string& key);
   size_t uploads() const;

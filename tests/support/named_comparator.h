@@ -11,8 +11,8 @@
 
 namespace sstferry::test {
 
-// Orders as bytewise does, unless a subclass orders otherwise. Separators stay
-// whole keys, which fits every order.
+// Orders bytewise, unless a subclass orders otherwise. Does not shorten
+// separators, which is correct for every order.
 class NamedComparator : public rocksdb::Comparator {
  public:
   explicit NamedComparator(const char* name, size_t timestamp_bytes = 0)
@@ -29,7 +29,7 @@ class NamedComparator : public rocksdb::Comparator {
   const char* const name_;
 };
 
-// Takes capital and small letters for the same.
+// Ignores the case of letters.
 class CaselessComparator : public NamedComparator {
  public:
   CaselessComparator() : NamedComparator("an order without case") {}

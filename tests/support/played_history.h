@@ -1,5 +1,5 @@
 // Random histories over column families of many kinds: steps that rapidcheck
-// can shrink, and who takes them.
+// can shrink, and the Player that takes them.
 #pragma once
 
 #include <rapidcheck.h>
@@ -19,11 +19,11 @@ namespace sstferry::test {
 enum class Act {
   kPut, kDelete, kPutOnce, kSingleDelete, kDeleteRange, kMerge,
   kFlush, kCompact, kIngest, kReopen, kSnapshot, kPutMany,
-  // Not of StepGen() without acts:
+  // Not made by StepGen() without an argument:
   kIngestKept,    // one of few files, the same bytes each time
-  kDrop,          // the family, which whatever comes next makes anew
+  kDrop,          // drops the family; the next step on it makes it again
   kDeleteFiles,   // DeleteFilesInRange
-  kRemoveOnce,    // a single delete of a key of the once put ones that is there
+  kRemoveOnce,    // SingleDelete of a present key that was put once
 };
 
 struct Step {
@@ -38,7 +38,7 @@ rc::Gen<Step> StepGen();
 rc::Gen<Step> StepGen(const rc::Gen<Act>& act);
 std::string PlayedKey(uint32_t number);
 
-// Orders keys by length, then bytewise: not what any built-in one does.
+// Returns an order by length, then bytewise, which no built-in one has.
 const rocksdb::Comparator* ByLengthComparator();
 
 constexpr uint32_t kKinds = 10;
@@ -48,19 +48,20 @@ rocksdb::ColumnFamilyOptions OfKind(uint32_t kind);
 // A database directory, open only while steps are taken.
 class Player {
  public:
-  // A family of each kind, the default one first. Kept files are made in
-  // `kept_dir`, which players share.
+  // Makes a family of each kind, `default` first. Makes files for kIngestKept
+  // in `kept_dir`, which players share.
   Player(const std::string& dir, const std::vector<uint32_t>& kinds,
          const std::string& kept_dir = "");
   const Families& families() const { return families_; }
   void Play(const std::vector<Step>& steps);
-  // The last level of a part of every family, at sequence zero.
+  // Compacts a part of every family into the last level, at sequence 0.
   void CompactPart(uint32_t from);
-  // With the database open.
+  // Calls `work` with the open database.
   void While(const std::function<void(OpenDb*)>& work);
-  // The directory holds something else now: nothing was put once.
+  // Called when `dir` has another database: forgets the keys that were put
+  // once.
   void ForgetOnce();
-  // From now on compactions of the family remove them.
+  // Makes later compactions of the family remove empty values.
   void RemovesEmptyValues(size_t family);
 
  private:
@@ -82,7 +83,7 @@ class Player {
   std::unique_ptr<OpenDb> db_;
   std::vector<const rocksdb::Snapshot*> snapshots_;
   std::vector<std::set<std::string>> once_;  // keys put once, by family
-  uint32_t lives_ = 0;  // so that keys put once in another are left alone
+  uint32_t lives_ = 0;  // number of ForgetOnce(); part of once-put keys
 };
 
 }  // namespace sstferry::test

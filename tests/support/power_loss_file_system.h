@@ -1,11 +1,11 @@
 // A file system over a real directory that can lose power.
 //
-// Of a file survives what it held at its last Sync() or Fsync(); RangeSync()
-// promises nothing. Of what came later a power cut leaves nothing, all of it,
-// or a part: torn at any byte, or as long as it was with zeros behind a byte
-// (but for a MANIFEST: RocksDB opens no database where zeros follow a part of
-// a record there, whoever wrote it).
-// Of names see durable_names.h. Nothing is really synced.
+// After a power cut, a file has what it had at its last Sync() or Fsync();
+// RangeSync() guarantees nothing. Of later writes, nothing, everything or a
+// part survives: torn at any byte, or at full length with zeros after some byte
+// (but not in a MANIFEST: RocksDB opens no database with zeros after a part of
+// a record there, whoever wrote them).
+// For names see durable_names.h. Nothing is really synced.
 #pragma once
 
 #include <cstdint>
@@ -23,38 +23,38 @@
 
 namespace sstferry {
 
-// What of all that is not synced a power cut leaves.
+// How much of the unsynced changes survives a power cut.
 enum class Survival { kNothing, kRandom };
 
-// Paths outside the root go to the base, unwatched.
+// The file system. Calls outside the root go to the base, untracked.
 //
 // Threads: any; one call at a time works.
 class PowerLossFileSystem : public RenamingFileSystem {
  public:
-  // `root` is absolute and exists; what is in it counts as durable. While
-  // this lives, ROOT.limbo beside it keeps what lost its name.
+  // `root` is absolute and exists; its contents count as durable. During this
+  // object's lifetime, ROOT.limbo keeps files that lost their names.
   explicit PowerLossFileSystem(const std::string& root);
   ~PowerLossFileSystem() override;
   const char* Name() const override { return "sstferry.PowerLoss"; }
 
-  // Brings the directory into a state that a power cut could leave it in; the
-  // same one for the same seed and history. Every later call fails. Returns a
-  // line for each thing lost.
+  // Brings the directory into a state in which a power cut could leave it; the
+  // same seed and history give the same state. Every later call fails. Returns
+  // a line for each thing lost.
   std::vector<std::string> LosePower(Survival survival, uint64_t seed);
-  // LosePower(), its lines written to stderr, _exit(code): no thread meets a
-  // file system without power.
+  // Calls LosePower(), writes the lines to stderr and calls _exit(code), so
+  // that no thread sees a file system without power.
   [[noreturn]] void LosePowerAndExit(Survival survival, uint64_t seed,
                                      int code);
-  // What was done below the root by other ways than this: names that appeared,
-  // vanished or changed, files of another size. Empty: nothing.
+  // Returns changes below the root that bypassed this object: names that
+  // appeared, vanished or changed, files of another size. Empty: none.
   std::vector<std::string> Strangers() const;
-  // Changes of names, and files, that a power cut would take back.
+  // Return the number of changes of names, or files, that a power cut may undo.
   size_t unsynced_names() const;
   size_t unsynced_files() const;
 
   using Id = DurableNames::Id;
-  // For the files this makes: `change` is made to the file; it touches the
-  // bytes from `offset` on (up to `end`), or none when offset is kNowhere.
+  // For the files that this object makes: calls `change`, which changes the
+  // file's bytes from `offset` to `end`, or none if `offset` is kNowhere.
   static constexpr uint64_t kNowhere = UINT64_MAX;
   rocksdb::IOStatus Change(Id file, uint64_t offset, uint64_t end,
                            const std::function<rocksdb::IOStatus()>& change);
@@ -120,16 +120,16 @@ class PowerLossFileSystem : public RenamingFileSystem {
     uint64_t size = 0;         // on disk now
     uint64_t synced_size = 0;
     bool is_manifest = false;
-    // Synced bytes that were written over or cut since, oldest first.
+    // Synced bytes that were overwritten or truncated since, oldest first.
     std::vector<std::pair<uint64_t, std::string>> overwritten;
     bool is_synced() const {
       return size == synced_size && overwritten.empty();
     }
   };
 
-  // Under mu_, all of them.
+  // All of these require mu_.
   rocksdb::IOStatus Check(const std::string& path, Place* place) const;
-  Id Adopt(const Place& place);  // the id of a file that may be new
+  Id Adopt(const Place& place);  // returns the id of a file that may be new
   void KeepSynced(Id file, uint64_t offset, uint64_t end);
   rocksdb::IOStatus OpenForWriting(
       const std::string& name, const rocksdb::FileOptions& options,

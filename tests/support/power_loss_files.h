@@ -1,5 +1,5 @@
-// The files and directories of a PowerLossFileSystem: each tells it what is
-// done to it. They borrow the file system.
+// Makes the files and directories of a PowerLossFileSystem, which report each
+// change to it. They borrow the file system.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What most tests include, parsed once. No test includes it by name, so that
-// each one says what it uses.
+// The headers that most tests include, parsed once. No test includes this file
+// by name, so that each test includes what it uses.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Another process, watched: the real binary, or a case of this test program.
+// Runs and watches a process: the real binary, or a case of this test program.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,10 @@
 
 namespace sstferry {
 
-// Threads: one, but for what collects the output.
+// A process. Threads: one; internal threads collect the output.
 class Process {
  public:
-  // Started at once; `environment` comes on top of this process's.
+  // Starts the process. `environment` is added to this process's environment.
   explicit Process(const std::vector<std::string>& arguments,
                    const std::map<std::string, std::string>& environment = {});
   ~Process();  // kills it if it still runs
@@ -24,19 +24,19 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void Signal(int number);
-  // The exit code; 128 + the signal that killed it; -1 when it still runs
-  // after `limit`.
+  // Waits for the end. Returns the exit code, or 128 + the signal that killed
+  // the process; -1 if it still runs after `limit`.
   int Wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
-  // Blocks until that text stands in the output (or the error output); false
-  // when the process closed it without, or after `limit`.
+  // Block until the output (or the error output) contains `text`. Return false
+  // if the process closes that output first, or after `limit`.
   bool WaitForOut(const std::string& text,
                   std::chrono::seconds limit = std::chrono::seconds(30));
   bool WaitForErr(const std::string& text,
                   std::chrono::seconds limit = std::chrono::seconds(30));
-  // Blocks until `directory` exists and has an entry; false when the process
-  // ended without, or after a minute.
+  // Blocks until `directory` exists and has an entry. Returns false if the
+  // process ends first, or after a minute.
   bool WaitForEntryIn(const std::string& directory);
-  // Complete after Wait().
+  // Return the output so far; complete after Wait().
   std::string out() const;
   std::string err() const;
   pid_t pid() const { return pid_; }
@@ -60,11 +60,11 @@ class Process {
   Stream streams_[2];  // text and closed under mu_
 };
 
-// The tool under test with `arguments`.
+// Returns the words that run the tool under test with `arguments`.
 std::vector<std::string> Sstferry(std::vector<std::string> arguments);
 // Runs the tool to its end, which must be `code`; returns its output.
 std::string OutputOf(const std::vector<std::string>& arguments, int code = 0);
-// One case of this program.
+// Returns the words that run one case of this program.
 std::vector<std::string> CaseOfThisProgram(const std::string& name);
 
 }  // namespace sstferry

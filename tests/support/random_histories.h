@@ -1,7 +1,7 @@
-// Random histories, which rapidcheck makes and shrinks. The environment says:
+// Plays random histories, which rapidcheck makes and shrinks. Environment:
 //
-// SSTFERRY_HISTORIES  how many
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// SSTFERRY_HISTORIES  number of histories
+// RC_PARAMS           rapidcheck's own parameters, mainly "seed=..."
 #pragma once
 
 #include <rapidcheck.h>
@@ -12,16 +12,16 @@
 
 namespace sstferry::test {
 
-// Returns how many histories to play: what the environment says, or `usually`,
-// of which a build with sanitizers plays a quarter.
+// Returns how many histories to play: the number in the environment, otherwise
+// `usually`, or a quarter of that in a build with sanitizers.
 int HistoryCount(int usually);
 
-// Plays so many histories, of sizes up to max_size. Returns true if all held.
-// Looks for a shorter history than one that failed for a minute.
+// Plays `count` histories, of sizes up to max_size. Returns true if none
+// failed. Tries for a minute to shorten a history that failed.
 bool CheckHistories(const std::string& claim, int count, int max_size,
                     const std::function<void()>& play);
 
-// Numbers below the limit, in small histories, too.
+// Generates all numbers below `limit`, even in small histories.
 rc::Gen<uint32_t> Below(uint32_t limit);
 
 }  // namespace sstferry::test

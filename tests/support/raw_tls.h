@@ -1,5 +1,5 @@
-// A TLS client that is not ours: without a certificate, with an old version,
-// counting what it is sent.
+// A TLS client that uses OpenSSL directly: it may have no certificate or an old
+// version, and counts the bytes that it receives.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -12,7 +12,7 @@
 namespace sstferry {
 
 struct RawTlsOptions {
-  TlsFiles files;  // cert and key empty: shows none; the server is not checked
+  TlsFiles files;  // empty cert and key: sends none; server is not checked
   int max_version = TLS1_3_VERSION;
 };
 
@@ -26,9 +26,9 @@ class RawTls {
   RawTls& operator=(const RawTls&) = delete;
 
   bool shaken() const { return shaken_; }
-  // Until the other side closes or fails; how many bytes came.
+  // Reads until the other side closes or fails. Returns the number of bytes.
   uint64_t ReadAll();
-  // The alert that the other side sent; -1: none.
+  // Returns the alert that the other side sent; -1: none.
   int alert() const { return alert_; }
   int key_updates() const { return key_updates_; }
 
@@ -44,8 +44,8 @@ class RawTls {
   int key_updates_ = 0;
 };
 
-// A blocking TCP socket connected to a loopback port, with a time limit; the
-// caller closes it.
+// Returns a blocking TCP socket that is connected to a loopback port, with a
+// time limit. The caller closes it.
 int ConnectRaw(const HostPort& where);
 
 }  // namespace sstferry

@@ -8,16 +8,16 @@
 
 namespace sstferry::test {
 
-// options.mode, source and target_dir are set here.
+// Refreshes target_dir; sets options.mode, source and target_dir.
 Ferried Refresh(const std::string& source_dir, const std::string& target_dir,
                 PullOptions options = {});
-// Of a database that is open in this process, with these families.
+// Refreshes a database that is open in this process, with these families.
 Ferried RefreshOpen(const std::string& source_dir, OpenDb* target,
                     const std::vector<std::string>& families = {"default"},
                     PullOptions options = {});
 
-// Returns the number of tables that a refresh has laid over the data and that
-// hold range deletions. Opens the database to be read.
+// Returns the number of tables with range deletions that a refresh ingested
+// above the data. Opens the database read-only.
 uint64_t IngestedRangeDeletions(const std::string& dir,
                                 const Families& families);
 

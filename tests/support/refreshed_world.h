@@ -1,5 +1,5 @@
-// A source and a target that somebody plays with between refreshes: writes,
-// copies that are put back, clones, other databases in the same place.
+// A source and a target that change between refreshes: by writes, restored
+// copies, clones, and other databases in the same directory.
 #pragma once
 
 #include <rapidcheck.h>
@@ -15,12 +15,12 @@ namespace sstferry::test {
 
 struct Deed {
   enum class Kind {
-    kPlay,      // steps
-    kSave,      // the directory is copied
-    kRestore,   // that copy comes back; at a target, with or without its memory
-    kExchange,  // the copy and the directory change places
-    kOther,     // the same with a database of another origin
-    kForget,    // a target loses its memory
+    kPlay,      // takes `steps`
+    kSave,      // copies the directory
+    kRestore,   // restores that copy, or only its data or sstferry's files
+    kExchange,  // exchanges the copy and the directory
+    kOther,     // exchanges the directory and one of another origin
+    kForget,    // removes sstferry's files of a target
     kFilter,    // a target's compactions remove empty values from now on
   };
   Kind kind = Kind::kPlay;
@@ -35,7 +35,7 @@ rc::Gen<std::vector<Deed>> TargetDeeds();
 void LeaveOutSingleDeletes(std::vector<Step>* steps);
 void LeaveOutSingleDeletes(std::vector<Deed>* deeds);
 
-// A database directory, its copies beside it, and who plays there.
+// A database directory, the copies beside it, and the Player of the database.
 class PlayedSite {
  public:
   PlayedSite(const std::string& dir, const std::vector<uint32_t>& kinds,
@@ -45,10 +45,10 @@ class PlayedSite {
   const Families& families() const { return player_.families(); }
   const std::string& database() const { return database_; }
   bool exists() const;
-  // Everything but kPlay and kOther needs a database, and is nothing without.
+  // Does the deed. Without a database, only kPlay and kOther do anything.
   void Do(const Deed& deed);
   void Do(const std::vector<Deed>& deeds);
-  // What the application's names are, and nothing else may be beside.
+  // Returns the names in the site's directory that nobody should have made.
   std::vector<std::string> strangers() const;
 
  private:
@@ -63,8 +63,8 @@ class PlayedSite {
   Player player_;
 };
 
-// Its OPTIONS name an order of this family that nobody knows, as long as this
-// lives.
+// Makes the database's OPTIONS name an unknown comparator for this family
+// during the object's lifetime.
 class HiddenFamily {
  public:
   HiddenFamily(const std::string& database, const std::string& family);

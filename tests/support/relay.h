@@ -17,17 +17,17 @@ namespace sstferry {
 
 // Listens on a free loopback port and forwards every connection to a target.
 //
-// Threads: every member from any thread, at any time; a change holds from the
+// Threads: every member from any thread, at any time; a change applies from the
 //   next piece of bytes on. Four threads per connection.
 // Bytes are counted per direction over all connections, in the order in which
 //   they are forwarded; offsets are positions in that count. With one
-//   connection it is the position in its stream.
+//   connection, an offset is the position in its stream.
 class Relay {
  public:
   enum Direction { kToTarget = 0, kToClient = 1 };
   static constexpr uint64_t kNever = UINT64_MAX;
 
-  // On a free port, or that one.
+  // Listens on `port`; 0: on a free port.
   explicit Relay(const HostPort& target, uint16_t port = 0);
   ~Relay();  // resets all connections
   Relay(const Relay&) = delete;
@@ -35,42 +35,43 @@ class Relay {
 
   HostPort address() const { return {"127.0.0.1", port_}; }
 
-  // Each byte arrives that much later; does not limit the rate.
+  // Delays each byte by `delay`; does not limit the rate.
   void SetDelay(Direction direction, std::chrono::microseconds delay);
-  // Bytes a second over all connections; 0: no limit.
+  // Limits the bytes per second over all connections; 0: no limit.
   void SetRate(Direction direction, uint64_t bytes_per_sec);
   // Forwards exactly `bytes` in all, then resets every connection, and every
   // new one, until called with kNever.
   void CutAfter(Direction direction, uint64_t bytes);
   // Flips bits of the one byte at `offset`.
   void FlipAt(Direction direction, uint64_t offset, uint8_t mask = 1);
-  // Reads on but forwards nothing: a peer that vanished without a word.
+  // Continues to read but forwards nothing, like a peer that vanished silently.
   void SetDrop(Direction direction, bool drop);
   // Neither reads nor forwards: back-pressure.
   void SetStall(Direction direction, bool stall);
   // The receiving end of `direction` sees an orderly end of stream on all
-  // present connections; the other direction goes on.
+  // present connections; the other direction continues.
   void HalfClose(Direction direction);
   // Resets all present connections.
   void ResetAll();
-  // New connections are reset at once while set.
+  // Resets new connections at once, while set.
   void SetRefuse(bool refuse);
 
-  // What happens to connections by chance, each on its own.
+  // Random disturbances, which are chosen for each connection.
   struct Weather {
     uint64_t seed = 1;
-    // A connection is reset after so many bytes of its own, and one that
-    // carries little once four times as many passed the relay beside it.
+    // A connection is reset after a number of its own bytes between these
+    // limits; or, if it carries little, after four times that many bytes in
+    // all.
     uint64_t least_cut_bytes = 0;
     uint64_t most_cut_bytes = 0;
-    // One byte of so many is changed, on any connection in any direction; every
-    // fourth time in a small piece: a request, an answer, a ping.
+    // One byte in this many is changed, on any connection in any direction;
+    // every fourth time in a small piece (a request, an answer, a ping).
     uint64_t flip_every_bytes = 0;
-    // Once in so many bytes a connection forwards nothing for a while.
+    // Once in this many bytes, a connection forwards nothing for a while.
     uint64_t stall_every_bytes = 0;
     std::chrono::milliseconds longest_stall{0};
   };
-  // Of connections to come.
+  // Sets the weather of later connections.
   void SetWeather(const Weather& weather);
   void EndWeather();
   struct Damage {
@@ -80,11 +81,11 @@ class Relay {
   };
   Damage damage() const;
 
-  // Forwarded so far.
+  // Returns the number of bytes forwarded so far.
   uint64_t bytes(Direction direction) const;
-  // Accepted so far, refused ones not counted.
+  // Returns the number of connections accepted so far, without refused ones.
   size_t connections() const;
-  // Waits until so many; false after `limit`.
+  // Wait for this number of bytes or connections; return false after `limit`.
   bool WaitForBytes(Direction direction, uint64_t bytes,
                     std::chrono::milliseconds limit =
                         std::chrono::milliseconds(20'000));
@@ -98,7 +99,7 @@ class Relay {
   struct Link;
   using Clock = std::chrono::steady_clock;
 
-  // What a test asked for, one per direction, under mu_.
+  // The settings that a test chose for one direction, under mu_.
   struct Control {
     std::chrono::microseconds delay{0};
     uint64_t bytes_per_sec = 0;

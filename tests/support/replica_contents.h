@@ -1,5 +1,5 @@
-// What a target holds after a refresh, said plainly: by key, from what both
-// sides held before.
+// Predicts the contents of a target after a refresh, key by key, from what both
+// sides had before.
 #pragma once
 
 #include <map>
@@ -15,27 +15,29 @@ namespace sstferry::test {
 using FamilyContents = std::map<std::string, std::string>;
 using Contents = std::map<std::string, FamilyContents>;
 
-// Of the families that are there, read with these options by plain RocksDB;
-// none of a directory without a database.
+// Returns the contents of these families, as far as they exist, read by plain
+// RocksDB with these options; nullopt if there is no database.
 std::optional<Contents> ContentsOf(const std::string& path,
                                    const Families& families);
 
-// `known` tells the orders of all families.
+// The options of a refresh that decide what it changes.
 struct RefreshAsked {
   Selection selection;
-  bool replaces_all = false;   // an exchange, or a target that is not there
+  bool replaces_all = false;   // an exchange, or a missing target
   bool drops_missing = false;
 };
+// Returns what the target contains after a refresh. `known`: all families, with
+// their orders.
 Contents ContentsAfter(const RefreshAsked& asked, const Families& known,
                        const std::optional<Contents>& before,
                        const Contents& source);
 
-// Fails the history that rapidcheck plays unless they are equal, and tells the
-// first difference.
+// Fails rapidcheck's current history unless the contents are equal, and reports
+// the first difference.
 void RequireSame(const std::string& when, const Contents& expected,
                  const Contents& found);
 
-// Entries of `contents` but for those with empty values.
+// Returns the entries of `contents` whose values are not empty.
 Contents WithoutEmptyValues(Contents contents);
 
 }  // namespace sstferry::test

@@ -1,4 +1,5 @@
-// A source that changes, a replica of it, and who serves that.
+// A source that changes, a replica of it, and an application that serves the
+// replica.
 #pragma once
 
 #include <memory>
@@ -16,17 +17,17 @@ class ReplicaWorld {
  public:
   ReplicaWorld();
 
-  // For a refresh by swap, with hooks that note their calls.
+  // Returns the options of a swap, with hooks that note their calls.
   PullOptions Options();
-  // Other entries each time: some new, some changed, some gone.
+  // Changes the source's entries: adds some, changes some, removes some.
   void ChangeSource();
   void RemoveSource();
 
   void Note(const std::string& call) { calls_.push_back(call); }
   void Forget() { calls_.clear(); }
-  // "before", "after exchanged" or "after as it was", in order.
+  // Returns in order "before", "after exchanged" or "after as it was".
   const std::vector<std::string>& calls() const { return calls_; }
-  // Requires that source and target have no neighbours.
+  // Requires that there is nothing beside source and target.
   void RequireNothingLeft() const;
 
   std::string source() const { return dir_ / "source"; }

@@ -13,20 +13,21 @@
 
 namespace sstferry::test {
 
-// Makes an archive in a directory that is not there yet.
+// Makes an archive in a new directory.
 void InitArchive(const std::string& archive);
 // Pushes the database in source_dir; returns the name of the set.
 std::string PushTo(const std::string& archive, const std::string& source_dir,
                    const std::string& label = "");
-// Pulls from the archive. Requires that this changes nothing there.
+// Pulls from the archive. Requires that this changes nothing in the archive.
 Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
                     PullOptions options = {});
 
 using MakeRestore =
     std::function<std::unique_ptr<Operation>(const PullOptions&, Dialer*)>;
 
-// Restores what `origin` gives, by a source in this process, as `pull` says.
-// The source keeps its snapshots in `snapshot_dir`, if that is not empty.
+// Restores from `origin`, through a source in this process, with the options
+// `pull`. The source keeps its snapshots in `snapshot_dir`, if that is not
+// empty.
 Ferried RestoreThrough(std::shared_ptr<SnapshotOrigin> origin, PullOptions pull,
                        const std::string& snapshot_dir = "",
                        const MakeRestore& make = MakePullThrough);

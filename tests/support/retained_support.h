@@ -1,5 +1,4 @@
-// A target that goes on with a transfer, as the tests of held snapshots play
-// it.
+// Imitates a target that resumes a transfer, for tests of retained snapshots.
 #pragma once
 
 #include <atomic>
@@ -16,42 +15,41 @@
 
 namespace sstferry {
 
-// What a source answered to an OpenRequest.
+// The answer of a source to an OpenRequest.
 struct Announced {
   Opened opened;
   std::vector<Family> families;
   std::vector<Part> parts;
-  std::optional<Busy> busy;  // there was no place
+  std::optional<Busy> busy;  // there was no free slot
 };
 
 OpenRequest SampleRequest();
 OpenRequest ResumeOf(const TransferId& id);
 
-// Connects and opens; the End's state when that is the answer.
+// Connects and sends the request. If the answer is an End, returns its status.
 rocksdb::Status OpenAs(const HostPort& where, const OpenRequest& request,
                        std::unique_ptr<Channel>* control,
                        Announced* announced, const Hello* as = nullptr,
                        const TlsFiles& tls = {});
 
-// Asks for one part; *end is its answer, the chunks are dropped.
+// Requests one part. *end: the end of the answer. Drops the chunks' data.
 rocksdb::Status TakePart(Channel* lane, const PartRequest& request,
                           PartEnd* end, std::vector<ChunkEnd>* chunks);
 
-// Tells the totals, and gets those of the source; what it says of its progress
-// before them is dropped.
+// Sends our totals and receives the source's. Ignores the Stats before them.
 rocksdb::Status AgreeOnTotals(Channel* control, const Finish& totals);
-// The same, and ends with OK.
+// Agrees on the totals, and ends with OK.
 rocksdb::Status FinishWith(Channel* control, const Finish& totals);
 
-// Ends it as a target does that failed.
+// Ends the transfer with `state`, as a failed target does.
 void SendEndState(Channel* control, EndState state);
 
-// Private snapshot directories in `parent`.
+// Returns the private snapshot directories in `parent`.
 std::vector<std::string> SnapshotsIn(const std::string& parent);
-// Waits until there are so many; false after 20 seconds.
+// Waits until `parent` has `count` of them; returns false after 20 seconds.
 bool WaitForSnapshots(const std::string& parent, size_t count);
 
-// Seconds that pass when a test says so.
+// A clock in seconds that only a test advances.
 class HandClock {
  public:
   std::function<uint64_t()> function() {
@@ -65,7 +63,7 @@ class HandClock {
   std::atomic<uint64_t> seconds_{1'000'000};
 };
 
-// One sample database at dir/source/db and how it is served with leases.
+// A sample database at dir/source/db, and the options to serve it with leases.
 struct RetainedBench {
   RetainedBench();
   ServeOptions Options();

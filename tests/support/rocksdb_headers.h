@@ -1,5 +1,5 @@
-// The names that RocksDB's own headers have, read as text: whichever release
-// this build has, its structs and enumerations tell what it knows.
+// Reads RocksDB's own headers as text, to learn which members and enumerators
+// the release of this build has.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace sstferry::test {
 
-// A header without comments, strings and preprocessor lines.
+// Returns a header without comments, strings and preprocessor lines.
 std::string HeaderCode(const std::string& text);
 
-// Names of the data members of `struct name` (or class), as declared in a
-// header's code, also of those that point to functions; none of its functions,
-// types and statics. nullopt: the header does not define it.
+// Returns the names of the data members of `struct name` (or class) in a
+// header's code. Includes pointers to functions; excludes functions, types and
+// statics. nullopt: the header does not define it.
 std::optional<std::vector<std::string>> StructMembers(const std::string& code,
                                                       const std::string& name);
 
-// Enumerators of `enum name`, and their values. nullopt as above, and for a
-// value that is neither a number, nor a shift, nor another enumerator's.
+// Returns the enumerators of `enum name`, with their values. nullopt: the
+// header does not define it, or a value is not a number, a shift or another
+// enumerator.
 std::optional<std::map<std::string, uint64_t>> Enumerators(
     const std::string& code, const std::string& name);
 

@@ -1,4 +1,4 @@
-// Bytes for tests: of what compresses and what does not, and of files.
+// Makes bytes for tests, compressible or not, and reads files.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace sstferry::test {
 
-// Incompressible, the same for the same seed.
+// Returns incompressible bytes, which are the same for the same seed.
 std::string RandomBytes(size_t bytes, uint64_t seed);
-// A quarter of it is RandomBytes(bytes, bytes).
+// Returns compressible bytes; a quarter of them is from RandomBytes().
 std::string ShrinkingBytes(size_t bytes);
-// Reads `in` to its end. Here, since this file is optimised.
+// Reads `in` to its end. It is here because this file is optimised.
 std::string BytesIn(std::istream& in);
 
 }  // namespace sstferry::test

@@ -18,29 +18,29 @@ struct SampleShape {
   bool in_wal_only = false;   // nothing flushed
 };
 
-// Makes the directory; every status is required to be OK.
+// Makes the database in a new directory. Requires every status to be OK.
 void MakeSampleDatabase(const std::string& path, const SampleShape& shape = {});
 
-// All entries of the default family.
+// Returns all entries of the default family.
 std::map<std::string, std::string> EntriesOf(const std::string& path);
 
-// Returns the same options, with chunks if they leave the method open.
+// Returns `options`; if they leave the method open, with method ingest.
 PullOptions AsChunks(PullOptions options);
 
-// Returns options for a pull of small chunks from a directory, whose snapshot
-// does not outlive it.
+// Returns options for a pull of small chunks from a directory. The snapshot
+// does not outlive the pull.
 PullOptions PullFrom(const std::string& source, const std::string& target);
 
-// The same from "db" of a server there.
+// Returns such options for a pull of "db" from the server at `where`.
 PullOptions PullFrom(const HostPort& where, const std::string& target);
 
 // Runs a pull; the summary says how it ended.
 Summary RunPull(const PullOptions& options);
 
-// Names in a directory, sorted.
+// Returns the names in a directory, sorted.
 std::vector<std::string> NamesOf(const std::string& directory);
 
-// The bytes of a file, and its replacement.
+// Read, or replace, the bytes of a file.
 std::string BytesOf(const std::string& path);
 void WriteBytes(const std::string& path, const std::string& bytes);
 

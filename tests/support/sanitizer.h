@@ -1,5 +1,5 @@
-// Whether this test program is built with a sanitizer. Its shadow memory and
-// quarantine of freed blocks make bounds on memory meaningless.
+// True if this test program is built with a sanitizer. A sanitizer's shadow
+// memory and quarantine of freed blocks make limits of memory meaningless.
 #pragma once
 
 namespace sstferry::test {
@@ -10,8 +10,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// UBSan, which goes with ASan here, asks pipe() whether an object can be read
-// and takes a process without descriptors for one with a wrong vptr.
+// True with ASan, which here includes UBSan. UBSan uses pipe() to check that an
+// object can be read; without free descriptors it reports a wrong vptr.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kChecksVptr = true;
 #else

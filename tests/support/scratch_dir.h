@@ -1,4 +1,4 @@
-// A fresh directory under the system's temporary one, removed at the end.
+// A new directory in the system's temporary directory, removed at the end.
 #pragma once
 
 #include <cstdio>

@@ -11,8 +11,8 @@ namespace sstferry {
 
 class ServeProcess {
  public:
-  // `most_descriptors` is its hard limit, for serve raises the soft one; 0: as
-  // this process has it.
+  // `most_descriptors`: the hard limit of descriptors, because serve raises the
+  // soft limit; 0: this process's limit.
   explicit ServeProcess(std::vector<std::string> arguments,
                         const std::string& listen = "127.0.0.1:0",
                         size_t most_descriptors = 0)

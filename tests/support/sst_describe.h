@@ -1,4 +1,4 @@
-// Describes a table file as text. Tests pin what SstReader reads with it.
+// Describes a table file as text, so that tests can check what SstReader reads.
 #pragma once
 
 #include <string>

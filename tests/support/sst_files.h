@@ -40,30 +40,30 @@ struct SstShape {
   rocksdb::Options ToOptions(rocksdb::Env* env) const;
 };
 
-// A database's or writer's files live here.
+// Returns an Env that keeps its files in memory.
 std::unique_ptr<rocksdb::Env> NewMemoryEnv();
 std::string ReadWhole(rocksdb::Env* env, const std::string& path);
 
-// Sorted, compressible; value sizes vary.
+// Returns sorted, compressible entries; value sizes vary.
 KeyValues SampleEntries(size_t count, size_t value_bytes = 40);
 
-// The file /f.sst in env, made by SstFileWriter.
+// Writes /f.sst in `env` with SstFileWriter. Returns the file's bytes.
 std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
                      const KeyValues& entries);
-// The same in options.env.
+// Writes /f.sst in options.env. Returns the file's bytes.
 std::string WriteSst(const rocksdb::Options& options,
                      const KeyValues& entries);
 
-// Whether the linked RocksDB knows the last members of SstShape.
+// Returns true if the linked RocksDB knows the last members of SstShape.
 bool CanMarkBlocks();
 
-// The versions the linked RocksDB writes, from 2 on.
+// Returns the format versions, from 2 on, that the linked RocksDB writes.
 std::vector<uint32_t> WritableVersions();
 
-// What CheckChunk should find for `entries` in bytewise order.
+// Returns the facts that CheckChunk should find for `entries`.
 ChunkExpectation Expect(const SstShape& shape, const KeyValues& entries);
 
-// "key" + sequence 0 + type value.
+// Returns `user_key` followed by its trailer (sequence and type).
 std::string InternalKey(const std::string& user_key, uint8_t type = 1,
                         uint64_t sequence = 0);
 
@@ -71,19 +71,19 @@ void PutVarint(std::string* dst, uint64_t value);
 void PutFixed(std::string* dst, uint64_t value, int bytes);
 std::string EncodeHandle(const SstBlockHandle& handle);
 
-// A block with a restart at every entry.
+// Returns a block with a restart at every entry.
 std::string PlainBlock(const KeyValues& entries);
 
-// Writes blocks and a footer with right checksums, whatever they hold.
+// Writes blocks and a footer with correct checksums, whatever the contents.
 class RawSst {
  public:
   explicit RawSst(uint32_t format_version = 5,
                   SstChecksum checksum = SstChecksum::kCrc32c);
   SstBlockHandle Add(const std::string& payload, char compression = 0);
   void AddZeros(size_t bytes) { file_.append(bytes, '\0'); }
-  // Adds metaindex and footer, returns the file.
+  // Adds metaindex and footer. Returns the file.
   std::string Finish(const KeyValues& metaindex, const SstBlockHandle& index);
-  // The same with a metaindex as given.
+  // Adds this metaindex as it is, and a footer. Returns the file.
   std::string FinishWith(const std::string& metaindex,
                          const SstBlockHandle& index);
 
@@ -92,20 +92,20 @@ class RawSst {
   std::string file_;
 };
 
-// A properties block with what RawTable's files need; `changed` overrides.
+// Returns a properties block for RawTable(); `changed` replaces properties.
 std::string RawProperties(uint64_t entries, uint64_t blocks,
                           uint64_t data_bytes, const KeyValues& changed = {});
 
-// A whole external file: one data block per inner list; keys are internal.
-// Properties in `changed` replace the right ones. Range deletions: internal
-// begin keys and user end keys.
+// Returns a complete external file, with one data block per inner list of
+// internal keys. `changed` replaces properties. Range deletions: internal begin
+// keys and user end keys.
 std::string RawTable(const std::vector<KeyValues>& blocks,
                      const std::vector<std::string>& separators,
                      uint32_t format_version = 5,
                      const KeyValues& changed = {},
                      const KeyValues& range_deletions = {});
 
-// Recomputes the checksum behind the block.
+// Recomputes the checksum after the block.
 void Reseal(std::string* file, const SstBlockHandle& handle);
 
 }  // namespace sstferry::test

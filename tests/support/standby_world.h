@@ -1,5 +1,5 @@
-// A source that is open and written to, and a standby of it: what a session
-// between the two would do, step by step.
+// An open source that is written to, and a standby of it. Tests do step by step
+// what a session between the two would do.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,33 @@
 
 namespace sstferry::test {
 
-// Reads what the WALs in `source_dir` hold behind a position, at most so many
-// records.
+// Reads the records after a position in the WALs in `source_dir`, but at most
+// `most_records`.
 Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
                   uint64_t most_records = UINT64_MAX);
-// Takes a cut into the standby, and begins its audit unless that is null.
+// Takes a cut into the standby, and begins `audit` unless it is null.
 rocksdb::Status CutStandby(const PullOptions& options,
                            const CutRequest& request, Standby* standby,
                            StandbyAudit* audit = nullptr);
 // Makes a database of the standby in `dir`.
 rocksdb::Status PromoteIn(const std::string& dir,
                           rocksdb::FileSystem* file_system);
-// Opens a database and requires that it holds what the history of StandbyWorld
-// does at its sequence, which is returned. Families of others may be there, too.
+// Opens a database, requires that it contains what StandbyWorld's history has
+// at the database's sequence, and returns that sequence. The database may also
+// have other families.
 uint64_t RequirePrefixIn(const std::string& path,
                          const rocksdb::DBOptions& options = {});
 
-// Opens a database as a reader of a view does: resolves `link` first, opens for
-// reading only, and reads all of it. Returns "" if it holds what the history
-// does at its sequence, which must not be before that of the `model`; otherwise
-// what is wrong. Threads: any.
+// Opens a database as a reader of a view does: resolves `link` first, opens the
+// database read-only, and reads all of it. Returns "" if it contains what the
+// history has at its sequence, and the sequence is not before that of `model`;
+// otherwise describes the problem. Threads: any.
 std::string ReadView(const std::string& link, HistoryModel* model,
                      uint64_t* sequence);
 // Requires that ReadView() finds nothing wrong; returns the sequence.
 uint64_t RequireView(const std::string& link);
 
-// A follower that runs in this process until it is stopped, and with it the
+// A follower that runs in this process until Stop(), which also removes the
 // fault hook.
 class RunningFollower {
  public:
@@ -76,10 +77,10 @@ class StandbyWorld {
   OpenDb* source() { return db_.get(); }
   void CloseSource() { db_.reset(); }
   void OpenSource();
-  // Writes so many batches of the history (live_history.h) over two families.
+  // Writes `batches` batches of the history (live_history.h) in two families.
   void Write(uint64_t batches);
 
-  // Reads what the source's WALs hold behind the standby's position.
+  // Reads the source's WALs after the standby's position.
   Round Read() const {
     return ReadRoundOf(source_dir(), standby_->position());
   }
@@ -96,11 +97,11 @@ class StandbyWorld {
   rocksdb::Status Cut(CutReason reason = CutReason::kFirst);
   Standby* standby() { return standby_.get(); }
   void CloseStandby() { standby_.reset(); }
-  // Its later Open() and Cut() write through it; null: the default one.
+  // Makes later calls of Open() and Cut() write to `disk`; null: the default.
   void UseDisk(std::shared_ptr<rocksdb::FileSystem> disk) {
     disk_ = std::move(disk);
   }
-  // Makes a database of it; the standby was closed.
+  // Makes a database of the standby. REQUIRES: the standby is closed.
   rocksdb::Status Promote() const;
   uint64_t RequirePrefix(const std::string& path) const {
     return RequirePrefixIn(path, options_);
@@ -122,8 +123,8 @@ class StandbyWorld {
   uint64_t next_batch_ = 0;
 };
 
-// A failover that has happened: a former primary with batches that its standby
-// never had, and the new one, which was written to since. Both are closed.
+// The state after a failover: a former primary with batches that its standby
+// never had, and a new primary, which was written to since. Both are closed.
 class FailedOver {
  public:
   FailedOver();
@@ -132,7 +133,7 @@ class FailedOver {
   std::string new_dir() const { return world_.dir(); }
   // Returns the directories beside `dir` in which adopted databases are kept.
   static std::vector<std::string> KeptBeside(const std::string& dir);
-  // Requires that the database there has all that the former primary had.
+  // Requires that the database in `dir` has all data of the former primary.
   void RequireOld(const std::string& dir) const {
     REQUIRE(world_.RequirePrefix(dir) == old_sequence_);
   }

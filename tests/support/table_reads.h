@@ -1,5 +1,5 @@
-// What this process reads of table files, whoever in it reads: counted in its
-// own pread(), which takes the C library's place.
+// Counts all reads of table files in this process, by a pread() that replaces
+// the C library's.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace sstferry::test {
 
-// RocksDB reads at most so much of a table's end when it opens it.
+// Maximum number of bytes that RocksDB reads at a table's end to open it.
 inline constexpr uint64_t kTableTailBytes = 512u << 10;
 
-// Counts from its making on. A table is known by its inode: a hard link is the
-// same one.
+// Counts from its construction on. Identifies tables by their inodes, so hard
+// links are the same table.
 //
-// Threads: counts all; one object at a time.
+// Threads: counts the reads of all threads; one object at a time.
 class TableReads {
  public:
-  // The tables that lie in these directories now.
+  // Counts reads of the tables that are in these directories now.
   explicit TableReads(const std::vector<std::string>& directories);
   ~TableReads();
   TableReads(const TableReads&) = delete;
   TableReads& operator=(const TableReads&) = delete;
 
   uint64_t tables() const;
-  // Reads that met a data block, but for those of a table's end.
+  // Returns the number of reads of data blocks, except reads of a table's end.
   uint64_t data_reads() const;
   uint64_t all_reads() const;
 };

@@ -1,4 +1,4 @@
-// A small database whose tables lie as random steps left them.
+// A small database whose tables are the result of random steps.
 #pragma once
 
 #include <rapidcheck.h>
@@ -30,7 +30,7 @@ enum class Op {
   kDeleteRange,
 };
 
-// `special`: with what only RocksDB's iterator can read, too.
+// `special`: also makes entries that only RocksDB's iterator can read.
 inline rc::Gen<Op> OpGen(bool special) {
   return rc::gen::weightedElement<Op>({{20, Op::kPut},
                                        {6, Op::kDelete},
@@ -88,7 +88,7 @@ class TableWorld {
     }
   }
 
-  // Up to 200 random steps.
+  // Does up to 200 random steps.
   void Live(bool special) {
     const rc::Gen<Op> ops = OpGen(special);
     const int count = *rc::gen::inRange(1, 200);
@@ -97,7 +97,7 @@ class TableWorld {
     }
   }
 
-  // All files of the family, with the memtable flushed.
+  // Returns all files of the family; flushes the memtable first.
   std::vector<TableFile> Files() {
     REQUIRE_OK(db_->Flush({}));
     return ListTableFiles(db_.get(), family());
@@ -110,7 +110,7 @@ class TableWorld {
     REQUIRE_OK(db_->DeleteRange({}, family(), ordered ? a : b,
                                 ordered ? b : a));
   }
-  // The files of the levels above, into that level.
+  // Compacts all files at or above `level` into that level.
   void Compact(int level) {
     rocksdb::ColumnFamilyMetaData metadata;
     db_->GetColumnFamilyMetaData(&metadata);

@@ -20,30 +20,30 @@ namespace sstferry::test {
 
 using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
 
-// "default" with the given options.
+// Returns "default" with the given options.
 Families OneFamily(const rocksdb::ColumnFamilyOptions& options = {});
-// No automatic compaction, so that a test's files stay as it made them.
+// Returns options without automatic compaction: a test's files stay as made.
 rocksdb::ColumnFamilyOptions Quiet();
 
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
-// `base` with what OPTIONS would name so; without what the linked RocksDB does
-// not know.
+// Returns `base` with these options, named as in OPTIONS. Skips options that
+// the linked RocksDB does not know.
 rocksdb::ColumnFamilyOptions FamilyWith(const NamedTexts& named,
                                         rocksdb::ColumnFamilyOptions base = {});
 rocksdb::DBOptions DatabaseWith(const NamedTexts& named);
 
-// One of RocksDB's own, as its OPTIONS name it.
+// Returns one of RocksDB's merge operators by its name in OPTIONS.
 std::shared_ptr<rocksdb::MergeOperator> MergeOperatorNamed(
     const std::string& text);
 
-// An open database with its handles; writes that a test takes for granted.
-// "default" is made whether it is listed or not.
+// An open database with its handles. Its writes require success. Makes
+// "default" even if it is not listed.
 class OpenDb {
  public:
   OpenDb(const std::string& path, const Families& families,
          const rocksdb::DBOptions& options = {});
-  // With one set of options; without `families`, "default" alone.
+  // Opens with one set of options; without `families`, only "default".
   OpenDb(const rocksdb::Options& options, const std::string& path,
          Families families = {});
   ~OpenDb();
@@ -53,7 +53,7 @@ class OpenDb {
   rocksdb::DB* operator->() const { return db_.get(); }
   rocksdb::DB* get() const { return db_.get(); }
   rocksdb::ColumnFamilyHandle* cf(const std::string& name = "default") const;
-  // In the order in which they were listed.
+  // Returns the handles in the order in which they were listed.
   const std::vector<rocksdb::ColumnFamilyHandle*>& families() const {
     return listed_;
   }
@@ -77,13 +77,13 @@ class OpenDb {
   std::vector<rocksdb::ColumnFamilyHandle*> listed_;
 };
 
-// "k00000042"
+// Returns for example "k00000042".
 std::string NumberedKey(uint64_t number);
 uint64_t FileCount(const std::string& directory, const std::string& suffix);
 std::vector<std::string> PathsWith(const std::string& directory,
                                    const std::string& suffix);
-// Names, sizes, inodes, times of modification and contents below `directory`:
-// equal texts mean that nobody wrote there.
+// Returns the names, sizes, inodes, modification times and contents below
+// `directory`: equal texts mean that nobody wrote there.
 std::string Fingerprint(const std::string& directory);
 
 enum class Via { kDirectory, kTcp };
@@ -96,38 +96,38 @@ struct Ferried {
   bool notes_mention(const std::string& text) const;
 };
 
-// Pulls source_dir into target_dir; source and target_dir of `options` are
-// set here. Requires that the source directory is untouched, that nothing is
-// left beside either side, and that a failure leaves no target. Without a
-// method it pulls chunks; FerryByRule() leaves the choice to the product.
+// Pulls source_dir into target_dir, which it sets in `options`. Requires that
+// the source directory is untouched, that nothing is left beside either side,
+// and that a failure leaves no target. Without a method it pulls chunks;
+// FerryByRule() leaves the choice to the product.
 Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
               PullOptions options = {}, Via via = Via::kDirectory);
 Ferried FerryByRule(const std::string& source_dir,
                     const std::string& target_dir, PullOptions options = {},
                     Via via = Via::kDirectory);
-// The same for a database that this process has open, over TCP.
+// Pulls a database that this process has open, over TCP.
 Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
                   PullOptions options = {});
 
-// What a comparison takes into account.
+// The expectations of a comparison.
 struct Expectation {
-  // Of the source. The target is opened with what its own OPTIONS file says,
-  // plus the comparators, merge operators and extractors of these.
+  // The source's families. The target is opened with its own OPTIONS file, plus
+  // the comparators, merge operators and extractors of these families.
   Families families = OneFamily();
   KeyInterval interval;
   // Options that may differ, as "CFOptions name.option" or just "option".
   std::set<std::string> changed_options;
   bool keeps_level0 = false;  // FIFO, or one level
-  bool is_refreshed = false;  // holds tables of its own past, and deltas
+  bool is_refreshed = false;  // has tables from before the refresh, and deltas
 };
 
-// Compares every family entry by entry, wide columns included, and requires
-// of the target what a seed promises: all in the last level, sequence 0, no
-// deletions (but of one that is_refreshed), no WAL, OPTIONS equal to the
+// Compares every family entry by entry, including wide columns. Requires the
+// properties of a seed's target: everything in the last level, at sequence 0,
+// no deletions (unless is_refreshed), no WAL, and OPTIONS equal to the
 // source's.
 void ExpectEqual(const std::string& source_dir, const std::string& target_dir,
                  const Expectation& expected = {});
-// Only the entries.
+// Compares only the entries.
 void ExpectSameEntries(const std::string& source_dir,
                        const std::string& target_dir,
                        const Expectation& expected = {});
@@ -135,7 +135,7 @@ void ExpectSameEntries(const std::string& source_dir,
 // over TCP, and requires that all of it arrives.
 void RequireMoves(const ScratchDir& dir, const Expectation& expected = {},
                   const PullOptions& options = {});
-// All entries of one family, in its order.
+// Returns all entries of one family, in the family's order.
 std::vector<std::pair<std::string, std::string>> EntriesOf(
     const std::string& directory, const Families& families,
     const std::string& family = "default");
