@@ -17,16 +17,6 @@ using rocksdb::Status;
 // Between two calls lie syncs, between two files of one call nothing.
 constexpr auto kCallGap = std::chrono::milliseconds(3);
 
-// The number of `word` in `words`.
-template <size_t N>
-size_t Choice(const std::string& name, const std::string& word,
-              const char* const (&words)[N]) {
-  for (size_t i = 0; i < N; ++i) {
-    if (word == words[i]) return i;
-  }
-  WrongUsage("--" + name + ": not known: " + word);
-}
-
 void ReadSource(Flags* flags, PullOptions* pull) {
   const std::string source = flags->Required("source");
   const Status s = ParseSourceAddress(source, &pull->source);
@@ -56,9 +46,6 @@ RefreshOptions ReadRefreshOptions(Flags* flags, uint64_t read_keys,
   pull.mode = PullMode::kRefresh;
   ReadSource(flags, &pull);
   ReadShare(flags, read_keys, read_seed, &pull);
-  static constexpr const char* kCompares[] = {"files", "digest"};
-  pull.compare = static_cast<CompareMode>(
-      Choice("compare", flags->Text("compare", "digest"), kCompares));
   pull.lanes = static_cast<uint32_t>(flags->Number("lanes", pull.lanes));
   pull.chunk_bytes = flags->Number("chunk-bytes", pull.chunk_bytes);
   pull.max_rate_bytes_per_sec = flags->Number("max-rate", 0);

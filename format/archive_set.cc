@@ -140,7 +140,7 @@ void Fields(A& a, M& m) {
   a.Text("needs", m.needs, kMaxArchiveTextBytes);
   a.Text("needs_because", m.needs_because, kMaxArchiveTextBytes);
   a.Digest("content", m.content);
-  FamilyNames(a, m.families);
+  FamilyNames(a, "families", m.families);
   a.List("notes", m.notes, kMaxNotes, 4, [](auto& archive, auto& item) {
     archive.Text("note", item, kMaxNoteBytes);
   });

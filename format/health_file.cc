@@ -25,7 +25,7 @@ void Fields(A& a, M& m) {
   a.Id("id", m.id);
   Number(a, "found_seconds", m.found_seconds);
   a.Text("what", m.what, kMaxMessageTextBytes);
-  FamilyNames(a, m.families);
+  FamilyNames(a, "families", m.families);
   Fields(a, m.interval);
 }
 

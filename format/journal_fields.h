@@ -14,7 +14,7 @@ void Fields(A& a, M& m) {
   a.Bytes("source_database_id", m.source_database_id, kMaxIdentifierBytes);
   Number(a, "snapshot_sequence", m.snapshot_sequence);
   a.Bytes("mode", m.mode, kMaxIdentifierBytes);
-  FamilyNames(a, m.families);
+  FamilyNames(a, "families", m.families);
   Fields(a, m.interval);
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
   a.Bytes("application", m.application, kMaxIdentifierBytes);

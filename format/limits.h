@@ -78,10 +78,9 @@ inline constexpr uint32_t kMaxGroupEntries = 1u << 16;
 // payload.
 inline constexpr uint32_t kMarkBytes = 3;
 inline constexpr uint32_t kMaxMarks = 200'000;
-// Source record that a source stores at a target, and one message with a part
-// of the record.
-inline constexpr uint64_t kMaxSourceRecordBytes = 16u << 20;
-inline constexpr uint32_t kMaxSourceRecordPartBytes = 256u << 10;
+// Names of a replica's families in one OpenRequest: with the other fields they
+// fit into a payload.
+inline constexpr size_t kMaxReplicaFamilyBytes = 256u << 10;
 // Databases that one server lists.
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 

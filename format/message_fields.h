@@ -63,25 +63,12 @@ inline const char* TransferModeName(TransferMode mode) {
   }
   return "unknown";
 }
-inline const char* CompareModeName(CompareMode mode) {
-  switch (mode) {
-    case CompareMode::kFiles:
-      return "files";
-    case CompareMode::kDigest:
-      return "digest";
-  }
-  return "unknown";
-}
 inline const char* PartNeedName(PartNeed need) {
   switch (need) {
     case PartNeed::kSend:
       return "send";
     case PartNeed::kCompare:
       return "compare";
-    case PartNeed::kUnchanged:
-      return "unchanged";
-    case PartNeed::kLookup:
-      return "lookup";
   }
   return "unknown";
 }
@@ -117,10 +104,6 @@ inline const char* PlanActionName(PlanAction action) {
   switch (action) {
     case PlanAction::kRebuild:
       return "rebuild";
-    case PlanAction::kSkip:
-      return "skip";
-    case PlanAction::kLookup:
-      return "lookup";
     case PlanAction::kDelta:
       return "delta";
   }
@@ -165,28 +148,6 @@ void Fields(A& a, M& m) {
   Number(a, "file", m.file, kMaxParts - 1);
   Number(a, "offset", m.offset);
   Number(a, "bytes", m.bytes);
-}
-
-template <typename A, FieldsOf<TargetFamily> M>
-void Fields(A& a, M& m) {
-  a.Bytes("name", m.name, kMaxFamilyNameBytes);
-  a.Bool("is_empty", m.is_empty);
-}
-
-template <typename A, FieldsOf<IntervalRecord> M>
-void Fields(A& a, M& m) {
-  Number(a, "family", m.family, kMaxFamilies - 1);
-  Fields(a, m.interval);
-  Number(a, "sequence", m.sequence);
-  a.Bool("flushed", m.flushed);
-  a.Bool("doubted", m.doubted);
-  a.Digest("backing", m.backing);
-  a.Digest("wal", m.wal);
-}
-
-template <typename A, FieldsOf<SourceRecordPart> M>
-void Fields(A& a, M& m) {
-  a.Bytes("bytes", m.bytes, kMaxSourceRecordPartBytes);
 }
 
 template <typename A, FieldsOf<PlanItem> M>
@@ -316,8 +277,8 @@ void Fields(A& a, M& m) {
 }
 
 template <typename A, typename List>
-void FamilyNames(A& a, List& list) {
-  a.List("families", list, kMaxFamilies, 4, [](auto& archive, auto& item) {
+void FamilyNames(A& a, const char* name, List& list) {
+  a.List(name, list, kMaxFamilies, 4, [](auto& archive, auto& item) {
     archive.Bytes("name", item, kMaxFamilyNameBytes);
   });
 }
@@ -326,7 +287,7 @@ template <typename A, FieldsOf<OpenRequest> M>
 void Fields(A& a, M& m) {
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
   a.Enum("purpose", m.purpose, 2, PurposeName);
-  FamilyNames(a, m.families);
+  FamilyNames(a, "families", m.families);
   Fields(a, m.interval);
   Number(a, "lanes", m.lanes, kMaxLanes);
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
@@ -338,9 +299,7 @@ void Fields(A& a, M& m) {
   a.Enum("snapshot_use", m.snapshot_use, 4, SnapshotUseName);
   a.Id("named_transfer", m.named_transfer);
   a.Enum("mode", m.mode, 2, TransferModeName);
-  a.Enum("compare", m.compare, 1, CompareModeName);
-  Number(a, "target_families", m.target_families, kMaxFamilies);
-  Number(a, "target_intervals", m.target_intervals, kMaxParts);
+  FamilyNames(a, "replica_families", m.replica_families);
   Number(a, "waited_seconds", m.waited_seconds);
   a.Id("newer_than", m.newer_than);
   a.Text("target", m.target, kMaxTargetTextBytes);
@@ -350,18 +309,6 @@ template <typename A, FieldsOf<Busy> M>
 void Fields(A& a, M& m) {
   Number(a, "retry_after_millis", m.retry_after_millis, kMaxRetryAfterMillis,
          kMinRetryAfterMillis);
-}
-
-template <typename A, FieldsOf<TargetFamilies> M>
-void Fields(A& a, M& m) {
-  a.List("families", m.families, kMaxFamilies, 5,
-         [](auto& archive, auto& item) { Fields(archive, item); });
-}
-
-template <typename A, FieldsOf<IntervalRecords> M>
-void Fields(A& a, M& m) {
-  a.List("intervals", m.intervals, kMaxParts, 48,
-         [](auto& archive, auto& item) { Fields(archive, item); });
 }
 
 template <typename A, FieldsOf<Place> M>
@@ -468,7 +415,6 @@ template <typename A, FieldsOf<PlanEnd> M>
 void Fields(A& a, M& m) {
   Number(a, "part_count", m.part_count, kMaxParts);
   Number(a, "estimated_bytes", m.estimated_bytes);
-  Number(a, "interval_count", m.interval_count, kMaxParts);
 }
 
 template <typename A, FieldsOf<Ping> M>
@@ -518,7 +464,7 @@ void Fields(A& a, M& m) {
 template <typename A, FieldsOf<FactsRequest> M>
 void Fields(A& a, M& m) {
   a.Bytes("database", m.database, kMaxDatabaseNameBytes);
-  FamilyNames(a, m.families);
+  FamilyNames(a, "families", m.families);
   a.Bool("for_pull", m.for_pull);
   a.Bytes("application", m.application, kMaxIdentifierBytes);
 }

@@ -20,7 +20,6 @@ void Fields(A& a, M& m) {
   Fields(a, m.received);
   Number(a, "open_bytes", m.open_bytes, kMaxChunkFileBytes);
   Number(a, "chunk_bytes", m.chunk_bytes, kMaxChunkBytes);
-  a.Bool("of_delta", m.of_delta);
 }
 
 template <typename A, FieldsOf<ChunkAck> M>

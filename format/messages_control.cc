@@ -20,12 +20,6 @@ size_t IntervalBytes(const KeyInterval& interval) {
 size_t EncodedBytes(const Part& item) {
   return 30 + IntervalBytes(item.interval);
 }
-size_t EncodedBytes(const TargetFamily& item) {
-  return 5 + item.name.size();
-}
-size_t EncodedBytes(const IntervalRecord& item) {
-  return 46 + IntervalBytes(item.interval);
-}
 size_t EncodedBytes(const ReceivedPart&) { return kReceivedPartBytes; }
 size_t EncodedBytes(const CloneFile&) { return kCloneFileBytes; }
 size_t EncodedBytes(const PlanItem& item) {
@@ -66,10 +60,7 @@ SSTFERRY_CODEC(FollowEnd)
 SSTFERRY_CODEC(PinRequest)
 SSTFERRY_CODEC(PinReply)
 SSTFERRY_CODEC(PinEnd)
-SSTFERRY_CODEC(TargetFamilies)
 SSTFERRY_CODEC(Busy)
-SSTFERRY_CODEC(SourceRecordPart)
-SSTFERRY_CODEC(IntervalRecords)
 SSTFERRY_CODEC(Compress)
 SSTFERRY_CODEC(OtherFileRequest)
 SSTFERRY_CODEC(OtherFilePart)

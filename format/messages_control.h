@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "format/messages_any.h"
-#include "format/messages_refresh.h"
 #include "format/messages_status.h"
 #include "format/other_file.h"
 #include "format/part.h"
@@ -44,6 +43,12 @@ enum class SnapshotUse : uint8_t {
                 // named_transfer, if not zeros, as with kInstead
 };
 
+enum class TransferMode : uint8_t {
+  kSeed = 0,     // into a new database: chunks contain only entries
+  kRefresh = 1,  // into an existing database: deltas for existing data
+  kClone = 2,    // the source's files, unchanged, in units; feature bit
+};
+
 struct OpenRequest {
   static constexpr char kName[] = "OpenRequest";
 
@@ -65,13 +70,11 @@ struct OpenRequest {
   SnapshotUse snapshot_use = SnapshotUse::kNew;
   TransferId named_transfer{};           // zero with kNew
   TransferMode mode = TransferMode::kSeed;
-  CompareMode compare = CompareMode::kFiles;  // refresh only
-  // Only for a new refresh: numbers of TargetFamily and IntervalRecord items
-  // that follow.
-  uint32_t target_families = 0;
-  uint32_t target_intervals = 0;
-  // With kLatest: seconds since the target's first request, which got Busy,
-  // rounded up. A snapshot that was recent enough then is accepted now.
+  // Only for a new refresh: families in which the target has entries, as many
+  // as fit. The source expects to compare these, and to send the others.
+  std::vector<std::string> replica_families;
+  // With kLatest: seconds since the target first asked and got Busy, rounded
+  // up. A snapshot that was recent enough then is accepted now.
   uint64_t waited_seconds = 0;
   // With kLatest: the transfer in TARGET_DIR; zeros: no transfer. The target
   // does not get a snapshot that may be older than this transfer's.
@@ -158,14 +161,11 @@ struct Parts {
   friend bool operator==(const Parts&, const Parts&) = default;
 };
 
-// kLookup and kDelta occur only in a refresh.
 enum class PlanAction : uint8_t {
   kRebuild = 0,
-  kSkip = 1,
-  kLookup = 2,  // sends the keys that may have changed
-  kDelta = 3,   // sends the entries that differ in a comparison
+  kDelta = 1,  // the entries that a comparison finds different; refresh only
 };
-inline constexpr uint8_t kMaxPlanAction = 3;
+inline constexpr uint8_t kMaxPlanAction = 1;
 
 struct PlanItem {
   uint32_t family = 0;
@@ -192,7 +192,6 @@ struct PlanEnd {
 
   uint32_t part_count = 0;
   uint64_t estimated_bytes = 0;
-  uint32_t interval_count = 0;
   friend bool operator==(const PlanEnd&, const PlanEnd&) = default;
 };
 

@@ -26,9 +26,6 @@ struct PartRequest {
   // If not 0, chunks end at this size in bytes, smaller than the transfer's
   // chunk size. For a lane whose connections break before a chunk is complete.
   uint64_t chunk_bytes = 0;
-  // The target has already received the chunk of the delta that it requested:
-  // the source sends only the end of the part.
-  bool of_delta = false;
   friend bool operator==(const PartRequest&, const PartRequest&) = default;
 };
 

@@ -40,8 +40,7 @@ bool BeginsWithNumber(std::string_view text) {
   return !text.empty() && IsDigit(text.front());
 }
 
-constexpr std::string_view kOurs[] = {"sstferry.intervals", "sstferry.source",
-                                      "sstferry.health", "sstferry.files",
+constexpr std::string_view kOurs[] = {"sstferry.health", "sstferry.files",
                                       "sstferry.old",    "sstferry.follow",
                                       "sstferry.followed", "sstferry.audit",
                                       "last_transfer.json"};

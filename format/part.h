@@ -28,12 +28,10 @@ inline bool IsBuilt(PartKind kind) {
 // the target: if the target has entries, both sides compare; otherwise the
 // source sends the part.
 enum class PartNeed : uint8_t {
-  kSend = 0,       // the source does not know the target's entries
-  kCompare = 1,    // by digests of groups, then a delta if they differ
-  kUnchanged = 2,  // the target already has the part
-  kLookup = 3,     // a delta: the source knows which keys may have changed
+  kSend = 0,     // the target seems to have nothing
+  kCompare = 1,  // by digests of groups, and a delta if they differ
 };
-inline constexpr uint8_t kMaxPartNeed = 3;
+inline constexpr uint8_t kMaxPartNeed = 1;
 
 // The only work item of a transfer: keys of a column family, or bytes of a
 // file.

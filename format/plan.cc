@@ -88,19 +88,8 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
   if (status.ok()) {
     status = EncodeBatches<PlanItems>(FrameType::kPlanItems, plan.items, each);
   }
-  if (status.ok()) {
-    status = EncodeBatches<IntervalRecords>(FrameType::kIntervalRecords,
-                                            plan.intervals, each);
-  }
-  for (size_t at = 0; status.ok() && at < plan.source_record.size();
-       at += kMaxSourceRecordPartBytes) {
-    status = each(FrameType::kSourceRecordPart,
-                  Encoded(SourceRecordPart{plan.source_record.substr(
-                      at, kMaxSourceRecordPartBytes)}));
-  }
   PlanEnd end;
   end.part_count = static_cast<uint32_t>(plan.parts.size());
-  end.interval_count = static_cast<uint32_t>(plan.intervals.size());
   end.estimated_bytes = plan.bytes();
   return status.ok() ? each(FrameType::kPlanEnd, Encoded(end)) : status;
 }
@@ -133,18 +122,6 @@ Status PlanDecoder::Add(FrameType type, const Slice& payload) {
       return add(Parts(), &PlanDecoder::AddParts);
     case FrameType::kPlanItems:
       return add(PlanItems(), &PlanDecoder::AddItems);
-    case FrameType::kIntervalRecords:
-      return add(IntervalRecords(), &PlanDecoder::AddIntervals);
-    case FrameType::kSourceRecordPart: {
-      SourceRecordPart part;
-      const Status status = Decode(payload, &part);
-      plan_.source_record += part.bytes;
-      return plan_.source_record.size() <= kMaxSourceRecordBytes
-                 ? status
-                 : Malformed("expected a source record of at most " +
-                             std::to_string(kMaxSourceRecordBytes) +
-                             " bytes, found more");
-    }
     case FrameType::kPlanEnd:
       return TakeEnd(payload);
     default:
@@ -217,21 +194,6 @@ Status PlanDecoder::AddParts(Parts batch) {
   return Status::OK();
 }
 
-Status PlanDecoder::AddIntervals(IntervalRecords batch) {
-  for (IntervalRecord& interval_record : batch.intervals) {
-    if (interval_record.family >= plan_.families.size()) {
-      return Malformed("an interval record names an unknown column family");
-    }
-    if (plan_.intervals.size() >= kMaxParts) {
-      return Malformed("expected at most " + std::to_string(kMaxParts) +
-                       " interval records, found more");
-    }
-    bytes_ += kItemBytes;
-    plan_.intervals.push_back(std::move(interval_record));
-  }
-  return Status::OK();
-}
-
 Status PlanDecoder::AddItems(PlanItems batch) {
   for (PlanItem& item : batch.items) {
     if (item.family >= plan_.families.size()) {
@@ -272,11 +234,6 @@ Status PlanDecoder::CheckUnits() const {
 Status PlanDecoder::TakeEnd(const Slice& payload) {
   PlanEnd end;
   const Status status = Decode(payload, &end);
-  if (status.ok() && end.interval_count != plan_.intervals.size()) {
-    return Malformed("expected " + std::to_string(end.interval_count) +
-                     " interval records, found " +
-                     std::to_string(plan_.intervals.size()));
-  }
   if (status.ok() && (end.part_count != plan_.parts.size() ||
                       plan_.families.size() != plan_.opened.family_count)) {
     return Malformed("expected " + std::to_string(end.part_count) +

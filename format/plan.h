@@ -22,15 +22,11 @@ struct Plan {
   std::vector<Family> families;    // by index
   std::optional<ClonePlan> clone;  // the files that units belong to
   std::vector<Part> parts;         // by id
-  std::vector<IntervalRecord>
-      intervals;                   // interval records for the target to keep
-  std::string source_record;       // for the target to keep; may be empty
   std::vector<PlanItem> items;     // only if no data will be moved
 
   uint64_t bytes() const;  // of all parts
-  // Returns the digest of the plan without `opened`, records, items and
-  // estimates. If two plans of one snapshot have the same digest, they are
-  // equal.
+  // Returns the digest of the plan without `opened`, items and estimates. If
+  // two plans of one snapshot have the same digest, they are equal.
   Digest128 Digest() const;
 };
 
@@ -69,7 +65,6 @@ class PlanDecoder {
   [[nodiscard]] rocksdb::Status TakeEnd(const rocksdb::Slice& payload);
   [[nodiscard]] rocksdb::Status AddFiles(const CloneFiles& batch);
   [[nodiscard]] rocksdb::Status AddParts(Parts batch);
-  [[nodiscard]] rocksdb::Status AddIntervals(IntervalRecords batch);
   [[nodiscard]] rocksdb::Status AddItems(PlanItems batch);
   [[nodiscard]] rocksdb::Status CheckUnits() const;
 

@@ -24,15 +24,6 @@ struct KeyInterval {
 // bytes.
 enum class WireCompression : uint8_t { kNone = 0, kAuto = 1, kZstd = 2 };
 
-// How a refresh decides which intervals have changed.
-enum class CompareMode : uint8_t {
-  // Intervals whose entries are in other files than at the last refresh count
-  // as changed. Of the other intervals, those that are not proved unchanged are
-  // read and compared by both sides.
-  kFiles = 0,
-  kDigest = 1,  // both sides read and compare everything
-};
-
 // A snapshot that a source retains for a transfer.
 struct RetainedSnapshot {
   // Complete only for its own target; others get its first bytes, then zeros.

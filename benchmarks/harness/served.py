@@ -132,8 +132,7 @@ class World:
         idle = not self.settings.source_beside and "--closed-loop" not in words
         with self.server(idle=idle) as (process, url):
             return self.serve(
-                name, "--source", url, "--compare", self.settings.compare,
-                "--share", share, "--source-pid", process.pid,
+                name, "--source", url, "--share", share, "--source-pid", process.pid,
                 *self.pipeline_words(), *words)
 
 

@@ -26,8 +26,6 @@ def whole(mix, mixes):
 
 
 def share_of(settings, mix):
-    if settings.compare == "files":
-        return 1
     return 1 if whole(mix, settings.mix_list) else settings.share_all
 
 

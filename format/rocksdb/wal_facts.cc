@@ -15,10 +15,6 @@ namespace {
 // Returns the approximate memory of a kept name, in bytes.
 size_t NameBytes(const Slice& name) { return name.size() + 64; }
 
-size_t KeyBytes(const WalKey& key) {
-  return sizeof(key) + key.key.size() + key.end.size();
-}
-
 }  // namespace
 
 // Collects the entries and markers of one batch.
@@ -31,7 +27,7 @@ class WalFacts::Handler : public BatchHandler {
   uint64_t sequences() const { return sequences_; }
   bool takes_any() const { return sequences_ > 0 || has_commit_; }
 
-  Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& key,
+  Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& /*key*/,
                  const Slice& value) override {
     sequences_ += in_section_ ? 0 : 1;
     ++facts_->entries_;
@@ -41,13 +37,6 @@ class WalFacts::Handler : public BatchHandler {
     facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;
     if (kind == BatchEntryKind::kBlobIndex) {
       facts_->KeepBlobFile(value);
-    }
-    const bool is_range = kind == BatchEntryKind::kDeleteRange;
-    // RocksDB ignores a range deletion whose two bounds are equal.
-    if (!family.unbounded && !(is_range && key == value)) {
-      facts_->Keep(&family, {key.ToString(),
-                             is_range ? value.ToString() : std::string(),
-                             is_range});
     }
     return Status::OK();
   }
@@ -118,20 +107,6 @@ Status WalFacts::Add(uint64_t log_number, const Slice& record) {
     newest_sequence_ = header.sequence - 1;
   }
   return Status::OK();
-}
-
-void WalFacts::Keep(WalFamily* family, WalKey key) {
-  const size_t bytes = KeyBytes(key);
-  if (bytes <= kMaxWalKeyBytes - key_bytes_) {
-    key_bytes_ += bytes;
-    family->keys.push_back(std::move(key));
-    return;
-  }
-  family->unbounded = true;
-  for (const WalKey& kept : family->keys) {
-    key_bytes_ -= KeyBytes(kept);
-  }
-  std::vector<WalKey>().swap(family->keys);
 }
 
 void WalFacts::KeepBlobFile(const Slice& value) {

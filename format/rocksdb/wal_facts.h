@@ -1,5 +1,5 @@
 // Collects facts about the WALs of a database without replaying them: counts,
-// keys, transactions, and how sequence numbers are assigned.
+// transactions, and the way in which sequence numbers are assigned.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
@@ -17,31 +16,16 @@
 
 namespace sstferry {
 
-// Maximum bytes of the keys kept for all families, and of the names of open
-// transactions.
-inline constexpr size_t kMaxWalKeyBytes = 64u << 20;
+// Maximum bytes of the names of open transactions.
 inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
 // Maximum number of blob files that are remembered.
 inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
 
-// A key; or, with `is_range`, the keys from `key` to `end` (exclusive). Keys
-// are raw user keys as written, including their timestamp if the family has
-// timestamps.
-struct WalKey {
-  std::string key;
-  std::string end;
-  bool is_range = false;
-};
-
-// Keys that the WALs write in one column family.
+// Counts the entries that the WALs write in one column family, including those
+// of all prepared transactions, committed or not.
 struct WalFamily {
   uint64_t entries = 0;
   bool has_merges = false;
-  // In WAL order, including keys of all prepared transactions, committed or
-  // not. Empty if `unbounded`.
-  std::vector<WalKey> keys;
-  // The keys exceed kMaxWalKeyBytes; the WALs may write any key.
-  bool unbounded = false;
 };
 
 // Collects the facts from the records of all WALs that recovery reads. The
@@ -49,8 +33,8 @@ struct WalFamily {
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  kMaxWalKeyBytes, kMaxPreparedNameBytes and kMaxWalBlobFiles numbers,
-//          plus overhead.
+// Memory:  kMaxPreparedNameBytes and kMaxWalBlobFiles numbers, with their
+//          overhead.
 class WalFacts {
  public:
   // Adds one record of WAL `log_number`; messages contain this number. Returns
@@ -113,7 +97,6 @@ class WalFacts {
  private:
   class Handler;
 
-  void Keep(WalFamily* family, WalKey key);
   void KeepBlobFile(const rocksdb::Slice& value);
   rocksdb::Status Open(const rocksdb::Slice& name,
                        std::set<std::string>* names);
@@ -127,7 +110,6 @@ class WalFacts {
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
   uint64_t newest_sequence_ = 0;
-  size_t key_bytes_ = 0;
   size_t name_bytes_ = 0;
   std::map<uint32_t, WalFamily> families_;
   std::set<std::string> prepared_;

@@ -218,9 +218,6 @@ class PullOperation : public Operation {
       // keeps no old database.
       options.before_swap = options.after_swap = nullptr;
       options.keeps_old = options.always_swap = false;
-      options.verify =
-          options.verify ||
-          (!decision.in_place && options.compare == CompareMode::kDigest);
     }
     if (options.deadline.count() > 0) {
       const auto passed =

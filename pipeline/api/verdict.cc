@@ -109,7 +109,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   if (IsStandbyHere(copy)) {
     verdict.next = MendStandbyCommand(record.source, copy.address.directory);
   } else {
-    verdict.next = Refresh(copy, origin, less + " --compare digest");
+    verdict.next = Refresh(copy, origin, less + " --verify");
     verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
   }
   verdict.reason = copy_label + " was pulled from " + origin_label +
@@ -140,9 +140,6 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
                       "'";
   } else {
     verdict.state = EndState::kChangedSince;
-    if (!IsStandbyHere(copy)) {
-      verdict.next = Refresh(copy, origin, less + " --verify");
-    }
     verdict.reason += "and " + origin_label + " is at sequence " +
                       std::to_string(origin.sequence) +
                       ": it was written to since the pull, so this is "

@@ -128,7 +128,6 @@ class RangeSnapshot : public Snapshot {
   }
   const std::vector<std::string>& notes() const override { return notes_; }
   bool wal_not_flushed() const override { return false; }
-  const Digest128& wal_digest() const override { return copy_->wal_digest(); }
   bool wal_holds_single_deletes() const override {
     return copy_->wal_holds_single_deletes();
   }

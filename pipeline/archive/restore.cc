@@ -73,7 +73,6 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   const std::string& options_text() const override { return options_text_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   bool wal_not_flushed() const override { return false; }
-  const Digest128& wal_digest() const override { return not_known_; }
   bool wal_holds_entries() const override { return true; }
   const Counters& counters() const override { return counters_; }
 
@@ -120,7 +119,6 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   std::string options_text_;
   std::vector<std::string> notes_;
   const std::string no_directory_;
-  const Digest128 not_known_{};
   Counters counters_;
   uint64_t seconds_;
   std::unique_ptr<LogTail> tail_;  // null: no log

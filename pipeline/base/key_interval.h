@@ -26,14 +26,6 @@ inline bool Holds(const KeyInterval& interval,
          EndsAfter(interval, order, key);
 }
 
-// Returns true if all keys of `first` are before all keys of `second`,
-// according to the bounds.
-inline bool LiesBefore(const KeyInterval& first, const KeyInterval& second,
-                       const rocksdb::Comparator* order) {
-  return first.end && second.begin &&
-         order->Compare(*first.end, *second.begin) <= 0;
-}
-
 // Returns true if all keys of `piece` are in `whole`.
 inline bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
                      const rocksdb::Comparator* order) {

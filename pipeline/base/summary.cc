@@ -115,8 +115,7 @@ bool IsOf(const Summary& summary, PullMode mode) {
 bool HasDelta(const Summary& summary) {
   return IsInPlace(summary) ||
          summary.parts_unchanged + summary.parts_compared +
-                 summary.parts_left + summary.parts_delta +
-                 summary.parts_looked_up >
+                 summary.parts_left + summary.parts_delta >
              0;
 }
 
@@ -160,11 +159,9 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   json["parts_compared"] = Known(has_delta, summary.parts_compared);
   json["parts_left"] = Known(has_delta, summary.parts_left);
   json["parts_delta"] = Known(has_delta, summary.parts_delta);
-  json["parts_looked_up"] = Known(has_delta, summary.parts_looked_up);
   json["parts_proven"] = Known(has_delta, summary.parts_proven);
   json["parts_unproven"] = Known(has_delta, summary.parts_unproven);
   json["parts_whole"] = Known(has_delta, summary.parts_whole);
-  json["parts_recorded"] = Known(has_delta, summary.parts_recorded);
   json["entries_put"] = Known(has_delta, summary.entries_put);
   json["entries_deleted"] = Known(has_delta, summary.entries_deleted);
   json["bytes_skipped"] = Known(has_delta, summary.bytes_skipped);

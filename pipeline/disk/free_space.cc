@@ -80,7 +80,9 @@ SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
   SpaceNeed need;
   std::vector<uint64_t> chunks;
   for (const Part& part : parts) {
-    need.estimated_bytes += part.bytes;
+    // It is not known how much of a compared part differs.
+    need.estimated_bytes +=
+        part.need == PartNeed::kCompare ? 0 : part.bytes;
     chunks.push_back(std::min(part.bytes, chunk_bytes));
   }
   const size_t at_once = std::min<size_t>(lanes, chunks.size());

@@ -17,8 +17,8 @@ namespace sstferry {
 // estimate, as its possible error, and one chunk for each lane, which may have
 // to be sent again.
 struct SpaceNeed {
-  uint64_t estimated_bytes = 0;  // of all parts not yet received
-  uint64_t chunk_bytes = 0;      // one largest chunk for each lane
+  uint64_t estimated_bytes = 0;  // parts to be sent whole, not yet received
+  uint64_t chunk_bytes = 0;      // the largest chunks, one for each lane
   uint64_t reserve_bytes = 0;    // bytes that must stay free
   uint64_t present_bytes = 0;    // what an unfinished pull has used, or frees
   uint64_t bytes() const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "format/coding.h"
 #include "format/end_state.h"
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/file_source.h"
@@ -26,20 +25,7 @@ FilePlan Describe(const rocksdb::SstFileMetaData& metadata, int level,
   return file;
 }
 
-void Identify(const std::string& own_session_id,
-              const SstProperties& properties, FilePlan* file) {
-  if (!properties.db_id.empty() && !properties.db_session_id.empty() &&
-      properties.original_file_number != 0) {
-    PutBytes(&file->identity, properties.db_id);
-    PutBytes(&file->identity, properties.db_session_id);
-    PutFixed64(&file->identity, properties.original_file_number);
-  }
-  file->flushed_by_snapshot = !own_session_id.empty() &&
-                              properties.db_session_id == own_session_id;
-}
-
-Status ReadOne(const std::string& own_session_id, TableSums* sums,
-               FilePlan* file) {
+Status ReadOne(TableSums* sums, FilePlan* file) {
   std::unique_ptr<FileSource> source;
   Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
                                    file->path, &source,
@@ -56,11 +42,9 @@ Status ReadOne(const std::string& own_session_id, TableSums* sums,
     return status;
   }
   const SstProperties& properties = reader.properties();
-  Identify(own_session_id, properties, file);
   file->is_block_based = true;
   file->entries = properties.num_entries;
   file->deletions = properties.num_deletions;
-  file->has_range_deletions = reader.has_range_deletions();
   sums->merge_operands += properties.num_merge_operands;
   sums->max_format_version =
       std::max(sums->max_format_version, reader.footer().format_version);
@@ -100,14 +84,13 @@ std::vector<FilePlan> ListFiles(rocksdb::DB* db,
   return files;
 }
 
-Status ReadProperties(const std::string& own_session_id,
-                      const std::function<bool()>& cancelled, TableSums* sums,
+Status ReadProperties(const std::function<bool()>& cancelled, TableSums* sums,
                       std::vector<FilePlan>* files) {
   for (FilePlan& file : *files) {
     if (cancelled && cancelled()) {
       return MakeStatus(EndState::kCancelled, "while planning");
     }
-    const Status status = ReadOne(own_session_id, sums, &file);
+    const Status status = ReadOne(sums, &file);
     if (!status.ok()) {
       return WithContext(status, EndState::kSourceError, file.path);
     }

@@ -21,12 +21,7 @@ struct FilePlan : TableFile {
   // The members below are read from the file itself; they are zero for a table
   // that is not block-based.
   uint64_t deletions = 0;  // number of deletions of any kind in the properties
-  bool has_range_deletions = false;  // from the file, not its properties
   bool is_block_based = false;
-  // Database id, session id and number with which the file was created; empty:
-  // unknown.
-  std::string identity;
-  bool flushed_by_snapshot = false;  // has entries of the source's WALs
 };
 
 // Lists all live files with keys in the interval, sorted by their smallest
@@ -44,13 +39,12 @@ struct TableSums {
 };
 
 // Opens each file once, fills its FilePlan from its properties and adds to the
-// sums. `own_session_id` is the session of the snapshot's private database,
-// which may have flushed files.
+// sums.
 //   kSourceError, kCorrupt  a file cannot be read or its end is damaged; the
 //                           message names it
 //   kCancelled    cancelled() (may be null) returned true
 [[nodiscard]] rocksdb::Status ReadProperties(
-    const std::string& own_session_id, const std::function<bool()>& cancelled,
-    TableSums* sums, std::vector<FilePlan>* files);
+    const std::function<bool()>& cancelled, TableSums* sums,
+    std::vector<FilePlan>* files);
 
 }  // namespace sstferry

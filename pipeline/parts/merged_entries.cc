@@ -83,12 +83,10 @@ bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
 
 MergedEntries::MergedEntries(const std::vector<TableFile>& files,
                              TableReads reads,
-                             std::function<bool()> cancelled,
-                             Deletions deletions)
+                             std::function<bool()> cancelled)
     : reads_(std::move(reads)),
       is_bytewise_(reads_.order == rocksdb::BytewiseComparator()),
-      cancelled_(std::move(cancelled)),
-      deletions_(deletions) {
+      cancelled_(std::move(cancelled)) {
   for (const auto& [depth, run] :
        ByDepth(files, reads_.order, reads_.interval)) {
     runs_.push_back(std::make_unique<SortedRun>(&reads_));
@@ -167,7 +165,7 @@ Status MergedEntries::FindVisible() {
       }
       done_.assign(entry.user_key().data(), entry.user_key().size());
       any_done_ = true;
-      if (type == kSstTypeValue || deletions_ == Deletions::kShow) {
+      if (type == kSstTypeValue) {
         return Status::OK();
       }
     }

@@ -59,14 +59,10 @@ class MergedEntries {
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);
 
-  // Are keys whose newest entry is a deletion returned?
-  enum class Deletions { kSkip, kShow };
-
   // `files` are sorted by smallest keys. `cancelled` (may be null) is polled
   // while many entries are skipped.
   MergedEntries(const std::vector<TableFile>& files, TableReads reads,
-                std::function<bool()> cancelled,
-                Deletions deletions = Deletions::kSkip);
+                std::function<bool()> cancelled);
 
   // Moves to the first entry.
   [[nodiscard]] rocksdb::Status Open();
@@ -76,9 +72,6 @@ class MergedEntries {
     return heap_.front()->entry().user_key();
   }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
-  bool is_deletion() const {
-    return heap_.front()->entry().type() != kSstTypeValue;
-  }
   [[nodiscard]] rocksdb::Status Next();
   // Last key that was handled, that is, returned or found to be deleted. Null:
   // none. After an error, RocksDB continues after this key.
@@ -99,7 +92,6 @@ class MergedEntries {
   const TableReads reads_;
   const bool is_bytewise_;
   const std::function<bool()> cancelled_;
-  const Deletions deletions_;
   std::vector<std::unique_ptr<SortedRun>> runs_;
   // The run with the smallest entry is at the front.
   std::vector<SortedRun*> heap_;

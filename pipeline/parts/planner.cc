@@ -192,9 +192,7 @@ Status PlanFiles(rocksdb::DB* db, const PlannerFamily& family,
       metadata.size == 0 ? 0.0
                          : static_cast<double>(live_blob_bytes) / metadata.size;
   plan->files =
-      ListFiles(db, family.handle,
-                options.all_files ? KeyInterval() : interval,
-                &plan->sorted_runs);
+      ListFiles(db, family.handle, interval, &plan->sorted_runs);
   return Status::OK();
 }
 

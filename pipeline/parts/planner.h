@@ -18,7 +18,6 @@ struct PlannerOptions {
   KeyInterval interval;
   uint32_t lanes = 4;
   uint64_t chunk_bytes = 64'000'000;
-  bool all_files = false;  // also list files outside the interval
   PartNeed need = PartNeed::kSend;
 };
 

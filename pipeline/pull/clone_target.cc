@@ -355,7 +355,6 @@ Status CloneTarget::Finish() {
     std::lock_guard<std::mutex> lock(lanes()->mu);
     lanes()->chunks_unchecked -= finished_.checked_whole;
   }
-  FillIntervals();
   return status;
 }
 
@@ -388,20 +387,6 @@ Status CloneTarget::CheckFamilyNames() const {
              : MakeStatus(EndState::kCorrupt,
                           "files of the clone: the MANIFEST has other column "
                           "families than the plan");
-}
-
-// Records the origin of the data. It is unknown which interval contains what,
-// so a later refresh in place compares everything.
-void CloneTarget::FillIntervals() {
-  IntervalFile* const record = intervals();
-  *record = IntervalFile();
-  record->transfer_id = plan().opened.transfer_id;
-  record->source_database_id = plan().opened.source_database_id;
-  record->sequence = plan().opened.snapshot_sequence;
-  record->target_database_id = finished_.database_id;
-  for (const std::string& name : finished_.families) {
-    record->families.push_back({name, {}});
-  }
 }
 
 Status CloneTarget::Record(const Summary& summary) {

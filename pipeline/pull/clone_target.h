@@ -85,7 +85,6 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   // Returns the database id of the clone; nullopt: the source's.
   std::optional<std::string> ChooseNewId() const;
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
-  void FillIntervals();
 
   std::unique_ptr<CloneLayout> layout_;
   FinishedClone finished_;

@@ -149,25 +149,6 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 namespace {
 
-// Returns the span of the one file into which RocksDB would flush the keys, so
-// that each interval record that the flush would make doubted is doubted now.
-LiveTable SpanOf(const std::vector<WalKey>& keys,
-                 const rocksdb::Comparator* order) {
-  LiveTable span;
-  span.smallest = keys.front().key;
-  span.largest = keys.front().key;
-  for (const WalKey& key : keys) {
-    const std::string& last = key.is_range ? key.end : key.key;
-    if (order->Compare(key.key, span.smallest) < 0) {
-      span.smallest = key.key;
-    }
-    if (order->Compare(last, span.largest) > 0) {
-      span.largest = last;
-    }
-  }
-  return span;
-}
-
 bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
   uint64_t entries = 0;
   return !db->GetIntProperty(
@@ -175,41 +156,6 @@ bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
              &entries) ||
          entries > 0;
 }
-
-// Sets the family's unflushed span to all keys that a reader sees, because the
-// keys in the WALs are unknown.
-Status SpanAll(rocksdb::DB* db, FamilyHandle* family) {
-  rocksdb::ReadOptions options;
-  options.total_order_seek = true;
-  const std::unique_ptr<rocksdb::Iterator> it(
-      db->NewIterator(options, family->handle));
-  LiveTable span;
-  it->SeekToFirst();
-  const bool any = it->Valid();
-  if (any) {
-    span.smallest = it->key().ToString();
-  }
-  if (any && db->GetOptions(family->handle)
-                 .table_factory->IsInstanceOf("BlockBasedTable")) {
-    it->SeekToLast();
-    span.largest = it->Valid() ? it->key().ToString() : "";
-  } else {
-    // Iterate over all keys: a seek to the last key of a plain table ends the
-    // process.
-    for (; it->Valid(); it->Next()) {
-      span.largest.assign(it->key().data(), it->key().size());
-    }
-  }
-  if (any && it->status().ok()) {
-    family->unflushed.push_back(std::move(span));
-  }
-  return WithContext(it->status(), EndStateOf(it->status()),
-                     "column family '" + family->name + "' of the target");
-}
-
-}  // namespace
-
-namespace {
 
 // Checks that the family's tables are in `dir`. If no table is there, all of
 // them are in another directory (cf_paths), which no file shows, or lost.
@@ -297,32 +243,16 @@ Status ReadNeededWals(rocksdb::FileSystem* file_system, const std::string& dir,
   return status;
 }
 
-Status ListUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
-                     std::vector<FamilyHandle>* families) {
+Status FindUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,
+                     std::vector<FamilyHandle>* families,
+                     bool* single_deletes) {
   WalFacts facts;
   bool known = false;
-  Status status = ReadNeededWals(file_system, db->GetName(),
-                                 db->GetDBOptions(), &facts, &known);
-  if (EndStateOf(status) == EndState::kRefused) {
-    return status;
-  }
+  const Status status = ReadNeededWals(file_system, db->GetName(),
+                                       db->GetDBOptions(), &facts, &known);
+  *single_deletes = facts.has_single_deletes();
   for (FamilyHandle& family : *families) {
-    const auto found = facts.families().find(family.handle->GetID());
-    const bool has_keys = known && found != facts.families().end() &&
-                          !found->second.unbounded &&
-                          !found->second.keys.empty();
-    if (has_keys) {
-      family.unflushed = {
-          SpanOf(found->second.keys, family.handle->GetComparator())};
-    } else if (status.ok() && HoldsUnflushed(db, family.handle)) {
-      status = SpanAll(db, &family);
-    }
-    for (LiveTable& table : family.unflushed) {
-      table.has_single_deletes = known && facts.has_single_deletes();
-      // A SingleDelete that is not found in the WALs is in a table when the
-      // database is open for writing, and is searched for there.
-      table.may_single_delete = false;
-    }
+    family.is_unflushed = HoldsUnflushed(db, family.handle);
   }
   return status;
 }

@@ -62,10 +62,12 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                                              const rocksdb::DBOptions& options,
                                              WalFacts* facts, bool* known);
 
-// Sets `unflushed` of each family of a database that is open read-only.
+// Sets `is_unflushed` of each family of a database that is open read-only, and
+// *single_deletes if its WALs, as far as they can be read, hold a SingleDelete.
 //   kRefused  a plain RocksDB would replay its WALs wrongly (WRITE_PREPARED)
-[[nodiscard]] rocksdb::Status ListUnflushed(
+//   kCorrupt  the MANIFEST is damaged
+[[nodiscard]] rocksdb::Status FindUnflushed(
     rocksdb::FileSystem* file_system, rocksdb::DB* db,
-    std::vector<FamilyHandle>* families);
+    std::vector<FamilyHandle>* families, bool* single_deletes);
 
 }  // namespace sstferry

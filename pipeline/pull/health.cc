@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "format/interval_file.h"
 #include "format/end_state.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
@@ -66,7 +65,7 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
     return status;
   }
   // This is possible even on a full disk.
-  Status removed = RemoveTree(file_system, dir + "/" + kIntervalFileName);
+  Status removed = RemoveTree(file_system, dir + "/" + kLastTransferName);
   if (removed.ok()) {
     removed = SyncDirectory(file_system, dir);
   }
@@ -74,7 +73,8 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
                      "cannot record the fault of " + dir + " (" +
                          fault->what + ")" +
                          (removed.ok() ? ""
-                                       : ", nor remove its interval records"));
+                                       : ", nor remove " +
+                                             std::string(kLastTransferName)));
 }
 
 Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,

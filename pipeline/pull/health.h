@@ -24,7 +24,7 @@ namespace sstferry {
 // Records *fault durably in `dir`, and gives it an id if it has none. If a
 // worse finding is recorded, keeps that one; joins the selections in which the
 // two were found. *fault is then the contents of the file. If the record cannot
-// be written, removes sstferry.intervals, so that no refresh relies on the
+// be written, removes last_transfer.json, so that no refresh relies on the
 // replica.
 [[nodiscard]] rocksdb::Status RecordFault(rocksdb::FileSystem* file_system,
                                           const std::string& dir,

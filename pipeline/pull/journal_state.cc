@@ -87,9 +87,7 @@ class Reader {
       const size_t parts = state_->plan.parts.size();
       state_->chunks.resize(parts);
       state_->ingested.resize(parts);
-      for (const Part& part : state_->plan.parts) {
-        state_->whole.push_back(part.need == PartNeed::kUnchanged);
-      }
+      state_->whole.resize(parts);
     }
     return status;
   }

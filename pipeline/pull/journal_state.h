@@ -27,8 +27,7 @@ struct JournalState {
   std::vector<std::vector<JournalChunk>> chunks;
   // By part id and ordinal: true if the chunk is known to be ingested.
   std::vector<std::vector<bool>> ingested;
-  // Files of the target of a refresh at the time when it was judged, if
-  // recorded.
+  // Files of the target of a refresh when it began, if recorded.
   std::optional<JournalTargetFiles> target_files;
   // By part id: true if every chunk of the part is recorded.
   std::vector<bool> whole;

@@ -126,7 +126,7 @@ Status LaneClient::AskAhead() {
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
-  if (!state_->refreshes() || part.need == PartNeed::kLookup ||
+  if (!state_->refreshes() ||
       state_->starts[part.id].received.chunks != 0) {
     return Status::OK();
   }
@@ -211,8 +211,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   if (front) {
     request.received += part_totals_;
   }
-  if (request.received.chunks != 0 &&
-      !(front && chunk_kind_ == PartKind::kDelta)) {
+  if (request.received.chunks != 0) {
     request.after = front ? last_key_ : start.last_key;
   }
   if (front && open_ != nullptr) {
@@ -421,9 +420,8 @@ Status LaneClient::RecordEnd(const Part& part, const Totals& totals) {
   done.totals = totals;
   {
     std::lock_guard<std::mutex> lock(state_->mu);
-    const bool is_whole = state_->refreshes() &&
-                          !asked_.front().is_compared() &&
-                          part.need != PartNeed::kLookup;
+    const bool is_whole =
+        state_->refreshes() && !asked_.front().is_compared();
     state_->parts_whole += is_whole ? 1 : 0;
     state_->family_totals[part.family] += done.totals;
     state_->ended.push_back({part.id, done.totals});

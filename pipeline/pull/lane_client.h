@@ -59,7 +59,7 @@ class LaneClient {
   // A part, or a piece of it, and the answer that is awaited for it.
   struct Asked {
     enum class Awaits {
-      kChunks,  // the part is sent, or its keys are looked up
+      kChunks,  // the part is sent
       kGroups,  // to compare with; for later pieces, nothing is sent
       kSifted,
       kDelta,

@@ -29,8 +29,7 @@ constexpr uint64_t kLeastChunkBytes = 256u << 10;
 Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
-                asked_.front().is_compared() ||
-                    part.need == PartNeed::kLookup,
+                asked_.front().is_compared(),
                 chunk_kind_ != PartKind::kRebuilt);
   if (!status.ok()) {
     return channel_.Damaged(status);

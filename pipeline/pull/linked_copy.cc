@@ -12,9 +12,7 @@
 
 #include "format/clone_file.h"
 #include "format/end_state.h"
-#include "format/interval_file.h"
 #include "format/options_line.h"
-#include "format/source_record.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/replica_options.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -31,8 +29,6 @@ using rocksdb::Status;
 // Time after which a database that changes in every round is given up.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 constexpr size_t kCopyBytes = 1u << 20;
-// Maximum size of a record of the last pull; its decoder has its own limit.
-constexpr uint64_t kMaxRecordBytes = kMaxIntervalPayloadBytes + 4096;
 
 bool IsData(const CloneFile& file) {
   return file.kind == CloneFileKind::kTable ||
@@ -61,9 +57,6 @@ class Copier {
       }
     }
     RETURN_IF_ERROR(TakeFiles());
-    for (const char* name : {kIntervalFileName, kSourceRecordName}) {
-      RETURN_IF_ERROR(TakeRecord(name));
-    }
     std::error_code error;
     std::filesystem::remove_all(options_.scratch_dir, error);
     if (error) {
@@ -174,16 +167,6 @@ class Copier {
   Status TakeOptions(const std::string& name, const std::string& text) {
     return WriteDurably(file_system_, options_.copy_dir + "/" + name,
                         ReplicaOptionsText(text, ReleaseOfOptions(text)));
-  }
-
-  Status TakeRecord(const std::string& name) {
-    bool found = false;
-    std::string text;
-    RETURN_IF_ERROR(
-        ReadForeign(real_ + "/" + name, kMaxRecordBytes, &found, &text));
-    return found ? WriteDurably(file_system_, options_.copy_dir + "/" + name,
-                                text)
-                 : Status::OK();
   }
 
   // Copies the first `most_bytes` of a file; kCorrupt: it must have all of

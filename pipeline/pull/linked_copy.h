@@ -3,9 +3,8 @@
 //
 // Tables and blob files are linked: RocksDB writes to one only before a
 // MANIFEST names it. Everything else is copied: CURRENT, the MANIFEST, OPTIONS,
-// IDENTITY, WALs up to where they were read, and the records of the last pull
-// that a refresh needs. The point in time is taken as at a source
-// (snapshot/snapshot_files.h).
+// IDENTITY, and WALs up to where they were read. The point in time is taken as
+// at a source (snapshot/snapshot_files.h).
 //
 // A standby's own follower knows the point in time, and that nothing changes
 // but the newest WAL. Then no byte is read to find it, and the other WALs are

@@ -5,7 +5,6 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
-#include "format/file_name.h"
 #include "rocksdb/metadata.h"
 #include "rocksdb/table_properties.h"
 #include "rocksdb/unique_id.h"
@@ -46,7 +45,6 @@ bool WasIngested(const TableProperties& properties) {
 
 Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                       std::vector<LiveTable>* tables) {
-  const std::string database_id = DatabaseIdOf(db);
   bool whole = false;
   for (int i = 0; i < kTries && !whole; ++i) {
     rocksdb::ColumnFamilyMetaData metadata;
@@ -77,15 +75,9 @@ Status ListLiveTables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
         if (found != by_name.end()) {
           const TableProperties& properties = *found->second;
           table.id = IdOf(properties);
-          table.entries = properties.num_entries;
-          table.deletions = properties.num_deletions;
-          table.merge_operands = properties.num_merge_operands;
           table.range_deletions = properties.num_range_deletions;
           table.may_single_delete =
               properties.num_deletions != 0 && !WasIngested(properties);
-          table.is_own =
-              !database_id.empty() && properties.db_id == database_id &&
-              NumberedName(properties.orig_file_number, ".sst") == table.name;
         } else {
           whole = false;
         }

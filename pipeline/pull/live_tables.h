@@ -13,8 +13,7 @@
 
 namespace sstferry {
 
-// One SST file of the database; or a span of keys in its WALs that a flush
-// would write into one.
+// One SST file of the database.
 struct LiveTable {
   // RocksDB's unique id; nullopt if the file's properties have none, or the
   // file was deleted while they were read.
@@ -27,17 +26,9 @@ struct LiveTable {
   uint64_t bytes = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
-  // From the table's properties; `entries` includes the other counts.
-  uint64_t entries = 0;
-  uint64_t deletions = 0;  // includes range deletions
-  uint64_t merge_operands = 0;
-  uint64_t range_deletions = 0;
-  // This database wrote the file under its present name: it was not ingested.
-  bool is_own = false;
-  // has_single_deletes: an entry is a SingleDelete. may_single_delete: one may
-  // be, because nobody has searched the file, and its properties, if known,
-  // show deletions of keys and that it was not ingested.
-  bool has_single_deletes = false;
+  uint64_t range_deletions = 0;  // from the table's properties
+  // An entry may be a SingleDelete: the properties, if known, show deletions,
+  // and that the file was not ingested.
   bool may_single_delete = true;
 };
 
@@ -45,12 +36,9 @@ struct LiveTable {
 struct FamilyHandle {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // Keys in the WALs, as the tables (without name and id) that a flush would
-  // make. Set only if the database is open read-only.
-  std::vector<LiveTable> unflushed = {};
-  // The application has no compaction filter for the family, so compactions do
-  // not change what a reader sees.
-  bool keeps_entries = false;
+  // Entries of its WALs are in memory. Set only if the database is open
+  // read-only.
+  bool is_unflushed = false;
 };
 
 // Returns the handles of families, which are FamilyHandle or IngestFamily.

@@ -4,7 +4,6 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
 #include "pipeline/pull/health.h"
-#include "pipeline/pull/refresh_records.h"
 #include "pipeline/pull/replica.h"
 
 namespace sstferry {
@@ -52,8 +51,6 @@ Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
 Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   const std::string dir = made.workspace->db_dir();
   SyncBatch* const files = made.last_files;
-  RETURN_IF_ERROR(WriteSourceRecord(files, dir, *made.plan));
-  RETURN_IF_ERROR(WriteIntervals(files, dir, *made.intervals));
   RETURN_IF_ERROR(WriteDurably(files, dir + "/" + kLastTransferName,
                                SummaryToJson(summary, summary.mode) + "\n"));
   FaultPoint("Puller:SummaryWritten");
@@ -105,8 +102,7 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
 
 Status NewDirectoryTarget::Record(const Summary& summary) {
   return RecordNewDirectory(
-      {&options(), &plan(), workspace(), &intervals_, lanes()->sync_chunks,
-       last_files(), disk()},
+      {&options(), workspace(), lanes()->sync_chunks, last_files(), disk()},
       summary);
 }
 

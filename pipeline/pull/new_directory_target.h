@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "format/interval_file.h"
 #include "pipeline/disk/deferred_sync.h"
 #include "pipeline/pull/lane_shared.h"
 #include "pipeline/pull/pull_target.h"
@@ -22,15 +21,13 @@ namespace sstferry {
 // Input of RecordNewDirectory(): a complete and closed db/.
 struct NewDirectory {
   const PullOptions* options;
-  const Plan* plan;
   const Workspace* workspace;
-  const IntervalFile* intervals;
   bool syncs_at_once;     // false: all of db/ is synced
   SyncBatch* last_files;  // files to sync with `syncs_at_once`
   rocksdb::FileSystem* disk;
 };
 
-// Writes the records that the next refresh needs, sets the access of all files
+// Writes the record that the next refresh needs, sets the access of all files
 // and places the application's files. After OK, all of db/ is durable.
 [[nodiscard]] rocksdb::Status RecordNewDirectory(const NewDirectory& made,
                                                  const Summary& summary);
@@ -51,14 +48,11 @@ class NewDirectoryTarget : public PullTarget {
   bool is_exchanged() const { return MayExchange(options()); }
   // Closes the files and databases that are open in db/.
   [[nodiscard]] virtual rocksdb::Status CloseFiles() = 0;
-  // Returns the interval records that Record() writes for the next refresh.
-  IntervalFile* intervals() { return &intervals_; }
   // Returns the files that Record() makes durable, all at once.
   SyncBatch* last_files();
 
  private:
   std::shared_ptr<SyncBatch> last_files_;
-  IntervalFile intervals_;
 };
 
 }  // namespace sstferry

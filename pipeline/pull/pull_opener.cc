@@ -14,7 +14,6 @@
 #include "pipeline/options/replica_options.h"
 #include "pipeline/pull/plan_check.h"
 #include "pipeline/pull/pull_identity.h"
-#include "pipeline/pull/refresh_records.h"
 #include "pipeline/pull/replica.h"
 
 namespace sstferry {
@@ -208,8 +207,9 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
   work_->FillRequest(use, &request);
   if (lanes_->refreshes()) {
     request.mode = TransferMode::kRefresh;
-    request.compare = work_->found().compares_all ? CompareMode::kDigest
-                                                  : options().compare;
+    if (use == SnapshotUse::kNew) {
+      request.replica_families = work_->found().families;
+    }
   }
   return request;
 }
@@ -227,9 +227,6 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   asked_ = MakeRequest(use);
   lanes_->chunk_bytes = asked_.chunk_bytes;
   SourceSession* const session = link_->session();
-  if (use == SnapshotUse::kNew && work_->found().replica != nullptr) {
-    session->SetReplicaRecord(*work_->found().replica);
-  }
   *plan_ = Plan();
   const uint64_t asked_seconds = ClockSeconds();
   status = session->Open(asked_, plan_);
@@ -425,8 +422,7 @@ void PullOpener::CountUnchanged() {
   const std::set<uint32_t> here(reused_.linked.begin(), reused_.linked.end());
   std::lock_guard<std::mutex> lock(lanes_->mu);
   for (const Part& part : plan_->parts) {
-    if (reused_.is_current || part.need == PartNeed::kUnchanged ||
-        here.count(part.id) != 0) {
+    if (reused_.is_current || here.count(part.id) != 0) {
       lanes_->starts[part.id].whole = true;
       lanes_->ended.push_back({part.id, Totals()});
       lanes_->counters.planned_bytes_done += part.bytes;

@@ -234,8 +234,6 @@ void PullReporter::FillParts(Summary* summary) const {
     const bool skipped = part.totals.chunks == 0 &&
                          (state.clone != nullptr ||
                           need != PartNeed::kSend);
-    summary->parts_looked_up += need == PartNeed::kLookup ? 1 : 0;
-    summary->parts_recorded += need == PartNeed::kUnchanged ? 1 : 0;
     summary->parts_unchanged += skipped ? 1 : 0;
     summary->parts_sent += skipped ? 0 : 1;
     summary->bytes_skipped +=

@@ -67,14 +67,11 @@ inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 struct FoundTarget {
   std::unique_ptr<Workspace> workspace;  // open and locked
   HealthFile fault;                      // known fault of TARGET_DIR
-  // Record of the replica, sent with the request for a new transfer. Owned by
-  // the target; null: nothing is sent.
-  const ReplicaRecord* replica = nullptr;
+  // Families of a replica that have entries, for the request of a refresh.
+  std::vector<std::string> families;
   // Transfer that made a replica in place current, if it ended with OK. A
   // journal of the same transfer is only a leftover that could not be removed.
   std::optional<TransferId> transfer;
-  // A known fault requires that all entries are compared.
-  bool compares_all = false;
 };
 
 // The functions that only a database that stays where it is has. Threads: the
@@ -147,7 +144,7 @@ class PullTarget {
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) = 0;
   // Returns true if only the unfinished pull of `journal` has written to the
-  // database since it judged it, so that its journal is still valid.
+  // database since it examined it, so that its journal is still valid.
   virtual bool IsAsLeft(const JournalState& /*journal*/) const { return true; }
   // Copies the contents of TARGET_DIR into the empty db/, if the target starts
   // with such a copy. May change *found before the source is asked.

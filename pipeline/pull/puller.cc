@@ -129,7 +129,7 @@ void Puller::FillPlan(Summary* summary) const {
     summary->sst_bytes += family.estimated_bytes;
   }
   static constexpr const char* kActions[] = {
-      "rebuild", "skip", "lookup", "delta", "replace"};
+      "rebuild", "delta"};
   uint64_t files = plan_.clone.has_value() ? plan_.clone->files.size() : 0;
   for (const PlanItem& item : plan_.items) {
     files += item.file.empty() ? 0 : 1;
@@ -234,9 +234,8 @@ Status Puller::CheckExchange() {
 uint64_t Puller::BytesToCome() const {
   uint64_t bytes = 0;
   for (const Part& part : plan_.parts) {
-    const bool here = part.need == PartNeed::kUnchanged ||
-                      (part.id < state_.starts.size() &&
-                       state_.starts[part.id].whole);
+    const bool here = part.id < state_.starts.size() &&
+                      state_.starts[part.id].whole;
     bytes += here ? 0 : part.bytes;
   }
   return bytes;

@@ -117,7 +117,7 @@ class Finder {
       }
     }
     start.whole = journal_.whole[part.id] && at == chunks.size();
-    if (!start.whole && IsCompared(part, chunks)) {
+    if (!start.whole && IsCompared(chunks)) {
       at = 0;
       staged.clear();
     }
@@ -127,11 +127,6 @@ class Finder {
     const std::vector<JournalChunk> kept(chunks.begin(), chunks.begin() + at);
     start.received = TotalsOf(kept);
     start.last_key = kept.empty() ? "" : kept.back().chunk.largest;
-    if (!start.whole && !kept.empty() &&
-        kept.back().kind == PartKind::kDelta) {
-      start.whole = true;
-      received_->ended.push_back({part.id, start.received});
-    }
     received_->totals += start.received;
     for (const JournalChunk& chunk : kept) {
       Count(chunk);
@@ -142,10 +137,8 @@ class Finder {
   // Returns true if the part received deltas after comparisons. Only the lane
   // knew which piece was the last, so such a part is compared again unless it
   // was complete.
-  static bool IsCompared(const Part& part,
-                         const std::vector<JournalChunk>& chunks) {
-    return !chunks.empty() && chunks.front().kind == PartKind::kDelta &&
-           part.need != PartNeed::kLookup;
+  static bool IsCompared(const std::vector<JournalChunk>& chunks) {
+    return !chunks.empty() && chunks.front().kind == PartKind::kDelta;
   }
 
   void Count(const JournalChunk& record) {

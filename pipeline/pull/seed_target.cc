@@ -8,7 +8,6 @@
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/ingestor.h"
 #include "pipeline/pull/plan_options.h"
-#include "pipeline/pull/refresh_records.h"
 
 namespace sstferry {
 
@@ -101,18 +100,8 @@ std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
 }
 
 Status SeedTarget::Finish() {
-  Status status = db_->CountLevels(&levels_);
-  if (status.ok()) {
-    status = CheckFileCount();
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  std::vector<FamilyHandle> families;
-  for (size_t i = 0; i < names_.size(); ++i) {
-    families.push_back({names_[i], db_->handle(i)});
-  }
-  return RecordNew(options(), plan(), db_->db(), families, intervals());
+  const Status status = db_->CountLevels(&levels_);
+  return status.ok() ? CheckFileCount() : status;
 }
 
 // Compares the live files of the database with the chunks: nothing compacts, so

@@ -238,13 +238,9 @@ void SourceSession::ReadLoop() {
   }
 }
 
-// Only a request for a new refresh is followed by the replica's record.
 Status SourceSession::Ask(Channel* channel, const OpenRequest& request) {
-  const Status status = channel->SendMessage(
-      FrameType::kOpenRequest, request, WaitLimit::Within(kSendLimit));
-  return status.ok() && request.target_families > 0
-             ? SendReplicaRecord(channel, replica_)
-             : status;
+  return channel->SendMessage(FrameType::kOpenRequest, request,
+                              WaitLimit::Within(kSendLimit));
 }
 
 void SourceSession::PingLoop() {
@@ -485,9 +481,6 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
     plan_.Begin();
     connected_ = false;
     request_ = request;
-    if (request.snapshot_use != SnapshotUse::kResume) {
-      AnnounceReplicaRecord(replica_, &request_);
-    }
     if (connections_ != connection) {
       channel = channel_;
     }

@@ -109,11 +109,6 @@ class SourceSession {
   // plan of a pull.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
-  // Sets the record that is sent with the request of a refresh. Called before
-  // Open().
-  void SetReplicaRecord(ReplicaRecord replica) {
-    replica_ = std::move(replica);
-  }
   // Blocks while the source pins and plans, as long as it makes progress. If
   // the source has no place for the transfer, asks again at the times that it
   // gives, until `until`.
@@ -203,7 +198,6 @@ class SourceSession {
   Backoff backoff_;  // used by the reader, once it runs
   std::string last_failure_;  // failure of the last try; used by the reader
   bool lost_ = false;         // a loss was reported; used by the reader
-  ReplicaRecord replica_;  // constant after Open() was called
   std::thread reader_;
   std::thread pinger_;
 

@@ -15,13 +15,12 @@ constexpr int kTriesToShake = 3;
 
 constexpr std::chrono::milliseconds kLastTry{500};
 
-// Changes the request to resume a transfer of the source, which already has the
-// target's record.
+// Changes the request to resume a transfer of the source, which already knows
+// the replica's families.
 void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
   request->snapshot_use = SnapshotUse::kResume;
   request->named_transfer = transfer;
-  request->target_families = 0;
-  request->target_intervals = 0;
+  request->replica_families.clear();
 }
 
 }  // namespace

@@ -79,28 +79,6 @@ Status DeltaBuilder::MergeAll(const PieceDifference& piece, EntryDigester* diges
   return MergeSpan(piece.interval, piece, digester, &reader);
 }
 
-Status DeltaBuilder::BuildLookups(const Part& part,
-                                  const LookupFiles& files,
-                                  const ChangedKeys& keys, size_t first,
-                                  size_t last) {
-  chunk_ = ChunkEnd();
-  chunk_.part_id = part.id;
-  KeyLookup lookup(db_, family_, part.interval, files);
-  Status status;
-  for (size_t i = first; i < last && status.ok(); ++i) {
-    const Slice key = keys.key(i);
-    EntryReader* entry = nullptr;
-    status = lookup.Find(key, &entry);
-    if (status.ok()) {
-      status = entry != nullptr ? Put(entry) : Delete(key);
-    }
-    if (status.ok()) {
-      status = Poll();
-    }
-  }
-  return status.ok() ? Finish() : status;
-}
-
 Status DeltaBuilder::MergeSpan(const KeyInterval& span,
                                const PieceDifference& piece, EntryDigester* digester,
                                EntryReader* reader) {

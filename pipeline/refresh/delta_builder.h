@@ -10,9 +10,7 @@
 #include "format/messages.h"
 #include "pipeline/parts/chunk_builder.h"
 #include "pipeline/parts/interval_reader.h"
-#include "pipeline/refresh/changed_keys.h"
 #include "pipeline/refresh/entry_digest.h"
-#include "pipeline/refresh/key_lookup.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 
@@ -66,14 +64,6 @@ class DeltaBuilder {
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
                                                  EntryDigester* digester);
-
-  // Sends one chunk with the snapshot's entry for each of the keys [first,
-  // last) of `keys`, or a deletion; no chunk if there are no keys. REQUIRES:
-  // `keys` has all keys that the added files hold inside the part.
-  [[nodiscard]] rocksdb::Status BuildLookups(const Part& part,
-                                             const LookupFiles& files,
-                                             const ChangedKeys& keys,
-                                             size_t first, size_t last);
 
  private:
   // Neighbouring entries of the target that the source does not have: [first,

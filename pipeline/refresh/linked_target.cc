@@ -11,6 +11,7 @@
 #include "pipeline/pull/first_sequence.h"
 #include "pipeline/pull/new_directory_target.h"
 #include "pipeline/pull/plan_options.h"
+#include "pipeline/pull/replica.h"
 #include "pipeline/pull/target_db.h"
 #include "pipeline/snapshot/posix_files.h"
 
@@ -56,6 +57,14 @@ std::string WrittenState(const std::string& dir) {
   return state;
 }
 
+bool IsAnyIngested(const JournalState& journal) {
+  return std::any_of(journal.ingested.begin(), journal.ingested.end(),
+                     [](const std::vector<bool>& of_part) {
+                       return std::find(of_part.begin(), of_part.end(), true) !=
+                              of_part.end();
+                     });
+}
+
 }  // namespace
 
 LinkedTarget::LinkedTarget(const TargetInputs& inputs)
@@ -86,7 +95,7 @@ Status LinkedTarget::CheckWhole() const {
                               FaultSentence(fault()));
 }
 
-// Examines the copy of an unfinished pull before it is judged. If the leftover
+// Examines the copy of an unfinished pull before the journal is judged. If the leftover
 // copy cannot be opened, a new one is made.
 Status LinkedTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
@@ -125,21 +134,24 @@ Status LinkedTarget::CheckNothingPrepared() const {
 }
 
 Status LinkedTarget::Look(FoundTarget* found) {
-  Status status = OpenAndJudge();
+  Status status = OpenAndList();
   status = status.ok() ? CheckNothingPrepared() : status;
-  found->replica = &told();
+  found->families = FilledFamilies();
   return status;
 }
 
-// If the copy has the records of the transfer, everything was ingested, and
-// later compactions are by this pull. (A plan has no copy.)
+// If one chunk was ingested, all were, and later compactions are by this pull;
+// so are all if the copy has the record of the transfer. (A plan has no copy.)
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
   }
+  TransferId made_by{};
   return live() != nullptr &&
          ((journal.complete &&
-           record().transfer_id == journal.head.transfer_id) ||
+           (IsAnyIngested(journal) ||
+            (FindOwnTransfer(dir(), &made_by) &&
+             made_by == journal.head.transfer_id))) ||
           RefreshTarget::IsAsLeft(journal));
 }
 
@@ -244,18 +256,16 @@ bool LinkedTarget::HeldTheSame() const {
          !at_zero && WrittenState(options().target_dir) == copied_state_;
 }
 
-// Records first, so that a run that resumes knows that everything was ingested,
-// whatever was dropped or compacted since.
-Status LinkedTarget::FinishDatabase() {
-  RETURN_IF_ERROR(WriteRecords());
+// Syncs the journal first, so that a run that resumes knows that everything was
+// ingested, whatever was dropped or compacted since.
+Status LinkedTarget::FinishDatabase(JournalFile* journal) {
+  RETURN_IF_ERROR(journal->Sync());
   RETURN_IF_ERROR(DropMissing());
   // An application that was stopped for the exchange should not wait for a
   // compaction.
   const bool is_awaited = workspace()->swap_state() == SwapState::kBegun;
   if (options().compact && is_alone() && !is_awaited) {
-    Status damage;
-    RETURN_IF_ERROR(Compact(&damage));
-    RETURN_IF_ERROR(damage);
+    RETURN_IF_ERROR(Compact());
   }
   TakeLevels();
   RETURN_IF_ERROR(live()->Close());
@@ -267,8 +277,7 @@ Status LinkedTarget::FinishDatabase() {
 }
 
 Status LinkedTarget::Close(JournalFile* journal) {
-  RETURN_IF_ERROR(FinishDatabase());
-  RETURN_IF_ERROR(journal->Sync());
+  RETURN_IF_ERROR(FinishDatabase(journal));
   RETURN_IF_ERROR(journal->Close());
   FaultPoint("Puller:DatabaseClosed");
   last_files_ = std::make_shared<SyncBatch>(shared_disk());
@@ -281,8 +290,8 @@ Status LinkedTarget::Close(JournalFile* journal) {
 
 Status LinkedTarget::Record(const Summary& summary) {
   return RecordNewDirectory(
-      {&options(), &plan(), workspace(), &new_record(), lanes()->sync_chunks,
-       last_files_.get(), disk()},
+      {&options(), workspace(), lanes()->sync_chunks, last_files_.get(),
+       disk()},
       summary);
 }
 
@@ -292,9 +301,9 @@ void LinkedTarget::FillSummary(Summary* summary) const {
   summary->files_reused = copy_.files_linked;
   summary->bytes_reused = copy_.bytes_linked;
   if (is_only_planned()) {
-    for (const JudgedFamily& family : judged().families) {
+    for (const FamilyTables& family : tables()) {
+      summary->files_reused += family.tables.size();
       for (const LiveTable& table : family.tables) {
-        summary->files_reused += table.name.empty() ? 0 : 1;
         summary->bytes_reused += table.bytes;
       }
     }

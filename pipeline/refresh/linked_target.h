@@ -54,7 +54,7 @@ class LinkedTarget : public RefreshTarget {
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
   // Checks that tables of the old families can be tables of the new ones.
   [[nodiscard]] rocksdb::Status CheckShapes() const;
-  [[nodiscard]] rocksdb::Status FinishDatabase();
+  [[nodiscard]] rocksdb::Status FinishDatabase(JournalFile* journal);
 
   std::shared_ptr<SyncBatch> last_files_;
   LinkedCopy copy_;

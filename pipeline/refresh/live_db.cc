@@ -282,12 +282,10 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   opened->db_ = opened->owned_.get();
   for (rocksdb::ColumnFamilyHandle* handle : opened->owned_handles_) {
     opened->families_.push_back({handle->GetName(), handle});
-    opened->families_.back().keeps_entries =
-        opened->compaction_filters_.count(handle->GetName()) == 0;
   }
   if (to_read) {
-    status = ListUnflushed(file_system.get(), opened->db_,
-                           &opened->families_);
+    status = FindUnflushed(file_system.get(), opened->db_, &opened->families_,
+                           &opened->wals_hold_single_deletes_);
   }
   *live = std::move(opened);
   return At(status, "open " + dir);
@@ -307,8 +305,6 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
       live->compaction_filters_[handle->GetName()] =
           options.compaction_filter_factory->Name();
     }
-    live->families_.back().keeps_entries =
-        live->compaction_filters_.count(handle->GetName()) == 0;
   }
   return live;
 }

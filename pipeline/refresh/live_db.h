@@ -40,7 +40,7 @@ class LiveDb {
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
   // Opens the database for reading, even if another process has it open. Writes
-  // nothing. families() list the keys in its WALs. Errors as Open().
+  // nothing. families() tell which have entries in WALs. Errors as Open().
   [[nodiscard]] static rocksdb::Status OpenToRead(
       const std::string& dir, const OperatorRegistry& registry,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
@@ -57,6 +57,8 @@ class LiveDb {
     return compaction_filters_;
   }
   const std::vector<FamilyHandle>& families() const { return families_; }
+  // Returns true if WALs that OpenToRead() could read hold a SingleDelete.
+  bool wals_hold_single_deletes() const { return wals_hold_single_deletes_; }
   // Returns the bytes of tables and blob files that RocksDB wrote, by flushes
   // and compactions, in a database that this object opened. 0 for any other.
   uint64_t written_bytes() const;
@@ -90,6 +92,7 @@ class LiveDb {
   OpenReplica replica_;  // set if the database is borrowed
   rocksdb::DB* db_ = nullptr;
   std::vector<FamilyHandle> families_;
+  bool wals_hold_single_deletes_ = false;
   std::map<std::string, std::string> compaction_filters_;
   std::shared_ptr<WrittenFiles> written_;
   std::shared_ptr<std::string> offered_;  // OPTIONS of families to be created

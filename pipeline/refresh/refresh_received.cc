@@ -74,9 +74,9 @@ class OwnTables {
     }
   }
 
-  // Removes these tables from the judged ones.
-  void TakeFrom(JudgedTarget* judged) {
-    for (JudgedFamily& family : judged->families) {
+  // Removes these tables from the listed ones.
+  void TakeFrom(std::vector<FamilyTables>* listed) {
+    for (FamilyTables& family : *listed) {
       std::erase_if(family.tables, [this](const LiveTable& table) {
         const std::string id = table.id ? ToHex(*table.id) : "";
         missing_.erase(id);
@@ -93,10 +93,13 @@ class OwnTables {
 
 }  // namespace
 
-JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
-                                          rocksdb::DB* db) {
+JournalTargetFiles RefreshTarget::FilesOf(
+    const std::vector<FamilyTables>& listed, rocksdb::DB* db) {
   std::vector<std::string> texts;
-  for (const JudgedFamily& family : judged.families) {
+  for (const FamilyTables& family : listed) {
+    if (family.is_unflushed) {
+      texts.push_back(family.name);
+    }
     for (const LiveTable& table : family.tables) {
       std::string text;
       PutBytes(&text, family.name);
@@ -119,7 +122,7 @@ JournalTargetFiles RefreshTarget::FilesOf(const JudgedTarget& judged,
 // Compares the present files, without the journal's own chunks, with those at
 // the journal's begin: writes, ingests and compactions by others changed them.
 bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
-  JudgedTarget begun_with = judged_;
+  std::vector<FamilyTables> begun_with = tables_;
   OwnTables chunks(journal);
   chunks.TakeFrom(&begun_with);
   const JournalTargetFiles now = FilesOf(begun_with, live_->db());
@@ -143,11 +146,7 @@ Status RefreshTarget::Reopen(
   if (!status.ok()) {
     return status;
   }
-  // A copy that has its records may already be compacted.
-  const bool has_records =
-      record_.transfer_id == unfinished.head.transfer_id;
-  const bool all = unfinished.complete &&
-                   (has_records || IsAllIngested(unfinished, live));
+  const bool all = unfinished.complete && IsAllIngested(unfinished, live);
   status = FindReceivedChunks(
       unfinished,
       [&](const Part& part, const JournalChunk& chunk) {

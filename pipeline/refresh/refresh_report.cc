@@ -57,7 +57,7 @@ void RefreshTarget::FillSummary(Summary* summary) const {
   summary->mode = PullModeName(PullMode::kRefresh);
   summary->target = dir_;
   summary->state = is_complete_ ? "complete" : "";
-  summary->sequence_old = record_.sequence;
+  summary->sequence_old = last_.snapshot_sequence.value_or(0);
   summary->sequence_new = plan().opened.snapshot_sequence;
   summary->bytes_read += read_bytes_;
   FillLevels(summary);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/limits.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/rocksdb_compat.h"
@@ -13,12 +14,9 @@
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/pull_reporter.h"
-#include "pipeline/pull/refresh_records.h"
 #include "pipeline/pull/replica.h"
 #include "pipeline/refresh/delta_compaction.h"
-#include "pipeline/refresh/interval_records.h"
-#include "pipeline/refresh/lost_claims.h"
-#include "pipeline/refresh/table_keys.h"
+#include "pipeline/refresh/single_deletes.h"
 #include "rocksdb/iostats_context.h"
 #include "sstferry/status.h"
 
@@ -147,11 +145,14 @@ Status RefreshTarget::ReadExisting(
                       "refresh of all families and keys to drop them, found "
                       "one of a selection");
   }
-  LastTransfer last;
-  if (ReadLastTransfer(dir_, &last)) {
-    RETURN_IF_ERROR(CheckNotMore(options(), last));
+  if (ReadLastTransfer(dir_, &last_)) {
+    RETURN_IF_ERROR(CheckNotMore(options(), last_));
+    TransferId made_by{};
+    if (FindOwnTransfer(dir_, &made_by)) {
+      found->transfer = made_by;
+    }
   }
-  held_ = HeldAfterRefresh(options(), last);
+  held_ = HeldAfterRefresh(options(), last_);
   RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
                                         options().log, &found->workspace, use));
   RETURN_IF_ERROR(ReadFault(found));
@@ -160,21 +161,18 @@ Status RefreshTarget::ReadExisting(
 
 Status RefreshTarget::Look(FoundTarget* found) {
   Status status = ChooseFileAccess(options(), dir_, &lanes()->file_access);
-  status = status.ok() ? CheckFault(&found->compares_all) : status;
-  status = status.ok() ? Own(OpenAndJudge()) : status;
+  status = status.ok() ? CheckFault() : status;
+  status = status.ok() ? Own(OpenAndList()) : status;
   if (!status.ok() && !workspace()->has_unfinished() &&
       workspace()->swap_state() == SwapState::kNone) {
     // Nothing was begun, or a swap was stopped before its journal.
     workspace()->Discard().PermitUncheckedError();
   }
-  found->replica = &told_;
-  if (remembers_) {
-    found->transfer = record_.transfer_id;
-  }
+  found->families = FilledFamilies();
   return status;
 }
 
-Status RefreshTarget::CheckFault(bool* compares_all) {
+Status RefreshTarget::CheckFault() {
   if (fault().fault == ReplicaFault::kNone) {
     return Status::OK();
   }
@@ -182,7 +180,6 @@ Status RefreshTarget::CheckFault(bool* compares_all) {
       !Includes(options().selection, fault())) {
     return FaultStatus(options(), fault());
   }
-  *compares_all = true;
   report()->Note("target " + dir_ + ": " + FaultSentence(fault()) +
                  "; this refresh compares all entries");
   return Status::OK();
@@ -213,13 +210,12 @@ Status RefreshTarget::Own(const Status& status) {
                         : ReplaceCommand(options()));
 }
 
-Status RefreshTarget::OpenAndJudge() {
+Status RefreshTarget::OpenAndList() {
   std::vector<std::string> notes;
   // RocksDB replaces CURRENT when it opens the database, and the refresh its
-  // own records when it ends: too late for data that has arrived.
+  // own record when it ends: too late for data that has arrived.
   Status status = CheckReplaceable(
-      dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kIntervalFileName,
-             dir_ + "/" + kLastTransferName});
+      dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kLastTransferName});
   if (!status.ok()) {
     return status;
   }
@@ -228,44 +224,61 @@ Status RefreshTarget::OpenAndJudge() {
     writable_ = true;
     status = LeaveZero();
   } else if (!Exists(disk(), dir_ + "/CURRENT") &&
-             Exists(disk(), dir_ + "/" + kIntervalFileName)) {
+             Exists(disk(), dir_ + "/" + kLastTransferName)) {
     status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
   }
   status = status.ok() ? CheckSupported() : status;
-  status = status.ok() ? ReadRecord() : status;
-  status = status.ok() ? Judge(record_, &judged_, &told_) : status;
-  if (status.ok() && options().compare == CompareMode::kFiles) {
-    AddDoubtNotes(record_, judged_, &notes);
-  }
+  status = status.ok() ? CheckRecord() : status;
+  status = status.ok() ? List() : status;
   for (const std::string& note : notes) {
     report()->Note(note);
   }
   return status;
 }
 
-Status RefreshTarget::Judge(const IntervalFile& record, JudgedTarget* judged,
-                            ReplicaRecord* replica) {
-  Status status = writable_ ? live_->Flush(Selected()) : Status::OK();
-  if (status.ok()) {
-    status = JudgeIntervals(record, live_->db(), Selected(), judged);
-    DescribeTarget(options(), *judged, replica);
+Status RefreshTarget::List() {
+  tables_.clear();
+  if (writable_) {
+    RETURN_IF_ERROR(live_->Flush(Selected()));
   }
-  return status.ok() ? CheckSingleDeletes(judged) : status;
+  for (const FamilyHandle& family : Selected()) {
+    FamilyTables found{family.name, family.is_unflushed, {}};
+    RETURN_IF_ERROR(
+        ListLiveTables(live_->db(), family.handle, &found.tables));
+    tables_.push_back(std::move(found));
+  }
+  return CheckSingleDeletes();
+}
+
+std::vector<std::string> RefreshTarget::FilledFamilies() const {
+  std::vector<std::string> names;
+  size_t bytes = 0;
+  for (const FamilyTables& family : tables_) {
+    bytes += family.name.size();
+    if (bytes <= kMaxReplicaFamilyBytes &&
+        (family.is_unflushed || !family.tables.empty())) {
+      names.push_back(family.name);
+    }
+  }
+  return names;
 }
 
 // The entries of a table that a compaction removed may be in its output, which
 // was not listed yet.
-Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
-  for (JudgedFamily& family : judged->families) {
+Status RefreshTarget::CheckSingleDeletes() const {
+  for (const FamilyTables& family : tables_) {
+    if (family.is_unflushed && live_->wals_hold_single_deletes()) {
+      return HasSingleDelete(family.name, "a WAL");
+    }
     bool gone = false;
-    RETURN_IF_ERROR(SearchTables(family.name, &family.tables, &gone));
+    RETURN_IF_ERROR(SearchTables(family.name, family.tables, &gone));
     for (int i = 0; gone && i < kTriesBetweenCompactions; ++i) {
       std::vector<LiveTable> now;
       RETURN_IF_ERROR(ListLiveTables(
           live_->db(), live_->Find(family.name), &now));
-      RETURN_IF_ERROR(SearchTables(family.name, &now, &gone));
+      RETURN_IF_ERROR(SearchTables(family.name, now, &gone));
     }
     if (gone) {
       return MakeStatus(
@@ -278,71 +291,54 @@ Status RefreshTarget::CheckSingleDeletes(JudgedTarget* judged) const {
   return Status::OK();
 }
 
+Status RefreshTarget::HasSingleDelete(const std::string& family,
+                                      const std::string& where) const {
+  return MakeStatus(
+      EndState::kRefused,
+      "column family '" + family + "' of the target: " + where +
+          " holds a SingleDelete, which would bring back an older value of "
+          "a key after a refresh in place",
+      SwapInstead(options()));
+}
+
 Status RefreshTarget::SearchTables(const std::string& family,
-                                   std::vector<LiveTable>* tables,
+                                   const std::vector<LiveTable>& tables,
                                    bool* gone) const {
   *gone = false;
   rocksdb::FileSystem* const files = live_->db()->GetFileSystem();
-  for (LiveTable& table : *tables) {
-    bool found = table.has_single_deletes;
+  for (const LiveTable& table : tables) {
+    bool found = false;
     Status status;
     if (table.may_single_delete) {
       status = FindSingleDelete(
           files, table.path, [this] { return failure()->failed(); }, &found);
     }
-    if (status.ok()) {
-      table.may_single_delete = false;
-    } else if (live_->is_borrowed() && !Exists(files, table.path)) {
+    if (!status.ok() && live_->is_borrowed() && !Exists(files, table.path)) {
       *gone = true;
-    } else {
+    } else if (!status.ok()) {
       return WithContext(status, EndStateOf(status), "target");
     }
     if (found) {
-      return MakeStatus(
-          EndState::kRefused,
-          "column family '" + family + "' of the target: " +
-              (table.name.empty() ? "a WAL" : table.name) +
-              " holds a SingleDelete, which would bring back an older value of "
-              "a key after a refresh in place",
-          SwapInstead(options()));
+      return HasSingleDelete(family, table.name);
     }
   }
   return Status::OK();
 }
 
-// Opens the database and compares its contents with the description sent to the
-// source: between the two no process held it. It is judged by the records found
-// then, because opening writes a new MANIFEST.
+// Opens the database and lists its tables again: between the two no process
+// held it.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
   }
   std::vector<std::string> notes;  // already reported
-  Status status = live_->Close();
-  if (status.ok()) {
-    status = LiveDb::Open(dir_, options().registry, shared_disk(), &live_,
-                          &notes);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(live_->Close());
+  RETURN_IF_ERROR(LiveDb::Open(dir_, options().registry, shared_disk(), &live_,
+                               &notes));
   writable_ = true;
   FaultPoint("Refresh:TargetOpened");
-  status = LeaveZero();
-  if (!status.ok()) {
-    return status;
-  }
-  ReplicaRecord replica;
-  status = Judge(IntervalFile(judged_.record), &judged_, &replica);
-  const std::string lost =
-      status.ok() ? FindLost(told_, replica) : "";
-  return lost.empty()
-             ? status
-             : MakeStatus(EndState::kBusy,
-                          "target " + dir_ +
-                              ": another process changed it while it was read "
-                              "(" + lost +
-                              "); run the same command again");
+  RETURN_IF_ERROR(LeaveZero());
+  return List();
 }
 
 std::vector<FamilyHandle> RefreshTarget::Selected() const {
@@ -377,36 +373,30 @@ Status RefreshTarget::CheckSupported() {
   return Status::OK();
 }
 
-Status RefreshTarget::ReadRecord() {
-  const Status status =
-      ReadIntervals(disk(), dir_, &remembers_, &record_);
-  if (status.IsCorruption()) {
-    report()->Say("the target's record of its last transfer is "
-                  "damaged: " + MessageOf(status));
-    remembers_ = false;
-    record_ = IntervalFile();
-  } else if (!status.ok()) {
-    return status;
-  }
-  if (!remembers_ && !options().adopt) {
-    return MakeStatus(EndState::kRefused,
-                      "target " + dir_ +
-                          ": expected a record of its source, found no " +
-                          kIntervalFileName + kAdoptSays);
-  }
-  return ReadSourceRecord(disk(), dir_, record_,
-                          &judged_.source_record);
+// Refuses a directory that does not remember its source. (The exchange checks
+// the directory that it replaces.)
+Status RefreshTarget::CheckRecord() {
+  return in_place() == nullptr || options().adopt ||
+                 !last_.source_database_id.empty()
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "target " + dir_ +
+                              ": expected a record of its source, found none "
+                              "in " + kLastTransferName + kAdoptSays);
 }
 
 // Refuses another source: only --adopt may replace one database by another.
 Status RefreshTarget::CheckSource() {
-  const std::string id = SourceIdOf(options(), plan());
-  if (options().adopt || record_.source_database_id == id) {
+  const std::string id = options().source_id.empty()
+                             ? plan().opened.source_database_id
+                             : options().source_id;
+  if (in_place() == nullptr || options().adopt ||
+      last_.source_database_id == id) {
     return Status::OK();
   }
   return MakeStatus(EndState::kRefused,
                     "target " + dir_ + ": expected source database " +
-                        record_.source_database_id + ", found " + id +
+                        last_.source_database_id + ", found " + id +
                         kAdoptSays);
 }
 
@@ -528,8 +518,8 @@ Status RefreshTarget::CreateFamilies() {
 
 // Raises the sequence of a replica made by an earlier version, before this
 // refresh takes a snapshot. Keys that this writes to an application's database
-// are flushed before the database is judged. A directory gets no keys, because
-// the source already has its description.
+// are flushed before its tables are listed. A directory gets no keys, because
+// the source has planned already.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
@@ -550,7 +540,7 @@ Status RefreshTarget::Create(
     const std::shared_ptr<rocksdb::FileSystem>& /*file_system*/,
     std::optional<JournalTargetFiles>* held) {
   RETURN_IF_ERROR(Own(OpenToWrite()));
-  *held = FilesOf(judged_, live_->db());
+  *held = FilesOf(tables_, live_->db());
   return CreateFamilies();
 }
 
@@ -617,16 +607,7 @@ Status RefreshTarget::Finish() {
       report()->Note(note);
     }
   }
-  JournalState journal;
-  if (status.ok() && !is_alone()) {
-    status = ReadJournalState(disk(),
-                              workspace()->journal_path(), &journal);
-  }
-  return status.ok()
-             ? Own(RecordIntervals(options(), plan(), live_->db(), planned_,
-                                judged_, is_alone() ? nullptr : &journal,
-                                &intervals_))
-             : status;
+  return status;
 }
 
 Status RefreshTarget::DigestPart(const Part& part, DigestReply* reply) {
@@ -698,17 +679,11 @@ Status RefreshTarget::DropMissing() {
 }
 
 Status RefreshTarget::Record(const Summary& summary) {
-  Status status = DropMissing();
-  if (status.ok()) {
-    status = WriteRecords();
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(DropMissing());
   is_complete_ = true;
   TakeLevels();
   last_summary_ = summary;
-  status = WriteSummary(summary);
+  Status status = WriteSummary(summary);
   FaultPoint("Refresh:SummaryWritten");
   // Everything was compared, and all differences were received.
   if (status.ok()) {
@@ -718,43 +693,25 @@ Status RefreshTarget::Record(const Summary& summary) {
   return status;
 }
 
-Status RefreshTarget::WriteRecords() {
-  // A source record of another transfer than the interval records counts as
-  // missing.
-  Status status = WriteSourceRecord(disk(), dir_, plan());
-  if (status.ok()) {
-    status = WriteIntervals(disk(), dir_, intervals_);
-  }
-  if (status.ok()) {
-    FaultPoint("Refresh:IntervalsWritten");
-  }
-  return status;
-}
-
-Status RefreshTarget::Compact(Status* damage) {
+Status RefreshTarget::Compact() {
   report()->SetPhase("compact");
-  Status status = Own(CompactDeltas(live_->db(), planned_, failure()->stop()));
+  const Status status =
+      Own(CompactDeltas(live_->db(), planned_, failure()->stop()));
+  FaultPoint("Refresh:Compacted");
   if (EndStateOf(status) == EndState::kCorrupt) {
-    *damage = status;
-  } else if (!status.ok()) {
+    return status;
+  }
+  if (!status.ok()) {
     report()->Say(
         "not all deltas were compacted; the next refresh continues: " +
         MessageOf(status));
   }
-  status = RecordTables(live_->db(), planned_, &intervals_);
-  if (status.ok()) {
-    status = WriteIntervals(disk(), dir_, intervals_);
-  }
-  FaultPoint("Refresh:CompactionRecorded");
-  return status;
+  return Status::OK();
 }
 
-// Also discards the description sent to the source: a new copy of TARGET_DIR is
-// judged from scratch.
 void RefreshTarget::ForgetLive() {
   live_.reset();
-  judged_ = JudgedTarget();
-  told_ = ReplicaRecord();
+  tables_.clear();
   writable_ = false;
   planned_.clear();
 }
@@ -764,10 +721,10 @@ Status RefreshTarget::CompactAndClose() {
   Status damage;
   // RocksDB compacts an application's open database by itself.
   if (options().compact && is_alone()) {
-    status = Compact(&damage);
+    damage = Compact();
     TakeLevels();
     FillLevels(&last_summary_);
-    status = status.ok() ? WriteSummary(last_summary_) : status;
+    status = WriteSummary(last_summary_);
   }
   const bool closes = !live_->is_borrowed();
   const Status closed = live_->Close();

@@ -11,18 +11,24 @@
 #include <string>
 #include <vector>
 
-#include "format/interval_file.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/pull/ingestor.h"
+#include "pipeline/pull/live_tables.h"
 #include "pipeline/pull/pull_target.h"
 #include "pipeline/refresh/compared_entries.h"
 #include "pipeline/refresh/group_compare.h"
 #include "pipeline/refresh/ingest_gate.h"
-#include "pipeline/refresh/interval_records.h"
 #include "pipeline/refresh/live_db.h"
 
 namespace sstferry {
+
+// The tables of one column family when the target was examined.
+struct FamilyTables {
+  std::string name;
+  bool is_unflushed = false;  // as in FamilyHandle
+  std::vector<LiveTable> tables;
+};
 
 class RefreshTarget : public PullTarget, public InPlaceTarget {
  public:
@@ -60,40 +66,35 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   RefreshTarget(const TargetInputs& inputs, const char* mode,
                 const OpenReplica& replica, std::string dir,
                 bool drops_missing);
-  // Opens the database for reading, judges it, and fills in the description for
-  // the source.
-  [[nodiscard]] rocksdb::Status OpenAndJudge();
+  // Opens the database for reading, checks it, and lists its tables.
+  [[nodiscard]] rocksdb::Status OpenAndList();
+  // Returns the listed families that have entries, as many as fit into the
+  // request.
+  std::vector<std::string> FilledFamilies() const;
   // Records damage of the replica's own files, if `status` reports some, and
   // adds the command that repairs it. May be called from any thread.
   virtual rocksdb::Status Own(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status DropMissing();
   // Returns the names of families here that the source does not have.
   std::vector<std::string> Missing() const;
-  // Writes the records for the next refresh.
-  [[nodiscard]] rocksdb::Status WriteRecords();
-  // Compacts some of the deltas, and records the tables again. *damage: a file
-  // turned out to be damaged.
-  [[nodiscard]] rocksdb::Status Compact(rocksdb::Status* damage);
+  // Compacts some of the deltas.
+  //   kCorrupt  a file turned out to be damaged
+  [[nodiscard]] rocksdb::Status Compact();
   void TakeLevels();
   void FillLevels(Summary* summary) const;
 
-  // Returns true if no other process can write, and nothing drops entries: see
-  // RecordIntervals().
+  // Returns true if no other process can write, and nothing drops entries.
   bool is_alone() const;
 
   const std::string& dir() const { return dir_; }
-  // Sets the database that OpenAndJudge() opens next.
+  // Sets the database that OpenAndList() opens next.
   void set_dir(std::string dir) { dir_ = std::move(dir); }
-  // Returns null before OpenAndJudge().
+  // Returns null before OpenAndList().
   LiveDb* live() const { return live_.get(); }
-  // Closes the database as after a failure; OpenAndJudge() may open it again.
+  // Closes the database as after a failure; OpenAndList() may open it again.
   void ForgetLive();
-  const ReplicaRecord& told() const { return told_; }
-  const JudgedTarget& judged() const { return judged_; }
-  // Returns the record of the last transfer.
-  const IntervalFile& record() const { return record_; }
-  // Returns the record of this transfer, after Finish().
-  const IntervalFile& new_record() const { return intervals_; }
+  // Returns the requested families that were there at the last OpenAndList().
+  const std::vector<FamilyTables>& tables() const { return tables_; }
   // Returns the options with which families of the plan would be built, by
   // index.
   const std::vector<BuiltFamily>& built() const { return built_; }
@@ -102,28 +103,30 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
  private:
   // Examines the database beside the open workspace.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Sets *compares_all if this refresh repairs a known fault.
-  //   kCorrupt  there is a known fault that it does not repair
-  [[nodiscard]] rocksdb::Status CheckFault(bool* compares_all);
+  // Notes a known fault that this refresh repairs.
+  //   kCorrupt  there is one that it does not repair
+  [[nodiscard]] rocksdb::Status CheckFault();
   // Opens for writing a directory that was open for reading until the refresh
   // was accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
-  // Judges the database by these records. Flushes memtables before, if allowed.
-  [[nodiscard]] rocksdb::Status Judge(
-      const IntervalFile& record, JudgedTarget* judged, ReplicaRecord* replica);
+  // Lists the tables, and searches them for a SingleDelete. Flushes memtables
+  // before, if allowed.
+  [[nodiscard]] rocksdb::Status List();
   // Raises the last sequence of a database that is at 0.
   [[nodiscard]] rocksdb::Status LeaveZero();
-  // Searches the tables that were not searched before.
+  // Searches the listed tables and the WALs.
   //   kRefused  the target's application uses SingleDelete
   //   kBusy     compactions of an application kept removing tables
-  [[nodiscard]] rocksdb::Status CheckSingleDeletes(JudgedTarget* judged) const;
+  [[nodiscard]] rocksdb::Status CheckSingleDeletes() const;
+  [[nodiscard]] rocksdb::Status HasSingleDelete(const std::string& family,
+                                                const std::string& where) const;
   // Searches these tables of a family. *gone: a compaction removed one before
   // it was searched.
-  [[nodiscard]] rocksdb::Status SearchTables(const std::string& family,
-                                             std::vector<LiveTable>* tables,
-                                             bool* gone) const;
+  [[nodiscard]] rocksdb::Status SearchTables(
+      const std::string& family, const std::vector<LiveTable>& tables,
+      bool* gone) const;
   void NoteFilters();
-  [[nodiscard]] rocksdb::Status ReadRecord();
+  [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
   // Checks that RocksDB can ingest chunks over the present data; else kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();
@@ -133,8 +136,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
                                            rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
-  // Lists the files of the judged tables, in any order.
-  static JournalTargetFiles FilesOf(const JudgedTarget& judged,
+  // Returns what identifies the listed tables, in any order.
+  static JournalTargetFiles FilesOf(const std::vector<FamilyTables>& listed,
                                     rocksdb::DB* db);
   // Read the database's entries of a piece of a part, to compare it. May be
   // called from any thread.
@@ -162,11 +165,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   SelectionText held_;      // part of the source held after this refresh
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // the store
-  bool remembers_ = false;  // record_ was found
-  IntervalFile record_;        // of the last transfer
-  IntervalFile intervals_;        // of this one
-  JudgedTarget judged_;     // the database when this run began
-  ReplicaRecord told_;      // description sent to the source
+  LastTransfer last_;       // of the directory, before this refresh
+  std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // of the plan, by index
   std::vector<FamilyHandle> planned_;  // by the same index
   bool is_complete_ = false;

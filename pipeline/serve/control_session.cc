@@ -29,15 +29,9 @@ constexpr milliseconds kDrainLimit{2000};
 // sends.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
-// Maximum size of a replica's record of one target; an interval record has
-// about 100 bytes.
-constexpr uint64_t kMaxReplicaRecordBytes = 64u << 20;
 // An answer to a follower that takes at least this long does not count towards
 // the limit of frames.
 constexpr milliseconds kFollowPace{3};
-// Time after which a refresh that found no memory for its record asks again. A
-// plan, after which the memory is free, takes seconds.
-constexpr milliseconds kRecordRetry{5000};
 
 Status Unexpected(FrameType type) {
   return MakeStatus(EndState::kCorrupt,
@@ -64,7 +58,6 @@ ControlSession::ControlSession(const SessionHost& host, const Hello& hello,
 
 ControlSession::~ControlSession() {
   if (follows_) host_.follow->Leave(this);
-  host_.shares->GiveBackTargetBytes(record_bytes_);
 }
 
 void ControlSession::Run() {
@@ -165,7 +158,7 @@ Status ControlSession::Serve() {
   limit.idle = host_.options->timeouts.peer;
   bool done = false;
   while (!done) {
-    limit.until = (transfer_ == nullptr && !follows_) || awaits_record_
+    limit.until = transfer_ == nullptr && !follows_
                       ? started_ + host_.options->request_timeout
                       : Clock::time_point::max();
     Frame frame;
@@ -243,12 +236,10 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
     case FrameType::kOpenRequest: {
       OpenRequest request;
       const Status status = Decode(frame.payload, &request);
-      return status.ok() ? TakeRequest(std::move(request)) : status;
+      return !status.ok()            ? status
+             : transfer_ != nullptr ? Unexpected(frame.type)
+                                    : StartOpen(request);
     }
-    case FrameType::kTargetFamilies:
-    case FrameType::kSourceRecordPart:
-    case FrameType::kIntervalRecords:
-      return TakeReplicaRecord(frame);
     case FrameType::kPing: {
       Ping ping;
       const Status status = Decode(frame.payload, &ping);
@@ -332,78 +323,6 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
   // flood.
   if (has_bytes || Clock::now() - begun >= kFollowPace) --frames_;
   return channel_->SendMessage(FrameType::kFollowEnd, end, limit);
-}
-
-// The replica's record follows the request of a refresh. The place is reserved
-// first, so that a target that waits for one uses no memory here.
-Status ControlSession::TakeRequest(OpenRequest request) {
-  if (transfer_ != nullptr || request_.has_value()) {
-    return Unexpected(FrameType::kOpenRequest);
-  }
-  const bool told = request.target_families + request.target_intervals > 0;
-  if (told && (request.mode != TransferMode::kRefresh ||
-               request.snapshot_use == SnapshotUse::kResume)) {
-    return MakeStatus(EndState::kCorrupt,
-                      "open request: announces a replica's record, which "
-                      "only a new refresh may send");
-  }
-  request_ = std::move(request);
-  awaits_record_ = told;
-  return StartOpen(*request_);
-}
-
-Status ControlSession::TakeReplicaRecord(const Frame& frame) {
-  if (!awaits_record_) {
-    return Unexpected(frame.type);
-  }
-  if (!host_.shares->TakeTargetBytes(frame.payload.size())) {
-    host_.store->Remove(transfer_);
-    registered_ = false;
-    transfer_.reset();  // no transfer has started
-    const std::string most = std::to_string(ServerShares::kMaxTargetBytes);
-    return TellBusy(
-        MakeStatus(EndState::kBusy,
-                   "expected at most " + most +
-                       " bytes of records of all replicas together, found "
-                       "more"),
-        kRecordRetry);
-  }
-  record_bytes_ += frame.payload.size();
-  if (record_bytes_ > kMaxReplicaRecordBytes) {
-    return MakeStatus(EndState::kDenied,
-                      "replica's record: expected at most " +
-                          std::to_string(kMaxReplicaRecordBytes) +
-                          " bytes, found more");
-  }
-  Status status;
-  if (frame.type == FrameType::kTargetFamilies) {
-    status = AppendBatch(frame.payload, &TargetFamilies::families,
-                         &replica_.families);
-  } else if (frame.type == FrameType::kIntervalRecords) {
-    status = AppendBatch(frame.payload, &IntervalRecords::intervals,
-                         &replica_.intervals);
-  } else {
-    SourceRecordPart part;
-    status = Decode(frame.payload, &part);
-    replica_.source_record += part.bytes;
-  }
-  if (!status.ok()) {
-    return status;
-  }
-  if (replica_.families.size() > request_->target_families ||
-      replica_.intervals.size() > request_->target_intervals) {
-    return MakeStatus(EndState::kCorrupt,
-                      "replica's record: found more column families or "
-                      "intervals than the open request announced");
-  }
-  if (replica_.families.size() < request_->target_families ||
-      replica_.intervals.size() < request_->target_intervals) {
-    return Status::OK();
-  }
-  awaits_record_ = false;
-  transfer_->SetReplicaRecord(std::move(replica_), record_bytes_);
-  record_bytes_ = 0;
-  return StartOpening();
 }
 
 // Pins the named databases. While it runs, Stats keep the target waiting.
@@ -545,7 +464,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     return status;
   }
   registered_ = true;
-  return awaits_record_ ? status : StartOpening();
+  return StartOpening();
 }
 
 Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {

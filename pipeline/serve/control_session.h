@@ -47,8 +47,6 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status DropOld(const ServedDatabase& database,
                                         OpenRequest* request,
                                         std::string* note);
-  [[nodiscard]] rocksdb::Status TakeRequest(OpenRequest request);
-  [[nodiscard]] rocksdb::Status TakeReplicaRecord(const Frame& frame);
   [[nodiscard]] rocksdb::Status StartOpen(const OpenRequest& request);
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
                                        const OpenRequest& request);
@@ -82,11 +80,6 @@ class ControlSession {
   std::shared_ptr<Transfer> transfer_;
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;
-  std::optional<OpenRequest> request_;
-  // Transfer_ has a place; opened when the record is complete.
-  bool awaits_record_ = false;
-  ReplicaRecord replica_;
-  uint64_t record_bytes_ = 0;  // memory of replica_, taken from ServerShares
   OtherFileAnswers other_files_;
   bool follows_ = false;  // it has sent a FollowRequest
   bool registered_ = false;

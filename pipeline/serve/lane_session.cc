@@ -209,7 +209,6 @@ Status LaneSession::SendPart(const PartRequest& request) {
                           ", found " + std::to_string(request.part_id));
   }
   const Part& part = transfer_->parts()[request.part_id];
-  const bool of_delta = request.of_delta || part.need == PartNeed::kLookup;
   if (part.kind == PartKind::kUnit && request.received.chunks > 1) {
     return MakeStatus(EndState::kRefused,
                       "lane: part " + std::to_string(part.id) +
@@ -217,12 +216,10 @@ Status LaneSession::SendPart(const PartRequest& request) {
   }
   sink_.BeginPart(request);
   Status status;
-  // A unit and a delta are one chunk each. If the target has that chunk, only
-  // the end of the part was missing; a delta of compared groups is not built
-  // again.
+  // A unit is one chunk. If the target has it, only the end of the part was
+  // missing.
   const bool only_end =
-      request.of_delta || ((part.kind == PartKind::kUnit || of_delta) &&
-                           request.received.chunks != 0);
+      part.kind == PartKind::kUnit && request.received.chunks != 0;
   if (!only_end) {
     PartRead read;
     read.request = request;
@@ -239,7 +236,7 @@ Status LaneSession::SendPart(const PartRequest& request) {
     if (part.kind == PartKind::kUnit) {
       read.unit = transfer_->unit_place(part);
     } else {
-      SetBuild(request, /*may_share=*/!of_delta, &read);
+      SetBuild(request, &read);
     }
     status = transfer_->part_store()->Send(std::move(read), &sink_);
   }
@@ -260,11 +257,9 @@ OnProgress LaneSession::Counter() {
 
 // Sets the functions that build. The store may call build_for_all on its own
 // thread, which outlives this lane, but not the plan.
-void LaneSession::SetBuild(const PartRequest& request, bool may_share,
-                           PartRead* read) const {
+void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
   read->build = [&snapshot = transfer_->snapshot(), &family, &part = *read->part,
-                 refresh = transfer_->plan().refresh.get(),
                  options = BuilderOptions(family, request.chunk_bytes)](
                     const PartRequest& from,
                     const std::function<bool()>& cancelled,
@@ -278,15 +273,10 @@ void LaneSession::SetBuild(const PartRequest& request, bool may_share,
     }
     RETURN_IF_ERROR(
         snapshot.Fetch(family.handle->GetName(), left, own.cancelled));
-    return part.need == PartNeed::kLookup
-               ? refresh->BuildLookups(part, own, sink)
-               : ChunkBuilder(snapshot.db(), family.handle, family.chunk_options, own,
-                              sink)
-                     .Build(part, from);
+    return ChunkBuilder(snapshot.db(), family.handle, family.chunk_options, own,
+                        sink)
+        .Build(part, from);
   };
-  if (!may_share) {
-    return;
-  }
   read->build_for_all = [build = read->build,
                          hold_back = transfer_->pace()->hold_back()](
                             const PartRequest& from,
@@ -363,7 +353,6 @@ Status LaneSession::SendDelta(DeltaRequest asked) {
   PartRequest request;
   request.part_id = part->id;
   request.received = deltas_->asked().received;
-  request.of_delta = true;
   sink_.BeginPart(request);
   const Status status = deltas_->Build(*part, options, &sink_);
   return status.ok() ? sink_.EndPart() : status;

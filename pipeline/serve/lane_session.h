@@ -42,10 +42,8 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request, bool* done);
   [[nodiscard]] rocksdb::Status CountRequest();
   [[nodiscard]] rocksdb::Status SendPart(const PartRequest& request);
-  // Sets the functions that build the chunks of a part, or its delta if its
-  // keys are looked up.
-  void SetBuild(const PartRequest& request, bool may_share,
-                PartRead* read) const;
+  // Sets the functions that build the chunks of a part.
+  void SetBuild(const PartRequest& request, PartRead* read) const;
   // `chunk_bytes`: as in a PartRequest.
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
                                      uint64_t chunk_bytes) const;

@@ -1,18 +1,15 @@
 // Interface to the source's part of a refresh in place, which refresh/
 // implements.
 //
-// Each plan has one object. Its functions are called in this order:
+// Each plan of a refresh has one object. Its functions are called in this order:
 //
 //   while the plan is made:
-//     of a refresh, for each family, after its files are listed:
-//       Decide()          what may have changed, and therefore what is sent
+//     for each family, after its files are listed:
+//       Decide()          whether it can be refreshed, and what is compared
 //       BytesToSend()     bytes that are rebuilt; part sizes depend on the sum
-//     of a refresh, for each family:
+//     for each family:
 //       Cut()             makes the family's parts
-//     of every pull:
-//       Record()          what the target keeps for a later refresh
-//   on the lanes of a refresh, on any thread:
-//     BuildLookups()      the delta of a part whose keys are looked up
+//   on the lanes, on any thread:
 //     MakeDeltas()        one object for each lane that compares parts
 #pragma once
 
@@ -72,8 +69,8 @@ class RefreshAtSource {
  public:
   virtual ~RefreshAtSource() = default;
 
-  // Decides for each interval of a family how it is sent.
-  //   kRefused                 the application uses SingleDelete
+  // Decides whether a family is compared with the target's or sent whole.
+  //   kRefused                 the application may use SingleDelete
   //   kCancelled               order.ended() returned true
   //   kSourceError, kCorrupt   a table could not be read
   [[nodiscard]] virtual rocksdb::Status Decide(
@@ -81,19 +78,10 @@ class RefreshAtSource {
   // Returns the bytes of the files that will be rebuilt.
   virtual uint64_t BytesToSend(const TransferFamily& family) const = 0;
   // Adds parts and plan items to the plan. `target_bytes` is the size of a
-  // rebuilt part. Errors are those of CutFamily(), and kCancelled.
+  // rebuilt part. Errors are those of CutFamily().
   [[nodiscard]] virtual rocksdb::Status Cut(const PlanOrder& order,
                                             uint64_t target_bytes,
                                             TransferFamily* family) = 0;
-  // Adds interval records and the source's record to the plan. REQUIRES: all
-  // families are cut, and their files are still listed. Errors are those of
-  // reading the keys of entries that came from WALs.
-  [[nodiscard]] virtual rocksdb::Status Record(const PlanOrder& order) = 0;
-
-  // Sends the delta of a part whose keys are looked up.
-  [[nodiscard]] virtual rocksdb::Status BuildLookups(
-      const Part& part, const ChunkBuilderOptions& options,
-      ChunkSink* sink) const = 0;
   // Makes the object that answers one lane. `salt` is the transfer's id: it
   // prevents anybody from preparing two entries with the same digest.
   virtual std::unique_ptr<LaneDeltas> MakeDeltas(

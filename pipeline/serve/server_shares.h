@@ -1,11 +1,9 @@
-// Resources that all transfers of a server share: its rate, the memory for
-// replicas' records, the budget of spooled chunks, and the factory of refresh
-// planners.
+// Resources that all transfers of a server share: its rate, the budget of
+// spooled chunks, and the factory of refresh planners.
 #pragma once
 
 #include <sys/resource.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -19,14 +17,10 @@ namespace sstferry {
 // The shared resources. Must outlive the transfers. Threads: any.
 class ServerShares {
  public:
-  // Maximum of bytes of replicas' records that the server has not planned with
-  // yet.
-  static constexpr uint64_t kMaxTargetBytes = 256u << 20;
-
   // `rate` in wire bytes per second; 0: no limit. `full_rate`: no transfer
   // holds back for its source's application. Spools of shared chunks may use
   // `spool_bytes` and a quarter of the descriptors. REQUIRES: `make_refresh` is
-  // set if pulls or refreshes are planned.
+  // set if refreshes are planned.
   explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0,
                         RefreshFactory make_refresh = nullptr,
                         bool full_rate = false)
@@ -42,18 +36,6 @@ class ServerShares {
   bool full_rate() const { return full_rate_; }
   const RefreshFactory& make_refresh() const { return make_refresh_; }
 
-  // Reserves memory for a part of a replica's record, until
-  // GiveBackTargetBytes(). Returns false if all targets together would use more
-  // than kMaxTargetBytes.
-  bool TakeTargetBytes(uint64_t bytes) {
-    if ((target_bytes_ += bytes) <= kMaxTargetBytes) {
-      return true;
-    }
-    target_bytes_ -= bytes;
-    return false;
-  }
-  void GiveBackTargetBytes(uint64_t bytes) { target_bytes_ -= bytes; }
-
  private:
   static uint64_t QuarterOfDescriptors() {
     rlimit limit{};
@@ -64,7 +46,6 @@ class ServerShares {
   const std::shared_ptr<SpoolBudget> spool_budget_;
   const RefreshFactory make_refresh_;
   const bool full_rate_;
-  std::atomic<uint64_t> target_bytes_{0};
 };
 
 }  // namespace sstferry

@@ -99,15 +99,6 @@ Transfer::Transfer(const ServedDatabase& database, const ServeOptions& serve,
 
 Transfer::~Transfer() {
   LeaveStore();
-  DropReplicaRecord();
-}
-
-void Transfer::DropReplicaRecord() {
-  replica_ = ReplicaRecord();
-  if (record_bytes_ > 0) {
-    pace_.shares()->GiveBackTargetBytes(record_bytes_);
-  }
-  record_bytes_ = 0;
 }
 
 Status Transfer::Pin() {
@@ -166,14 +157,14 @@ Status Transfer::CheckHealth() const {
 }
 
 // Makes the plan, or shares that of another transfer. A refresh has its own
-// plan, which depends on its target's record.
+// plan, which depends on what its target has.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     plan->unknown_options = FindUnknownOptions(pinned_->options_text());
     if (is_clone()) {
       return PlanClone(*pinned_, request_, plan);
     }
-    const PlanOrder asked = {request_, target_, replica_, plan_lanes_,
+    const PlanOrder asked = {request_, target_, plan_lanes_,
                              [this] { return ended(); }};
     return TransferPlanner(*pinned_, asked, pace_.shares()->make_refresh(),
                            plan)
@@ -187,7 +178,6 @@ Status Transfer::MakePlan() {
   plan_ = std::shared_ptr<const TransferPlan>(shared, &shared->plan);
   parts_->AddTarget();
   is_target_ = true;
-  DropReplicaRecord();
   return Status::OK();
 }
 
@@ -217,7 +207,6 @@ Status Transfer::CheckSame(const OpenRequest& request,
     return differs("application");
   }
   if (request.mode != request_.mode) return differs("mode");
-  if (request.compare != request_.compare) return differs("compare");
   if ((target.features & kPlanFeatures) != (target_.features & kPlanFeatures)) {
     return differs("features");
   }
@@ -328,8 +317,7 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
     // Not planned: there was no place for it.
     return pinned_.RenewLease(wall_seconds);
   }
-  // A lease does not contain the replica's record from which a refresh is
-  // planned.
+  // A refresh in place starts over after its source has restarted.
   if (!may_keep() || is_refresh() || database_.directory.empty()) {
     return Status::OK();
   }

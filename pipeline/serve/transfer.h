@@ -66,12 +66,6 @@ class Transfer {
   // Describes the snapshot, except the number of its readers and the time left.
   // REQUIRES: planned().
   RetainedSnapshot Describe(uint64_t wall_seconds);
-  // Called for a refresh before Pin(), with the record that the target sent
-  // about itself. `bytes` were reserved for it in ServerShares.
-  void SetReplicaRecord(ReplicaRecord replica, uint64_t bytes) {
-    replica_ = std::move(replica);
-    record_bytes_ = bytes;
-  }
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
   bool is_clone() const { return request_.mode == TransferMode::kClone; }
   // Makes Pin() plan this snapshot instead of taking one.
@@ -239,7 +233,6 @@ class Transfer {
   [[nodiscard]] rocksdb::Status CheckHealth() const;
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
-  void DropReplicaRecord();
   // Ends the transfer's use of its part store.
   void LeaveStore();
   std::string database_dir() const;
@@ -254,8 +247,6 @@ class Transfer {
   const std::chrono::steady_clock::time_point started_;
   const TransferId id_;
   const uint32_t plan_lanes_;  // first grant; the plan is made for it
-  ReplicaRecord replica_;        // refresh only; empty after planning
-  uint64_t record_bytes_ = 0;  // reserved for it in ServerShares
   std::vector<std::string> own_notes_;  // in addition to the plan's notes
 
   std::atomic<bool> ended_{false};

@@ -83,8 +83,7 @@ std::vector<PlaceUse> TransferPlaces::Uses(Clock::time_point now) {
   for (auto& [id, entry] : *this) {
     if (entry.planned_bytes == 0 && entry.transfer->planned()) {
       for (const Part& part : entry.transfer->parts()) {
-        entry.planned_bytes +=
-            part.need == PartNeed::kUnchanged ? 0 : part.bytes;
+        entry.planned_bytes += part.bytes;
       }
     }
     const double sent = static_cast<double>(

@@ -16,13 +16,6 @@ namespace {
 
 using rocksdb::Status;
 
-// Returns the session id of the snapshot's own database, which may have flushed
-// files.
-std::string OwnSessionId(rocksdb::DB* db) {
-  std::string id;
-  return db->GetDbSessionId(id).ok() ? id : "";
-}
-
 }  // namespace
 
 PlannerOptions PlannerOptionsOf(const PlanOrder& order) {
@@ -30,7 +23,6 @@ PlannerOptions PlannerOptionsOf(const PlanOrder& order) {
   options.interval = order.request.interval;
   options.lanes = order.lanes;
   options.chunk_bytes = order.request.chunk_bytes;
-  options.all_files = order.is_refresh();
   return options;
 }
 
@@ -45,16 +37,12 @@ PlannerFamily PlannerFamilyOf(const TransferFamily& family,
 
 Status TransferPlanner::Run() {
   plan_->opened.notes = snapshot_.notes();
-  const bool is_pull = asked_.request.purpose == Purpose::kPull;
-  if (is_pull || is_refresh()) {
+  if (is_refresh()) {
     refresh_ = make_refresh_(snapshot_, plan_);
   }
   RETURN_IF_ERROR(ChooseApplication());
   RETURN_IF_ERROR(DescribeFamilies());
   RETURN_IF_ERROR(PlanFamilies());
-  if (is_pull) {
-    RETURN_IF_ERROR(refresh_->Record(asked_));
-  }
   for (TransferFamily& family : plan_->sources) {
     EndFiles(&family);
   }
@@ -293,8 +281,7 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
                       : PlanFiles(snapshot_.db(), planner_family(family),
                                   planner_options(), &family.plan);
   if (status.ok()) {
-    status = ReadProperties(OwnSessionId(snapshot_.db()),
-                            [this] { return asked_.ended(); },
+    status = ReadProperties([this] { return asked_.ended(); },
                             &family.plan.tables, &family.plan.files);
   }
   if (status.ok()) {
@@ -315,11 +302,12 @@ Status TransferPlanner::PlanFilesOf(size_t index) {
 Status TransferPlanner::CutFamilyAt(size_t index, uint64_t target_bytes) {
   TransferFamily& family = plan_->sources[index];
   FamilyPlan& plan = family.plan;
-  if (is_refresh()) {
-    RETURN_IF_ERROR(refresh_->Cut(asked_, target_bytes, &family));
-  } else if (asked_.ended()) {
+  if (asked_.ended()) {
     return MakeStatus(EndState::kCancelled,
                       "the transfer ended while it was planned");
+  }
+  if (is_refresh()) {
+    RETURN_IF_ERROR(refresh_->Cut(asked_, target_bytes, &family));
   } else {
     RETURN_IF_ERROR(CutFamily(planner_family(family), planner_options(),
                               target_bytes, &plan, &plan_->parts));

@@ -18,7 +18,6 @@ namespace sstferry {
 struct PlanOrder {
   const OpenRequest& request;
   const Hello& target;
-  const ReplicaRecord& replica;  // refresh only
   uint32_t lanes = 1;
   std::function<bool()> ended;  // returns true if the plan is no longer needed
 
@@ -32,7 +31,7 @@ PlannerFamily PlannerFamilyOf(const TransferFamily& family, const Family& told);
 // Makes one plan. Ownership: borrows the constructor's arguments. Threads: one.
 class TransferPlanner {
  public:
-  // `make_refresh` may be null for a verify.
+  // `make_refresh` may be null if no refresh is planned.
   TransferPlanner(const Snapshot& snapshot, const PlanOrder& asked,
                   const RefreshFactory& make_refresh, TransferPlan* plan)
       : snapshot_(snapshot),

@@ -83,7 +83,6 @@ class FileSnapshot : public Snapshot {
   const std::string& options_text() const override { return options_text_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   bool wal_not_flushed() const override { return false; }
-  const Digest128& wal_digest() const override { return wal_digest_; }
   bool wal_holds_entries() const override { return wal_holds_entries_; }
   const Counters& counters() const override { return counters_; }
 
@@ -110,7 +109,6 @@ class FileSnapshot : public Snapshot {
   std::string database_id_;
   std::string options_text_;
   std::vector<std::string> notes_;
-  Digest128 wal_digest_;  // all zero: unknown
   bool wal_holds_entries_ = false;
   Counters counters_;
 };

@@ -56,9 +56,6 @@ class OpenedSnapshot : public Snapshot {
   // Returns true for prepared transactions, which only the application's
   // coordinator can end.
   bool wal_not_flushed() const override { return copy_.read_only(); }
-  const Digest128& wal_digest() const override {
-    return copy_.replay().digest;
-  }
   bool wal_holds_single_deletes() const override {
     return copy_.replay().has_single_deletes;
   }

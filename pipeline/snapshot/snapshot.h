@@ -230,11 +230,7 @@ class Snapshot {
   // Returns true if the copy is open read-only, with the WALs' entries in
   // memory instead of SST files.
   virtual bool wal_not_flushed() const = 0;
-  // Returns a digest of everything that recovery replayed. If two snapshots of
-  // one database have the same digest, they have the same entries from WALs.
-  // All zero: unknown.
-  virtual const Digest128& wal_digest() const = 0;
-  // Returns true if the replayed WALs have a SingleDelete.
+  // Returns true if the WALs that recovery replayed hold a SingleDelete.
   virtual bool wal_holds_single_deletes() const { return false; }
   // Returns true if recovery may have replayed entries.
   virtual bool wal_holds_entries() const = 0;

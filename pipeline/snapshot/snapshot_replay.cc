@@ -20,28 +20,12 @@ using rocksdb::Status;
 constexpr char kMagic[] = "SFREPLY1";
 constexpr uint64_t kMaxReplayBytes = 192;
 constexpr uint32_t kMaxNameBytes = 64;
-constexpr uint64_t kPieceBytes = 1 << 20;
 
 Status OpenCopy(const std::string& path, Descriptor* file) {
   const Status status = OpenForeign(path, file);
   return status.ok() && !file->is_open()
              ? MakeStatus(EndState::kSourceError, path + " no longer exists")
              : status;
-}
-
-Status AppendDigests(const DescriptorSource& source, uint64_t bytes,
-                     std::string* summary) {
-  std::string scratch;
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-    Slice piece;
-    RETURN_IF_ERROR(
-        source.Read(at, static_cast<size_t>(std::min(kPieceBytes, bytes - at)),
-                    &scratch, &piece));
-    const Digest128 digest = DigestOf(piece);
-    PutFixed64(summary, digest.high);
-    PutFixed64(summary, digest.low);
-  }
-  return Status::OK();
 }
 
 Status CheckReadable(const std::string& name, const LogFollower& follower) {
@@ -84,7 +68,7 @@ Status CheckBlobFiles(const WalFacts& facts, const ManifestState& state) {
 
 Status ReadWal(const std::string& directory, const CopiedWal& wal,
                bool is_newest, bool is_replayed, WalFacts* facts,
-               std::string* summary, Replay* replay) {
+               Replay* replay) {
   Descriptor file;
   Status status = OpenCopy(directory + "/" + wal.name, &file);
   if (!status.ok()) {
@@ -105,24 +89,19 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
     replay->torn = replay->torn.empty() ? wal.name : replay->torn;
     replay->is_torn_inside |= !is_newest;
   }
-  PutFixed64(summary, wal.number);
-  PutFixed64(summary, wal.bytes);
-  if (status.ok()) status = AppendDigests(source, wal.bytes, summary);
   return WithContext(status, EndState::kCorrupt, wal.name);
 }
 
 Status ReadFrom(const std::string& directory,
                 const std::vector<CopiedWal>& wals, uint64_t oldest,
-                uint64_t oldest_replayed, WalFacts* facts,
-                std::string* summary, Replay* replay) {
+                uint64_t oldest_replayed, WalFacts* facts, Replay* replay) {
   *replay = Replay();
   for (const CopiedWal& wal : wals) {
     if (wal.number < oldest) {
       continue;
     }
     RETURN_IF_ERROR(ReadWal(directory, wal, &wal == &wals.back(),
-                            wal.number >= oldest_replayed, facts, summary,
-                            replay));
+                            wal.number >= oldest_replayed, facts, replay));
   }
   replay->entries = facts->entries();
   replay->has_prepare_sections = facts->has_prepare_sections();
@@ -169,17 +148,14 @@ Status ReadReplay(const std::string& directory,
                   const rocksdb::DBOptions& options,
                   const std::set<std::string>& opened, Replay* replay) {
   WalFacts all;
-  std::string summary;
-  Status status = ReadFrom(directory, wals, 0, 0, &all, &summary, replay);
+  Status status = ReadFrom(directory, wals, 0, 0, &all, replay);
   const WalFacts* facts = &all;
   const bool is_2pc = options.allow_2pc || all.has_prepare_sections();
   const uint64_t oldest = OldestNeededWal(state, is_2pc);
   const uint64_t replayed = OldestNeededWal(state, is_2pc, &opened);
   WalFacts needed;
   if (status.ok() && !wals.empty() && wals.front().number < replayed) {
-    summary.clear();
-    status =
-        ReadFrom(directory, wals, oldest, replayed, &needed, &summary, replay);
+    status = ReadFrom(directory, wals, oldest, replayed, &needed, replay);
     facts = &needed;
   }
   for (const auto& [id, written] : facts->families()) {
@@ -190,13 +166,6 @@ Status ReadReplay(const std::string& directory,
   }
   if (status.ok()) status = CheckBlobFiles(*facts, state);
   if (status.ok()) status = CheckFaithful(*facts, options, *replay);
-  for (const auto& [id, family] : state.families) {
-    PutFixed32(&summary, id);
-    PutFixed64(&summary, family.log_number);
-  }
-  PutFixed8(&summary, static_cast<uint8_t>(options.wal_recovery_mode));
-  PutFixed8(&summary, is_2pc ? 1 : 0);
-  replay->digest = DigestOf(summary);
   return status;
 }
 
@@ -242,8 +211,6 @@ Status ReadWalContents(const std::string& directory,
 
 Status WriteReplay(const std::string& path, const Replay& replay) {
   std::string payload;
-  PutFixed64(&payload, replay.digest.high);
-  PutFixed64(&payload, replay.digest.low);
   PutFixed64(&payload, replay.entries);
   PutFixed64(&payload, replay.prepared);
   PutFixed8(&payload, replay.has_prepare_sections ? 1 : 0);
@@ -276,8 +243,6 @@ void LoadReplay(const std::string& path, Replay* replay) {
   }
   Decoder in("replay", payload);
   Replay read;
-  read.digest.high = in.Fixed64("digest_high");
-  read.digest.low = in.Fixed64("digest_low");
   read.entries = in.Fixed64("entries");
   read.prepared = in.Fixed64("prepared");
   read.has_prepare_sections = in.Bounded("prepare_sections", 1, 0, 1) == 1;

@@ -42,9 +42,6 @@ class ReplayedRecords {
 
 // Facts about the records that recovery will replay from copied WALs.
 struct Replay {
-  // Digest of the WALs' numbers and bytes, the families' ids and log numbers,
-  // and the recovery options. All zero: unknown.
-  Digest128 digest;
   uint64_t entries = 0;
   // Recovery needs allow_2pc.
   bool has_prepare_sections = false;

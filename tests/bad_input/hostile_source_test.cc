@@ -425,7 +425,7 @@ TEST_CASE("Pull refuses names of files that a source must not choose",
            "../x", "a/b", "/tmp/x", ".x", "..", "", std::string(129, 'n'),
            "000012.sst", "000012.SST", "CURRENT", "current", "MANIFEST-000001",
            "OPTIONS-000005", "000004.log", "LOCK", "IDENTITY", "LOG",
-           "sstferry.intervals", "Sstferry.files", "last_transfer.json",
+           "sstferry.health", "Sstferry.files", "last_transfer.json",
            "core.17", "server.key", std::string("a\0b", 3)}) {
     INFO(name);
     SourceLies lies;

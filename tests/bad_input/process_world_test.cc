@@ -432,7 +432,6 @@ TEST_CASE("A refresh or swap of a replica with an immutable file names it "
   };
   const std::vector<Row> rows = {
       {"refresh", target + "/CURRENT", FS_IMMUTABLE_FL},
-      {"refresh", target + "/sstferry.intervals", FS_IMMUTABLE_FL},
       {"refresh", target + "/last_transfer.json", FS_APPEND_FL},
       {"refresh", target, FS_APPEND_FL},
       {"swap", target, FS_IMMUTABLE_FL}};

@@ -221,7 +221,7 @@ TEST_CASE("What may be typed is let pass", "[docs]") {
                      "$ sstferry pull sst://h/n '/a b' --cf x --cf y | tee z\n"
                      "listening on 127.0.0.1:7420\n"
                      "```\n"
-                     "`sstferry COMMAND --help`, `sstferry.intervals`, `--`,\n"
+                     "`sstferry COMMAND --help`, `sstferry.health`, `--`,\n"
                      "`sstferry pull ... --verify`, `--begin K`, `x --y`\n"
                      "```cpp\nsstferry::PullOptions pull;\n```\n"
                      "```toml\nsource = \"a\"\ntarget = \"b\"\n\ncf = "

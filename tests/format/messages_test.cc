@@ -81,15 +81,14 @@ TEST_CASE("Every message gives back all its fields", "[format]") {
                     SampleFollowRequest(), SampleFollowBytes(),
                     SampleFollowEnd(),
                     SampleOtherFileRequest(), SampleOtherFilePart(),
-                    SampleTargetFamilies(), SampleIntervalRecords(),
                     SampleCloneSet(),
                     SampleCloneFiles());
   RequireRoundTrips(SamplePartRequest(), SampleChunkBegin(),
                     SampleChunkEnd(), SamplePartEnd(), SampleDigestRequest(),
                     SampleDigestReply(), SampleEntriesRequest(),
                     SampleEntriesReply(), SampleChunkAck(),
-                    SampleUnitDigestRequest(), SampleSourceRecordPart(),
-                    SampleBusy(), SampleGroupRequest(),
+                    SampleUnitDigestRequest(), SampleBusy(),
+                    SampleGroupRequest(),
                     SampleGroupReply(), SampleDeltaRequest(),
                     SampleFileDigestRequest(), SampleFileDigestReply(),
                     SampleSiftRequest(), SampleSiftReply());
@@ -107,12 +106,10 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    Compress, Received, StatusRequest, StatusReply, FactsRequest,
                    FactsReply, FollowRequest, FollowBytes, FollowEnd,
                    PinRequest, PinReply, PinEnd, OtherFileRequest, OtherFilePart,
-                   TargetFamilies,
-                   IntervalRecords, CloneSet, CloneFiles>();
+                   CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,
                    DigestRequest, DigestReply, EntriesRequest,
-                   EntriesReply, ChunkAck, UnitDigestRequest, SourceRecordPart,
-                   Busy, GroupRequest,
+                   EntriesReply, ChunkAck, UnitDigestRequest, Busy, GroupRequest,
                    GroupReply, DeltaRequest, FileDigestRequest,
                    FileDigestReply, SiftRequest, SiftReply>();
     CheckAllRandom<JournalTransfer, JournalPlan, JournalChunk,
@@ -251,12 +248,6 @@ TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
     RC_ASSERT(Encode(Parts{{part}}).size() == 4 + EncodedBytes(part));
     const auto item = RandomMessage<PlanItem>();
     RC_ASSERT(Encode(PlanItems{{item}}).size() == 4 + EncodedBytes(item));
-    const auto family = RandomMessage<TargetFamily>();
-    RC_ASSERT(Encode(TargetFamilies{{family}}).size() ==
-              4 + EncodedBytes(family));
-    const auto interval_record = RandomMessage<IntervalRecord>();
-    RC_ASSERT(Encode(IntervalRecords{{interval_record}}).size() ==
-              4 + EncodedBytes(interval_record));
     const auto file = RandomMessage<CloneFile>();
     RC_ASSERT(Encode(CloneFiles{{file}}).size() == 4 + EncodedBytes(file));
     const ReceivedPart received;

@@ -34,7 +34,7 @@ TEST_CASE(
            "manifest-x", "OPTIONS-000007", "Options-000007", "METADB-000001",
            "COMPACTION_PROGRESS-1", "archive", "Archive", "lost", "LOST",
            // ours
-           "sstferry.intervals", "sstferry.x", "SSTferry.files",
+           "sstferry.health", "sstferry.x", "SSTferry.files",
            "last_transfer.json", "LAST_TRANSFER.JSON",
            "last_transfer.json.tmp"}) {
     INFO(name);
@@ -56,9 +56,8 @@ TEST_CASE(
         "METADB-000001", "COMPACTION_PROGRESS-3", "000012.sst", "12.sst",
         "000012.ldb", "000012.blob", "000012.log", "000012.dbtmp",
         "CURRENT.dbtmp", "000012.sst.trash", "var_db_LOG", "var_db_LOG.old.17",
-        "sstferry.intervals", "sstferry.source", "sstferry.health",
-        "sstferry.files", "sstferry.files.tmp", "last_transfer.json",
-        "last_transfer.json.tmp"}) {
+        "sstferry.health", "sstferry.files", "sstferry.files.tmp",
+        "last_transfer.json", "last_transfer.json.tmp"}) {
     INFO(name);
     REQUIRE(IsDatabaseFileName(name));
     REQUIRE((!MayBeCopied(name) || std::string(name).find("_LOG") == 6));

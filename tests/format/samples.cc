@@ -82,9 +82,7 @@ OpenRequest SampleOpenRequest() {
   m.snapshot_use = SnapshotUse::kShare;
   m.named_transfer = SampleId();
   m.mode = TransferMode::kRefresh;
-  m.compare = CompareMode::kDigest;
-  m.target_families = 2;
-  m.target_intervals = 3;
+  m.replica_families = {"default", "index"};
   m.waited_seconds = 61;
   m.newer_than[2] = 0x77;
   m.target = "db2:/data/users";
@@ -134,9 +132,8 @@ Part KeyPart(uint32_t id, uint32_t family, const KeyInterval& interval,
              uint64_t bytes, PartNeed need) {
   Part part;
   part.id = id;
-  part.kind = need == PartNeed::kCompare || need == PartNeed::kLookup
-                  ? PartKind::kDelta
-                  : PartKind::kRebuilt;
+  part.kind = need == PartNeed::kCompare ? PartKind::kDelta
+                                         : PartKind::kRebuilt;
   part.need = need;
   part.family = family;
   part.interval = interval;
@@ -162,12 +159,12 @@ Parts SampleParts() {
 PlanItems SamplePlanItems() {
   PlanItems m;
   m.items.push_back(PlanItem{1, {"a", "b"}, "000012.sst", 4096,
-                             PlanAction::kSkip, "backed by the same files"});
+                             PlanAction::kDelta, "if digests differ"});
   m.items.push_back(PlanItem{});
   return m;
 }
 
-PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000, 2}; }
+PlanEnd SamplePlanEnd() { return PlanEnd{3, 6000}; }
 Ping SamplePing() { return Ping{0x0123456789abcdefu}; }
 Stats SampleStats() { return Stats{1, 2, 3, 4, 5, 6, 7, 8}; }
 
@@ -242,10 +239,6 @@ StatusReply SampleStatusReply() {
                        8'000'000, 3, CutReason::kBarrier}}};
 }
 
-TargetFamilies SampleTargetFamilies() {
-  return TargetFamilies{{{"default", false}, {"index", true}}};
-}
-
 CloneSet SampleCloneSet() { return CloneSet{1 << 20, 2, {11, 12}}; }
 
 CloneFiles SampleCloneFiles() {
@@ -255,16 +248,10 @@ CloneFiles SampleCloneFiles() {
                       false, 1'700'000'000'123'456'789}}};
 }
 
-IntervalRecords SampleIntervalRecords() {
-  return IntervalRecords{
-      {{1, {"a", kNulKey}, 123456789, true, true, {7, 8}, {3, 4}},
-       {0, {std::nullopt, std::nullopt}, 5, false, false, {9, 10}, {}}}};
-}
-
 Compress SampleCompress() { return Compress{true}; }
 
 PartRequest SamplePartRequest() {
-  return PartRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 1u << 20, true};
+  return PartRequest{7, kNulKey, {2, 200, 54400, 46000}, 1048576, 1u << 20};
 }
 
 ChunkAck SampleChunkAck() { return ChunkAck{7, 2}; }
@@ -297,10 +284,6 @@ FileDigestReply SampleFileDigestReply() {
 }
 
 Busy SampleBusy() { return Busy{7000}; }
-
-SourceRecordPart SampleSourceRecordPart() {
-  return SourceRecordPart{std::string("\x01\0part", 6)};
-}
 
 GroupRequest SampleGroupRequest() { return GroupRequest{7, 6}; }
 
@@ -443,8 +426,6 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kReceived, Encode(SampleReceived())},
       {FrameType::kStatusRequest, Encode(SampleStatusRequest())},
       {FrameType::kStatusReply, Encode(SampleStatusReply())},
-      {FrameType::kTargetFamilies, Encode(SampleTargetFamilies())},
-      {FrameType::kIntervalRecords, Encode(SampleIntervalRecords())},
       {FrameType::kPartRequest, Encode(SamplePartRequest())},
       {FrameType::kChunkBegin, Encode(SampleChunkBegin())},
       {FrameType::kChunkData, "raw bytes of an SST file"},
@@ -460,7 +441,6 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kUnitDigestRequest, Encode(SampleUnitDigestRequest())},
       {FrameType::kFactsRequest, Encode(SampleFactsRequest())},
       {FrameType::kFactsReply, Encode(SampleFactsReply())},
-      {FrameType::kSourceRecordPart, Encode(SampleSourceRecordPart())},
       {FrameType::kGroupRequest, Encode(SampleGroupRequest())},
       {FrameType::kGroupReply, Encode(SampleGroupReply())},
       {FrameType::kDeltaRequest, Encode(SampleDeltaRequest())},
@@ -696,8 +676,6 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kOtherFileRequest:
       return DecodeAs<OtherFileRequest>(payload);
     case FrameType::kOtherFilePart: return DecodeAs<OtherFilePart>(payload);
-    case FrameType::kTargetFamilies: return DecodeAs<TargetFamilies>(payload);
-    case FrameType::kIntervalRecords: return DecodeAs<IntervalRecords>(payload);
     case FrameType::kCloneSet: return DecodeAs<CloneSet>(payload);
     case FrameType::kCloneFiles: return DecodeAs<CloneFiles>(payload);
     case FrameType::kPartRequest: return DecodeAs<PartRequest>(payload);
@@ -712,8 +690,6 @@ Status DecodePayload(FrameType type, const Slice& payload) {
       return DecodeAs<FileDigestRequest>(payload);
     case FrameType::kFileDigestReply:
       return DecodeAs<FileDigestReply>(payload);
-    case FrameType::kSourceRecordPart:
-      return DecodeAs<SourceRecordPart>(payload);
     case FrameType::kBusy:
       return DecodeAs<Busy>(payload);
     case FrameType::kGroupRequest: return DecodeAs<GroupRequest>(payload);

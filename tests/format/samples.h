@@ -43,8 +43,6 @@ FollowBytes SampleFollowBytes();
 FollowEnd SampleFollowEnd();
 OtherFileRequest SampleOtherFileRequest();
 OtherFilePart SampleOtherFilePart();
-TargetFamilies SampleTargetFamilies();
-IntervalRecords SampleIntervalRecords();
 CloneSet SampleCloneSet();
 CloneFiles SampleCloneFiles();
 Part KeyPart(uint32_t id, uint32_t family, const KeyInterval& interval,
@@ -58,7 +56,6 @@ DigestRequest SampleDigestRequest();
 UnitDigestRequest SampleUnitDigestRequest();
 FileDigestRequest SampleFileDigestRequest();
 FileDigestReply SampleFileDigestReply();
-SourceRecordPart SampleSourceRecordPart();
 Busy SampleBusy();
 GroupRequest SampleGroupRequest();
 GroupReply SampleGroupReply();

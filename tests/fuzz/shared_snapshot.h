@@ -38,9 +38,6 @@ class SharedSnapshot final : public Snapshot {
     return snapshot_->notes();
   }
   bool wal_not_flushed() const override { return snapshot_->wal_not_flushed(); }
-  const Digest128& wal_digest() const override {
-    return snapshot_->wal_digest();
-  }
   bool wal_holds_entries() const override {
     return snapshot_->wal_holds_entries();
   }

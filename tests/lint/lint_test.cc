@@ -380,7 +380,6 @@ const std::map<std::string, std::string>& OpenersAndWhy() {
       {"pipeline/pull/clone_finish.cc", "RocksDB: the workspace's files"},
       {"pipeline/pull/file_check.cc", "RocksDB: the workspace's files"},
       {"pipeline/pull/first_sequence.cc", "RocksDB: a MANIFEST it has read"},
-      {"pipeline/refresh/interval_records.cc", "RocksDB: the target's records"},
       {"pipeline/refresh/replica_files.cc", "RocksDB: the workspace's files"},
   };
   return files;

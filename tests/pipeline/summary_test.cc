@@ -148,11 +148,10 @@ TEST_CASE("What is not known is null, and 0 only what was counted",
 TEST_CASE("A job has null for what only another job counts", "[pipeline]") {
   const std::vector<std::string> of_refresh = {
       "parts_unchanged", "parts_sent",      "parts_compared",
-      "parts_left",      "parts_delta",     "parts_looked_up",
-      "entries_put",     "entries_deleted", "bytes_skipped",
-      "chunks_delta",    "sequence_new",    "compaction_debt_bytes",
-      "parts_proven",    "parts_unproven",  "parts_whole",
-      "parts_recorded"};
+      "parts_left",      "parts_delta",     "entries_put",
+      "entries_deleted", "bytes_skipped",   "chunks_delta",
+      "sequence_new",    "parts_proven",    "parts_unproven",
+      "parts_whole",     "compaction_debt_bytes"};
   const std::vector<std::string> of_clone = {
       "chunks_cloned", "chunks_unchecked", "files_cloned", "files_reused",
       "bytes_reused"};

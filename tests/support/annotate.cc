@@ -286,14 +286,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<OtherFileRequest>(name, payload, kAt, out);
     case FrameType::kOtherFilePart:
       return AnnotateMessage<OtherFilePart>(name, payload, kAt, out);
-    case FrameType::kTargetFamilies:
-      return AnnotateMessage<TargetFamilies>(name, payload, kAt, out);
-    case FrameType::kSourceRecordPart:
-      return AnnotateMessage<SourceRecordPart>(name, payload, kAt, out);
     case FrameType::kBusy:
       return AnnotateMessage<Busy>(name, payload, kAt, out);
-    case FrameType::kIntervalRecords:
-      return AnnotateMessage<IntervalRecords>(name, payload, kAt, out);
     case FrameType::kCloneSet:
       return AnnotateMessage<CloneSet>(name, payload, kAt, out);
     case FrameType::kCloneFiles:

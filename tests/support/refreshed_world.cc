@@ -13,8 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMemories[] = {"sstferry.intervals",
-                                     "last_transfer.json"};
+constexpr char kMemory[] = "last_transfer.json";
 
 rc::Gen<Act> SourceActs() {
   return rc::gen::weightedElement<Act>(
@@ -200,11 +199,9 @@ void PlayedSite::Restore(uint32_t how) {
   const std::string& memory = how % 4 == 0 ? database_ : copy;
   const std::string made = dir_ + "/made";
   CopyDirectory(data, made);
-  for (const char* const name : kMemories) {
-    fs::remove(made + "/" + name);
-    if (fs::exists(memory + "/" + name)) {
-      fs::copy_file(memory + "/" + name, made + "/" + name);
-    }
+  fs::remove(made + "/" + kMemory);
+  if (fs::exists(memory + "/" + kMemory)) {
+    fs::copy_file(memory + "/" + kMemory, made + "/" + kMemory);
   }
   fs::remove_all(database_);
   fs::rename(made, database_);
@@ -224,11 +221,7 @@ void PlayedSite::ExchangeWith(const std::string& other) {
   }
 }
 
-void PlayedSite::Forget() {
-  for (const char* const name : kMemories) {
-    fs::remove(database_ + "/" + name);
-  }
-}
+void PlayedSite::Forget() { fs::remove(database_ + "/" + kMemory); }
 
 std::vector<std::string> PlayedSite::strangers() const {
   std::vector<std::string> names = NamesOf(dir_);

@@ -604,14 +604,14 @@ TEST_CASE("Plan lists what a plan depends on and takes all options of the job",
   REQUIRE(plan.options.lanes == 3);
   REQUIRE(plan.options.mode == PullMode::kPull);
   REQUIRE(plan.summary_only);
-  REQUIRE_OK(ParsePlan({"refresh", "s", "t", "--compare", "digest"}, &plan));
+  REQUIRE_OK(ParsePlan({"refresh", "s", "t", "--drop-missing"}, &plan));
   REQUIRE(plan.options.mode == PullMode::kRefresh);
   REQUIRE(plan.options.source.directory == "s");
-  REQUIRE(plan.options.compare == CompareMode::kDigest);
+  REQUIRE(plan.options.drop_missing);
   REQUIRE_OK(ParsePlan({"swap", "s", "t", "--after-swap", "a"}, &plan));
   REQUIRE(plan.options.mode == PullMode::kSwap);
-  REQUIRE(Refusal(ParsePlan({"s", "t", "--compare", "digest"}, &plan))
-              .find("--compare: needs sstferry refresh") == 0);
+  REQUIRE(Refusal(ParsePlan({"s", "t", "--drop-missing"}, &plan))
+              .find("--drop-missing: needs sstferry refresh") == 0);
   // A source of that name.
   REQUIRE_OK(ParsePlan({"./swap", "t"}, &plan));
   REQUIRE(plan.options.source.directory == "./swap");

@@ -216,7 +216,7 @@ TEST_CASE("No record of a former primary is believed", "[tools][follow][adopt]")
   // Of its life before: a finding, a position that is far ahead, a pull that was
   // cut short.
   for (const char* const name : {"sstferry.health", "sstferry.followed",
-                                 "last_transfer.json", "sstferry.source",
+                                 "last_transfer.json", "sstferry.files",
                                  "of-the-application"}) {
     WriteBytes(world.old_dir() + "/" + name, "of a life before");
   }

@@ -86,10 +86,10 @@ TEST_CASE("The command that a verify advises makes the copy equal",
   const std::string advised =
       nlohmann::json::parse(verify.out())["error"]["next"];
   const std::string command = "sstferry refresh " + world.source() + " " +
-                              world.target() + " --compare digest";
+                              world.target() + " --verify";
   REQUIRE(advised == command);
   Process repair(Sstferry(
-      {"refresh", world.source(), world.target(), "--compare", "digest"}));
+      {"refresh", world.source(), world.target(), "--verify"}));
   const int code = repair.Wait();
   INFO(repair.err() << repair.out());
   REQUIRE(code == 0);
@@ -116,17 +116,14 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
   REQUIRE(pull.options.delete_rate_bytes_per_sec == 50'000'000);
   REQUIRE_OK(ParsePull(PullMode::kRefresh, {"s", "t"}, &pull));
   REQUIRE(pull.options.mode == PullMode::kRefresh);
-  REQUIRE(pull.options.compare == CompareMode::kFiles);
   REQUIRE(pull.options.compact);
   REQUIRE(pull.options.min_free_percent == 5);
   REQUIRE_OK(ParsePull(PullMode::kRefresh,
-                       {"s", "t", "--compare", "digest", "--drop-missing",
-                        "--compact", "none", "--min-free", "7%", "--method",
+                       {"s", "t", "--drop-missing", "--compact", "none", "--min-free", "7%", "--method",
                         "clone", "--delete-rate", "1M"},
                        &pull));
   REQUIRE(pull.options.method == PullMethod::kClone);
   REQUIRE(pull.options.delete_rate_bytes_per_sec == 1'000'000);
-  REQUIRE(pull.options.compare == CompareMode::kDigest);
   REQUIRE(pull.options.drop_missing);
   REQUIRE_FALSE(pull.options.compact);
   REQUIRE(pull.options.min_free_percent == 7);
@@ -136,7 +133,6 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
     const char* expected;
   };
   const std::vector<Row> rows = {
-      {PullMode::kRefresh, {"--compare", "all"}, "files or digest"},
       {PullMode::kRefresh, {"--compact", "fast"}, "auto or none"},
       {PullMode::kRefresh, {"--min-free", "5"}, "0% to 99%"},
       {PullMode::kRefresh, {"--drop-missing", "--cf", "a"},
@@ -145,12 +141,11 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
       {PullMode::kRefresh, {"--keep-old=1"}, "needs sstferry swap"},
       {PullMode::kSwap, {"--before-swap", " "}, "a command"},
       {PullMode::kSwap, {"--source-id", ""}, "1 to "},
-      {PullMode::kSwap, {"--compare", "files"}, "needs sstferry refresh"},
       {PullMode::kSwap, {"--compact", "none"}, "needs sstferry refresh"},
       {PullMode::kSwap, {"--drop-missing"}, "needs sstferry refresh"},
       {PullMode::kPull, {"--before-swap", "a"}, "needs sstferry swap"},
       {PullMode::kPull, {"--after-swap", "a"}, "needs sstferry swap"},
-      {PullMode::kPull, {"--compare", "digest"}, "needs sstferry refresh"},
+      {PullMode::kPull, {"--drop-missing"}, "needs sstferry refresh"},
       {PullMode::kPull,
        {"--min-free", "1%"},
        "needs sstferry refresh or sstferry swap"},
@@ -264,7 +259,7 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   REQUIRE(planned["mode"] == "refresh");
   REQUIRE_FALSE(planned["items"].empty());
   for (const auto& item : planned["items"]) {
-    REQUIRE(item["action"] == "skip");
+    REQUIRE(item["action"] == "delta");
   }
   REQUIRE(night.Run() == 0);
   INFO(night.json.dump(2));

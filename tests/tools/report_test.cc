@@ -234,9 +234,8 @@ TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
   summary.method = "ingest";
   summary.transfer_id = "00ff";
   summary.items = {
-      {"default", "a", "m", "", 1'000'000, "lookup", "keys of new files"},
-      {"default", "m", "s", "", 90'000'000, "delta", "the target was written"},
-      {"default", "s", "z", "", 10'000'000, "skip", "unchanged"}};
+      {"default", "a", "z", "", 90'000'000, "delta", "if digests differ"},
+      {"new", "a", "z", "", 1'000'000, "rebuild", "the replica has nothing"}};
   MethodSummary clone;
   clone.method = "clone";
   clone.why_not = "not in place";
@@ -244,11 +243,9 @@ TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
   const std::string report = PlanReport(summary, false);
   INFO(report);
   for (const char* word :
-       {"INTERVALS", "the target was written",
-        "skip: 1 interval, 10.0 MB stay as they are\nlookup: 1 interval, 1.0 "
-        "MB "
-        "to send, at most\ndelta: 1 interval, 90.0 MB to read and compare on "
-        "both sides; what differs is sent\n"}) {
+       {"INTERVALS", "if digests differ",
+        "delta: 1 interval, 90.0 MB to read and compare on both sides; what "
+        "differs is sent\nrebuild: 1 interval, 1.0 MB to send\n"}) {
     REQUIRE(report.find(word) != std::string::npos);
   }
   for (const char* word : {"FILE", "replace", "METHOD", "clone"}) {

@@ -175,8 +175,6 @@ class DamagedReplica {
       options.mode = PullMode::kSwap;
       options.method =
           each.a % 2 == 0 ? PullMethod::kClone : PullMethod::kIngest;
-    } else if (each.a % 7 == 0) {
-      options.compare = CompareMode::kDigest;
     }
     const bool stops = each.b < 20;
     bool verified = false;

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "format/coding.h"
-#include "format/interval_file.h"
 #include "format/sealed_file.h"
 #include "pipeline/pull/first_sequence.h"
 #include "rocksdb/sst_file_writer.h"

@@ -297,12 +297,8 @@ void RequireOutlived(const ServedKind& kind) {
     refresh.mode = PullMode::kRefresh;
     refresh.selection.families = kind.selected;
     refresh.adopt = true;
-    for (const CompareMode compare :
-         {CompareMode::kFiles, CompareMode::kDigest}) {
-      refresh.compare = compare;
-      server.Plan("plan of a refresh of " + target, refresh);
-      server.Pull("refresh of " + target, refresh);
-    }
+    server.Plan("plan of a refresh of " + target, refresh);
+    server.Pull("refresh of " + target, refresh);
     PullOptions swap = server.Options(target);
     swap.mode = PullMode::kSwap;
     swap.adopt = true;

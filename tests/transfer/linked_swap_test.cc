@@ -155,7 +155,8 @@ TEST_CASE("A plan of a swap counts what is linked", "[transfer][linked]") {
   REQUIRE(plan.files_reused >= 2);
   REQUIRE(plan.bytes_reused > 3'900'000);
   REQUIRE(plan.needed_bytes > 0);
-  REQUIRE(plan.needed_bytes < 2'000'000);
+  // A chunk for each lane: it is not known what differs.
+  REQUIRE(plan.needed_bytes < 4'500'000);
   REQUIRE(Fingerprint(dir / "target") == before);
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }

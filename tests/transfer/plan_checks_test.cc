@@ -226,7 +226,6 @@ TEST_CASE("A plan says what room is missing, and which owner cannot be set",
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
   PullOptions options = Between(dir / "source", dir / "target");
   options.mode = PullMode::kRefresh;
-  options.compare = CompareMode::kDigest;
   options.min_free_percent = 100;
   const Ferried planned = Plan(options);
   INFO(planned.message());

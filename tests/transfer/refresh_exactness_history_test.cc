@@ -34,7 +34,6 @@ struct Night {
   uint32_t begin;     // of keys; below 20,000: none, nor an end
   uint32_t end;       // from 20,000 on: none
   uint32_t hidden;    // 1 or 2: that family is, and others are asked for
-  uint32_t compare;   // of 16: 0 digest
   uint32_t most_point_deletions;
   bool adopts;
   bool drops_missing;
@@ -71,8 +70,7 @@ void showValue(const Night& night, std::ostream& os) {
   ShowDeeds("target", night.target, os);
   os << "\n  mode " << PullModeName(night.mode) << " families "
      << night.families << " begin " << night.begin << " end " << night.end
-     << " hidden " << night.hidden << " compare " << night.compare
-     << " most_point_deletions " << night.most_point_deletions << " adopts "
+     << " hidden " << night.hidden << " most_point_deletions " << night.most_point_deletions << " adopts "
      << night.adopts << " drops_missing " << night.drops_missing << " compacts "
      << night.compacts << " verifies " << night.verifies << " is_open "
      << night.is_open << " is_looked_at " << night.is_looked_at << " lanes "
@@ -103,7 +101,6 @@ rc::Gen<Night> NightGen() {
       rc::gen::set(&Night::begin, Below(25'000)),
       rc::gen::set(&Night::end, Below(25'000)),
       rc::gen::set(&Night::hidden, Below(16)),
-      rc::gen::set(&Night::compare, Below(16)),
       rc::gen::set(&Night::most_point_deletions,
                    rc::gen::element<uint32_t>(0, 1, 3, 20, 10'000)),
       rc::gen::set(&Night::adopts, rc::gen::arbitrary<bool>()),
@@ -167,7 +164,6 @@ struct Counts {
   uint64_t sent = 0;
   uint64_t unchanged = 0;
   uint64_t compared = 0;
-  uint64_t looked_up = 0;
   uint64_t deltas = 0;  // chunks
   uint64_t range_deletions = 0;  // tables with some, ingested
   uint64_t hidden = 0;
@@ -265,8 +261,6 @@ class Histories {
     options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show
     options.mode = night.mode;
     options.adopt = night.adopts;
-    options.compare =
-        night.compare == 0 ? CompareMode::kDigest : CompareMode::kFiles;
     options.most_point_deletions = night.most_point_deletions;
     options.verify = night.verifies;
     options.compact = night.compacts;
@@ -518,7 +512,6 @@ class Histories {
     counts_->sent += summary.parts_sent;
     counts_->unchanged += summary.parts_unchanged;
     counts_->compared += summary.parts_compared;
-    counts_->looked_up += summary.parts_looked_up;
     counts_->deltas += summary.chunks_delta;
     counts_->range_deletions +=
         IngestedRangeDeletions(target_.database(), target_.families());
@@ -553,8 +546,7 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
             << counts.hidden
             << " beside a family that cannot be opened): " << counts.sent
             << " parts sent, " << counts.unchanged << " unchanged, "
-            << counts.compared << " compared, " << counts.looked_up
-            << " looked up, " << counts.deltas << " deltas, "
+            << counts.compared << " compared, " << counts.deltas << " deltas, "
             << counts.range_deletions
             << " tables with range deletions ingested; " << counts.stopped
             << " stopped, " << counts.resumed << " gone on with; refused";
@@ -566,7 +558,6 @@ TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
   REQUIRE(counts.sent > 0);
   REQUIRE(counts.unchanged > 0);
   REQUIRE(counts.compared > 0);
-  REQUIRE(counts.looked_up > 0);
   REQUIRE(counts.deltas > 0);
   REQUIRE((worlds < 100 || counts.range_deletions > 0));
   REQUIRE(counts.parts > 0);

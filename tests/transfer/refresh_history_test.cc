@@ -37,7 +37,6 @@ struct Night {
   std::vector<Step> source;
   std::vector<Step> target;  // nobody's business
   PullMode mode;
-  uint32_t compare;   // of 8: 0 digest; not of a swap
   uint32_t most_point_deletions;  // of 4: few, or as many as there may be
   bool compacts;      // not of a swap
   bool is_unsynced;   // only of a swap
@@ -64,8 +63,8 @@ uint32_t MostPointDeletions(const Night& night) {
 }
 
 void showValue(const Night& night, std::ostream& os) {
-  os << "\n night mode " << PullModeName(night.mode) << " compare "
-     << night.compare << " most_point_deletions " << MostPointDeletions(night)
+  os << "\n night mode " << PullModeName(night.mode)
+     << " most_point_deletions " << MostPointDeletions(night)
      << " compacts " << night.compacts << " is_unsynced " << night.is_unsynced
      << " verifies " << night.verifies_first << night.verifies << " lanes "
      << night.lanes << " chunk_bytes " << night.chunk_bytes << " compact from "
@@ -142,7 +141,6 @@ rc::Gen<Night> NightGen() {
       rc::gen::set(&Night::mode,
                    rc::gen::weightedElement<PullMode>(
                        {{2, PullMode::kRefresh}, {1, PullMode::kSwap}})),
-      rc::gen::set(&Night::compare, inRange<uint32_t>(0, 8)),
       rc::gen::set(&Night::most_point_deletions, inRange<uint32_t>(0, 4)),
       rc::gen::set(&Night::compacts, rc::gen::arbitrary<bool>()),
       rc::gen::set(&Night::is_unsynced, rc::gen::arbitrary<bool>()),
@@ -221,8 +219,6 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   options.snapshot_ttl = std::chrono::seconds(night.crashes.empty() ? 0 : 3600);
   options.mode = night.mode;
   options.verify = night.verifies;
-  options.compare =
-      night.compare == 0 ? CompareMode::kDigest : CompareMode::kFiles;
   options.most_point_deletions = MostPointDeletions(night);
   options.compact = night.compacts;
   options.lanes = night.lanes;
@@ -306,7 +302,6 @@ bool Crashes(const Night& night, size_t run, const std::string& dir,
        {"SSTFERRY_TEST_IS_LATE", number(crash.is_late)},
        {"SSTFERRY_TEST_LOSES_POWER", number(night.loses_power)},
        {"SSTFERRY_TEST_MODE", number(static_cast<uint64_t>(night.mode))},
-       {"SSTFERRY_TEST_COMPARE", number(night.compare)},
        {"SSTFERRY_TEST_MOST_POINT_DELETIONS",
         number(night.most_point_deletions)},
        {"SSTFERRY_TEST_COMPACTS", number(night.compacts)},
@@ -445,7 +440,6 @@ TEST_CASE("child: a refresh that crashes", "[.child]") {
   night.loses_power = Setting("SSTFERRY_TEST_LOSES_POWER") != 0;
   BootFor(night, Setting("SSTFERRY_TEST_RUN"));
   night.mode = static_cast<PullMode>(Setting("SSTFERRY_TEST_MODE"));
-  night.compare = Setting("SSTFERRY_TEST_COMPARE");
   night.most_point_deletions = Setting("SSTFERRY_TEST_MOST_POINT_DELETIONS");
   night.compacts = Setting("SSTFERRY_TEST_COMPACTS") != 0;
   night.is_unsynced = Setting("SSTFERRY_TEST_IS_UNSYNCED") != 0;

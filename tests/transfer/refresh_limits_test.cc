@@ -186,7 +186,6 @@ Tally RefreshOften(uint64_t count, uint64_t seed, const CompareFault* fault) {
     tuning.plants = std::ref(planting);
     PullOptions options;
     options.adopt = true;
-    options.compare = dice.Once(2) ? CompareMode::kDigest : CompareMode::kFiles;
     options.lanes = 4;
     options.chunk_bytes = 64u << 10;
     options.durability = Durability::kNone;

@@ -108,10 +108,8 @@ TEST_CASE("A refresh says that it compacts while it does",
   std::string published;
   std::string compacted;
   TEST_SetFaultHook([&](const std::string& point) {
-    if (point == "Refresh:IntervalsWritten") published = pull->progress().phase;
-    if (point == "Refresh:CompactionRecorded") {
-      compacted = pull->progress().phase;
-    }
+    if (point == "Refresh:SummaryWritten") published = pull->progress().phase;
+    if (point == "Refresh:Compacted") compacted = pull->progress().phase;
   });
   Summary summary;
   const rocksdb::Status ended = pull->Run(&summary);

@@ -54,7 +54,6 @@ bool IsUnproven(const Ferried& refreshed) {
 PullOptions Comparing() {
   PullOptions options;
   options.method = PullMethod::kIngest;
-  options.compare = CompareMode::kDigest;
   options.most_point_deletions = 10;
   return options;
 }
@@ -228,7 +227,6 @@ TEST_CASE("A part that a lost connection left in the middle is compared from "
   Relay relay(server.address());
   PullOptions options = PullFrom(relay.address(), night.target);
   options.mode = PullMode::kRefresh;
-  options.compare = CompareMode::kDigest;
   options.most_point_deletions = 10;
   options.lanes = 1;
   options.timeouts.retry = std::chrono::seconds(60);

@@ -30,40 +30,16 @@ PullOptions Long() {
   return options;
 }
 
-TEST_CASE("A refresh of what did not change reads no data block of either side",
-          "[transfer][refresh]") {
-  for (const bool is_open : {false, true}) {
-    const ScratchDir dir;
-    const std::string source = dir / "source";
-    const std::string target = dir / "target";
-    Fill(source);
-    REQUIRE_OK(Refresh(source, target, Long()).status);
-    std::unique_ptr<OpenDb> open;
-    if (is_open) {
-      open = std::make_unique<OpenDb>(target, OneFamily(LongTables()));
-    }
-    const TableReads reads({source, target});
-    REQUIRE(reads.tables() >= 6);
-    const Ferried again =
-        is_open ? RefreshOpen(source, open.get(), {"default"}, Long())
-                : Refresh(source, target, Long());
-    REQUIRE_OK(again.status);
-    REQUIRE(again.summary.parts_unchanged == again.summary.parts);
-    REQUIRE(reads.all_reads() > 0);
-    REQUIRE(reads.data_reads() == 0);
-  }
-}
-
-TEST_CASE("A refresh that compares all reads data blocks, and it shows",
+TEST_CASE("A refresh of what did not change reads data blocks of both sides",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Fill(dir / "source");
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Long()).status);
-  PullOptions options = Long();
-  options.compare = CompareMode::kDigest;
-  const TableReads reads({dir / "source", dir / "target"});
-  REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
-  REQUIRE(reads.data_reads() > 0);
+  for (const char* const side : {"source", "target"}) {
+    const TableReads reads({dir / side});
+    REQUIRE_OK(Refresh(dir / "source", dir / "target", Long()).status);
+    REQUIRE(reads.data_reads() > 0);
+  }
 }
 
 }  // namespace

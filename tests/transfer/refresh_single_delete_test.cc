@@ -55,7 +55,6 @@ TEST_CASE("A source that uses SingleDelete is not refreshed from in place",
           "[transfer][refresh]") {
   const bool in_wal = GENERATE(false, true);
   PullOptions options;
-  options.compare = GENERATE(CompareMode::kFiles, CompareMode::kDigest);
   Pair pair;
   DeleteOnce(pair.source, in_wal);
   pair.RequireRefused(options, in_wal ? "its WALs hold" : ".sst holds");
@@ -66,30 +65,6 @@ TEST_CASE("A source that uses SingleDelete is not refreshed from in place",
   ExpectSameEntries(pair.source, pair.target);
 }
 
-TEST_CASE("A replica remembers a SingleDelete that its source's WAL held",
-          "[transfer][refresh]") {
-  const ScratchDir dir;
-  {
-    OpenDb db(dir / "source", OneFamily(Quiet()), KeepingWal());
-    db.Put("once", "value");
-    REQUIRE_OK(db->SingleDelete({}, "once"));
-    db.Put("b", "value");
-  }
-  REQUIRE_OK(Refresh(dir / "source", dir / "target").status);  // a seed
-  {
-    OpenDb db(dir / "source", OneFamily(Quiet()));
-    db.Flush();
-    db.Compact();
-    db.Put("c", "value");
-    db.Flush();
-  }
-  const Ferried refused = Refresh(dir / "source", dir / "target");
-  INFO(refused.message());
-  REQUIRE(refused.state() == EndState::kRefused);
-  REQUIRE(refused.message().find("the target has a "
-                                 "record") != std::string::npos);
-}
-
 TEST_CASE("A target whose application uses SingleDelete is not refreshed in "
           "place",
           "[transfer][refresh]") {
@@ -97,7 +72,6 @@ TEST_CASE("A target whose application uses SingleDelete is not refreshed in "
   Pair pair;
   DeleteOnce(pair.target, in_wal);
   pair.RequireRefused({}, in_wal ? "a WAL holds" : ".sst holds");
-  // Nor once nobody remembers what was searched.
   PullOptions options;
   options.adopt = true;
   pair.RequireRefused(options, "of the target");
@@ -115,7 +89,7 @@ TEST_CASE("An open target whose application uses SingleDelete is not refreshed "
   REQUIRE(refused.message().find("holds a SingleDelete") != std::string::npos);
 }
 
-TEST_CASE("Deletions that are no SingleDeletes are searched once",
+TEST_CASE("A target whose application uses other deletions is refreshed",
           "[transfer][refresh]") {
   Pair pair;
   {

@@ -1,7 +1,6 @@
 // A target that holds yesterday's data, made current.
 #include <filesystem>
 
-#include "format/interval_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 
@@ -62,7 +61,7 @@ TEST_CASE("A refresh of a source that did not change moves nothing",
       Refresh(dir / "source", dir / "target", Small());
   REQUIRE_OK(again.status);
   REQUIRE(again.summary.parts_sent == 0);
-  REQUIRE(again.summary.parts_compared == 0);
+  REQUIRE(again.summary.parts_compared == again.summary.parts);
   REQUIRE(again.summary.parts_unchanged == again.summary.parts);
   REQUIRE(again.summary.ingest_calls == 0);
   REQUIRE(again.summary.sst_bytes == 0);
@@ -84,7 +83,6 @@ TEST_CASE("A refresh moves what changed in the WAL and not much more",
   const Ferried refreshed =
       Refresh(dir / "source", dir / "target", Small());
   REQUIRE_OK(refreshed.status);
-  REQUIRE(refreshed.summary.parts_looked_up > 0);
   REQUIRE(refreshed.summary.entries_put == 30);
   REQUIRE(refreshed.summary.sst_bytes < 60'000);  // of 3 MB
   ExpectSameEntries(dir / "source", dir / "target");
@@ -232,7 +230,7 @@ TEST_CASE("A refresh of an interval touches nothing outside of it",
     const bool inside = i >= 100 && i < 200;
     REQUIRE(entries[i].second == RandomBytes(1000, (inside ? 9000 : 0) + i));
   }
-  // What was left out is still remembered as it was: all of it comes now.
+  // What was left out comes now.
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   ExpectSameEntries(dir / "source", dir / "target");
 }

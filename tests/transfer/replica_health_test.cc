@@ -8,8 +8,6 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/health.h"
-#include "pipeline/pull/refresh_records.h"
-#include "pipeline/refresh/interval_records.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
@@ -131,7 +129,6 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run "
   SECTION("a comparison finds it") {
     PullOptions options;
     options.method = PullMethod::kIngest;
-    options.compare = CompareMode::kDigest;
     RequireTold(Refresh(world.source, world.target, options), world.target);
   }
   SECTION("a verify finds it") {
@@ -147,7 +144,6 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run "
     OpenDb open(world.target, OneFamily(Quiet()));
     PullOptions options;
     options.method = PullMethod::kIngest;
-    options.compare = CompareMode::kDigest;
     REQUIRE(RefreshOpen(world.source, &open, {"default"}, options).state() ==
             EndState::kCorrupt);
     REQUIRE(RefreshOpen(world.source, &open).state() == EndState::kCorrupt);
@@ -169,21 +165,6 @@ TEST_CASE("A replica that is known to be damaged is no good at any later run "
   const Ferried mended = Refresh(world.source, world.target, swap);
   INFO(mended.message());
   REQUIRE_OK(mended.status);
-  RequireSound(world.source, world.target);
-}
-
-TEST_CASE("Damage that an ingestion meets is recorded", "[transfer][health]") {
-  World world;
-  for (const std::string& table : PathsWith(world.target, ".sst")) {
-    Overwrite(table, 10, 100);
-  }
-  Fill(world.source, 5, 1, "new");  // in the first block
-  Fill(world.source, 300, 1, "new");
-  const Ferried found = Refresh(world.source, world.target);
-  RequireTold(found, world.target);
-  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDamaged);
-  RequireTold(Refresh(world.source, world.target), world.target);
-  REQUIRE_OK(Refresh(world.source, world.target, Swapping()).status);
   RequireSound(world.source, world.target);
 }
 
@@ -226,31 +207,26 @@ TEST_CASE("A file that a replica lost is damage", "[transfer][health]") {
   RequireSound(world.source, world.target);
 }
 
-// The replica differs where its record says that it does not.
-void Differ(const World& world) {
-  Fill(world.target, 100, 1, "foreign");
-  bool found = false;
-  IntervalFile record;
-  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
-  REQUIRE_OK(ReadIntervals(disk, world.target, &found, &record));
-  OpenDb db(world.target, OneFamily(Quiet()));
-  REQUIRE_OK(RecordTables(db.get(), {{"default", db.cf()}}, &record));
-  REQUIRE_OK(WriteIntervals(disk, world.target, record));
-}
-
 TEST_CASE("A difference that a verify found is mended by the next refresh, "
           "whoever found it", "[transfer][health]") {
   World world;
-  Differ(world);
-  REQUIRE_OK(Refresh(world.source, world.target).status);  // believes it
   SECTION("a verify") {
+    Fill(world.target, 100, 1, "foreign");
     const Ferried found = Compare(world.source, world.target);
     REQUIRE(found.state() == EndState::kDifferent);
     REQUIRE(found.notes_mention("recorded in"));
   }
   SECTION("a refresh with --verify") {
-    REQUIRE(Refresh(world.source, world.target, Verifying()).state() ==
-            EndState::kCorrupt);
+    OpenDb open(world.target, OneFamily(Quiet()));
+    TEST_SetFaultHook([&open](const std::string& point) {
+      if (point == "Refresh:AllIngested") {
+        open.Put(NumberedKey(100), "foreign");
+      }
+    });
+    const Ferried found =
+        RefreshOpen(world.source, &open, {"default"}, Verifying());
+    TEST_SetFaultHook(nullptr);
+    REQUIRE(found.state() == EndState::kCorrupt);
   }
   const TargetState state = StateOf(world.target);
   REQUIRE(state.health == ReplicaHealth::kDifferent);
@@ -380,8 +356,6 @@ TEST_CASE("What was begun with --verify does not end without",
 TEST_CASE("A refresh that was begun before a fault was found does not end as "
           "if nothing had been", "[transfer][health]") {
   World world;
-  Differ(world);
-  REQUIRE_OK(Refresh(world.source, world.target).status);
   Fill(world.source, 3000, 10, "new");
   PullOptions options;
   options.method = PullMethod::kIngest;
@@ -403,7 +377,7 @@ TEST_CASE("A refresh that was begun before a fault was found does not end as "
 
 TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
   World world;
-  Differ(world);
+  Fill(world.target, 100, 1, "foreign");
   REQUIRE(Compare(world.source, world.target).state() ==
           EndState::kDifferent);
   PullOptions options;

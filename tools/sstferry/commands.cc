@@ -437,14 +437,6 @@ const std::vector<JobOption>& JobOptions() {
                                       PullMethod::kClone}))},
         {kOfRefresh,
          Row<Pull>(
-             "compare", Group::kCommon,
-             "How to find what changed: files (their identity; misses bytes "
-             "that a disk corrupted) or digest (compares all on both sides).",
-             [](auto& a) -> auto& { return a.options.compare; },
-             ChoiceValue<CompareMode>(
-                 "files|digest", {CompareMode::kFiles, CompareMode::kDigest}))},
-        {kOfRefresh,
-         Row<Pull>(
              "drop-missing", Group::kCommon,
              "In place: drop column families that the source no longer has. "
              "Not with --cf, --begin or --end.",
@@ -674,7 +666,7 @@ std::vector<OptionSpec> PlanOptionSpecs() {
   static const std::set<std::string> for_plan = {
       "remote-command", "ssh-command", "adopt", "all", "always-swap",
       "before-swap", "jobs",
-      "begin", "cf", "compare", "deadline", "drop-missing", "end",
+      "begin", "cf", "deadline", "drop-missing", "end",
       "for-rocksdb", "keep-identity", "lanes", "max-age", "method", "min-free",
       "other-files", "owner", "permissions", "restart", "reuse", "snapshot",
       "snapshot-dir", "timeout", "tls", "wal-dir", "endpoint", "region",
@@ -1152,9 +1144,10 @@ const std::vector<Command>& Commands() {
        "Makes the replica in TARGET_DIR current with a snapshot of SOURCE, "
        "from which it was pulled. Only what changed is sent. A clone is "
        "replaced by a new directory that links its unchanged files; a replica "
-       "made of chunks is changed in place. No process may have TARGET_DIR "
-       "open; an application that has it open can refresh it through the "
-       "library. A missing or empty TARGET_DIR is filled as pull does.",
+       "made of chunks is compared with the source, and changed in place. No "
+       "process may have TARGET_DIR open; an application that has it open can "
+       "refresh it through the library. A missing or empty TARGET_DIR is "
+       "filled as pull does.",
        JobOptionSpecs(kOfRefresh),
        {"source", "target"},
        {{"Make a replica current",
@@ -1162,8 +1155,8 @@ const std::vector<Command>& Commands() {
         {"Make a mirror of all databases of a host current, including new and "
          "vanished ones",
          "sstferry refresh --all sst://db1 /data --delete"},
-        {"Compare everything on both sides, and repair what differs",
-         "sstferry refresh sst://db1/users /data/users --compare digest"}}},
+        {"Read everything on both sides, and repair what differs",
+         "sstferry refresh sst://db1/users /data/users --verify"}}},
       {"swap",
        "SOURCE TARGET_DIR [options]",
        "Replace a replica with a new database",

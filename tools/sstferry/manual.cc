@@ -216,9 +216,8 @@ std::string FilesRoff(const std::string& command) {
       {"TARGET_DIR/last_transfer.json",
        "The summary of the last transfer, the object that --json prints.",
        " pull refresh swap status "},
-      {"TARGET_DIR/sstferry.intervals, sstferry.source, sstferry.files",
-       "Records of this transfer for the next refresh. Without them, it "
-       "compares everything.",
+      {"TARGET_DIR/sstferry.files",
+       "The application's files that this transfer copied, for the next one.",
        kJobs},
       {"TARGET_DIR/sstferry.health",
        "Exists while the replica is known to be damaged or different. A "

@@ -61,9 +61,7 @@ std::string Actions(const Summary& summary) {
   const bool in_place = IsInPlace(summary);
   std::vector<ActionText> actions = {{"rebuild", ""}};
   if (in_place) {
-    actions = {{"skip", " stay as they are"},
-               {"lookup", " to send, at most"},
-               {"delta", " to read and compare on both sides; what differs is "
+    actions = {{"delta", " to read and compare on both sides; what differs is "
                          "sent"},
                {"rebuild", " to send"}};
   }

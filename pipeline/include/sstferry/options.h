@@ -121,12 +121,11 @@ struct PullOptions {
   // equals the source.
   bool always_swap = false;
   // kRefresh and kSwap only, down to delete_rate_bytes_per_sec. A non-empty
-  // target_dir must have a record that it was pulled from this source,
-  // identified by the source's database id.
-  bool adopt = false;     // ignore this record
-  std::string source_id;  // identifies a source without a lasting database id
-  CompareMode compare = CompareMode::kFiles;
-  // In place: drops families that the source no longer has. Not allowed with a
+  // target_dir must have a record that it was pulled from this source, by the
+  // source's database id.
+  bool adopt = false;     // ignore that record
+  std::string source_id;  // if the source has no lasting database id
+  // In place: drop families that the source no longer has. Not allowed with a
   // selection.
   bool drop_missing = false;
   // Rate of ingestion while the target's compactions lag behind, in bytes per
@@ -400,26 +399,22 @@ struct Summary {
   uint64_t compressed_bytes_before = 0;
   uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
-  // Refresh: numbers of parts found unchanged (by their files or by digests),
+  // Numbers of parts found unchanged (compared and equal; by files: linked),
   // sent, compared by digest, and not yet done.
   uint64_t parts_unchanged = 0;
   uint64_t parts_sent = 0;
   uint64_t parts_compared = 0;
   uint64_t parts_left = 0;
-  // Portions of parts_sent. parts_delta: sent as the entries that differ, after
-  // a comparison. parts_looked_up: sent as the entries of keys that may have
-  // changed. entries_put and entries_deleted count these entries.
+  // Portion of parts_sent: sent as the entries that differ, after a comparison.
+  // entries_put and entries_deleted count these entries.
   uint64_t parts_delta = 0;
-  uint64_t parts_looked_up = 0;
-  // How each part is known to equal the source's part. parts_proven: compared,
-  // and proven by the received data. parts_unproven: compared, not proven at
-  // first, and compared again. parts_whole: sent completely, because the target
-  // had no entries there. parts_recorded: unchanged according to the records of
-  // both sides.
+  // Why each part is known to equal the source's. parts_proven: compared, and
+  // proven by what was received. parts_unproven: compared, not proven at first,
+  // and compared again. parts_whole: sent whole, because the target held
+  // nothing there.
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
   uint64_t parts_whole = 0;
-  uint64_t parts_recorded = 0;
   uint64_t entries_put = 0;
   uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged parts

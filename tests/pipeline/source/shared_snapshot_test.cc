@@ -163,68 +163,6 @@ TEST_CASE("A plan goes with the last target that has it", "[held][share]") {
   REQUIRE(made == 2);
 }
 
-OpenRequest RefreshThatTells() {
-  OpenRequest request = SampleRequest();
-  request.mode = TransferMode::kRefresh;
-  request.target_intervals = 1;
-  return request;
-}
-
-TEST_CASE("A target gets its place before it tells what it remembers",
-          "[held][share]") {
-  SharingBench bench;
-  ServeOptions options = bench.Options();
-  options.max_transfers = 1;
-  TestServer server(options);
-  const Reader first(server.address(), SampleRequest());
-  RequireBusy(server.address(), RefreshThatTells());
-}
-
-TEST_CASE("What all targets remember together is bounded", "[held][share]") {
-  SharingBench bench;
-  TestServer server(bench.Options());
-  SourceRecordPart part;
-  part.bytes.assign(kMaxSourceRecordPartBytes, 'x');
-  constexpr uint64_t kEach = 60u << 20;
-  std::vector<std::unique_ptr<Channel>> controls;
-  const auto tell = [&] {
-    controls.emplace_back();
-    REQUIRE_OK(DialControl(server.address(), &controls.back()));
-    REQUIRE_OK(controls.back()->SendMessage(FrameType::kOpenRequest,
-                                            RefreshThatTells()));
-    for (uint64_t told = 0; told < kEach; told += part.bytes.size()) {
-      // The one that is refused may fail to send all of it.
-      controls.back()
-          ->SendMessage(FrameType::kSourceRecordPart, part)
-          .PermitUncheckedError();
-    }
-  };
-  for (int i = 0; i < 5; ++i) {
-    tell();
-  }
-  int refused = 0;
-  for (const std::unique_ptr<Channel>& control : controls) {
-    Frame frame;
-    const Status status =
-        control->Receive(WaitLimit::Within(std::chrono::milliseconds(
-                             refused == 0 ? 2000 : 200)),
-                         &frame);
-    refused += status.ok() && frame.type == FrameType::kBusy ? 1 : 0;
-  }
-  REQUIRE(refused == 1);
-  // Those who go give their part back.
-  controls.clear();
-  const Reader honest(server.address(), SampleRequest());
-  for (int i = 0; i < 4; ++i) {
-    tell();
-  }
-  Frame frame;
-  REQUIRE_FALSE(controls.back()
-                    ->Receive(WaitLimit::Within(std::chrono::milliseconds(500)),
-                              &frame)
-                    .ok());
-}
-
 TEST_CASE("A source that is told to share nothing takes a snapshot for each",
           "[held][share]") {
   SharingBench bench;

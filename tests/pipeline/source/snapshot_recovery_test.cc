@@ -487,18 +487,12 @@ TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
   CHECK(ReadAll(*Take(asked), "default") == Entries{{"k", "v"}});
 }
 
-TEST_CASE("Snapshots with the same WAL digest replayed the same entries",
+TEST_CASE("A snapshot tells whether its WALs hold entries",
           "[snapshot][recovery]") {
   ScratchDir tree;
   DieAfter(Plain(), tree / "db", {{"0", "0"}}, true);
   DieAfter(Plain(), tree / "db", {{"k", "1"}});
-  fs::copy(tree / "db", tree / "before");
-  const auto first = Take(Of(tree / "db"));
-  CHECK(first->wal_holds_entries());
-  CHECK_FALSE(first->wal_digest() == Digest128());
-  CHECK(Take(Of(tree / "before"))->wal_digest() == first->wal_digest());
-  DieAfter(Plain(), tree / "db", {{"k", "2"}});
-  CHECK_FALSE(Take(Of(tree / "db"))->wal_digest() == first->wal_digest());
+  CHECK(Take(Of(tree / "db"))->wal_holds_entries());
   DieAfter(Plain(), tree / "db", {}, true);
   CHECK_FALSE(Take(Of(tree / "db"))->wal_holds_entries());
 }

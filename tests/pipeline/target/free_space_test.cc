@@ -29,6 +29,15 @@ TEST_CASE("Need is the estimate, a tenth, and the largest chunk of each lane",
   REQUIRE(SpaceNeedOf({}, 100, 4).bytes() == 0);
 }
 
+TEST_CASE("What is compared needs room only for chunks in transit",
+          "[target][nospace]") {
+  std::vector<Part> parts = PartsOf({500, 70});
+  parts[0].need = PartNeed::kCompare;
+  const SpaceNeed need = SpaceNeedOf(parts, 100, 3);
+  REQUIRE(need.estimated_bytes == 70);
+  REQUIRE(need.chunk_bytes == 100 + 70);
+}
+
 TEST_CASE("FreeBytes leaves to root what is reserved for it",
           "[target][disk]") {
   struct statvfs info;

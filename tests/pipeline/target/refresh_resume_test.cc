@@ -1,8 +1,7 @@
 // Refreshes that end in the middle and are started again.
 #include <filesystem>
 
-#include "format/interval_file.h"
-#include "pipeline/refresh/interval_records.h"
+#include "pipeline/base/last_transfer.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
@@ -49,12 +48,9 @@ struct RefreshWorld {
     REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
     return summary;
   }
-  IntervalFile Record() const {
-    bool found = false;
-    IntervalFile record;
-    REQUIRE_OK(ReadIntervals(rocksdb::FileSystem::Default().get(),
-                          dir / "target", &found, &record));
-    REQUIRE(found);
+  LastTransfer Record() const {
+    LastTransfer record;
+    REQUIRE(ReadLastTransfer(dir / "target", &record));
     return record;
   }
 };
@@ -122,7 +118,7 @@ TEST_CASE("A refresh that was cancelled before it showed changed nothing",
           "[target][refresh]") {
   RefreshWorld world;
   const auto before = EntriesOf(world.dir / "target");
-  const IntervalFile record = world.Record();
+  const LastTransfer record = world.Record();
   const Summary first =
       PullAndCancel(world.options, "LaneClient:ChunkSynced", 3);
   REQUIRE(first.state.empty());
