@@ -7,7 +7,7 @@ namespace {
 
 using MarkPlace = std::pair<uint32_t, uint32_t>;  // mark, index
 
-// Returns the marks that occur once, in order.
+// Returns the marks that occur exactly once, sorted.
 std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
   std::vector<MarkPlace> places;
   places.reserve(marks.size());
@@ -30,12 +30,12 @@ std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
 }
 
 // Returns the longest subsequence of `pairs`, which ascend in their first
-// index, that also ascends in the second one. So a changed entry that has the
-// mark of a distant one by chance is not paired.
+// index, that also ascends in the second one. This drops pairs of distant
+// entries that have equal marks by chance.
 std::vector<std::pair<uint32_t, uint32_t>> LongestAscending(
     const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  // ends[n]: the last pair of an ascending subsequence of n + 1 pairs, the one
-  // with the smallest second index.
+  // ends[n]: of all ascending subsequences of n + 1 pairs, the last pair with
+  // the smallest second index.
   std::vector<uint32_t> ends;
   std::vector<uint32_t> before(pairs.size());
   for (uint32_t i = 0; i < pairs.size(); ++i) {

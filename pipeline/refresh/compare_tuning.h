@@ -1,6 +1,6 @@
-// Limits of a comparison, and faults for tests. Tests set small limits, so that
-// small databases reach each of them, and inject faults, to check that
-// refresh/part_proof.h detects each of them.
+// Limits of a comparison, and faults for tests. Tests set small limits, which
+// small databases can reach, and inject faults, which refresh/part_proof.h must
+// detect.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Maximum entries and key bytes of a part of which an index keeps keys.
+// Maximum number of keys in one index, and of their bytes.
 inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
 inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 
@@ -26,10 +26,10 @@ struct IndexLimits {
 // Steps in which a test may inject a fault.
 enum class CompareFault {
   kIndexLacksEntry,     // drops an entry that the target reads
-  kGroupTakenForEqual,  // takes a group for equal that the source does not have
-  kMarkBelieved,        // pairs an entry that the source does not have
-  kSiftedAway,          // pairs an entry that the target does not have
-  kEntryNotTold,        // drops an entry at the end of a message
+  kGroupTakenForEqual,  // treats a missing group as equal
+  kMarkBelieved,        // treats an entry as equal that the source lacks
+  kSiftedAway,          // treats an entry as equal that the target lacks
+  kEntryNotTold,        // leaves out the last entry of a message
   kPutLeftOut,
   kDeletionLeftOut,
   kRangeTooShort,
@@ -38,7 +38,7 @@ enum class CompareFault {
 struct CompareTuning {
   IndexLimits index;
   uint64_t marks = kMaxMarks;  // per SiftRequest
-  // Fewer entries than this are sent at once: sifting first would save little.
+  // Fewer entries than this are sent without sifting, which would save little.
   uint64_t few_entries = 256;
   size_t message_bytes = kBatchBytes;  // per message of a DeltaRequest
   // Returns true if the fault is to be injected now. Called from any thread.

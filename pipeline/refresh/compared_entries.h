@@ -1,4 +1,4 @@
-// Reads the parts that a refresh compares, at the target.
+// Reads the target's entries for a comparison.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 
 namespace sstferry {
 
-// Reads parts as the source does: merges the tables itself if they hold all
-// entries and no other process writes, because that takes half of the CPU time
-// of RocksDB's iterator. Deltas that the refresh ingests meanwhile are in other
-// parts. If a compaction removes a table, RocksDB's iterator takes over.
+// Reads parts as the source does: if the tables hold all entries and no other
+// process writes, merges the tables itself, which takes half the CPU time of
+// RocksDB's iterator. If a compaction removes a table, RocksDB's iterator takes
+// over.
 //
 // Ownership: borrows the database.
 // Threads:   any; one lane per part.
@@ -30,10 +30,10 @@ class ComparedEntries {
   // `lanes`: number of concurrent readers.
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
-  // Fills the index with the entries of the interval, and adds them to *sums.
-  // *rest: key of the first entry that does not fit. `is_alone`: no other
-  // process writes to the database. Polls `cancelled`. Returns errors of
-  // RocksDB and of IndexFitting().
+  // Fills the index with the interval's entries while they fit, and adds these
+  // to *sums. *rest receives the key of the first entry that does not fit, if
+  // any. `is_alone`: no other process writes to the database. Polls
+  // `cancelled`. Returns errors of RocksDB and of IndexFitting().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
       const KeyInterval& interval, const std::function<bool()>& cancelled,
@@ -42,7 +42,7 @@ class ComparedEntries {
 
  private:
   struct Tables {
-    std::vector<TableFile> files;  // empty: RocksDB has to iterate
+    std::vector<TableFile> files;  // empty: RocksDB's iterator reads
     uint64_t readahead_bytes = 0;
   };
   const Tables& TablesOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,

@@ -1,5 +1,5 @@
-// Builds the delta chunk of a part, or of a piece of it: the puts and deletions
-// that make the target's contents there equal to the source's snapshot.
+// Builds the delta chunk of a part, or of a piece of a part: puts and deletions
+// that make the target's entries there equal to the source's snapshot.
 #pragma once
 
 #include <functional>
@@ -21,32 +21,31 @@ class ChunkWriter;
 // Facts from both sides about a piece of a part whose entries differ.
 struct PieceDifference {
   KeyInterval interval;
-  uint32_t ordinal = 0;  // of its chunk
+  uint32_t ordinal = 0;  // the chunk's number in the part
   DeltaBasis basis = DeltaBasis::kEntries;
   // Intervals in which the source's entries may differ (kGroups and kSifted
   // only); each has a begin.
   std::vector<KeyInterval> spans;
-  // Keys of the source outside of `spans`, in the same order. If the source has
-  // keys between two of `entries`, at least one of them is listed here.
+  // Source keys outside of `spans`, in key order. If the source has such keys
+  // between two of `entries`, at least one of these is listed.
   std::vector<std::string> between;
-  // For each entry of the source in `spans`: true if the target has it (kSifted
-  // only).
+  // For each source entry in `spans`: true if the target has an equal entry
+  // (kSifted only).
   std::vector<bool> common;
-  // Entries of the target, according to the basis; in key order, inside the
-  // interval.
+  // Target entries in the interval, in key order. `basis` determines which.
   std::vector<GroupEntry> entries;
   uint32_t most_point_deletions = 0;  // as in a DeltaRequest
 };
 
-// Writes the differences of a piece as one chunk. Neighbouring keys of the
-// target between which the source has none are deleted together; many of them
-// become one range deletion:
+// Writes the differences of a piece as one chunk. Consecutive target keys
+// without a source key between them form a run. A long run is deleted by a
+// range deletion:
 //
 //   target's keys    a  b  c  ...  y  z      deleted one by one:  a  z
 //   source's keys  A                    B    range deletion:     [a, z)
 //
-// Both bounds are keys that the target has and that the delta deletes, so
-// nothing outside of the target's keys is affected.
+// Both bounds are target keys that the delta deletes, so no key outside of the
+// run is affected.
 class DeltaBuilder {
  public:
   // Ownership: borrows db, the family and the sink.
@@ -56,27 +55,28 @@ class DeltaBuilder {
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~DeltaBuilder();
 
-  // Sends one chunk with every difference, or none if there is no difference.
-  // Also returns the sink's errors.
-  //   kRefused      an entry that cannot be moved, naming the key
-  //   kCorrupt      the source has entries where the target claims that it has
-  //                 none; also, as kSourceError: reading failed
+  // Sends one chunk with all differences, or no chunk if there are none. Also
+  // returns the sink's errors.
+  //   kRefused      an entry cannot be sent; the message has its key
+  //   kCorrupt      reading failed (also kSourceError); or the target's request
+  //                 says that the source has no entries, but it has some
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
                                                  EntryDigester* digester);
 
  private:
-  // Neighbouring entries of the target that the source does not have: [first,
+  // Consecutive target entries that the source does not have: indexes [first,
   // end).
   struct Run {
     size_t first = 0;
     size_t end = 0;
   };
 
-  // Deletes the target's entries before `key`; null: all remaining ones.
+  // Adds the target's entries before `key` to the run, to be deleted; null: all
+  // remaining ones.
   [[nodiscard]] rocksdb::Status DeleteBefore(const rocksdb::Slice* key,
                                              const PieceDifference& piece);
-  // Writes the run, because the source has the next key, or no key follows.
+  // Ends the run, and writes its deletions.
   [[nodiscard]] rocksdb::Status EndRun(const PieceDifference& piece);
   // Merges entries of both sides up to the end of the span.
   [[nodiscard]] rocksdb::Status MergeSpan(const KeyInterval& span,
@@ -102,9 +102,9 @@ class DeltaBuilder {
   const rocksdb::Options chunk_options_;
   std::unique_ptr<ChunkWriter> writer_;  // null: no difference so far
   ChunkEnd chunk_;
-  size_t next_ = 0;     // index of the target's entries
-  size_t between_ = 0;  // index of PieceDifference::between
-  size_t read_ = 0;     // number of the source's entries read in spans
+  size_t next_ = 0;     // index of the next target entry
+  size_t between_ = 0;  // index of the next key of `between`
+  size_t read_ = 0;     // number of source entries read in spans
   Run run_;
   uint64_t steps_ = 0;
 };

@@ -13,35 +13,38 @@ namespace {
 
 using rocksdb::Status;
 
-// Limit for the bytes above a file in the last level, as a share of the file's.
+// Maximum bytes above a file of the last level, as a share of the file's bytes,
+// before the file is compacted.
 constexpr double kMostAbove = 0.15;
-// Limit for the bytes rewritten in one run, as a share of the family's; but
-// this many bytes are always allowed, because a file of a small family covers
-// much of it.
+// Maximum bytes rewritten by one call, as a share of the family's bytes.
+// kMostRewrittenOfSmall bytes are always allowed, because a small family has
+// few files.
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
-// The same for merging deltas into one sorted run: a GET searches each run.
-// Over ten nights of 1.5 % changes, GETs at p50 take 1.07 times as long as in a
-// fresh copy, and 1.09 times with a limit of kMostRewritten.
+// The maximum for merging deltas into one sorted run. It is larger than
+// kMostRewritten, because a Get searches each run: after ten nightly refreshes
+// with 1.5 % changes each, the median Get takes 1.07 times as long as in a
+// fresh copy, and 1.09 times if the limit is 0.08.
 constexpr double kMostMerged = 0.12;
-// Minimum share of a family in the last level and those below it.
+// Minimum share of a family's bytes in LastLevel() and the levels below it.
 constexpr double kLeastOfLast = 0.25;
-// Maximum number of sorted runs above the last level that are not merged:
-// levels, and files of level 0.
+// Maximum number of sorted runs above the last level (levels, and runs in level
+// 0) that may stay unmerged.
 constexpr size_t kMostRuns = 2;
-// Minimum size of a file above the last level, which otherwise has about as
-// much as lies above one file there, so that few files are rewritten together.
+// Minimum size of the files that a merge above the last level writes. Their
+// size is the merged bytes per file of the last level, so that each overlaps
+// few files there.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
 // Threads of one merge of the levels above the last one.
 constexpr uint32_t kMergeThreads = 4;
-// Number of files in level 0 at which a family with level 1 as its last level
-// is compacted as a whole.
+// A family whose last level is 1 is compacted completely when level 0 has this
+// many files.
 constexpr size_t kMostInLevel0 = 4;
 
 // The files of one family, grouped by their role in the compaction.
 struct Levels {
   int last = 0;                   // LastLevel(); levels below are not touched
-  int above = 0;                  // the deepest one above `last`; or 0
+  int above = 0;                  // the deepest used one above `last`; or 0
   size_t runs_above = 0;          // sorted runs above the last level
   std::vector<LiveTable> upper;   // in levels above the last one
   std::vector<LiveTable> bottom;  // in the last level
@@ -49,7 +52,8 @@ struct Levels {
   uint64_t upper_bytes = 0;
   uint64_t bottom_bytes = 0;
 
-  // Returns the bytes that one run may rewrite: `share` of the family's.
+  // Returns the bytes that one call may rewrite: `share` of the family's, or
+  // more in a small family.
   uint64_t Most(double share) const {
     return std::max(kMostRewrittenOfSmall,
                     static_cast<uint64_t>(
@@ -80,9 +84,10 @@ size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   return ends.size();
 }
 
-// Returns the deepest level that, with those below it, has a considerable share
-// of the data. A clone's data may be in level 2, with new keys that overlap
-// nothing ingested into level 6; otherwise it is the deepest level.
+// Returns the deepest level that, together with the levels below it, has at
+// least kLeastOfLast of the bytes. Usually this is the deepest used level. But
+// a clone's data may be in level 2, while new keys that overlapped no others
+// were ingested into level 6.
 int LastLevel(const std::vector<LiveTable>& tables) {
   std::map<int, uint64_t, std::greater<>> bytes;
   uint64_t all = 0;
@@ -134,8 +139,8 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
-// Merges the files of the levels above `into` into it. RocksDB adds the
-// overlapping files of `into`: a delta of neighbouring keys rewrites few.
+// Merges the files of all levels above `into` into this level. RocksDB adds its
+// overlapping files: a delta whose keys are close together overlaps few.
 Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
              const Levels& levels, int into) {
   rocksdb::CompactionOptions options;
@@ -186,9 +191,10 @@ uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
   return bytes;
 }
 
-// RocksDB ingests deltas into level 0 if the levels between it and the last one
-// are not in use yet (level_compaction_dynamic_level_bytes). A GET compares its
-// key with each file there, so files do not stay in level 0 beside another run.
+// Does the first step of CompactDeltas(). RocksDB ingests deltas into level 0
+// while the levels between it and the last one are unused
+// (level_compaction_dynamic_level_bytes). A Get checks each file of level 0, so
+// files leave it if there is another run.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   const bool too_many = levels.runs_above > kMostRuns;
@@ -217,16 +223,16 @@ Status CompactSpan(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   return db->CompactRange(options, family, &begin, &end);
 }
 
-// A file of the last level, the bytes above it as a share of its own, and the
-// bytes of the last level that are rewritten with it.
+// A file of the last level, the bytes above it as a share of its own bytes, and
+// the bytes of the last level that are rewritten with it.
 struct Candidate {
   const LiveTable* table = nullptr;
   double share = 0;
   uint64_t rewritten_bytes = 0;
 };
 
-// Returns the files of the last level with too much above them, the fullest
-// first.
+// Returns the files of the last level with too many bytes above them, the
+// largest share first.
 std::vector<Candidate> Full(const Levels& levels,
                             const rocksdb::Comparator* order) {
   // Bytes of the last level below each upper file.
@@ -242,8 +248,8 @@ std::vector<Candidate> Full(const Levels& levels,
     found.table = &bottom;
     for (size_t i = 0; i < levels.upper.size(); ++i) {
       if (Meet(bottom, levels.upper[i], order)) {
-        // A range deletion is small, but the entries that it deletes remain
-        // below it.
+        // A range deletion is small, but the entries that it deletes still take
+        // space in the last level.
         const bool deletes = levels.upper[i].range_deletions != 0;
         found.share +=
             static_cast<double>(deletes ? under[i] : levels.upper[i].bytes) /
@@ -272,7 +278,7 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
     return status;
   }
   if (levels.last == 1) {
-    // These are all files of a small family.
+    // The family is small and has no other files.
     const bool many = levels.upper.size() >= kMostInLevel0;
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;

@@ -1,6 +1,6 @@
-// Compacts the deltas that refreshes have ingested above the data: a little per
-// refresh, so that readers search few levels, and old entries do not stay
-// forever.
+// Compacts the deltas that refreshes have ingested above the data: a bounded
+// amount per refresh, so that readers search few levels, and old entries do not
+// stay forever.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace sstferry {
 
 // Compacts leveled families, in two steps.
 //
-// First merges the files above the last level into one level, if they are more
-// than two sorted runs, or if they are two and the merge rewrites at most 12 %
-// of the family. Otherwise moves files of level 0 to a level of their own
-// beside another one. Then merges files of the last level with those above
-// them, if these have more than 15 % of the file's size or a range deletion,
-// the fullest first, up to 8 % of the family. In a small family both limits are
-// 4 MiB.
+// First merges the files above the last level into one level, if they form more
+// than two sorted runs, or two runs whose merge rewrites at most 12 % of the
+// family. If it does not merge two runs, it moves files of level 0 to an unused
+// level. Then merges a file of the last level with the files above it, if these
+// have more than 15 % of its size or a range deletion. Begins with the largest
+// share, and rewrites at most 8 % of the family. The limits of 12 % and 8 % are
+// at least 4 MiB.
 //   kCancelled  `stop` was set
 [[nodiscard]] rocksdb::Status CompactDeltas(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,

@@ -18,8 +18,8 @@ using Policy = std::shared_ptr<const FilterPolicy>;
 // 6 more bits reduce false positives to about a tenth.
 constexpr double kMoreBits = 6;
 
-// Returns "bloomfilter:10:false" with more bits; null if it is no policy of
-// RocksDB.
+// Returns the policy (such as bloomfilter:10:false) with more bits; null if it
+// is not one of RocksDB's.
 Policy WithMoreBits(const FilterPolicy& own) {
   const std::string id = own.GetId();
   const size_t colon = id.find(':');
@@ -40,8 +40,8 @@ Policy WithMoreBits(const FilterPolicy& own) {
   return status.ok() ? more : nullptr;
 }
 
-// Uses the application's policy in the last level, and the other one elsewhere.
-// All policies of RocksDB can read each other's filters.
+// Uses the application's policy in the last level, and the one with more bits
+// elsewhere. All policies of RocksDB can read each other's filters.
 class DeltaFilter : public FilterPolicy {
  public:
   DeltaFilter(Policy own, Policy above)

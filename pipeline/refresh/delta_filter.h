@@ -1,17 +1,17 @@
-// Filters for tables above the last level. Most keys that a reader asks for are
-// in the last level, so each false positive of the filters above costs another
-// block read: with 10 bits per key one in a hundred, per level. These tables
-// are small, so their filters use more bits per key.
+// Filters for tables above the last level. Most keys that readers want are in
+// the last level, so a false positive of a filter above it costs a useless
+// block read: with 10 bits per key, in one of a hundred reads per level. These
+// tables are small, so their filters can use more bits per key.
 #pragma once
 
 #include "rocksdb/options.h"
 
 namespace sstferry {
 
-// Gives *options a filter policy that uses more bits per key in tables that are
-// not known to be in the last level. `family` has the original policy. Leaves
-// *options unchanged if `family` has no filter, or a policy of the
-// application's own.
+// Gives *options the filter policy of `family`, but with more bits per key in
+// tables that are not known to be in the last level. A policy that is not
+// RocksDB's is used as it is. Leaves *options unchanged if `family` has no
+// filter.
 void UseDeltaFilters(const rocksdb::ColumnFamilyOptions& family,
                      rocksdb::ColumnFamilyOptions* options);
 

@@ -12,8 +12,9 @@
 
 namespace sstferry {
 
-// Computes digests of entries. Their secret is derived from the transfer's id,
-// so that nobody can prepare entries with equal digests or sums. Threads: one.
+// Computes digests of entries. The digest key is derived from the transfer's
+// id, so that nobody can prepare entries with equal digests or sums. Threads:
+// one.
 class EntryDigester {
  public:
   explicit EntryDigester(const TransferId& transfer_id);
@@ -26,12 +27,12 @@ class EntryDigester {
   std::string scratch_;  // an encoded entry
 };
 
-// Adds a digest to the stream in its encoded form.
+// Adds the encoded digest to the stream.
 void AddDigest(const Digest128& digest, Digest128Stream* stream);
 
 // Identifies a set of entries, independent of their order: their number, and
-// the sum of their digests modulo 2^128. Removing an entry that was never added
-// may count below 0; adding it undoes that.
+// the sum of their digests modulo 2^128. An entry may be removed before it is
+// added: the number wraps around.
 struct EntrySums {
   uint64_t entries = 0;
   Digest128 sum;

@@ -19,21 +19,20 @@ using rocksdb::Status;
 
 namespace {
 
-// A digest has 16 bytes: 0.3 % of a group. Larger groups cost less if nothing
-// changed, and more marks if something did.
+// A digest has 16 bytes: 0.3 % of a group. Larger groups mean fewer digests if
+// nothing changed, and more marks if something changed.
 constexpr uint64_t kGroupBytes = 5000;
 constexpr uint64_t kFirstGroupEntries = 16;
-// With fewer entries per differing group on average, all of them are sent at
-// once: sifting first would save little.
+// With fewer entries per differing group on average, all of them are sent
+// without sifting, which would save little.
 constexpr size_t kFewOfGroup = 4;
 constexpr uint64_t kMostGroupEntries = 256;
 // If at least 49 of 50 groups differ, all entries are sent, and the source
 // reads the part sequentially.
 constexpr size_t kManyOf = 50;
 
-// A hash set of groups by their digests. A source may send any digests, so the
-// hash uses a number that the source does not know, to prevent collisions on
-// purpose.
+// A hash set of group digests. The hash has a secret seed, because a hostile
+// source could send digests that collide.
 class GroupSet {
  public:
   GroupSet(const std::vector<Digest128>& groups, uint64_t secret)
@@ -70,7 +69,7 @@ class GroupSet {
   std::vector<uint32_t> places_;
 };
 
-// Returns the indexes of the groups of `mine` that `other` does not have.
+// Returns the indexes of the groups in `mine` that are not in `other`.
 std::vector<size_t> Missing(const std::vector<Digest128>& mine,
                             const std::vector<Digest128>& other,
                             uint64_t secret) {
@@ -150,7 +149,7 @@ Status GroupCompare::Compare(const GroupReply* reply,
     TellAllEntries(delta);
     return Status::OK();
   }
-  // All entries of this side in the part will be deleted.
+  // The source has no entries: all of this side's in the part will be deleted.
   if (reply->entries == 0 && comparer_->most_point_deletions() != 0 &&
       read_.entries > comparer_->most_point_deletions()) {
     return TellOutermost(delta);
@@ -193,9 +192,10 @@ void GroupCompare::TellGroups(std::vector<DeltaRequest>* delta) const {
   TellEntries(here_, delta);
 }
 
-// Entries whose marks the source has are equal only if the digest of all of
-// them together is equal. If an entry has the mark of another one by chance,
-// all entries are sent.
+// Requests the entries whose marks the source does not have. The others count
+// as equal only if one digest of all of them is equal on both sides. Otherwise
+// a mark matched another entry by chance, and all entries of the groups are
+// sent.
 void GroupCompare::TakeSifted(const SiftReply& reply,
                               std::vector<DeltaRequest>* delta) {
   std::vector<size_t> others;
@@ -232,8 +232,8 @@ std::vector<DeltaRequest> GroupCompare::FirstMessage(DeltaBasis basis) const {
   return delta;
 }
 
-// The source has nothing in the part, so two keys describe this side's entries
-// there, however many they are.
+// Sends only the first and the last key of this side: the source has no entries
+// in the part, so everything between them will be deleted.
 Status GroupCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
   clears_ = true;
   rest_.reset();

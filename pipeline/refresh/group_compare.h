@@ -1,9 +1,9 @@
-// Compares a part with the source's group by group, so that only differing
-// entries are requested.
+// Compares the target's entries of a part with the source's, group by group, so
+// that the source sends only entries that differ.
 //
-// A part has several pieces if this side has more entries than an index keeps.
-// The first piece is compared by groups; if it is not the whole part, all
-// entries of it and of all later pieces are sent to the source at once.
+// If the target has more entries than an index can keep, it reads the part in
+// several pieces, and sends its entries of each piece to the source. Groups are
+// compared only if one piece is the complete part.
 //
 // The result is not trusted: see refresh/part_proof.h.
 #pragma once
@@ -26,15 +26,15 @@
 namespace sstferry {
 
 // Compares the parts of one refresh. Ownership: borrows the lanes' state.
-// Threads: BeginPlan() before lanes run; all others from any.
+// Threads: BeginPlan() before lanes run; all other methods from any.
 class GroupComparer : public PartComparer {
  public:
-  // Reads this side's entries of a piece of a part, as many as fit; *rest is
-  // the key of the next one.
+  // Reads the target's entries of a piece of a part, as many as fit. *rest
+  // receives the key of the next entry, if any.
   using ReadIndex = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece, EntryDigester* digester,
       EntrySums* sums, GroupIndex* index, std::optional<std::string>* rest)>;
-  // Reads only the first and the last key.
+  // Reads only the first and the last key of a piece.
   using ReadOutermost = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last)>;
@@ -70,7 +70,7 @@ class GroupComparer : public PartComparer {
                                       std::optional<std::string>* rest) const {
     return index_(part, piece, digester, sums, index, rest);
   }
-  // Counts a part that was read whole; its bytes are estimated.
+  // Counts a part that was read completely. `part.bytes` is an estimate.
   void Count(const Part& part, uint64_t entries);
   const LaneShared& lanes() const { return *lanes_; }
   uint32_t most_point_deletions() const { return most_point_deletions_; }
@@ -116,7 +116,7 @@ class GroupCompare : public PartComparison {
  private:
   [[nodiscard]] rocksdb::Status TellOutermost(
       std::vector<DeltaRequest>* delta);
-  // Returns the entries of the groups.
+  // Returns the indexes of the groups' entries.
   std::vector<size_t> EntriesOf(const std::vector<size_t>& groups) const;
   void TellEntries(const std::vector<size_t>& told,
                    std::vector<DeltaRequest>* delta) const;
@@ -134,8 +134,8 @@ class GroupCompare : public PartComparison {
   KeyInterval piece_;
   EntrySums read_;
   std::optional<GroupIndex> index_;  // set by Read()
-  bool clears_ = false;  // the source has nothing, and this side sent two keys
-  // In groups that differ: entries of this side, and groups of the source.
+  bool clears_ = false;  // the source has none; this side sent two keys
+  // Of the groups that differ: this side's entries, and the source's groups.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
   std::optional<std::string> rest_;  // begin of the next piece

@@ -23,7 +23,7 @@ uint64_t SeedOf(const TransferId& salt) {
                         salt.size()));
 }
 
-// Reads until `take` returns false.
+// Reads entries until `take` returns false.
 template <typename Take>
 Status ReadEntries(EntryReader* reader, EntryDigester* digester,
                    const std::function<bool()>& cancelled, EntrySums* sums,

@@ -1,5 +1,5 @@
-// Digests of the entries of one part, in groups that both sides of a refresh
-// cut at the same keys without communicating (FORMAT.md, "Groups").
+// Digests of one part's entries, by groups. Both sides of a refresh begin
+// groups at the same keys, without communicating (FORMAT.md, "Groups").
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class GroupIndex {
  public:
   // Selects what is kept of each group besides its digest.
   enum class Keep { kFirstKeys, kEntries };
-  // `salt` is the transfer's id. `group_entries` is the desired mean, at least
-  // 1.
+  // `salt` is the transfer's id. `group_entries` is the desired mean number of
+  // entries per group, at least 1.
   GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep,
              const IndexLimits& limits = TuningOfComparisons().index);
 
   // Adds an entry. Returns false, without a change, if it does not fit.
-  // REQUIRES: in key order; Finish() was not called.
+  // REQUIRES: keys are added in order; Finish() was not called.
   [[nodiscard]] bool Add(const rocksdb::Slice& key, const Digest128& digest);
   void Finish();
 
@@ -42,8 +42,8 @@ class GroupIndex {
   // Returns the number of kept items: first keys of groups, or all entries.
   size_t kept() const { return key_ends_.size(); }
   rocksdb::Slice key(size_t kept) const;
-  // Return the digest of an entry, and the entries of a group. REQUIRES:
-  // kEntries.
+  // Return the digest of an entry, and the first and end entry of a group.
+  // REQUIRES: kEntries.
   const Digest128& digest(size_t entry) const { return digests_[entry]; }
   size_t GroupBegin(size_t group) const { return group_begins_[group]; }
   size_t GroupEnd(size_t group) const {

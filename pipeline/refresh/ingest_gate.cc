@@ -58,8 +58,9 @@ Status IngestGate::Pass(uint64_t bytes) {
                  : Status::OK();
 }
 
-// With dynamic level sizes a small family has no level between 0 and its last
-// one, so its writers wait for RocksDB's compactions.
+// With level_compaction_dynamic_level_bytes, a small family has no level
+// between 0 and its last one. So its deltas are in level 0, and slow down
+// writers until RocksDB compacts them.
 std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families) {
   std::vector<std::string> notes;

@@ -1,5 +1,5 @@
-// Delays ingestion into a database that serves an application while its
-// compactions lag behind. A minimum rate bounds the delay.
+// Delays ingestion into an application's open database while its compactions
+// lag behind. A minimum rate bounds the delay.
 #pragma once
 
 #include <atomic>

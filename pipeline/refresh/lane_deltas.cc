@@ -17,12 +17,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum number of parts whose groups are sent to a target before it asks for
-// a delta.
+// Maximum number of parts whose group digests are kept until the target
+// requests a delta.
 constexpr size_t kIndexesKept = 3;
 // Number of entries between two calls of `cancelled`.
 constexpr uint64_t kSiftLookInterval = 64;
-// Limit for a target's entries of one part: keys, digests and their overhead.
+// Maximum bytes of a target's entries of one part: keys, digests and overhead.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
 
@@ -55,7 +55,7 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
                   "compare");
   reply->entries = sums.entries;
   reply->content = sums.sum;
-  // An earlier answer may have had other groups.
+  // The groups of an earlier answer for this part may differ.
   std::erase_if(told_, [&part](const Told& one) {
     return one.part_id == part.id;
   });
@@ -126,7 +126,7 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
   bool fit = false;
   RETURN_IF_ERROR(ReadSpans(part, piece.spans, cancelled, &here, &fit));
   if (!fit) {
-    return Status::OK();  // no target takes this reply for equal
+    return Status::OK();  // no target accepts this reply's digest
   }
   std::vector<uint32_t> ours;
   for (const Digest128& digest : here) {
@@ -178,7 +178,7 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
   }
   const rocksdb::Comparator* const order =
       source_->family(part).handle->GetComparator();
-  std::string before;  // in this message
+  std::string before;  // the previous key in this message
   for (GroupEntry& entry : entries) {
     if (!PutBackShared(before, &entry)) {
       return Wrong("expected a key that repeats at most " +
@@ -203,7 +203,7 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
                               " bytes, found more");
 }
 
-// Joins neighbouring groups into one span.
+// Joins consecutive groups into one span.
 Status GroupDeltas::TakeGroups(const GroupIndex& index,
                                const std::vector<uint32_t>& groups,
                                PieceDifference* piece) {

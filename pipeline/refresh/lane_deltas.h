@@ -1,6 +1,6 @@
-// Builds the deltas of one lane at the source: digests of groups for the
-// target, and the delta chunk after the target has sent what it has in
-// differing groups.
+// The source's part in the comparisons of one lane: sends group digests to the
+// target, and builds a delta chunk after the target has sent its entries of the
+// groups that differ.
 #pragma once
 
 #include <deque>
@@ -18,10 +18,10 @@ namespace sstferry {
 
 // The deltas of one lane.
 //
-// Ownership: borrows the source's half.
+// Ownership: borrows `source`.
 // Threads:   the lane's serving thread.
-// Memory:    the indexes of three parts, and what the target has sent for one;
-//            while sifting, 20 bytes for each of kMaxMarks entries of each
+// Memory:    the indexes of three parts, and the target's entries of one part;
+//            while sifting, 20 bytes for each of up to kMaxMarks entries per
 //            side.
 class GroupDeltas : public LaneDeltas {
  public:
@@ -44,23 +44,23 @@ class GroupDeltas : public LaneDeltas {
                                       ChunkSink* sink) override;
 
  private:
-  // Digests of a part that were sent to the target.
+  // The digests of a part that were sent to the target.
   struct Told {
     uint32_t part_id = 0;
     std::unique_ptr<GroupIndex> index;
-    // The target's newest SiftRequest: its groups, and which of the entries in
-    // them the target has.
+    // The groups of the target's newest SiftRequest, and for each source entry
+    // in them whether the target has it.
     std::vector<uint32_t> sifted;
     std::vector<bool> common;
   };
 
   Told* FindTold(uint32_t part_id);
-  // Fills spans and between.
+  // Fills piece->spans and piece->between.
   [[nodiscard]] static rocksdb::Status TakeGroups(
       const GroupIndex& index, const std::vector<uint32_t>& groups,
       PieceDifference* piece);
-  // Reads digests of the entries in the spans, at most kMaxMarks. *fit: there
-  // are no more.
+  // Computes the digests of the entries in the spans, at most kMaxMarks. *fit:
+  // false if there are more.
   [[nodiscard]] rocksdb::Status ReadSpans(
       const Part& part, const std::vector<KeyInterval>& spans,
       const std::function<bool()>& cancelled, std::vector<Digest128>* digests,

@@ -33,7 +33,7 @@ std::string Differs(const std::string& family, const std::string& what,
 }
 
 // Returns a text that changes when a process writes to the database in `dir`:
-// names, sizes and times of MANIFEST and WALs. Empty: unknown.
+// names, inodes, sizes and times of CURRENT, MANIFEST and WALs. Empty: unknown.
 std::string WrittenState(const std::string& dir) {
   std::vector<std::string> names;
   if (!ListDirectory(dir, &names).ok()) {
@@ -95,8 +95,8 @@ Status LinkedTarget::CheckWhole() const {
                               FaultSentence(fault()));
 }
 
-// Examines the copy of an unfinished pull before the journal is judged. If the leftover
-// copy cannot be opened, a new one is made.
+// Examines the copy that an unfinished pull left, before the journal is
+// checked. If this copy cannot be opened, a new one is made later.
 Status LinkedTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
     FoundTarget* found) {
@@ -140,8 +140,9 @@ Status LinkedTarget::Look(FoundTarget* found) {
   return status;
 }
 
-// If one chunk was ingested, all were, and later compactions are by this pull;
-// so are all if the copy has the record of the transfer. (A plan has no copy.)
+// Returns true also if the transfer is complete and only this pull has changed
+// the copy since: if one chunk was ingested, all were; the record of the
+// transfer in the copy proves the same. (A plan has no copy.)
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
@@ -155,7 +156,7 @@ bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
           RefreshTarget::IsAsLeft(journal));
 }
 
-// Makes the copy, unless a pull that starts over has kept it.
+// Makes the copy, unless a pull that starts over has kept one.
 Status LinkedTarget::TakeCopy(FoundTarget* found) {
   if (is_only_planned()) {
     return Status::OK();
@@ -178,7 +179,7 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
   }
   status = status.ok() ? GiveWayAt(Look(found)) : status;
   if (!status.ok()) {
-    // Nothing was begun, so the leftovers are useless.
+    // No transfer was begun, so the leftovers are useless.
     ForgetLive();
     workspace()->Discard().PermitUncheckedError();
   } else if (copy_.files_copied > 0) {
@@ -243,8 +244,9 @@ Status LinkedTarget::Reopen(
              : status;
 }
 
-// A copy by an earlier run does not show what TARGET_DIR holds now, and files
-// that were copied for another owner or mode must be exchanged.
+// Returns false if an earlier run made the copy, because TARGET_DIR may have
+// changed since; also if files were copied to get another owner or mode,
+// because these files must replace the old ones.
 bool LinkedTarget::HeldTheSame() const {
   if (!HasAskedAccess(options())) {
     return false;
@@ -257,7 +259,7 @@ bool LinkedTarget::HeldTheSame() const {
 }
 
 // Syncs the journal first, so that a run that resumes knows that everything was
-// ingested, whatever was dropped or compacted since.
+// ingested, even if families were dropped or files compacted since.
 Status LinkedTarget::FinishDatabase(JournalFile* journal) {
   RETURN_IF_ERROR(journal->Sync());
   RETURN_IF_ERROR(DropMissing());

@@ -1,12 +1,12 @@
-// A swap that sends only changes, for a replica that was ingested: the files of
-// TARGET_DIR are linked into db/ (pull/linked_copy.h), this copy is refreshed
-// as a refresh in place would refresh TARGET_DIR, and both are exchanged.
-// TARGET_DIR is only read.
+// The target of a swap that sends only changes, for a replica that was
+// ingested: links the files of TARGET_DIR into db/ (pull/linked_copy.h),
+// refreshes this copy as a refresh in place would refresh TARGET_DIR, and
+// exchanges the two directories. Only reads TARGET_DIR.
 //
-// The new directory equals one that is built from scratch: families that the
-// source does not have are dropped, entries are deleted, OPTIONS are the
-// source's. If that is impossible, the target gives way, and a new database is
-// built.
+// The new directory has the same contents as one that is built from scratch:
+// families and entries that the source does not have are gone, and OPTIONS are
+// the source's. If this way fails, the target gives way
+// (PullTarget::gives_way()), and the operation builds a new database.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class LinkedTarget : public RefreshTarget {
  public:
   explicit LinkedTarget(const TargetInputs& inputs);
 
-  // A plan examines TARGET_DIR itself.
+  // For a plan, examines TARGET_DIR itself: there is no copy.
   [[nodiscard]] rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) override;
@@ -38,21 +38,22 @@ class LinkedTarget : public RefreshTarget {
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
-  // The copy is in the workspace, which is about to be unlocked or emptied.
+  // Closes the copy: it is in the workspace, which is about to be unlocked or
+  // emptied.
   void CloseDatabase() override { ForgetLive(); }
 
  protected:
   rocksdb::Status Own(const rocksdb::Status& status) override;
 
  private:
-  // Gives way if `status` is a failure of this method.
+  // Gives way if `status` is an error that a swap without links may avoid.
   rocksdb::Status GiveWayAt(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status CheckWhole() const;
-  // Refuses prepared transactions of a clone: the source may have ended them,
-  // which no delta contains.
+  // Refuses prepared transactions (a clone has them): the source may have ended
+  // them, and a delta cannot end them.
   [[nodiscard]] rocksdb::Status CheckNothingPrepared() const;
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Checks that tables of the old families can be tables of the new ones.
+  // Checks that the source's options can be used with the tables of the copy.
   [[nodiscard]] rocksdb::Status CheckShapes() const;
   [[nodiscard]] rocksdb::Status FinishDatabase(JournalFile* journal);
 

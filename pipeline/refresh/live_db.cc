@@ -97,9 +97,9 @@ Status ResolveObjects(const DatabaseDescription& description,
   return status;
 }
 
-// Refuses a WAL directory outside of `dir`. It may belong to another database:
-// the OPTIONS of a copied database name the WAL directory of the original, and
-// RocksDB deletes files in a WAL directory that it considers its own.
+// Refuses a WAL directory outside of `dir`. That directory may belong to
+// another database: the OPTIONS of a copied database name the WAL directory of
+// the original, and RocksDB deletes files in its WAL directory.
 Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
   if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
     options->wal_dir.clear();
@@ -121,7 +121,8 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
                        std::string* text) {
   const Status status = ReadNewestOptions(env, dir, text);
   if (status.ok() && text->find("[DBOptions") == std::string::npos) {
-    // A clone has the OPTIONS file of its source after a power cut: not damage.
+    // This is not damage: a clone gets such an OPTIONS file from a source that
+    // lost power.
     return MakeStatus(
         EndState::kRefused,
         "target " + dir +
@@ -137,11 +138,11 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
              : status;
 }
 
-// Turns off automatic actions of RocksDB with the application's options: info
-// logs, recycled WALs, compaction filters and automatic compactions. Hashed
-// memtables and the hash index abort on a key outside of the prefix extractor's
-// domain, which the WAL or a chunk may contain. Flushes and compactions write
-// tables that `application` can read.
+// Turns off what RocksDB does by itself with the application's options: info
+// logs, recycled WALs, compaction filters and automatic compactions. Replaces
+// hashed memtables and the hash index, which abort on a key outside of the
+// prefix extractor's domain: the WAL or a chunk may contain such keys. Makes
+// flushes and compactions write tables that the release `application` can read.
 void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
   options->info_log = std::make_shared<SilentLogger>();
@@ -231,7 +232,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   }
   if (status.ok()) {
     status = CheckTablesReadable(file_system.get(), dir, description.release);
-    if (!status.ok()) {  // a swap by a clone does not read them
+    if (!status.ok()) {  // a clone need not read tables
       status = OnlyAsFiles(EndStateOf(status), MessageOf(status));
     }
   }
@@ -262,7 +263,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
                                        &opened->owned_handles_,
                                        IntoDb(&opened->owned_));
   if (!status.ok() && to_read) {
-    // RocksDB 11 reports WALs that count batches as damaged.
+    // RocksDB 11 reports WALs whose sequence numbers count batches as damaged.
     WalFacts facts;
     bool known = false;
     const Status wals =
@@ -270,7 +271,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     status = EndStateOf(wals) == EndState::kRefused ? wals : status;
   }
   if (!status.ok()) {
-    // RocksDB takes the lock first, so a locked database is the cause.
+    // RocksDB takes the LOCK first, so if another process holds it, that is the
+    // cause.
     const bool locked =
         !to_read && status.IsIOError() && IsDatabaseOpen(dir);
     return locked ? MakeStatus(EndState::kBusy, "target " + dir +
@@ -310,7 +312,8 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
 }
 
 LiveDb::~LiveDb() {
-  // Still open only after a failure, so an error here loses nothing.
+  // The database is still open only after a failure, so an error here loses
+  // nothing.
   Close().PermitUncheckedError();
 }
 
@@ -339,8 +342,8 @@ Status LiveDb::Create(const std::string& name,
   }
   families_.push_back({name, handle});
   owned_handles_.push_back(handle);
-  // As for all families that this process opened; the OPTIONS file keeps the
-  // application's value.
+  // LeaveAlone() does the same for the existing families. The OPTIONS file
+  // keeps the application's value.
   return is_borrowed() ? status
                        : At(db_->SetOptions(
                                 handle, {{"disable_auto_compactions", "true"}}),

@@ -1,5 +1,5 @@
-// A database with data, open while a pull ingests into it. An application has
-// opened it, or this process opens its directory.
+// An open database with data, into which a pull ingests. Either an application
+// has opened it, or this process opens its directory.
 #pragma once
 
 #include <functional>
@@ -30,8 +30,9 @@ class LiveDb {
   // compactions and the application's compaction filters. *notes receives
   // remarks about options that were not understood.
   //   kBusy          another process holds its LOCK
-  //   kRefused       no database, or no OPTIONS file; its WALs or its tables
-  //                  may be in another directory; its WALs count batches
+  //   kRefused       no database, or no OPTIONS file; WALs or tables may be in
+  //                  another directory; WALs whose sequence numbers count
+  //                  batches, not entries
   //   kCorrupt       a file of the database is missing or damaged
   //   kIncompatible  neither RocksDB nor the registry knows its comparator or
   //                  merge operator
@@ -40,7 +41,8 @@ class LiveDb {
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
   // Opens the database for reading, even if another process has it open. Writes
-  // nothing. families() tell which have entries in WALs. Errors as Open().
+  // nothing. families() says which families have entries in WALs. Errors as
+  // Open().
   [[nodiscard]] static rocksdb::Status OpenToRead(
       const std::string& dir, const OperatorRegistry& registry,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
@@ -52,7 +54,7 @@ class LiveDb {
   // Returns true if an application opened the database.
   bool is_borrowed() const { return replica_.db != nullptr; }
   // Returns column family -> name of the application's compaction filter or its
-  // factory. A database that this process opened runs none of them.
+  // factory. If this process opened the database, these filters do not run.
   const std::map<std::string, std::string>& compaction_filters() const {
     return compaction_filters_;
   }
@@ -60,7 +62,7 @@ class LiveDb {
   // Returns true if WALs that OpenToRead() could read hold a SingleDelete.
   bool wals_hold_single_deletes() const { return wals_hold_single_deletes_; }
   // Returns the bytes of tables and blob files that RocksDB wrote, by flushes
-  // and compactions, in a database that this object opened. 0 for any other.
+  // and compactions, if this object opened the database; otherwise 0.
   uint64_t written_bytes() const;
   // Returns null if there is no such column family. Valid until Create() or
   // Drop().
@@ -68,18 +70,18 @@ class LiveDb {
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
   // Creates a column family and adds it to families(). In a database that this
-  // object opened, the family's OPTIONS are taken from `options_text`, an
-  // OPTIONS file.
+  // object opened, the OPTIONS file gets the family's section of
+  // `options_text`, the text of another OPTIONS file.
   [[nodiscard]] rocksdb::Status Create(
       const std::string& name, const rocksdb::ColumnFamilyOptions& options,
       const std::string& options_text);
-  // Drops a column family. Returns OK if there is none of that name.
+  // Drops a column family. Returns OK if there is no family of that name.
   [[nodiscard]] rocksdb::Status Drop(const std::string& name);
   // Flushes these families without stalling writers.
   [[nodiscard]] rocksdb::Status Flush(
       const std::vector<FamilyHandle>& families);
   // Closes the database if this object opened it. Passes families that it
-  // created in a borrowed database to on_created of the application.
+  // created in a borrowed database to the application's on_created.
   [[nodiscard]] rocksdb::Status Close();
 
  private:
@@ -95,7 +97,7 @@ class LiveDb {
   bool wals_hold_single_deletes_ = false;
   std::map<std::string, std::string> compaction_filters_;
   std::shared_ptr<WrittenFiles> written_;
-  std::shared_ptr<std::string> offered_;  // OPTIONS of families to be created
+  std::shared_ptr<std::string> offered_;  // OPTIONS of new families
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> owned_;
   std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;

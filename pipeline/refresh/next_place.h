@@ -1,4 +1,4 @@
-// Moves to places in a part that are close together or far apart.
+// Moves a reader to keys that may be close together or far apart.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace sstferry {
 
-// Moves a reader to ascending keys: by steps if they are close together, else
-// by seeks.
+// Moves a reader to ascending keys: by Next() if they are close together,
+// otherwise by seeks.
 class NextPlace {
  public:
   NextPlace(const rocksdb::Comparator* order, IntervalReader* reader)
@@ -32,9 +32,9 @@ class NextPlace {
   }
 
  private:
-  // Number of steps that cost about as much as a seek.
+  // Number of Next() calls that cost about as much as a seek.
   static constexpr int kMostSteps = 12;
-  // Maximum number of seeks before steps are tried again.
+  // Maximum number of seeks before Next() is tried again.
   static constexpr int kMostSeeks = 64;
 
   // Returns false if the key is too far away.
@@ -51,8 +51,8 @@ class NextPlace {
   const rocksdb::Comparator* const order_;
   IntervalReader* const reader_;
   bool sought_ = false;
-  int seeks_ = 0;       // after the last steps in vain
-  int seeks_left_ = 0;  // of these
+  int seeks_ = 0;       // number to make after Next() did not reach a key
+  int seeks_left_ = 0;  // of these, not made yet
 };
 
 }  // namespace sstferry

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// First key, and the exclusive end.
+// A first key, and an exclusive end.
 using Range = std::pair<std::string, std::string>;
 
 // Visits the entries of the chunk, in order, and lists its range deletions.
@@ -49,13 +49,13 @@ Status UnknownType(uint8_t type) {
                     "type " + std::to_string(type));
 }
 
-// Finds the entries of an index by ascending keys.
+// Finds entries of an index. The keys must ascend.
 class EntriesByKey {
  public:
   EntriesByKey(const GroupIndex& index, const rocksdb::Comparator* order)
       : index_(index), order_(order) {}
 
-  // Returns the first entry at or after the key.
+  // Returns the index of the first entry at or after the key.
   size_t Find(const Slice& key) {
     size_t end = index_.kept();
     while (at_ < end) {

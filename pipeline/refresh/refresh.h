@@ -1,6 +1,7 @@
-// Refresh in place: makes a replica equal to its source where it is. Both sides
-// read everything, and what differs is sent. This directory has both halves;
-// api/ connects the source's half to a server, and the target's to a pull.
+// Refresh in place: makes a replica equal to its source without a new
+// directory. Both sides read all entries, and the source sends those that
+// differ. This directory has the code of both sides; api/ connects the source's
+// to a server, and the target's to a pull.
 //
 // The decisions of a refresh, in order:
 //
@@ -11,7 +12,7 @@
 //     | plain tables, FIFO, a SingleDelete, or a  | CheckSingleDeletes(),
 //     | fault that a refresh does not repair      | CheckFault()
 //   2 | Which families have entries? The source   | FilledFamilies()
-//     | sizes the parts by that                   |
+//     | chooses part sizes accordingly            |
 //  ---+-------------------------------------------+---------------------------
 //     | SOURCE, while it plans, for each family   | RefreshSource::Decide()
 //   3 | Does its application use SingleDelete?    | CheckSingleDeletes()
@@ -27,29 +28,29 @@
 //     | while it is open for writing              |
 //  ---+-------------------------------------------+---------------------------
 //     | BOTH, on a lane, for each part            | LaneClient, LaneSession
-//   7 | Nothing here: its chunks are sent, as for | FindOutermost()
-//     | a seed                                    |
-//   8 | Compared: both sides read it, in groups   | GroupDeltas::Index(),
-//     | of as many entries as cost 0.3 % in       | GroupCompare::Compare(),
-//     | digests. Equal: done. Otherwise the       | GroupDeltas::Sift()
-//     | target sends what it has in differing     |
-//     | groups: first a mark of each entry, then  |
-//     | the entries that the source does not      |
-//     | have; all entries, if nearly all groups   |
-//     | differ; two keys, if the source has       |
-//     | nothing                                   |
-//   9 | What is put, what is deleted? Only keys   | DeltaBuilder
-//     | of the target are deleted, long runs of   |
-//     | them by one range deletion                |
+//   7 | The target has no entries: the source     | FindOutermost()
+//     | sends its chunks, as for a new replica    |
+//   8 | Otherwise both sides read the part, and   | GroupDeltas::Index(),
+//     | compare digests of groups (0.3 % of the   | GroupCompare::Compare(),
+//     | bytes). Equal: done. Otherwise, for the   | GroupDeltas::Sift()
+//     | groups that differ, the target sends a    |
+//     | mark of each entry, then the entries that |
+//     | the source does not have. It sends all    |
+//     | entries if nearly all groups differ, and  |
+//     | two keys if the source has no entries     |
+//   9 | What is put, what is deleted? Only target | DeltaBuilder
+//     | keys are deleted, a long run of them by   |
+//     | one range deletion                        |
 //  ---+-------------------------------------------+---------------------------
 //     | TARGET, after it has received a part      |
-//  10 | Does it equal the source's? Computed from | PartProof,
+//  10 | Will it equal the source's? Computed from | PartProof,
 //     | the received bytes, independently of 8    | LaneClient::EndPart()
 //     | and 9                                     |
 //  ---+-------------------------------------------+---------------------------
 //     | TARGET, after both agree on the totals    |
-//  11 | When is it ingested? All in one call;     | RefreshTarget::Finish(),
-//     | later, while writers are slowed down      | IngestGate
+//  11 | When is it ingested? All parts in one     | RefreshTarget::Finish(),
+//     | call, delayed while RocksDB slows down    | IngestGate
+//     | writers                                   |
 //  12 | Are deltas compacted now? A little, if    | CompactDeltas()
 //     | nobody else has the database open         |
 #pragma once
@@ -62,16 +63,16 @@
 
 namespace sstferry {
 
-// Makes the source's half for one plan (a RefreshFactory).
+// Makes the source's side for one plan (a RefreshFactory).
 std::unique_ptr<RefreshAtSource> MakeRefreshAtSource(const Snapshot& snapshot,
                                                      TransferPlan* plan);
 
-// Makes the target's half. Without a replica (its db is null) it opens the
-// TARGET_DIR of the options itself.
+// Makes the target's side. Without a replica (its db is null), the target opens
+// the TARGET_DIR of the options itself.
 std::unique_ptr<PullTarget> MakeRefreshTarget(const TargetInputs& inputs,
                                               const OpenReplica& replica);
 
-// Makes the target of a swap which links the files of TARGET_DIR
+// Makes the target of a swap that links the files of TARGET_DIR
 // (linked_target.h).
 std::unique_ptr<PullTarget> MakeLinkedTarget(const TargetInputs& inputs);
 

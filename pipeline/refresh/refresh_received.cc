@@ -1,4 +1,4 @@
-// Finds what an unfinished refresh has left in the database.
+// Finds which chunks of an unfinished refresh the database already has.
 #include <algorithm>
 #include <set>
 
@@ -30,9 +30,10 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
 }
 
 // Returns true if the journal or the MANIFEST shows that a chunk was ingested.
-// The chunk may have been compacted since; then the journal shows it, unless
-// the machine crashed right after the ingest. A chunk that neither shows is
-// sent and ingested again: correct, but one level higher.
+// The chunk may have been compacted since; then only the journal shows it,
+// unless the machine crashed right after the ingestion. If neither shows it,
+// the chunk is sent and ingested again, which is correct, but uses one more
+// level.
 bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
                    const Part& part, const JournalChunk& chunk) {
   const std::optional<Digest128> id = TableIdOf(chunk);
@@ -40,9 +41,9 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
-// Returns true if one chunk is known to be ingested: one call makes all of them
-// visible, after Complete, so one chunk proves all. A file missing in staging/
-// proves nothing.
+// Returns true if at least one chunk is known to be ingested: after the
+// Complete record, one call ingests all chunks, so one proves all. A file that
+// is missing in staging/ proves nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
       journal.plan.parts.begin(), journal.plan.parts.end(),
@@ -55,8 +56,8 @@ bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
       });
 }
 
-// Finds which tables are chunks of a journal, and whether all chunks that it
-// records as ingested are among them.
+// Finds which tables are chunks of a journal, and whether all chunks that the
+// journal records as ingested are among them.
 class OwnTables {
  public:
   explicit OwnTables(const JournalState& journal) {
@@ -74,7 +75,7 @@ class OwnTables {
     }
   }
 
-  // Removes these tables from the listed ones.
+  // Removes the journal's chunks from *listed.
   void TakeFrom(std::vector<FamilyTables>* listed) {
     for (FamilyTables& family : *listed) {
       std::erase_if(family.tables, [this](const LiveTable& table) {
@@ -119,8 +120,9 @@ JournalTargetFiles RefreshTarget::FilesOf(
   return {DatabaseIdOf(db), DigestOf(all)};
 }
 
-// Compares the present files, without the journal's own chunks, with those at
-// the journal's begin: writes, ingests and compactions by others changed them.
+// Returns true if the files, without the journal's own chunks, are the same as
+// when the journal began. Writes, ingestions and compactions by others change
+// them.
 bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   std::vector<FamilyTables> begun_with = tables_;
   OwnTables chunks(journal);
@@ -130,8 +132,8 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
          journal.target_files == now;
 }
 
-// Resumes the plan of the journal, which was made for the target's contents at
-// that time. Staged chunks stay there until all are ingested at once.
+// Resumes the journal's plan. Staged chunks stay in staging/ until all chunks
+// are ingested at once.
 Status RefreshTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {

@@ -15,13 +15,13 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum number of parts per chunk size for compared intervals.
+// Compared parts have at least the chunk size divided by this.
 constexpr uint64_t kComparedPerChunk = 16;
 
-// Entries of a part whose groups both sides compare: a quarter of the limit of
-// an index, because this is an estimate.
+// Desired number of entries per compared part: a quarter of what an index can
+// keep, because numbers of entries are estimates.
 constexpr uint64_t kEntriesPerCompared = kMaxIndexEntries / 4;
-// Used if RocksDB has not read the number of entries of a file.
+// Assumed if no number of entries is known.
 constexpr uint64_t kAssumedEntryBytes = 64;
 
 uint64_t BytesOf(const TransferFamily& family) {
@@ -32,8 +32,9 @@ uint64_t BytesOf(const TransferFamily& family) {
   return bytes;
 }
 
-// Returns the size of a compared part: as large as the memory for keys allows,
-// because each part makes a file; and larger if the plan would have too many.
+// Returns the size of compared parts: as large as the memory for keys allows,
+// because each part may become a file; larger if the plan would have too many
+// parts.
 uint64_t ComparedBytes(const PlanOrder& order, const TransferPlan& plan,
                        const TransferFamily& family) {
   const uint64_t small = std::max(
@@ -74,8 +75,8 @@ Status RefreshSource::Decide(const PlanOrder& order,
   return CheckSingleDeletes(order, family);
 }
 
-// A refresh puts entries above other puts, so a SingleDelete would remove the
-// newer one and reveal the older one.
+// A delta puts entries above older puts, so a SingleDelete would remove only
+// the newer put, and expose the older one.
 Status RefreshSource::CheckSingleDeletes(const PlanOrder& order,
                                          const TransferFamily& family) const {
   std::string where;

@@ -1,5 +1,6 @@
-// The source's half of a refresh in place: checks that entries can be put above
-// others, cuts the families into parts, and makes what answers the lanes.
+// The source's side of a refresh in place: checks that entries can be ingested
+// above older ones, cuts the families into parts, and makes the objects that
+// answer lanes.
 #pragma once
 
 #include <memory>
@@ -31,7 +32,7 @@ class RefreshSource : public RefreshAtSource {
   const TransferFamily& family(const Part& part) const {
     return plan_->sources[part.family];
   }
-  // Returns the options of chunks that are ingested above others.
+  // Returns the options for the tables of delta chunks.
   const rocksdb::Options& delta_options(const Part& part) const {
     return families_[part.family].delta_options;
   }
@@ -43,7 +44,7 @@ class RefreshSource : public RefreshAtSource {
     PartNeed need = PartNeed::kSend;
   };
 
-  // Searches the WALs and the files of the family.
+  // Searches the WALs and the files of the family for SingleDeletes.
   //   kRefused  the application may use SingleDelete
   [[nodiscard]] rocksdb::Status CheckSingleDeletes(
       const PlanOrder& order, const TransferFamily& family) const;
@@ -51,7 +52,7 @@ class RefreshSource : public RefreshAtSource {
   const Family& told(const TransferFamily& family) const {
     return plan_->families[family.index];
   }
-  // For `plan`: adds the action for each part.
+  // Adds the parts from `first_part` on to the output of the command `plan`.
   void AddItems(PartNeed need, size_t first_part);
 
   const Snapshot& snapshot_;

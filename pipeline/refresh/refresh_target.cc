@@ -26,15 +26,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum number of compactions that may remove tables while these are
-// searched.
+// Maximum number of times that tables are listed and searched again, because a
+// compaction removed one of them.
 constexpr int kTriesBetweenCompactions = 5;
 
 constexpr char kAdoptSays[] =
     " (--adopt accepts it, and deletes what only the target holds)";
 
 // Returns the command for a target that cannot be refreshed in place. Empty for
-// a swap by links, which then becomes one without links.
+// a swap by links, which is then retried without links.
 std::string SwapInstead(const PullOptions& options) {
   return options.mode == PullMode::kSwap ? "" : SwapCommand(options);
 }
@@ -78,7 +78,8 @@ void NoteKept(const std::string& where, const Family& family,
   }
 }
 
-// Adds the bytes that this thread reads from files while the object lives.
+// Adds the bytes that this thread reads from files during the lifetime of this
+// object to *bytes.
 class ReadCounter {
  public:
   explicit ReadCounter(std::atomic<uint64_t>* bytes)
@@ -165,7 +166,7 @@ Status RefreshTarget::Look(FoundTarget* found) {
   status = status.ok() ? Own(OpenAndList()) : status;
   if (!status.ok() && !workspace()->has_unfinished() &&
       workspace()->swap_state() == SwapState::kNone) {
-    // Nothing was begun, or a swap was stopped before its journal.
+    // No transfer was begun, or a swap ended before it created its journal.
     workspace()->Discard().PermitUncheckedError();
   }
   found->families = FilledFamilies();
@@ -185,8 +186,7 @@ Status RefreshTarget::CheckFault() {
   return Status::OK();
 }
 
-// Reports damage also in a plan, but records it only in a refresh. (It does not
-// matter which process finds it.)
+// Also reports damage in a plan, but records it only in a refresh.
 Status RefreshTarget::Own(const Status& status) {
   if (EndStateOf(status) != EndState::kCorrupt) {
     return status;
@@ -212,8 +212,9 @@ Status RefreshTarget::Own(const Status& status) {
 
 Status RefreshTarget::OpenAndList() {
   std::vector<std::string> notes;
-  // RocksDB replaces CURRENT when it opens the database, and the refresh its
-  // own record when it ends: too late for data that has arrived.
+  // RocksDB replaces CURRENT when it opens the database, and the refresh
+  // replaces its record when it ends. A failure then would waste the received
+  // data.
   Status status = CheckReplaceable(
       dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kLastTransferName});
   if (!status.ok()) {
@@ -265,8 +266,8 @@ std::vector<std::string> RefreshTarget::FilledFamilies() const {
   return names;
 }
 
-// The entries of a table that a compaction removed may be in its output, which
-// was not listed yet.
+// Searches again if a compaction removed a table: its entries may be in the
+// compaction's output, which was not listed yet.
 Status RefreshTarget::CheckSingleDeletes() const {
   for (const FamilyTables& family : tables_) {
     if (family.is_unflushed && live_->wals_hold_single_deletes()) {
@@ -325,8 +326,8 @@ Status RefreshTarget::SearchTables(const std::string& family,
   return Status::OK();
 }
 
-// Opens the database and lists its tables again: between the two no process
-// held it.
+// Lists the tables again, because no process held the LOCK between the two
+// opens.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
@@ -373,8 +374,8 @@ Status RefreshTarget::CheckSupported() {
   return Status::OK();
 }
 
-// Refuses a directory that does not remember its source. (The exchange checks
-// the directory that it replaces.)
+// Refuses a directory that does not remember its source. (In a swap, the
+// exchange checks the directory that it replaces.)
 Status RefreshTarget::CheckRecord() {
   return in_place() == nullptr || options().adopt ||
                  !last_.source_database_id.empty()
@@ -401,7 +402,7 @@ Status RefreshTarget::CheckSource() {
 }
 
 Status RefreshTarget::BuildFamilies() {
-  // RocksDB's row cache ignores range deletions.
+  // RocksDB's row cache ignores range deletions, so a delta then has none.
   std::vector<std::string> names;
   for (const Family& family : plan().families) {
     names.push_back(family.description.name);
@@ -496,7 +497,7 @@ void RefreshTarget::NoteMissing() {
 
 Status RefreshTarget::CreateFamilies() {
   planned_.clear();
-  std::string text;  // of all families, if one is missing
+  std::string text;  // OPTIONS of all families, if one is missing
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
@@ -516,10 +517,10 @@ Status RefreshTarget::CreateFamilies() {
   return Status::OK();
 }
 
-// Raises the sequence of a replica made by an earlier version, before this
-// refresh takes a snapshot. Keys that this writes to an application's database
-// are flushed before its tables are listed. A directory gets no keys, because
-// the source has planned already.
+// Raises the sequence number of a replica that an earlier version made. In an
+// application's database this writes keys, which are flushed before the tables
+// are listed. In a directory it writes no keys, because the source has already
+// planned.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
@@ -569,9 +570,9 @@ void RefreshTarget::BeginRead() {
   }
 }
 
-// If an application has written, not all entries were read: the delta may be
-// correct, but this is not proven. Without the application, only the ingestion,
-// which is next, changes the sequence.
+// If the application has written, some entries were not read, so the deltas may
+// be right, but are not proven. In a directory that this process opened, only
+// the later ingestion changes the sequence number.
 void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
   const std::lock_guard<std::mutex> lock(lanes()->mu);
@@ -598,8 +599,8 @@ void RefreshTarget::CheckUnwritten() {
 Status RefreshTarget::Finish() {
   CheckUnwritten();
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
-  // RocksDB reads the tables that a chunk may overlap. A chunk that changed on
-  // the disk since it was checked shows damage of the disk, too.
+  // The ingestion reads tables that a chunk may overlap, and may find damage. A
+  // chunk that changed on the disk since it was checked counts as damage, too.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
@@ -730,7 +731,7 @@ Status RefreshTarget::CompactAndClose() {
   const Status closed = live_->Close();
   status = status.ok() ? closed : status;
   if (status.ok() && closes && left_zero_) {
-    // Perhaps none of the ingested files has recorded the new sequence.
+    // Maybe no ingested file has recorded the new sequence number.
     status = RaiseLastSequence(disk(), dir_,
                                plan().opened.snapshot_sequence);
   }

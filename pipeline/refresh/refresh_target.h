@@ -1,5 +1,6 @@
-// A database with older data that is made current while it is read, all at
-// once: PullMode::kRefresh. (linked_target.h does this to a copy.)
+// The target of a refresh in place (PullMode::kRefresh): a database that is
+// made current in one step, while readers may use it. (linked_target.h
+// refreshes a copy.)
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,7 @@ struct FamilyTables {
 
 class RefreshTarget : public PullTarget, public InPlaceTarget {
  public:
-  // Without a replica (its db is null) it opens options().target_dir itself.
+  // Without a replica (its db is null), opens options().target_dir itself.
   RefreshTarget(const TargetInputs& inputs, const OpenReplica& replica);
   ~RefreshTarget() override;
 
@@ -56,13 +57,12 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                            DigestReply* reply) override;
   PartComparer* comparer() override { return &comparer_; }
-  // Leaves it open: the database stays in place, and is closed with this
-  // object.
+  // Leaves the database open: it stays in place, and the destructor closes it.
   void CloseDatabase() override {}
 
  protected:
-  // Works in `dir`, and is not an InPlaceTarget. `drops_missing`: drops
-  // families that the source does not have.
+  // For subclasses: works in `dir`, not as an InPlaceTarget. `drops_missing`:
+  // drops families that the source does not have.
   RefreshTarget(const TargetInputs& inputs, const char* mode,
                 const OpenReplica& replica, std::string dir,
                 bool drops_missing);
@@ -71,11 +71,11 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Returns the listed families that have entries, as many as fit into the
   // request.
   std::vector<std::string> FilledFamilies() const;
-  // Records damage of the replica's own files, if `status` reports some, and
-  // adds the command that repairs it. May be called from any thread.
+  // If `status` reports damage of the replica's own files, records it, and adds
+  // the command that repairs it. May be called from any thread.
   virtual rocksdb::Status Own(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status DropMissing();
-  // Returns the names of families here that the source does not have.
+  // Returns the names of the target's families that the source does not have.
   std::vector<std::string> Missing() const;
   // Compacts some of the deltas.
   //   kCorrupt  a file turned out to be damaged
@@ -83,7 +83,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void TakeLevels();
   void FillLevels(Summary* summary) const;
 
-  // Returns true if no other process can write, and nothing drops entries.
+  // Returns true if no other process can write, and no FIFO compaction drops
+  // entries.
   bool is_alone() const;
 
   const std::string& dir() const { return dir_; }
@@ -91,9 +92,9 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void set_dir(std::string dir) { dir_ = std::move(dir); }
   // Returns null before OpenAndList().
   LiveDb* live() const { return live_.get(); }
-  // Closes the database as after a failure; OpenAndList() may open it again.
+  // Closes the database, and ignores errors. OpenAndList() may open it again.
   void ForgetLive();
-  // Returns the requested families that were there at the last OpenAndList().
+  // Returns the requested families with their tables, as last listed.
   const std::vector<FamilyTables>& tables() const { return tables_; }
   // Returns the options with which families of the plan would be built, by
   // index.
@@ -101,34 +102,35 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   uint64_t read_bytes() const { return read_bytes_; }
 
  private:
-  // Examines the database beside the open workspace.
+  // Examines the database. REQUIRES: its workspace is open.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Notes a known fault that this refresh repairs.
-  //   kCorrupt  there is one that it does not repair
+  // Adds a note about a known fault that this refresh repairs.
+  //   kCorrupt  the known fault is one that it does not repair
   [[nodiscard]] rocksdb::Status CheckFault();
-  // Opens for writing a directory that was open for reading until the refresh
-  // was accepted.
+  // Reopens the database for writing: a directory is open only for reading
+  // until the refresh is accepted.
   [[nodiscard]] rocksdb::Status OpenToWrite();
   // Lists the tables, and searches them for a SingleDelete. Flushes memtables
-  // before, if allowed.
+  // first if the database is open for writing.
   [[nodiscard]] rocksdb::Status List();
-  // Raises the last sequence of a database that is at 0.
+  // Raises the last sequence number of the database if it is 0.
   [[nodiscard]] rocksdb::Status LeaveZero();
-  // Searches the listed tables and the WALs.
+  // Searches the listed tables and the WALs for a SingleDelete.
   //   kRefused  the target's application uses SingleDelete
   //   kBusy     compactions of an application kept removing tables
   [[nodiscard]] rocksdb::Status CheckSingleDeletes() const;
   [[nodiscard]] rocksdb::Status HasSingleDelete(const std::string& family,
                                                 const std::string& where) const;
-  // Searches these tables of a family. *gone: a compaction removed one before
-  // it was searched.
+  // Searches these tables of a family. *gone: a compaction removed a table
+  // before it was searched.
   [[nodiscard]] rocksdb::Status SearchTables(
       const std::string& family, const std::vector<LiveTable>& tables,
       bool* gone) const;
   void NoteFilters();
   [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  // Checks that RocksDB can ingest chunks over the present data; else kRefused.
+  // Checks that RocksDB can ingest chunks above the existing data; else
+  // kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
@@ -136,7 +138,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
                                            rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
-  // Returns what identifies the listed tables, in any order.
+  // Returns the database's id, and a digest of the listed tables that does not
+  // depend on their order.
   static JournalTargetFiles FilesOf(const std::vector<FamilyTables>& listed,
                                     rocksdb::DB* db);
   // Read the database's entries of a piece of a part, to compare it. May be
@@ -149,10 +152,10 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last);
-  // Stores the last sequence before the first read. May be called from any
-  // thread.
+  // Stores the last sequence number before the first read. May be called from
+  // any thread.
   void BeginRead();
-  // Withdraws the proof of all parts if another process wrote since then.
+  // Counts no part as proven if the application wrote since BeginRead().
   void CheckUnwritten();
   // Returns all families, or the requested ones.
   std::vector<FamilyHandle> Selected() const;
@@ -165,7 +168,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   SelectionText held_;      // part of the source held after this refresh
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // the store
-  LastTransfer last_;       // of the directory, before this refresh
+  LastTransfer last_;       // the directory's, before this refresh
   std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // of the plan, by index
   std::vector<FamilyHandle> planned_;  // by the same index
@@ -175,8 +178,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
-  // The last sequence before the first compared entry was read; not set:
-  // nothing was read.
+  // The last sequence number before the first compared entry was read; not set:
+  // no entry was read.
   std::mutex first_read_mu_;
   std::optional<uint64_t> first_read_;  // guarded by first_read_mu_
   ComparedEntries compared_;

@@ -89,7 +89,7 @@ class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Stores whether a step has failed. Threads: any.
+// Remembers whether a call has failed. Threads: any.
 class Failures {
  public:
   IOStatus Note(IOStatus status) {

@@ -1,4 +1,4 @@
-// File systems under an application's database that this process opens.
+// File systems for an application's database that this process opens.
 #pragma once
 
 #include <memory>
@@ -17,22 +17,22 @@ std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
 // `options_text`.
 //
 // It keeps the text of OPTIONS: RocksDB rewrites the file whenever it opens a
-// database, with only the options that this process knows. It adds and removes
-// the sections of column families that are created or dropped; sections of
-// created families are taken from *offered, an OPTIONS text, if that has them.
+// database, with only the options that this process knows. It removes the
+// sections of dropped column families, and adds sections for created ones: from
+// *offered, an OPTIONS text, if this has them.
 //
 // It does not write to an existing WAL.
 //
 // After a write, sync, rename or link has failed, it deletes nothing in `dir`.
-// RocksDB deletes the tables of an ingest whose MANIFEST it could not sync, but
-// the MANIFEST may name them. The next open removes unused files.
+// RocksDB deletes the tables of an ingestion if it could not sync the MANIFEST,
+// but the MANIFEST may list them. The next open removes unused files.
 std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, const std::string& dir,
     const std::string& options_text,
     std::shared_ptr<const std::string> offered);
 
-// Returns `kept` with exactly the families of `written`. The section of a
-// family is that of `kept`, or, if `kept` has none, that of `written`.
+// Returns `kept` with exactly the families of `written`. A family's section
+// comes from `kept`, or from `written` if `kept` has none.
 std::string MergeOptionsTexts(const std::string& kept,
                               const std::string& written);
 
