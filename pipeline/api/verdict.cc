@@ -27,7 +27,8 @@ bool AskedForAll(const LastTransfer& record, const Selection& selection) {
                    [&record](const std::string& family) {
                      return Has(record.asked.families, family);
                    }));
-  return families && IntervalsBound(record.asked.begin, selection.interval.begin) &&
+  return families &&
+         IntervalsBound(record.asked.begin, selection.interval.begin) &&
          IntervalsBound(record.asked.end, selection.interval.end);
 }
 

@@ -322,7 +322,8 @@ class PartStore::Builder : public ChunkSink {
       return LooksUnwanted() || !part_->TooFarAhead(begin.ordinal);
     });
     if (part_->gives_up) {
-      return MakeStatus(EndState::kCancelled, "spool: no lane reads any more");
+      return MakeStatus(EndState::kCancelled,
+                        "spool: stopped, because no lane reads the chunk");
     }
     const PartStoreOptions& options = store_->options_;
     const bool has_room = store_->MakeRoom(/*reserve=*/true);

@@ -51,9 +51,9 @@ Status CheckTurn(const LaneShared& state, const Part& part,
   const bool delta = begin.kind == PartKind::kDelta;
   if (delta != as_delta) {
     return MakeStatus(EndState::kCorrupt,
-                      std::string("chunk: expected a ") +
+                      std::string("chunk: requested a ") +
                           (as_delta ? "delta" : "rebuilt chunk") +
-                          " as agreed, found a " +
+                          ", received a " +
                           (delta ? "delta" : "rebuilt chunk"));
   }
   if (whole) {

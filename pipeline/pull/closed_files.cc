@@ -26,16 +26,15 @@ constexpr char kManifestPrefix[] = "MANIFEST-";
 
 Status Refused(const std::string& dir, const std::string& what) {
   return MakeStatus(EndState::kRefused,
-                    "target " + dir + ": expected all of its files in the "
-                    "directory itself, found " + what +
+                    "target " + dir + " " + what +
                         "; the process that owns the database can refresh it "
                         "with the library");
 }
 
 Status Lost(const std::string& dir, const std::string& name) {
   return MakeStatus(EndState::kCorrupt,
-                    dir + "/" + name + ": the MANIFEST names it, and it is "
-                    "missing");
+                    dir + "/" + name +
+                        " is missing, although the MANIFEST lists it");
 }
 
 bool IsThere(rocksdb::FileSystem* file_system, const std::string& dir,
@@ -167,8 +166,8 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
   for (const auto& [number, file] : family.files) {
     const std::string name = NumberedName(number, ".sst");
     if (file.path_id != 0) {
-      return Refused(dir, name + " on another path (db_paths or cf_paths of "
-                                 "the application)");
+      return Refused(dir, "has files in other directories (" + name +
+                              "; db_paths or cf_paths)");
     }
     // Old databases have tables with another suffix.
     const bool here = IsThere(file_system, dir, name) ||
@@ -178,12 +177,11 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
   }
   return lost.empty() ? Status::OK()
          : found > 0  ? Lost(dir, lost)
-                      : Refused(dir, "that " + lost +
+                      : Refused(dir, "lacks " + lost +
                                          " and every other table of column "
                                          "family '" + family.name +
-                                         "' are missing: they are on another "
-                                         "path (cf_paths of the application), "
-                                         "or lost");
+                                         "': they are in another directory "
+                                         "(cf_paths), or lost");
 }
 
 }  // namespace
@@ -235,10 +233,10 @@ Status ReadNeededWals(rocksdb::FileSystem* file_system, const std::string& dir,
     return MakeStatus(
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
-        "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
-        "them would lose later writes of this database; only a swap can "
-        "refresh it until its application flushes all column families while "
-        "no transaction is open");
+        "WRITE_UNPREPARED, which plain RocksDB replays with wrong sequence "
+        "numbers, so later writes would be lost; only a swap can refresh this "
+        "database until its application flushes all column families while no "
+        "transaction is open");
   }
   return status;
 }

@@ -107,8 +107,9 @@ bool Exchange::CanResume(const PullWorkspace& work) {
 }
 
 Status Exchange::Resume() {
-  report_->Say("all data was already here; resuming the exchange of transfer " +
-               ToHex(plan_->opened.transfer_id));
+  report_->Say(
+      "all data had already arrived; resuming the exchange of transfer " +
+      ToHex(plan_->opened.transfer_id));
   return CheckTarget();
 }
 
@@ -235,8 +236,10 @@ void Exchange::Finish(Summary summary) {
   Status status = workspace()->PutIntoTarget(
       kLastTransferName, SummaryToJson(summary, summary.mode) + "\n");
   if (!status.ok()) {
-    report_->Say("outage_seconds could not be recorded: " +
-                          MessageOf(status));
+    report_->Say(
+        "could not record how long the application was stopped "
+        "(outage_seconds): " +
+        MessageOf(status));
   }
   status = RetireOld();
   if (status.ok() && workspace()->swap_state() == SwapState::kRetired) {
@@ -250,7 +253,7 @@ void Exchange::Finish(Summary summary) {
         "the target is complete, but " + workspace()->dir() +
         " could not be cleared (" + MessageOf(status) + "); the next " +
         (options().adopts_old
-             ? "follow moves the old database from there to beside the target"
+             ? "follow moves the old database out of it, next to the target"
              : std::string(PullModeName(options().mode)) + " removes it"));
   }
 }

@@ -118,7 +118,8 @@ Status FaultStatus(const PullOptions& options, const HealthFile& fault) {
       "target " + options.target_dir + ": " + FaultSentence(fault) +
           (fault.fault == ReplicaFault::kDamaged
                ? ", which a refresh in place does not repair"
-               : ", and this refresh compares only a part of what was found"),
+               : ", and this refresh compares only a part of the keys that may "
+                 "differ"),
       fault.fault == ReplicaFault::kDamaged
           ? ReplaceCommand(options)
           : std::string("sstferry ") + PullModeName(options.mode) + " " +

@@ -319,10 +319,9 @@ Status LaneClient::EndUnproven(const Status& status) {
   if (asked_.front().how == HowToTell::kEverything) {
     return channel_.Final(MakeStatus(
         EndState::kInternal,
-        MessageOf(status) + "; the part was compared twice, the second time "
-                            "with all of its entries sent, and nothing of it "
-                            "was ingested; only a swap can refresh the "
-                            "replica"));
+        MessageOf(status) + "; the part still differed after a second "
+                            "comparison with all entries; nothing was "
+                            "ingested; only a swap can refresh the replica"));
   }
   {
     std::lock_guard<std::mutex> lock(state_->mu);

@@ -263,7 +263,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   if (end->file_bytes != open_->file.bytes()) {
     status = Mismatch("chunk bytes", end->file_bytes, open_->file.bytes());
   } else if (announced != 0 && end->file_bytes != announced) {
-    status = Mismatch("chunk bytes announced at its begin", announced,
+    status = Mismatch("size announced at the start of the chunk", announced,
                       end->file_bytes);
   } else if (!(end->digest == digest)) {
     status = MakeStatus(EndState::kCorrupt,

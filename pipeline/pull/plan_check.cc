@@ -31,9 +31,8 @@ Status CheckFamilies(const Plan& plan,
                     : names != std::set<std::string>(asked.begin(),
                                                      asked.end())) {
     return MakeStatus(EndState::kCorrupt,
-                      "plan: expected the requested column families, found " +
-                          std::to_string(names.size()) +
-                          ", which are not the same ones");
+                      "the plan's " + std::to_string(names.size()) +
+                          " column families are not the requested ones");
   }
   return Status::OK();
 }

@@ -26,8 +26,7 @@ Status PlanReceiver::TakeBusy(const Frame& frame) {
   asks_again_at_ =
       Clock::now() + std::chrono::milliseconds(busy.retry_after_millis);
   return MakeStatus(EndState::kBusy,
-                    "the source already serves its maximum number of "
-                    "transfers");
+                    "all transfer slots of the source are in use");
 }
 
 Status PlanReceiver::CheckTransfer() {
@@ -35,7 +34,7 @@ Status PlanReceiver::CheckTransfer() {
   asks_again_at_.reset();
   if (transfer_id_.has_value() && opened.transfer_id != *transfer_id_) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "the source now has another transfer");
+                      "the source answered with another transfer");
   }
   transfer_id_ = opened.transfer_id;
   source_resumed_ = opened.resumed;
@@ -58,7 +57,8 @@ Status PlanReceiver::CheckSamePlan() {
   const Digest128 digest = plan_.plan().Digest();
   if (digest_.has_value() && !(*digest_ == digest)) {
     return MakeStatus(EndState::kSnapshotGone,
-                      "the source has changed its plan of the same snapshot");
+                      "the source sent a different plan for the same "
+                      "snapshot");
   }
   digest_ = digest;
   return Status::OK();

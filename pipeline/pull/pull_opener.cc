@@ -161,8 +161,9 @@ Status PullOpener::Connect() {
   if (!needs_source) {
     RETURN_IF_ERROR(gone ? CheckStillSource() : Status::OK());
     UsePlanOfJournal();
-    report_->Say("all data was already here; finished without the source (" +
-                 MessageOf(status) + ")");
+    report_->Say(
+        "all data had already arrived; finished without the source (" +
+        MessageOf(status) + ")");
     return failure_->status();
   }
   const std::string why = MessageOf(status);

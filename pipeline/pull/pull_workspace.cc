@@ -171,8 +171,8 @@ void PullWorkspace::TellOfUnfinished() {
              ? ", of which all data has arrived"
              : ": " + FormatBytes(unfinished_.planned_bytes_done()) +
                    " of about " + FormatBytes(unfinished_.plan.bytes()) +
-                   " have arrived; the figures of this plan are those of a "
-                   "new pull"));
+                   " have arrived; this plan shows the numbers of a new "
+                   "pull"));
   }
   is_resuming_ = false;
   unfinished_ = JournalState();
@@ -354,8 +354,8 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const bool ends_with_us =
       lanes_->refreshes() && options().source.is_directory() && !has_all;
   report_->Say(
-      ends_with_us ? "the source's snapshot ends with this process: run the "
-                     "same command to start over with a new one"
+      ends_with_us ? "the snapshot is lost when this process ends; run the "
+                     "same command to start over with a new snapshot"
                    : "partial data is kept in " + workspace()->dir() +
                          "; run the same command to resume");
 }

@@ -256,8 +256,8 @@ std::string SourceLink::waiting_for() const {
   }
   const auto left = std::chrono::ceil<std::chrono::seconds>(
       std::max(*turn - now, Clock::duration::zero()));
-  return "it already serves its maximum number of transfers, or considers "
-         "this target still connected; asking again in " +
+  return "all transfer slots of the source are in use, or it does not know "
+         "yet that this target's old connection ended; asking again in " +
          std::to_string(left.count()) + " s";
 }
 

@@ -16,8 +16,8 @@ Status CheckUnitTurn(const CloneLayout* clone, const ChunkBegin& begin,
                      uint64_t next_ordinal) {
   if (clone == nullptr || begin.kind != PartKind::kUnit) {
     return MakeStatus(EndState::kCorrupt,
-                      "chunk: expected a requested kind of chunk, found "
-                      "another kind");
+                      "chunk: received a kind of chunk that was not "
+                      "requested");
   }
   if (next_ordinal != 0) {
     return MakeStatus(EndState::kCorrupt,

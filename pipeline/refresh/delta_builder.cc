@@ -63,7 +63,8 @@ Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
   return status;
 }
 
-Status DeltaBuilder::MergeAll(const PieceDifference& piece, EntryDigester* digester) {
+Status DeltaBuilder::MergeAll(const PieceDifference& piece,
+                              EntryDigester* digester) {
   RangeEntriesOptions options;
   options.readahead_bytes = options_.readahead_bytes;
   options.files = options_.files;
@@ -80,8 +81,8 @@ Status DeltaBuilder::MergeAll(const PieceDifference& piece, EntryDigester* diges
 }
 
 Status DeltaBuilder::MergeSpan(const KeyInterval& span,
-                               const PieceDifference& piece, EntryDigester* digester,
-                               EntryReader* reader) {
+                               const PieceDifference& piece,
+                               EntryDigester* digester, EntryReader* reader) {
   const rocksdb::Comparator* const order = family_->GetComparator();
   const std::vector<GroupEntry>& entries = piece.entries;
   std::string scratch;

@@ -617,10 +617,9 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
                             : 0;
   if (unsent > 0) {
     return MakeStatus(EndState::kCorrupt,
-                      "totals: expected them after all " +
-                          std::to_string(transfer_->parts().size()) +
-                          " parts were sent, found " +
-                          std::to_string(unsent) + " parts not sent yet");
+                      "totals arrived too early: " + std::to_string(unsent) +
+                          " of " + std::to_string(transfer_->parts().size()) +
+                          " parts are not sent yet");
   }
   RETURN_IF_ERROR(transfer_->CheckSnapshotFiles());
   const Finish ours = transfer_->FinalTotals();

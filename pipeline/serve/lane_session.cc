@@ -212,7 +212,8 @@ Status LaneSession::SendPart(const PartRequest& request) {
   if (part.kind == PartKind::kUnit && request.received.chunks > 1) {
     return MakeStatus(EndState::kRefused,
                       "lane: part " + std::to_string(part.id) +
-                          " is one unit and has no second chunk");
+                          " has only one chunk, and the target requested a "
+                          "second");
   }
   sink_.BeginPart(request);
   Status status;
@@ -259,7 +260,8 @@ OnProgress LaneSession::Counter() {
 // thread, which outlives this lane, but not the plan.
 void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
-  read->build = [&snapshot = transfer_->snapshot(), &family, &part = *read->part,
+  read->build = [&snapshot = transfer_->snapshot(), &family,
+                 &part = *read->part,
                  options = BuilderOptions(family, request.chunk_bytes)](
                     const PartRequest& from,
                     const std::function<bool()>& cancelled,

@@ -116,9 +116,9 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
     return OnlyAsFiles(
         EndState::kRefused,
         "its WALs were written by a TransactionDB with WRITE_PREPARED or "
-        "WRITE_UNPREPARED, whose sequence numbers count batches: replaying "
-        "them would lose later writes; let the application flush all its "
-        "column families while no transaction is open, or close it after a "
+        "WRITE_UNPREPARED, which plain RocksDB replays with wrong sequence "
+        "numbers, so later writes would be lost; let the application flush all "
+        "its column families while no transaction is open, or close it after a "
         "flush, then try again");
   }
   if (facts.prepares_twice()) {

@@ -252,12 +252,12 @@ TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
     lies.chunk_begin = [](ChunkBegin* begin) {
       begin->kind = PartKind::kDelta;
     };
-    RequireFound(lies, EndState::kCorrupt, "a rebuilt chunk as agreed");
+    RequireFound(lies, EndState::kCorrupt, "requested a rebuilt chunk");
   }
   SECTION("another size than it began with") {
     lies.chunk_begin = [](ChunkBegin* begin) { begin->file_bytes = 17; };
     RequireFound(lies, EndState::kCorrupt,
-                 "chunk bytes announced at its begin");
+                 "size announced at the start of the chunk");
   }
 }
 

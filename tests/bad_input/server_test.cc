@@ -261,7 +261,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
     REQUIRE_OK(TakeParts(lane.get(), parts - 1, &finish));
     REQUIRE_OK(control->SendMessage(FrameType::kFinish, finish));
-    told(control.get(), EndState::kCorrupt, "1 parts not sent yet");
+    told(control.get(), EndState::kCorrupt, "totals arrived too early: 1 of ");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
   }
   SECTION("totals before anything is open") {

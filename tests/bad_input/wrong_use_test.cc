@@ -295,10 +295,12 @@ void TryWrongWords(Place* place) {
   const std::string config = place->dir / "job.toml";
   const Words pull = {"pull", "--config", config};
   WriteBytes(config, "source = \"s\"\ntargt = \"t\"\n");
-  place->Says(36, pull, 2, "line 2: targt: unknown option; did you mean target?");
+  place->Says(36, pull, 2,
+              "line 2: targt: unknown option; did you mean target?");
   WriteBytes(config, "source = \"s\"\ntarget = t\n");
-  place->Says(37, pull, 2,
-              "expected lines such as target = \"/data/users\", with the quotes");
+  place->Says(
+      37, pull, 2,
+      "expected lines such as target = \"/data/users\", with the quotes");
   WriteBytes(config, "source: \"s\"\n");
   place->Says(38, pull, 2, "line 1: not TOML: ");
   // The first word of serve is a database.

@@ -391,8 +391,9 @@ TEST_CASE("PeakRssBytes sees memory that was touched", "[pipeline]") {
 
 TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
           "[pipeline]") {
-  for (const std::string text : {"/data/db", "db", "a/b://c", "./unix:/s:db",
-                                 "unix", "./db1:/x", "a/b:/c", "db1:x", ":/x"}) {
+  for (const std::string text :
+       {"/data/db", "db", "a/b://c", "./unix:/s:db", "unix", "./db1:/x",
+        "a/b:/c", "db1:x", ":/x"}) {
     SourceAddress address;
     INFO(text);
     REQUIRE_OK(ParseSourceAddress(text, &address));
@@ -427,14 +428,15 @@ TEST_CASE("ParseSourceAddress reads directories and URLs and prints them",
     REQUIRE(address.ToString() == printed);
   }
   for (const std::string text :
-       {"", "sst://", "sst:///db", "sst://host/a//b", "sst://host/a/../b", "sst://host/a b",
-        "sst://host:0/db", "sst://host:65536/db", "sst://host:x/db",
-        "sst://::1/db", "http://host/db", "unix:", "unix:s:db", "unix:7420",
-        "unix:/s/:db", "unix:/s:a/../b", "unix:/s:a:b", "sst://unix:/s:db",
-        "unix:/s:a,unix:/s:b", "sst:/x", "ssh:/x", "ssh://db1", "ssh://db1/",
-        "ssh://@db1/x", "ssh://db1:0/x", "ssh://db1:65536/x", "ssh:///x",
-        "-oProxyCommand=x:/y", "ssh://-lroot/x", "-l@db1:/x", "a b@db1:/x",
-        "a;b@db1:/x", "db1:/x\ny", "ssh://db1/\x1b[31m"}) {
+       {"", "sst://", "sst:///db", "sst://host/a//b", "sst://host/a/../b",
+        "sst://host/a b", "sst://host:0/db", "sst://host:65536/db",
+        "sst://host:x/db", "sst://::1/db", "http://host/db", "unix:",
+        "unix:s:db", "unix:7420", "unix:/s/:db", "unix:/s:a/../b",
+        "unix:/s:a:b", "sst://unix:/s:db", "unix:/s:a,unix:/s:b", "sst:/x",
+        "ssh:/x", "ssh://db1", "ssh://db1/", "ssh://@db1/x", "ssh://db1:0/x",
+        "ssh://db1:65536/x", "ssh:///x", "-oProxyCommand=x:/y",
+        "ssh://-lroot/x", "-l@db1:/x", "a b@db1:/x", "a;b@db1:/x", "db1:/x\ny",
+        "ssh://db1/\x1b[31m"}) {
     SourceAddress address;
     INFO(text);
     REQUIRE(ParseSourceAddress(text, &address).IsInvalidArgument());

@@ -59,7 +59,8 @@ TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
     std::string reason;
   };
   const Row rows[] = {
-      {151, EndState::kChangedSince, "at sequence 151: it was written to since the pull"},
+      {151, EndState::kChangedSince,
+       "at sequence 151: it was written to since the pull"},
       {150, EndState::kDifferent, "is still at that sequence: no write"},
       {149, EndState::kDifferent, "at sequence 149: an older state"}};
   for (const Row& row : rows) {

@@ -119,8 +119,9 @@ TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
   REQUIRE(pull.options.compact);
   REQUIRE(pull.options.min_free_percent == 5);
   REQUIRE_OK(ParsePull(PullMode::kRefresh,
-                       {"s", "t", "--drop-missing", "--compact", "none", "--min-free", "7%", "--method",
-                        "clone", "--delete-rate", "1M"},
+                       {"s", "t", "--drop-missing", "--compact", "none",
+                        "--min-free", "7%", "--method", "clone",
+                        "--delete-rate", "1M"},
                        &pull));
   REQUIRE(pull.options.method == PullMethod::kClone);
   REQUIRE(pull.options.delete_rate_bytes_per_sec == 1'000'000);

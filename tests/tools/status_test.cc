@@ -157,7 +157,7 @@ TEST_CASE("A pull that finds no place says so and begins by itself",
     return !answer["source"]["snapshots"].empty();
   });
   Process second(Sstferry({"pull", server.url(), bench.dir / "second"}));
-  REQUIRE(second.WaitForErr("serves its maximum number of transfers"));
+  REQUIRE(second.WaitForErr("all transfer slots of the source are in use"));
   first.Signal(SIGTERM);
   REQUIRE(second.Wait() == 0);
 }

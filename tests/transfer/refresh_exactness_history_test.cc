@@ -70,8 +70,9 @@ void showValue(const Night& night, std::ostream& os) {
   ShowDeeds("target", night.target, os);
   os << "\n  mode " << PullModeName(night.mode) << " families "
      << night.families << " begin " << night.begin << " end " << night.end
-     << " hidden " << night.hidden << " most_point_deletions " << night.most_point_deletions << " adopts "
-     << night.adopts << " drops_missing " << night.drops_missing << " compacts "
+     << " hidden " << night.hidden << " most_point_deletions "
+     << night.most_point_deletions << " adopts " << night.adopts
+     << " drops_missing " << night.drops_missing << " compacts "
      << night.compacts << " verifies " << night.verifies << " is_open "
      << night.is_open << " is_looked_at " << night.is_looked_at << " lanes "
      << night.lanes << " chunk_bytes " << night.chunk_bytes << " compact_from "

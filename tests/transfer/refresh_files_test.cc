@@ -290,7 +290,7 @@ TEST_CASE("A refresh of a clone resumes as it was begun",
     INFO(night.message());
     REQUIRE_OK(night.status);
     REQUIRE(night.summary.method == "ingest");
-    REQUIRE(night.notes_mention("all data was already here"));
+    REQUIRE(night.notes_mention("all data had already arrived"));
   }
   world.RequireCurrent();
 }

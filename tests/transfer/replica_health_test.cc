@@ -391,7 +391,7 @@ TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
   const Ferried ended = Refresh(world.source, world.target);
   INFO(ended.message());
   REQUIRE_OK(ended.status);
-  REQUIRE(ended.notes_mention("all data was already here"));
+  REQUIRE(ended.notes_mention("all data had already arrived"));
   RequireSound(world.source, world.target);
 }
 

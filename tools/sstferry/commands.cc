@@ -1013,8 +1013,8 @@ std::vector<OptionSpec> UnitsOptionSpecs() {
       Row<Units>(
           "start", Group::kCommon,
           "Run systemctl afterwards: reload the units, stop those that were "
-          "removed, restart servers and followers that changed, and enable and start "
-          "sstferry.target, which wants all of them.",
+          "removed, restart servers and followers that changed, and enable and "
+          "start sstferry.target, which wants all of them.",
           [](auto& a) -> auto& { return a.start; }),
       Row<Units>(
           "cron", Group::kAdvanced,
@@ -1272,7 +1272,8 @@ const std::vector<Command>& Commands() {
        "several machines at once, and be killed; the archive stays consistent.",
        ArchiveOptionSpecs(),
        {"action", "place", "archive"},
-       {{"Make an archive in a directory", "sstferry archive init /backup/orders"},
+       {{"Make an archive in a directory",
+         "sstferry archive init /backup/orders"},
         {"Push a database",
          "sstferry archive push /data/orders /backup/orders --label nightly"},
         {"Push from another machine what a source serves",

@@ -331,11 +331,11 @@ std::string ConfigRoff(const std::string& version) {
   return Title("sstferry.toml", "5", version,
                "options of sstferry commands in a file") +
          ".SH DESCRIPTION\n" +
-         Roff("sstferry COMMAND --config FILE reads options from FILE, which is "
-              "TOML. The systemd units read files in /etc/sstferry. A line has "
-              "the name of an option of COMMAND without its dashes, and its "
-              "value: text in quotes, true or false for a switch, an array for "
-              "an option that may be repeated. The operands have the names "
+         Roff("sstferry COMMAND --config FILE reads options from FILE, which "
+              "is TOML. The systemd units read files in /etc/sstferry. A line "
+              "has the name of an option of COMMAND without its dashes, and "
+              "its value: text in quotes, true or false for a switch, an array "
+              "for an option that may be repeated. The operands have the names "
               "source, target, left, right, place, id and file. The command "
               "line wins over the file. An unknown name is refused with its "
               "line and the nearest name.\n") +
@@ -343,18 +343,19 @@ std::string ConfigRoff(const std::string& version) {
          Roff("sstferry-serve(1), sstferry-pull(1) and the pages of the other "
               "commands list the options.\n") +
          ".SS Tables of serve\n" +
-         Roff("A [[database]] table may say for one database what --db, --allow "
-              "and --wal-dir say:\n") +
+         Roff("A [[database]] table may say for one database what --db, "
+              "--allow and --wal-dir say:\n") +
          Tagged("name", "The name after sst://HOST/.") +
          Tagged("directory", "The database.") +
          Tagged("allow", "An array of the certificate names that may read it. "
                          "Default: all.") +
-         Tagged("wal-dir", "The directory of its WALs, if they lie elsewhere.") +
+         Tagged("wal-dir",
+                "The directory of its WALs, if they lie elsewhere.") +
          ".SS Reload\n" +
          Roff("On SIGHUP, serve, pull, refresh and swap read max-rate and "
-              "log-level again. serve also reads its certificates and the lists "
-              "of allow again. Everything else needs a restart. A wrong file "
-              "changes nothing, and the log says so.\n") +
+              "log-level again. serve also reads its certificates and the "
+              "lists of allow again. Everything else needs a restart. A wrong "
+              "file changes nothing, and the log says so.\n") +
          ".SH EXAMPLES\n" +
          Roff("A source with two databases, /etc/sstferry/serve-app.toml:\n") +
          Literal("listen = \"0.0.0.0:7420\"\n"
