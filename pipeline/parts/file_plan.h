@@ -18,21 +18,21 @@ struct FilePlan : TableFile {
   std::string name;  // "000042.sst"
   uint64_t bytes = 0;
   uint64_t entries = 0;
-  // The members below are read from the file itself; they are zero for a table
-  // that is not block-based.
+  // ReadProperties() sets the members below; they stay zero for a table that is
+  // not block-based.
   uint64_t deletions = 0;  // number of deletions of any kind in the properties
   bool is_block_based = false;
 };
 
 // Lists all live files with keys in the interval, sorted by their smallest
 // keys. The list is complete because the snapshot has no entries in memtables.
-// *sorted_runs: maximum of iterators that one part merges.
+// *sorted_runs: maximum number of files and levels that one part merges.
 std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                                 rocksdb::ColumnFamilyHandle* family,
                                 const KeyInterval& interval,
                                 uint32_t* sorted_runs);
 
-// Sums over the properties of files.
+// Sums and maxima of the properties of all files.
 struct TableSums {
   uint64_t merge_operands = 0;
   uint32_t max_format_version = 0;  // 0: no block-based table

@@ -66,15 +66,15 @@ class MergedEntries {
 
   // Moves to the first entry.
   [[nodiscard]] rocksdb::Status Open();
-  // Return the current entry, until the next call of Next().
+  // Return the current entry, which stays valid until the next call of Next().
   bool valid() const { return !heap_.empty(); }
   const rocksdb::Slice& key() const {
     return heap_.front()->entry().user_key();
   }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
   [[nodiscard]] rocksdb::Status Next();
-  // Last key that was handled, that is, returned or found to be deleted. Null:
-  // none. After an error, RocksDB continues after this key.
+  // Returns the last key that was returned or found to be deleted; null: none.
+  // After an error, RocksDB's iterator continues after this key.
   const std::string* done() const { return any_done_ ? &done_ : nullptr; }
 
  private:
@@ -86,7 +86,8 @@ class MergedEntries {
   void SiftDown(size_t at);
   // Moves the front run to its next entry.
   [[nodiscard]] rocksdb::Status Step();
-  // Moves to the next entry to return, starting with the one at the front.
+  // Moves to the next visible entry, starting with the current one at the
+  // front.
   [[nodiscard]] rocksdb::Status FindVisible();
 
   const TableReads reads_;

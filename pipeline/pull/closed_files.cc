@@ -156,8 +156,8 @@ bool HoldsUnflushed(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
          entries > 0;
 }
 
-// Checks that the family's tables are in `dir`. If no table is there, all of
-// them are in another directory (cf_paths), which no file shows, or lost.
+// Checks that the family's tables are in `dir`. If all tables are missing, they
+// are lost, or in another directory: the MANIFEST does not record cf_paths.
 Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
                           const std::string& dir,
                           const ManifestFamily& family) {

@@ -42,7 +42,7 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 // Checks that every file that the MANIFEST lists is in `dir` itself. OPTIONS
 // files cannot tell, because they never contain db_paths.
-//   kRefused  a file is on another path; the message names it
+//   kRefused  a file is in another directory; the message names it
 //   kCorrupt  a file is missing, or the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(
     rocksdb::FileSystem* file_system, const std::string& dir);
@@ -53,9 +53,9 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                                          const std::string& path,
                                          uint64_t number, bool* is_empty);
 
-// Reads the WALs that the next open of the database in `dir` replays. Sets
-// *known to false if they cannot be read to their ends.
-//   kRefused  a plain RocksDB would replay them wrongly (WRITE_PREPARED)
+// Reads the WALs that RocksDB will replay when it next opens the database in
+// `dir`. Sets *known to false if they cannot be read to their ends.
+//   kRefused  plain RocksDB would replay them wrongly (WRITE_PREPARED)
 //   kCorrupt  the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status ReadNeededWals(rocksdb::FileSystem* file_system,
                                              const std::string& dir,

@@ -21,21 +21,21 @@
 
 namespace sstferry {
 
-// Records *fault durably in `dir`, and gives it an id if it has none. If a
-// worse finding is recorded, keeps that one; joins the selections in which the
-// two were found. *fault is then the contents of the file. If the record cannot
-// be written, removes last_transfer.json, so that no refresh relies on the
-// replica.
+// Records *fault durably in `dir`, and gives it an id if it has none. If the
+// file already records a worse fault, keeps the worse one. Joins the selections
+// in which both were found. *fault receives the contents of the file. If the
+// record cannot be written, removes last_transfer.json, so that no refresh
+// relies on the replica.
 [[nodiscard]] rocksdb::Status RecordFault(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           HealthFile* fault);
 
-// Makes a finding with a new id and the current time.
+// Returns a fault with a new id and the current time.
 HealthFile MakeFault(ReplicaFault fault, const std::string& what,
                      const Selection& looked_at);
 
-// Removes the record of `mended` durably. Keeps a record with another id, which
-// was found later.
+// Removes the record of the repaired fault `mended` durably. Keeps a record
+// with another id: that fault was found later.
 [[nodiscard]] rocksdb::Status ClearFault(rocksdb::FileSystem* file_system,
                                          const std::string& dir,
                                          const HealthFile& mended);

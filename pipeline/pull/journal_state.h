@@ -27,12 +27,12 @@ struct JournalState {
   std::vector<std::vector<JournalChunk>> chunks;
   // By part id and ordinal: true if the chunk is known to be ingested.
   std::vector<std::vector<bool>> ingested;
-  // Files of the target of a refresh when it began, if recorded.
+  // The target's files when a refresh began, if recorded.
   std::optional<JournalTargetFiles> target_files;
   // By part id: true if every chunk of the part is recorded.
   std::vector<bool> whole;
   bool complete = false;
-  uint64_t bytes = 0;  // size of the whole records; a torn tail may follow
+  uint64_t bytes = 0;  // size of the complete records; a torn one may follow
   bool torn = false;
 
   Totals ReceivedTotals(uint32_t part_id) const;

@@ -46,7 +46,7 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
     Asked& asked = asked_[i];
-    // A part that only awaits groups keeps the piece that it has read.
+    // A part that still awaits groups keeps the piece that it has read.
     const bool begins =
         asked.is_compared() &&
         (asked.is_later_piece || asked.awaits != Asked::Awaits::kGroups);
@@ -121,8 +121,8 @@ Status LaneClient::AskAhead() {
   return status;
 }
 
-// Asks for the chunks of a part if this side has no entries in it. That is
-// known if an earlier run received chunks of it.
+// Decides to request the chunks of a part if this side has no entries in it. If
+// an earlier run received chunks of the part, it has none.
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
@@ -221,7 +221,7 @@ Status LaneClient::Ask(const Asked& asked, bool front) {
   return channel_.Send(FrameType::kPartRequest, request);
 }
 
-// Both sides read at the same time.
+// Reads the piece while the source reads it, then compares.
 Status LaneClient::ComparePart(const Part& part) {
   Asked& asked = asked_.front();
   if (asked.comparison == nullptr) {

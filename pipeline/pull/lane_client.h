@@ -56,11 +56,11 @@ class LaneClient {
 
   [[nodiscard]] rocksdb::Status Connect();
   [[nodiscard]] rocksdb::Status Work();
-  // A part, or a piece of it, and the answer that is awaited for it.
+  // A requested part, or a piece of it, and the answer that is awaited.
   struct Asked {
     enum class Awaits {
-      kChunks,  // the part is sent
-      kGroups,  // to compare with; for later pieces, nothing is sent
+      kChunks,  // the chunks of the part
+      kGroups,  // the source's groups; for later pieces, no answer
       kSifted,
       kDelta,
     };
@@ -75,7 +75,7 @@ class LaneClient {
     bool is_later_piece = false;
     bool was_read = false;  // this side has read the piece
     // Received chunks, which are passed to the store when the part is proven.
-    // Until then nobody else uses their files in staging.
+    // Until then no other code uses their files in staging.
     std::vector<StagedChunk> held;
     std::optional<SiftRequest> sift;  // not sent yet
     // Requests for the delta that are not sent yet.
@@ -93,8 +93,8 @@ class LaneClient {
   [[nodiscard]] rocksdb::Status AskForDelta();
   // Decides whether to request a new part's chunks or to compare the part.
   [[nodiscard]] rocksdb::Status ChooseAsked(const Part& part, Asked* asked);
-  // Restarts a part, to be compared from its first piece. Forgets what was
-  // received of it.
+  // Restarts a part, to be compared from its first piece. Drops the chunks that
+  // were received of it.
   void CompareAnew(Asked* asked);
   // Compares the front part's piece: counts it as equal, or asks for a delta.
   [[nodiscard]] rocksdb::Status ComparePart(const Part& part);

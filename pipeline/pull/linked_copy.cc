@@ -26,7 +26,7 @@ using rocksdb::FileOptions;
 using rocksdb::IOOptions;
 using rocksdb::Status;
 
-// Time after which a database that changes in every round is given up.
+// Time after which the copy fails if the database changes in every round.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 constexpr size_t kCopyBytes = 1u << 20;
 
@@ -67,8 +67,8 @@ class Copier {
   }
 
  private:
-  // Lets the snapshot code link and copy the files of one point in time, then
-  // links or copies each of them through the pull's file system.
+  // Lets the snapshot code link and copy a consistent set of files, then links
+  // or copies each of them through the pull's file system.
   Status TakeFiles() {
     SnapshotOptions options;
     options.database_dir = real_;
@@ -169,8 +169,7 @@ class Copier {
                         ReplicaOptionsText(text, ReleaseOfOptions(text)));
   }
 
-  // Copies the first `most_bytes` of a file; kCorrupt: it must have all of
-  // them, and is shorter.
+  // Copies the first `most_bytes` of a file; kCorrupt: the file is shorter.
   Status CopyFile(const std::string& path, const std::string& name,
                   std::optional<uint64_t> most_bytes = std::nullopt) {
     Descriptor from;

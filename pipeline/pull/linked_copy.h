@@ -1,17 +1,17 @@
 // Copies a database by hard links, so that a swap can change the copy while an
 // application continues to use the database.
 //
-// Tables and blob files are linked: RocksDB writes to one only before a
-// MANIFEST names it. Everything else is copied: CURRENT, the MANIFEST, OPTIONS,
-// IDENTITY, and WALs up to where they were read. The point in time is taken as
-// at a source (snapshot/snapshot_files.h).
+// Links tables and blob files, because RocksDB does not change them once a
+// MANIFEST lists them. Copies all other files: CURRENT, the MANIFEST, OPTIONS,
+// IDENTITY, and WALs up to where they were read. Finds a consistent set of
+// files as a source does (snapshot/snapshot_files.h).
 //
-// A standby's own follower knows the point in time, and that nothing changes
-// but the newest WAL. Then no byte is read to find it, and the other WALs are
-// linked, too.
+// If a standby's own follower makes the copy, it knows the consistent set, and
+// that only the newest WAL changes. Then no file is read to find the set, and
+// the other WALs are linked, too.
 //
 // Nothing may be written, truncated or given another owner or mode through a
-// link. So a file is copied, too, if the copy must not have its owner or mode.
+// link. So a file is copied if the copy needs another owner or mode.
 #pragma once
 
 #include <cstdint>

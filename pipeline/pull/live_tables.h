@@ -27,8 +27,8 @@ struct LiveTable {
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
   uint64_t range_deletions = 0;  // from the table's properties
-  // An entry may be a SingleDelete: the properties, if known, show deletions,
-  // and that the file was not ingested.
+  // True if the file may have a SingleDelete. False if its properties are known
+  // and show no deletions, or show that the file was ingested.
   bool may_single_delete = true;
 };
 
@@ -36,8 +36,8 @@ struct LiveTable {
 struct FamilyHandle {
   std::string name;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // Entries of its WALs are in memory. Set only if the database is open
-  // read-only.
+  // True if memtables have entries from the WALs. Set only if the database is
+  // open read-only.
   bool is_unflushed = false;
 };
 

@@ -12,7 +12,7 @@
 namespace sstferry {
 
 // Opens the workspace of a target that becomes a new directory, and chooses the
-// access of its files.
+// owner and mode of its files.
 [[nodiscard]] rocksdb::Status OpenForNewDirectory(
     const PullOptions& options, WorkspaceUse use,
     const std::shared_ptr<rocksdb::FileSystem>& disk, LaneShared* lanes,
@@ -22,18 +22,18 @@ namespace sstferry {
 struct NewDirectory {
   const PullOptions* options;
   const Workspace* workspace;
-  bool syncs_at_once;     // false: all of db/ is synced
+  bool syncs_at_once;     // false: Record() syncs all of db/
   SyncBatch* last_files;  // files to sync with `syncs_at_once`
   rocksdb::FileSystem* disk;
 };
 
-// Writes the record that the next refresh needs, sets the access of all files
-// and places the application's files. After OK, all of db/ is durable.
+// Writes the record that the next refresh needs, sets the owner and mode of all
+// files, and moves the application's files into db/. After OK, db/ is durable.
 [[nodiscard]] rocksdb::Status RecordNewDirectory(const NewDirectory& made,
                                                  const Summary& summary);
 
-// A target that fills a new directory and then publishes it. Subclasses decide
-// what they build there, and from which chunks.
+// A target that fills a new directory and then publishes it. Subclasses build
+// its contents from their kinds of chunks.
 class NewDirectoryTarget : public PullTarget {
  public:
   using PullTarget::PullTarget;

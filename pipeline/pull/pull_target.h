@@ -69,13 +69,13 @@ struct FoundTarget {
   HealthFile fault;                      // known fault of TARGET_DIR
   // Families of a replica that have entries, for the request of a refresh.
   std::vector<std::string> families;
-  // Transfer that made a replica in place current, if it ended with OK. A
-  // journal of the same transfer is only a leftover that could not be removed.
+  // The last refresh in place of this replica that ended with OK. A journal of
+  // the same transfer is only a leftover that could not be removed.
   std::optional<TransferId> transfer;
 };
 
-// The functions that only a database that stays where it is has. Threads: the
-// pull's.
+// Functions that only a target in place has: its database is not moved.
+// Threads: the pull's.
 class InPlaceTarget {
  public:
   virtual ~InPlaceTarget() = default;
@@ -144,10 +144,10 @@ class PullTarget {
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) = 0;
   // Returns true if only the unfinished pull of `journal` has written to the
-  // database since it examined it, so that its journal is still valid.
+  // database since that pull examined it. Then the journal is still valid.
   virtual bool IsAsLeft(const JournalState& /*journal*/) const { return true; }
-  // Copies the contents of TARGET_DIR into the empty db/, if the target starts
-  // with such a copy. May change *found before the source is asked.
+  // If the target starts with a copy of TARGET_DIR, copies it into the empty
+  // db/. May change *found before the source is asked.
   [[nodiscard]] virtual rocksdb::Status TakeCopy(FoundTarget* /*found*/) {
     return rocksdb::Status::OK();
   }

@@ -350,7 +350,8 @@ void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   if (!is_kept) {
     return;
   }
-  // A refresh is planned from the target's record, which no lease contains.
+  // The source is in this process, and a refresh in place has no lease with
+  // which another process could take over its snapshot.
   const bool ends_with_us =
       lanes_->refreshes() && options().source.is_directory() && !has_all;
   report_->Say(

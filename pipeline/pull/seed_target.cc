@@ -122,8 +122,8 @@ Status SeedTarget::CheckFileCount() const {
   return Status::OK();
 }
 
-// Closes the database and raises RocksDB's last sequence, which is still 0: a
-// finished database must not have 0 (first_sequence.h).
+// Closes the database, and raises its last sequence number, which is still 0
+// and must not be 0 in a finished database (first_sequence.h).
 Status SeedTarget::CloseFiles() {
   const Status status = db_->Close();
   FaultPoint("SeedTarget:DatabaseClosed");

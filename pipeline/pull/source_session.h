@@ -110,15 +110,16 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
   // Blocks while the source pins and plans, as long as it makes progress. If
-  // the source has no place for the transfer, asks again at the times that it
-  // gives, until `until`.
+  // the source has no free transfer slot, asks again when the source says,
+  // until `until`.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      Plan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
                                             std::unique_ptr<Channel>* channel);
-  // Sends our totals; OK means that the source's are equal. *theirs has the
-  // source's last statistics. A source that resumes the transfer, or plans a
-  // refresh, first gets the list of all parts that are complete here.
+  // Sends this side's totals; OK means that the source's are equal. *theirs
+  // receives the source's last statistics. If the source resumed the transfer,
+  // or the transfer is a refresh, first sends the list of all parts that are
+  // complete here.
   [[nodiscard]] rocksdb::Status Finish(
       const struct Finish& ours, const std::vector<ReceivedPart>& received,
       struct Finish* theirs);
@@ -207,13 +208,14 @@ class SourceSession {
   std::shared_ptr<Channel> dialed_;   // while its handshake runs
   uint64_t past_wire_bytes_ = 0;      // bytes of earlier channels
   uint64_t connections_ = 0;
-  // On this channel the plan, once opened, is complete.
+  // The handshake of `channel_` is done, and it has received the complete plan
+  // if one was requested.
   bool connected_ = false;
   bool dialing_ = false;      // after a loss or a busy answer
   bool resumed_ = false;      // set by the current frame
   bool may_retry_ = false;    // the current failure is the connection's
   bool stopping_ = false;
-  rocksdb::Status status_;    // not OK: the session failed
+  rocksdb::Status status_;    // not OK: the session has failed
   OpenRequest request_;
   PlanReceiver plan_;
   SourceAnswers answers_;

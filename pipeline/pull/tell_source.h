@@ -13,9 +13,9 @@ namespace sstferry {
 // to stop must not wait longer for one.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
-// Sends the parts that are complete at the target. A source that was asked
-// again on another connection may be another process, and need not have sent
-// them. The reader of the connection notices a failed send.
+// Sends the parts that are complete at the target. After a reconnect the source
+// may be another process, which has not sent these parts itself. The reader of
+// the connection notices a failed send.
 void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts);
 
 }  // namespace sstferry

@@ -135,7 +135,7 @@ class GroupCompare : public PartComparison {
   EntrySums read_;
   std::optional<GroupIndex> index_;  // set by Read()
   bool clears_ = false;  // the source has none; this side sent two keys
-  // Of the groups that differ: this side's entries, and the source's groups.
+  // This side's entries, and the source's groups, of the groups that differ.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
   std::optional<std::string> rest_;  // begin of the next piece

@@ -19,14 +19,14 @@ using std::chrono::milliseconds;
 
 constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
-// Maximum of threads that RocksDB may start while it opens a snapshot, in
-// addition to its pools.
+// Maximum number of threads that RocksDB may start while it opens a snapshot,
+// in addition to the threads of its pools.
 constexpr int kThreadsToOpen = 4;
 // Time that a session with a failed transfer waits for the target to close, so
 // that the target reads the End frame first.
 constexpr milliseconds kDrainLimit{2000};
-// Limits of one target's frames: far more pings and answers than any target
-// sends.
+// Limits of the frames that one target may send: far more than its pings and
+// answers.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
 // An answer to a follower that takes at least this long does not count towards
@@ -325,7 +325,8 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
   return channel_->SendMessage(FrameType::kFollowEnd, end, limit);
 }
 
-// Pins the named databases. While it runs, Stats keep the target waiting.
+// Pins the named databases. Meanwhile, Stats frames show the target that the
+// source is alive.
 Status ControlSession::PinAll(const Frame& frame) {
   if (transfer_ != nullptr) {
     return Unexpected(frame.type);
@@ -394,8 +395,8 @@ Status ControlSession::FindShared(
   return Status::OK();
 }
 
-// Turns a request that replaces a retained transfer into a request for a new
-// one.
+// If the request replaces a retained transfer, drops that transfer, and turns
+// the request into one for a new transfer.
 Status ControlSession::DropOld(const ServedDatabase& database,
                                OpenRequest* request, std::string* note) {
   if (request->purpose != Purpose::kPull) {

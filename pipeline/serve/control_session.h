@@ -81,13 +81,14 @@ class ControlSession {
   const Clock::time_point started_ = Clock::now();
   uint64_t frames_ = 0;
   OtherFileAnswers other_files_;
-  bool follows_ = false;  // it has sent a FollowRequest
+  bool follows_ = false;  // the target has sent a FollowRequest
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;
-  // No frame or a damaged one arrived, or it was detached.
+  // The connection was lost: no frame or a damaged frame arrived, or the
+  // session was detached.
   bool lost_ = false;
-  bool told_ = false;      // the target sent the reason for its end
+  bool told_ = false;      // the target sent the reason why it ended
   bool kept_ = false;      // the transfer outlives this session
   bool replaced_ = false;  // another session has the transfer
   std::thread worker_;
@@ -95,7 +96,7 @@ class ControlSession {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;   // under mu_, and all below
+  bool stopping_ = false;   // guarded by mu_, as all below
 };
 
 }  // namespace sstferry

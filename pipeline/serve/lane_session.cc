@@ -217,8 +217,8 @@ Status LaneSession::SendPart(const PartRequest& request) {
   }
   sink_.BeginPart(request);
   Status status;
-  // A unit is one chunk. If the target has it, only the end of the part was
-  // missing.
+  // A unit is one chunk. If the target already has the chunk, it lacks only the
+  // end of the part.
   const bool only_end =
       part.kind == PartKind::kUnit && request.received.chunks != 0;
   if (!only_end) {
@@ -226,8 +226,8 @@ Status LaneSession::SendPart(const PartRequest& request) {
     read.request = request;
     read.part = &part;
     read.cancelled = [this] { return PacedStop(); };
-    // Waiting is not CPU time: charging it would make the lane sleep 19 s for
-    // each second that it waited for a builder that holds back to a twentieth.
+    // Does not count the wait as work: a lane that is throttled to 1/20 would
+    // otherwise sleep 19 s for each second that it waited for a builder.
     read.cancelled_in_wait = [this] {
       worker_.Restart();
       return stopped();
@@ -257,7 +257,7 @@ OnProgress LaneSession::Counter() {
 }
 
 // Sets the functions that build. The store may call build_for_all on its own
-// thread, which outlives this lane, but not the plan.
+// thread, which may outlive this lane, but not the plan.
 void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
   read->build = [&snapshot = transfer_->snapshot(), &family,

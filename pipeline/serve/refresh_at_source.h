@@ -1,7 +1,7 @@
-// Interface to the source's part of a refresh in place, which refresh/
-// implements.
+// Interface to the source's side of a refresh in place. refresh/ implements it.
 //
-// Each plan of a refresh has one object. Its functions are called in this order:
+// A refresh plan has one RefreshAtSource, whose functions are called in this
+// order:
 //
 //   while the plan is made:
 //     for each family, after its files are listed:

@@ -156,8 +156,8 @@ Status Transfer::CheckHealth() const {
                               "(`sstferry status` there shows the command)");
 }
 
-// Makes the plan, or shares that of another transfer. A refresh has its own
-// plan, which depends on what its target has.
+// Makes the plan, or shares that of another transfer. The plan of a refresh is
+// not shared, because it depends on which families the target has.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     plan->unknown_options = FindUnknownOptions(pinned_->options_text());
@@ -317,7 +317,8 @@ Status Transfer::WriteLease(uint64_t wall_seconds) {
     // Not planned: there was no place for it.
     return pinned_.RenewLease(wall_seconds);
   }
-  // A refresh in place starts over after its source has restarted.
+  // A refresh in place cannot resume after its source has restarted, so it
+  // needs no lease.
   if (!may_keep() || is_refresh() || database_.directory.empty()) {
     return Status::OK();
   }
