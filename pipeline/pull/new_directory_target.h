@@ -28,7 +28,7 @@ struct NewDirectory {
 };
 
 // Writes the record that the next refresh needs, sets the owner and mode of all
-// files, and moves the application's files into db/. After OK, db/ is durable.
+// files, and puts the application's files into db/. After OK, db/ is durable.
 [[nodiscard]] rocksdb::Status RecordNewDirectory(const NewDirectory& made,
                                                  const Summary& summary);
 
