@@ -92,7 +92,28 @@ bool ParseDecimal(const std::string& digits, uint64_t* value) {
   return error == std::errc() && stop == end;
 }
 
+bool IsKeyByte(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+         (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
 }  // namespace
+
+bool IsStoreKey(const Slice& key) {
+  if (key.empty() || key.size() > kMaxStoreKeyBytes) {
+    return false;
+  }
+  char before = '/';
+  for (size_t i = 0; i < key.size(); ++i) {
+    const char c = key[i];
+    if (c == '/' ? before == '/'
+                 : !IsKeyByte(c) || (c == '.' && before == '/')) {
+      return false;
+    }
+    before = c;
+  }
+  return before != '/';
+}
 
 std::string ToHex(const SetId& id) {
   return ToHex(Slice(reinterpret_cast<const char*>(id.data()), id.size()));

@@ -44,6 +44,12 @@ inline constexpr char kArchiveIntentsPrefix[] = "intents/";
 inline constexpr char kArchiveMarksPrefix[] = "marks/";
 inline constexpr char kArchiveLogPrefix[] = "wal/";
 
+inline constexpr uint32_t kMaxStoreKeyBytes = 512;
+// Returns true for 1 to 512 bytes of A-Z a-z 0-9 _ . - in components between
+// single slashes, none of which begins with a dot. So a key never leads out of
+// a directory, and needs no encoding in signatures.
+bool IsStoreKey(const rocksdb::Slice& key);
+
 // The last second of the year 9999. Up to it, sorting names by their text sorts
 // them by time.
 inline constexpr uint64_t kMaxArchiveSeconds = 253'402'300'799;

@@ -8,11 +8,6 @@
 namespace sstferry {
 namespace {
 
-bool IsKeyByte(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-         (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
-}
-
 EndState EndStateOf(StoreCode code) {
   switch (code) {
     case StoreCode::kOk:
@@ -84,22 +79,6 @@ const char* StoreCodeName(StoreCode code) {
 
 StoreResult StoreError(StoreCode code, const rocksdb::Slice& what) {
   return {code, MakeStatus(EndStateOf(code), what)};
-}
-
-bool IsStoreKey(const rocksdb::Slice& key) {
-  if (key.empty() || key.size() > kMaxStoreKeyBytes) {
-    return false;
-  }
-  char before = '/';
-  for (size_t i = 0; i < key.size(); ++i) {
-    const char c = key[i];
-    if (c == '/' ? before == '/'
-                 : !IsKeyByte(c) || (c == '.' && before == '/')) {
-      return false;
-    }
-    before = c;
-  }
-  return before != '/';
 }
 
 StoreResult PutBytes(ObjectStore* store, const std::string& key,

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "format/archive.h"
 #include "format/byte_source.h"
 #include "pipeline/base/sha256.h"
 #include "rocksdb/slice.h"
@@ -77,7 +78,6 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what);
 // Seconds since 1970.
 using UnixSeconds = int64_t;
 
-inline constexpr uint32_t kMaxStoreKeyBytes = 512;
 inline constexpr uint32_t kMaxStoreVersionBytes = 256;
 inline constexpr uint32_t kMaxUploadIdBytes = 1024;
 // Maximum number of keys of one List() or Delete().
@@ -90,11 +90,6 @@ inline constexpr uint32_t kMaxUploadParts = 10'000;
 inline constexpr uint64_t kMinUploadPartBytes = 5u << 20;
 // Larger objects are uploaded in parts.
 inline constexpr uint64_t kMaxPutBytes = 5ull << 30;
-
-// Returns true for 1 to 512 bytes of A-Z a-z 0-9 _ . - in components between
-// single slashes, none of which begins with a dot. So a key never leads out of
-// a directory, and needs no encoding in signatures.
-bool IsStoreKey(const rocksdb::Slice& key);
 
 // Identifies the bytes that an object had when it was looked up (S3: its ETag).
 // Opaque; not a digest of the bytes.

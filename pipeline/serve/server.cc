@@ -37,7 +37,8 @@ class Server : public SourceServer {
                     options.max_half_open_per_address}),
         databases_(&options_),
         store_(&options_, &databases_, &shares_),
-        follow_(make_follow(options.max_held_bytes)) {
+        follow_(make_follow == nullptr ? nullptr
+                                       : make_follow(options.max_held_bytes)) {
     host_.options = &options_;
     host_.databases = &databases_;
     host_.shares = &shares_;
@@ -83,7 +84,7 @@ class Server : public SourceServer {
     // Stop the store first. Otherwise a lane that the bucket wakes fails before
     // the store reports that the server is shutting down.
     store_.Stop();
-    follow_->Stop();
+    if (follow_ != nullptr) follow_->Stop();
     shares_.wire_bucket()->Close();
     std::lock_guard<std::mutex> lock(mu_);
     for (Session& session : sessions_) {
@@ -110,7 +111,9 @@ class Server : public SourceServer {
       names.insert(database.name);
     }
     return {served->databases, store_.Reports(), store_.List(names, nullptr),
-            follow_->state(), shares_.spool_budget()->built(),
+            follow_ == nullptr ? std::vector<FollowedState>()
+                               : follow_->state(),
+            shares_.spool_budget()->built(),
             shares_.spool_budget()->sent()};
   }
 
@@ -315,7 +318,7 @@ class Server : public SourceServer {
   RateLimitedLog peer_log_;      // caused by peers after their handshake
   ServedDatabases databases_;
   SnapshotStore store_;
-  const std::unique_ptr<FollowAtSource> follow_;
+  const std::unique_ptr<FollowAtSource> follow_;  // may be null
   SessionHost host_;
   std::mutex stop_mu_;
   std::atomic<bool> stopping_{false};

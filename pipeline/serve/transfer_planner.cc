@@ -38,6 +38,12 @@ PlannerFamily PlannerFamilyOf(const TransferFamily& family,
 Status TransferPlanner::Run() {
   plan_->opened.notes = snapshot_.notes();
   if (is_refresh()) {
+    if (make_refresh_ == nullptr) {
+      return MakeStatus(EndState::kRefused,
+                        "this source was built without refreshes in place: "
+                        "expected a request for a pull or a verify, found one "
+                        "for a refresh");
+    }
     refresh_ = make_refresh_(snapshot_, plan_);
   }
   RETURN_IF_ERROR(ChooseApplication());

@@ -31,7 +31,7 @@ PlannerFamily PlannerFamilyOf(const TransferFamily& family, const Family& told);
 // Makes one plan. Ownership: borrows the constructor's arguments. Threads: one.
 class TransferPlanner {
  public:
-  // `make_refresh` may be null if no refresh is planned.
+  // `make_refresh` may be null: then Run() refuses refreshes.
   TransferPlanner(const Snapshot& snapshot, const PlanOrder& asked,
                   const RefreshFactory& make_refresh, TransferPlan* plan)
       : snapshot_(snapshot),

@@ -311,7 +311,7 @@ std::string StatusTextRule(const File& file, const std::string& line) {
     return "";
   }
   static const std::set<std::string> kShowTheirOwn = {
-      "pipeline/base/summary.cc", "tools/sstferry/console.cc",
+      "pipeline/wire/source_address.cc", "tools/sstferry/console.cc",
       "tools/sstferry/read_options.cc"};
   static const std::set<std::string> kLoggers = {
       "pipeline/base/silent_logger.h", "pipeline/snapshot/replay_watch.cc"};
