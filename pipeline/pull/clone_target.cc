@@ -8,15 +8,17 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/access.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/earlier_files.h"
 #include "pipeline/pull/file_check.h"
+#include "pipeline/pull/health.h"
 #include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/plan_options.h"
 #include "pipeline/pull/unit_store.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
-#include "sstferry/source.h"
 
 namespace sstferry {
 
@@ -77,7 +79,13 @@ Status CloneTarget::FindReused(const JournalState* earlier, bool* verify,
                                ReusedParts* reused) {
   is_current_ = false;
   MakeLayout();
-  Status status;
+  Status status = ChooseNewId();
+  if (!status.ok()) {
+    if (earlier == nullptr) {
+      workspace()->Discard().PermitUncheckedError();  // nothing has started
+    }
+    return status;
+  }
   const std::string directory = PresentDirectory();
   if (!directory.empty()) {
     status = LinkPresent(directory, verify);
@@ -241,6 +249,7 @@ Status CloneTarget::Create(
 Status CloneTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
+  RETURN_IF_ERROR(ChooseNewId());
   MakeLayout();
   const Status status = layout_->MakeFiles(file_system.get());
   if (status.ok()) {
@@ -345,7 +354,7 @@ std::unique_ptr<ChunkStore> CloneTarget::MakeStore(JournalFile* journal) {
 }
 
 Status CloneTarget::Finish() {
-  Status status = FinishClone(*layout_, ChooseNewId(), ApplicationOf(plan()),
+  Status status = FinishClone(*layout_, new_id_, ApplicationOf(plan()),
                               options().selection.families, last_files(),
                               &finished_);
   if (status.ok()) {
@@ -360,20 +369,30 @@ Status CloneTarget::Finish() {
 
 // A clone gets a new id: two databases with the same id that diverge could be
 // mistaken for each other. A refreshed replica remains the same database, of
-// which others may be replicas in turn.
-std::optional<std::string> CloneTarget::ChooseNewId() const {
+// which others may be replicas in turn, and which they refuse under another id.
+Status CloneTarget::ChooseNewId() {
+  new_id_.reset();
   if (options().keep_identity) {
-    return std::nullopt;
+    return Status::OK();
   }
-  ServedDatabase replica;
-  replica.directory = options().target_dir;
-  DatabaseFacts facts;
-  const bool stays =
-      options().mode == PullMode::kRefresh &&
-      DescribeDatabase(replica, FactsOptions(), &facts).ok() &&
-      !facts.database_id.empty();
-  return stays ? facts.database_id
-               : rocksdb::Env::Default()->GenerateUniqueId();
+  const std::string& target = options().target_dir;
+  if (options().mode != PullMode::kRefresh || !HoldsDatabase(target)) {
+    new_id_ = rocksdb::Env::Default()->GenerateUniqueId();
+    return Status::OK();
+  }
+  std::string id;
+  const Status read = ReadDatabaseId(target, &id);
+  if (!read.ok()) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + target +
+                          ": a refresh keeps its database id, which cannot be "
+                          "read: " + SentenceOf(read) +
+                          "; a swap gives it a new one, by which its own "
+                          "replicas do not know it",
+                      SwapCommand(options()));
+  }
+  new_id_ = id;
+  return Status::OK();
 }
 
 Status CloneTarget::CheckFamilyNames() const {

@@ -82,10 +82,13 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   void FindReceived(const JournalState& journal, ReceivedChunks* received);
   // Returns the names of the files that Reopen() leaves in staging/.
   std::set<std::string> WaitingInStaging() const;
-  // Returns the database id of the clone; nullopt: the source's.
-  std::optional<std::string> ChooseNewId() const;
+  // Sets new_id_, before data moves.
+  //   kRefused  the id of the replica that is refreshed is not known
+  [[nodiscard]] rocksdb::Status ChooseNewId();
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
 
+  // The database id of the clone; empty: it has none, nullopt: the source's.
+  std::optional<std::string> new_id_;
   std::unique_ptr<CloneLayout> layout_;
   FinishedClone finished_;
   bool is_current_ = false;

@@ -1,8 +1,6 @@
 // DescribeDatabase() of sstferry/source.h.
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "format/release.h"
 #include "pipeline/snapshot/chunk_estimate.h"
@@ -18,24 +16,6 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
-
-// Time limit for an owner to replace its MANIFEST; normally this is faster.
-constexpr std::chrono::milliseconds kMostWait{2'000};
-constexpr std::chrono::milliseconds kFactsPause{5};
-
-Status ReadManifest(ManifestTail* manifest) {
-  const auto end = std::chrono::steady_clock::now() + kMostWait;
-  for (;;) {
-    bool unused = false;
-    const Status status = manifest->Follow(&unused);
-    const bool may_pass = status.IsNotFound() || status.IsTryAgain();
-    if (!may_pass || std::chrono::steady_clock::now() >= end) {
-      return may_pass ? MakeStatus(EndState::kSourceError, MessageOf(status))
-                      : status;
-    }
-    std::this_thread::sleep_for(kFactsPause);
-  }
-}
 
 // Sets *why to the reason why these families cannot be cloned, if there is one.
 Status FindNoClone(const std::string& directory, ManifestState state,
@@ -82,7 +62,7 @@ Status DescribeDatabase(const ServedDatabase& database,
   Status status = ResolveDatabase(database.directory, &directory);
   ManifestTail manifest(directory);
   if (status.ok()) {
-    status = ReadManifest(&manifest);
+    status = manifest.Read();
   }
   SeenOptions options(directory);
   if (status.ok()) {

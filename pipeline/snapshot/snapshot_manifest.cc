@@ -1,6 +1,8 @@
 #include "pipeline/snapshot/snapshot_manifest.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "format/end_state.h"
 #include "pipeline/base/standby_record.h"
@@ -12,6 +14,9 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
+// Time limit for an owner that is replacing its MANIFEST; it takes less.
+constexpr std::chrono::milliseconds kMostWait{2'000};
+constexpr std::chrono::milliseconds kReadPause{5};
 
 // Finds the MANIFEST of a standby, which has its own record instead of CURRENT.
 Status ReadStandby(const std::string& directory, std::string* manifest) {
@@ -112,6 +117,20 @@ Status ManifestTail::Follow(bool* changed) {
   return WithContext(status, EndState::kSourceError, path);
 }
 
+Status ManifestTail::Read() {
+  const auto end = std::chrono::steady_clock::now() + kMostWait;
+  for (;;) {
+    bool unused = false;
+    const Status status = Follow(&unused);
+    const bool may_pass = status.IsNotFound() || status.IsTryAgain();
+    if (!may_pass || std::chrono::steady_clock::now() >= end) {
+      return may_pass ? MakeStatus(EndState::kSourceError, MessageOf(status))
+                      : status;
+    }
+    std::this_thread::sleep_for(kReadPause);
+  }
+}
+
 Status ManifestTail::CopyInto(const std::string& directory) const {
   uint64_t copied = 0;
   Status status = CopyPrefix(file_.get(), directory_ + "/" + name_,
@@ -160,6 +179,25 @@ Status ReadDatabaseId(const std::string& directory, const ManifestState& state,
     id->pop_back();
   }
   return status;
+}
+
+Status ReadDatabaseId(const std::string& directory, std::string* id) {
+  std::string real;
+  RETURN_IF_ERROR(ResolveDatabase(directory, &real));
+  ManifestTail manifest(real);
+  const Status read = manifest.Read();
+  RETURN_IF_ERROR(ReadDatabaseId(
+      real, read.ok() ? manifest.state() : ManifestState(), id));
+  if (!id->empty()) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(read);
+  return manifest.has_tail()
+             ? MakeStatus(EndState::kCorrupt,
+                          real + "/" + manifest.name() +
+                              ": expected whole records only, found other "
+                              "bytes behind the last one")
+             : Status::OK();
 }
 
 }  // namespace sstferry

@@ -35,6 +35,9 @@ class ManifestTail {
   //   kCorrupt      CURRENT or a record of the MANIFEST is damaged.
   //   kRefused      a record that this version does not understand.
   [[nodiscard]] rocksdb::Status Follow(bool* changed);
+  // Does the same for a caller that reads once: waits, for two seconds at most,
+  // for an owner that is replacing its MANIFEST (kSourceError afterwards).
+  [[nodiscard]] rocksdb::Status Read();
 
   const ManifestState& state() const { return reader_->state(); }
   const std::string& name() const { return name_; }
@@ -93,6 +96,12 @@ class ManifestTail {
 // if both lack it.
 [[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
                                              const ManifestState& state,
+                                             std::string* id);
+// Does the same for the database in `directory`, of which it reads the
+// MANIFEST. If that cannot be read, the id is that of IDENTITY, where RocksDB
+// keeps it too. Empty only if the database has no id.
+//   kSourceError, kCorrupt, kRefused  the id is not known
+[[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
                                              std::string* id);
 
 }  // namespace sstferry

@@ -11,6 +11,7 @@
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
+#include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
 namespace sstferry::test::refresh_files_test {
@@ -19,8 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Four tables of 200 kB that nothing compacts.
-void MakeSource(const std::string& path) {
-  OpenDb db(path, OneFamily(Quiet()));
+void MakeSource(const std::string& path,
+                const rocksdb::DBOptions& options = {}) {
+  OpenDb db(path, OneFamily(Quiet()), options);
   for (int table = 0; table < 4; ++table) {
     for (int i = 0; i < 200; ++i) {
       db.Put(NumberedKey(1000 * table + i), RandomBytes(1000, 7 * table + i));
@@ -327,6 +329,85 @@ TEST_CASE("A refreshed clone stays the source of its own replicas",
   INFO(night.message());
   REQUIRE_OK(night.status);
   ExpectSameEntries(world.source, world.dir / "below");
+}
+
+TEST_CASE("A refresh of a clone keeps its database id, or says that it cannot",
+          "[transfer][clone][refresh]") {
+  const World world;
+  const std::string id = IdOf(world.target);
+  const std::string identity = world.target + "/IDENTITY";
+  Change(world.source, "changed");
+  const bool is_there = GENERATE(false, true);
+  const auto damage_manifest = [&] {
+    std::string current = BytesOf(world.target + "/CURRENT");
+    current.pop_back();
+    const std::string manifest = world.target + "/" + current;
+    fs::remove(manifest);
+    if (is_there) std::ofstream(manifest) << std::string(500, 'x');
+  };
+  SECTION("the MANIFEST is damaged") {
+    damage_manifest();
+    const Ferried night = world.Refresh();
+    INFO(night.message());
+    REQUIRE_OK(night.status);
+    REQUIRE(night.summary.files_reused == 0);
+    REQUIRE(IdOf(world.target) == id);
+    world.RequireCurrent();
+  }
+  SECTION("nothing tells its id") {
+    damage_manifest();
+    SECTION("IDENTITY is gone") { fs::remove(identity); }
+    SECTION("IDENTITY is no id") {
+      std::ofstream(identity) << std::string(100'000, 'x');
+    }
+    const std::string before = Fingerprint(world.target);
+    Summary plan;
+    const rocksdb::Status planned = MakePlan(world.Options())->Run(&plan);
+    REQUIRE(EndStateOf(planned) == EndState::kRefused);
+    const Ferried night = world.Refresh();
+    INFO(night.message());
+    REQUIRE(night.state() == EndState::kRefused);
+    REQUIRE(NextOf(night.status) ==
+            "sstferry swap " + world.source + " " + world.target);
+    REQUIRE(night.summary.chunks == 0);
+    REQUIRE(Fingerprint(world.target) == before);
+    REQUIRE_FALSE(fs::exists(world.target + ".sstferry"));
+  }
+}
+
+TEST_CASE("A refresh of a clone without a database id gives it none",
+          "[transfer][clone][refresh]") {
+  const bool has_one_now = GENERATE(false, true);
+  const ScratchDir dir;
+  rocksdb::DBOptions database;
+  database.write_dbid_to_manifest = false;
+  MakeSource(dir / "source", database);
+  fs::remove(dir / "source/IDENTITY");
+  PullOptions options;
+  options.source.directory = dir / "source";
+  options.source_id = "named-by-the-operator";
+  options.snapshot_ttl = std::chrono::seconds(0);
+  options.target_dir = dir / "target";
+  options.method = PullMethod::kClone;
+  REQUIRE_OK(World::Run(options).status);
+  REQUIRE(IdOf(dir / "target").empty());
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()), database);
+    db.Put(NumberedKey(1), "changed");
+    db.Flush();
+  }
+  if (has_one_now) {
+    std::ofstream(dir / "source/IDENTITY") << options.source_id;
+  } else {
+    fs::remove(dir / "source/IDENTITY");
+  }
+  options.mode = PullMode::kRefresh;
+  const Ferried night = World::Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.exchanged);
+  REQUIRE(IdOf(dir / "target").empty());
+  ExpectSameEntries(dir / "source", dir / "target");
 }
 
 TEST_CASE("A refresh of a clone leaves an open one alone, and one of another "
