@@ -19,6 +19,7 @@
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/disk/access.h"
+#include "pipeline/disk/attributes.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "sstferry/descriptor.h"
@@ -252,13 +253,40 @@ Status Workspace::CheckMovable() {
       swap_state_ != SwapState::kRetired) {
     status = CheckExchange();
   }
-  if (!status.ok() && IsBarelyBegun(dir_)) {
-    const Status removed = RemoveWorkspace();  // this object made it
-    if (!removed.ok() && log_) {
-      log_(LogLevel::kWarning, MessageOf(removed));
-    }
+  return status.ok() ? status : GiveUp(status);
+}
+
+Status Workspace::GiveUp(const Status& why) {
+  const Status removed =
+      IsBarelyBegun(dir_) ? RemoveWorkspace() : Status::OK();
+  if (!removed.ok() && log_) {
+    log_(LogLevel::kWarning, MessageOf(removed));
   }
-  return status;
+  return why;
+}
+
+Status Workspace::TryAttributes() {
+  std::error_code error;
+  const bool is_exchanged = swap_state_ == SwapState::kExchanged ||
+                            swap_state_ == SwapState::kRetired;
+  if (use_ == WorkspaceUse::kLook || is_exchanged ||
+      !fs::is_directory(target_dir_, error)) {
+    return Status::OK();
+  }
+  const std::string probe = dir_ + "/probe";
+  RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
+  RETURN_IF_ERROR(CreateDirectory(probe));
+  Status status = CopyAttributes(target_dir_, probe);
+  RETURN_IF_ERROR(RemoveParts({"probe"}, [] {}));
+  if (status.ok()) {
+    status = CopyInherited(target_dir_, dir_);
+  }
+  if (EndStateOf(status) == EndState::kRefused) {
+    status = MakeStatus(EndState::kRefused,
+                        "target " + target_dir_ + ": " + SentenceOf(status),
+                        InPlace());
+  }
+  return status.ok() ? status : GiveUp(status);
 }
 
 // Checks that two names can be exchanged atomically. NFS, 9p and most FUSE file
@@ -655,7 +683,8 @@ Status Workspace::RemoveWorkspace() {
   // Removes the lock last, because its mark proves that sstferry made the
   // workspace. The order of staging/ and the journal does not matter.
   const auto removed_one = [] { FaultPoint("Workspace:PartRemoved"); };
-  Status status = RemoveParts({"old", "exchange", "probe", "other"}, removed_one);
+  Status status =
+      RemoveParts({"old", "exchange", "probe", "other"}, removed_one);
   const auto remove = [&](const std::string& path) {
     if (status.ok()) status = RemoveTree(file_system_.get(), path);
     if (status.ok()) removed_one();

@@ -10,7 +10,8 @@
 //                               sstferry.files (other_files.h)
 //     db/                       the new database
 //     exchange                  exists only around an exchange
-//     probe/                    exists during a test of an exchange
+//     probe/                    exists during a test: of an exchange of two
+//                               names, or of TARGET_DIR's attributes
 //     old/                      the old database while a swap deletes it
 //   TARGET_DIR                  appears (or is exchanged) atomically at the end
 //
@@ -120,6 +121,12 @@ class Workspace {
   std::string other_dir() const { return dir_ + "/other"; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
+  // Checks, before data moves, that a directory which takes the place of
+  // TARGET_DIR can have its attributes (attributes.h), and lets all that is
+  // made here inherit what would be inherited there.
+  //   kRefused  an attribute, which the message names, cannot be kept
+  [[nodiscard]] rocksdb::Status TryAttributes();
+
   // Returns true if there is a journal, and db/ if needed, so that a pull may
   // be able to resume.
   bool has_unfinished() const;
@@ -196,6 +203,8 @@ class Workspace {
   [[nodiscard]] rocksdb::Status Lock();
   // Checks that TARGET_DIR can be renamed and exchanged; kRefused otherwise.
   [[nodiscard]] rocksdb::Status CheckMovable();
+  // Removes the workspace if this object has just made it, and returns `why`.
+  rocksdb::Status GiveUp(const rocksdb::Status& why);
   [[nodiscard]] rocksdb::Status CheckLayer() const;
   [[nodiscard]] rocksdb::Status CheckExchange();
   // Returns a command that needs no exchange; empty: none is known.

@@ -29,9 +29,9 @@ struct FinishedClone {
 // IDENTITY and MANIFEST into db/. After that only CURRENT is missing. The files
 // are as durable as `file_system` makes them. May be called again after a crash
 // at any point. `new_id`: the clone's new database id; empty: it has none;
-// nullopt: it keeps the source's id. `application`: the RocksDB release that will
-// open the clone, written to OPTIONS (replica_options.h). `families`: the families
-// to keep; other families in the MANIFEST are dropped. Empty: all.
+// nullopt: it keeps the source's id. `application`: the RocksDB release that
+// will open the clone, written to OPTIONS (replica_options.h). `families`: the
+// families to keep; other families in the MANIFEST are dropped. Empty: all.
 //   kCorrupt       the MANIFEST lists other files than arrived, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,

@@ -1,6 +1,7 @@
 #include "pipeline/pull/new_directory_target.h"
 
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/attributes.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/other_files.h"
 #include "pipeline/pull/health.h"
@@ -33,6 +34,11 @@ std::string Instead(const PullOptions& options) {
                    SelectionWords(TextOf(options.selection));
 }
 
+Status AtTarget(const PullOptions& options, const Status& status) {
+  return WithContext(status, EndStateOf(status),
+                     "target " + options.target_dir);
+}
+
 }  // namespace
 
 Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
@@ -44,8 +50,12 @@ Status OpenForNewDirectory(const PullOptions& options, WorkspaceUse use,
   Access access;
   RETURN_IF_ERROR(ChooseAccess(options, &access));
   lanes->file_access = access.OfFiles();
-  return Workspace::Open(options.target_dir, ExistingOf(options), disk,
-                         options.log, workspace, use, Instead(options));
+  RETURN_IF_ERROR(Workspace::Open(options.target_dir, ExistingOf(options),
+                                  disk, options.log, workspace, use,
+                                  Instead(options)));
+  const Status status = (*workspace)->TryAttributes();
+  if (!status.ok()) workspace->reset();
+  return status;
 }
 
 Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
@@ -57,6 +67,8 @@ Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   Access access;  // recomputed: its place may have changed since
   RETURN_IF_ERROR(ChooseAccess(*made.options, &access));
   RETURN_IF_ERROR(RemovePlacedFiles(files, dir));
+  RETURN_IF_ERROR(
+      AtTarget(*made.options, CopyAttributes(made.options->target_dir, dir)));
   RETURN_IF_ERROR(SetTreeAccess(files, dir, access));
   std::vector<std::string> kept;  // unused: there is no TARGET_DIR here yet
   RETURN_IF_ERROR(PlaceOtherFiles(files, made.workspace->other_dir(),
