@@ -270,8 +270,9 @@ class FleetOperation : public Fleet {
   Status RecordNames(bool has_record, const std::set<std::string>& names,
                      const ListReply& list) {
     CountMissed(names);
-    report_.delete_refused = WhyNotMoved(has_record, list);
-    if (!options_.delete_vanished || report_.delete_refused.empty()) {
+    may_move_ = CheckMoves(has_record, list);
+    report_.delete_refused = may_move_.ok() ? "" : SentenceOf(may_move_);
+    if (may_move_.ok()) {
       record_.source = options_.pull.source.ToString();
       record_.file_system = list.file_system;
     }
@@ -293,33 +294,43 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Returns why no replica is moved; empty: replicas may be moved. A database
-  // that was never seen at this source cannot have vanished from it.
-  std::string WhyNotMoved(bool has_record, const ListReply& list) const {
+  // Refuses to move replicas away if the list of databases cannot be trusted. A
+  // database that was never seen at this source cannot have vanished from it.
+  Status CheckMoves(bool has_record, const ListReply& list) const {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();
-    const std::string again =
-        "; run once without --delete to accept it";
     if (!options_.delete_vanished || !has_record || gone == 0) {
-      return "";
+      return Status::OK();
     }
     if (list.names.empty()) {
-      return "the source lists no database";
+      return MakeStatus(EndState::kRefused, "the source lists no database");
     }
-    if (record_.source != options_.pull.source.ToString()) {
-      return "expected the source of the last run, " +
-             Printable(record_.source) + ", found another" + again;
+    const std::string source = options_.pull.source.ToString();
+    // A run without --delete records what it found.
+    const std::string accept = std::string("sstferry ") +
+                               PullModeName(options_.pull.mode) + " " +
+                               ShellWord(source) + " " +
+                               ShellWord(options_.pull.target_dir) + " --all";
+    if (record_.source != source) {
+      return MakeStatus(EndState::kRefused,
+                        "expected the source of the last run, " +
+                            Printable(record_.source) + ", found another",
+                        accept);
     }
     if (list.file_system == 0 || record_.file_system != list.file_system) {
-      return "expected the source's directory on the file system of the last "
-             "run, found it on another (is a disk not mounted?)" + again;
+      return MakeStatus(EndState::kRefused,
+                        "expected the source's directory on the file system of "
+                        "the last run, found it on another (is a disk not "
+                        "mounted?)",
+                        accept);
     }
     if (2 * gone > known) {
-      return std::to_string(gone) + " of " + std::to_string(known) +
-             " databases have vanished, which is more than half; move their "
-             "replicas away by hand if that is intended";
+      return MakeStatus(EndState::kRefused,
+                        std::to_string(gone) + " of " + std::to_string(known) +
+                            " databases have vanished, which is more than "
+                            "half");
     }
-    return "";
+    return Status::OK();
   }
 
   bool IsToPull(const FleetMember& member) const {
@@ -592,10 +603,9 @@ class FleetOperation : public Fleet {
     if (!options_.delete_vanished) {
       return Status::OK();
     }
-    if (!report_.delete_refused.empty()) {
-      return MakeStatus(EndState::kRefused,
-                        "--delete: nothing was moved: " +
-                            report_.delete_refused);
+    if (!may_move_.ok()) {
+      return WithContext(may_move_, EndState::kRefused,
+                         "--delete: nothing was moved");
     }
     const std::string suffix =
         OldDirectorySuffix(static_cast<uint64_t>(std::time(nullptr)));
@@ -671,6 +681,7 @@ class FleetOperation : public Fleet {
   std::vector<PinnedDatabase> pinned_;  // by member
   std::optional<SwapWindow> window_;
   FleetReport report_;
+  Status may_move_;  // what has vanished
   mutable std::mutex mu_;
   std::set<Operation*> running_;  // guarded by mu_
   Progress ended_progress_;       // guarded by mu_

@@ -41,6 +41,13 @@ void MakeDatabase(const std::string& top, const std::string& name) {
   MakeSampleDatabase(top + "/" + name, shape);
 }
 
+using Names = std::vector<std::string>;
+
+void MakeDatabases(const std::string& top,
+                   const Names& names = {"a", "b", "c"}) {
+  for (const std::string& name : names) MakeDatabase(top, name);
+}
+
 struct Ran {
   int code = -1;
   json report;
@@ -76,8 +83,6 @@ std::vector<std::string> NamesServed(const std::string& url) {
   }
   return names;
 }
-
-using Names = std::vector<std::string>;
 
 }  // namespace
 
@@ -135,9 +140,7 @@ TEST_CASE("pull --all mirrors every database, and one that is damaged stops "
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
-  for (const char* name : {"app/0_1/counts", "app/0_2/counts", "users"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"app/0_1/counts", "app/0_2/counts", "users"});
   fs::create_directories(top + "/bad");
   WriteBytes(top + "/bad/CURRENT", "nonsense");
   ServeProcess server({"--db-dir", top});
@@ -204,9 +207,7 @@ TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
-  for (const char* name : {"a", "b/1", "c", "d"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"a", "b/1", "c", "d"});
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   fs::remove_all(top + "/b/1");
   const Ran first = RunAllOf({"refresh", top, mirror, "--delete"});
@@ -235,17 +236,16 @@ TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
   REQUIRE(third.report["vanished"].empty());
 }
 
-TEST_CASE("Option --delete refuses an empty list, another file system, and the loss "
-          "of more than half",
+TEST_CASE("Option --delete refuses an empty list, another file system, and the "
+          "loss of more than half",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
-  for (const char* name : {"a", "b", "c"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top);
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   std::string why;
+  json next;  // a command, if one accepts the change
   SECTION("an empty list") {
     fs::remove_all(top);
     fs::create_directories(top);
@@ -262,6 +262,7 @@ TEST_CASE("Option --delete refuses an empty list, another file system, and the l
     json text = json::parse(BytesOf(record), nullptr, false);
     text["file_system"] = uint64_t{text["file_system"]} + 1;
     WriteBytes(record, text.dump());
+    next = "sstferry refresh " + top + " " + mirror + " --all";
     why = "file system of the last run";
   }
   for (int run = 0; run < 3; ++run) {
@@ -270,6 +271,7 @@ TEST_CASE("Option --delete refuses an empty list, another file system, and the l
     REQUIRE(ran.report["status"] == "REFUSED");
     REQUIRE(ran.report["delete_refused"].get<std::string>().find(why) !=
             std::string::npos);
+    REQUIRE(ran.report["error"]["next"] == next);
     REQUIRE(fs::exists(mirror + "/a/CURRENT"));
   }
 }
@@ -279,9 +281,7 @@ TEST_CASE("Option --delete leaves a replica that a process has open",
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
-  for (const char* name : {"a", "b", "c"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top);
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   fs::remove_all(top + "/a");
   REQUIRE(RunAllOf({"refresh", top, mirror, "--delete"}).code == 0);
@@ -301,9 +301,7 @@ TEST_CASE("Option --delete moves a replica where no rename takes a flag",
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
-  for (const char* name : {"a", "b", "c"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top);
   // Where no names can be exchanged, replicas are refreshed in place.
   REQUIRE(RunAllOf({"pull", top, mirror, "--method", "ingest"}).code == 0);
   fs::remove_all(top + "/a");
@@ -345,9 +343,7 @@ TEST_CASE("swap --all stops the application once, for all", "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
-  for (const char* name : {"a", "b", "c"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top);
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   for (const std::string name : {"a", "b", "c"}) {
     test::OpenDb db(top + "/" + name, test::OneFamily());
@@ -387,9 +383,7 @@ TEST_CASE("A mirror over TLS gets what its certificate may have",
           "[tools][fleet][tls]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
-  for (const char* name : {"a", "deep/b"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"a", "deep/b"});
   MakeDatabase(dir / "other", "secret");
   const TestPki& pki = GoodPki();
   ServeProcess server({"--db-dir", top, "--db",
@@ -434,9 +428,7 @@ TEST_CASE("Hooks of a mirror that root swaps for another account are root's",
   const std::string place = dir / "app";
   fs::create_directory(place);
   REQUIRE(chown(place.c_str(), kOther, kOther) == 0);
-  for (const char* name : {"a", "deep/b"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"a", "deep/b"});
   const ServeProcess server({"--db-dir", top});  // as root
   const std::string mirror = place + "/mirror";
   const Ran pulled = RunAllOf({"pull", server.list_url(), mirror});
@@ -540,7 +532,8 @@ TEST_CASE("Names that may not become a path below a mirror are refused",
   }
 }
 
-TEST_CASE("Option --all takes no source of one database, and its options need it",
+TEST_CASE("Option --all takes no source of one database, and its options need "
+          "it",
           "[tools][fleet]") {
   const ScratchDir dir;
   const auto err_of = [](const std::vector<std::string>& words) {
@@ -566,9 +559,7 @@ TEST_CASE("plan --all plans every database, and changes nothing",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
-  for (const char* name : {"a", "deep/b"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"a", "deep/b"});
   fs::create_directories(top + "/bad");
   WriteBytes(top + "/bad/CURRENT", "nonsense");
   const ServeProcess server({"--db-dir", top});
@@ -603,15 +594,13 @@ TEST_CASE("plan --all plans every database, and changes nothing",
   REQUIRE(text.find("\ndeep/b  ok") != std::string::npos);
 }
 
-TEST_CASE("verify --all compares every database, and the worst decides the exit "
-          "code",
+TEST_CASE("verify --all compares every database, and the worst decides the "
+          "exit code",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
-  for (const char* name : {"a", "deep/b", "c"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"a", "deep/b", "c"});
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   MakeDatabase(mirror, "more");  // it is not looked at
   const ServeProcess server({"--db-dir", top});
@@ -650,9 +639,7 @@ TEST_CASE("archive push --all makes an archive for each database and pushes it",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
-  for (const char* name : {"a", "deep/b", "c"}) {
-    MakeDatabase(top, name);
-  }
+  MakeDatabases(top, {"a", "deep/b", "c"});
   const std::string backup = dir / "backup";
   const std::vector<std::string> push = {"archive", "push", top, backup,
                                          "--metrics-file", dir / "p.prom"};

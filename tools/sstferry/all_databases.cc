@@ -358,6 +358,7 @@ class PushOperation : public Operation {
     summary->status = report_->status;
     summary->seconds = report_->seconds;
     summary->wire_bytes = report_->uploaded_bytes;
+    summary->notes = report_->notes;
     return summary->status;
   }
   void Cancel() override { job_->Cancel(); }
@@ -370,6 +371,15 @@ class PushOperation : public Operation {
   const std::unique_ptr<ArchiveJob> job_;
   ArchiveReport* const report_;
 };
+
+// Logs the notes of commands that do not log them while they run.
+void LogNotes(const FleetReport& report, Console* console) {
+  for (const FleetMember& member : report.members) {
+    for (const std::string& note : member.summary.notes) {
+      console->Log(LogLevel::kInfo, member.name + ": note: " + note);
+    }
+  }
+}
 
 // The pushes of all databases.
 struct Pushes {
@@ -510,11 +520,7 @@ int VerifyAll(const VerifyArguments& arguments, Console* console) {
   };
   FleetReport report;
   const int code = RunAll(all, arguments.common, console, &report);
-  for (const FleetMember& member : report.members) {
-    for (const std::string& note : member.summary.notes) {
-      console->Log(LogLevel::kInfo, member.name + ": note: " + note);
-    }
-  }
+  LogNotes(report, console);
   return code;
 }
 
@@ -589,10 +595,8 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
     for (const std::string& warning : push.report.warnings) {
       console->Log(LogLevel::kWarning, name + ": " + warning);
     }
-    for (const std::string& note : push.report.notes) {
-      console->Log(LogLevel::kInfo, name + ": note: " + note);
-    }
   }
+  LogNotes(report, console);
   return code;
 }
 
