@@ -105,7 +105,8 @@ void LaneRetry::CountFailure(const Status& status, LaneFailure failure) {
     // For example, an object of an archive was read with wrong bytes.
     Log(LogLevel::kWarning, "asking the source again: " + MessageOf(status));
   }
-  if (failure == LaneFailure::kLost && !lost_ && state_->lost_source != nullptr) {
+  if (failure == LaneFailure::kLost && !lost_ &&
+      state_->lost_source != nullptr) {
     state_->lost_source->Lost(what_, since_, MessageOf(status));
     lost_ = true;
   }

@@ -280,8 +280,8 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
   if (fault != 0) {
     const Status status = ErrnoStatus(EndState::kSourceError,
                                       "cannot open database", given, fault);
-    return MakeStatus(EndStateOf(status),
-                      MessageOf(status) + (fault == ENOENT ? WayTo(given) : ""));
+    const std::string way = fault == ENOENT ? WayTo(given) : "";
+    return MakeStatus(EndStateOf(status), MessageOf(status) + way);
   }
   *real = at.string();
   uint32_t owner = 0;

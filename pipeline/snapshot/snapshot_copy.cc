@@ -248,7 +248,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   read_only_ = plan->read_only;
   const bool may_follow =
       !replay_.torn.empty() || expected != replay_.records;
-  watch_ = std::make_unique<ReplayWatch>(expected, may_follow, options.cancelled);
+  watch_ =
+      std::make_unique<ReplayWatch>(expected, may_follow, options.cancelled);
   watch_->Watch(&plan->db);
   UseStoppableEnv(options, plan);
   Status status = read_only_ ? OpenReadOnly(directory, *plan)
