@@ -109,8 +109,8 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
                    CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,
                    DigestRequest, DigestReply, EntriesRequest,
-                   EntriesReply, ChunkAck, UnitDigestRequest, Busy, GroupRequest,
-                   GroupReply, DeltaRequest, FileDigestRequest,
+                   EntriesReply, ChunkAck, UnitDigestRequest, Busy,
+                   GroupRequest, GroupReply, DeltaRequest, FileDigestRequest,
                    FileDigestReply, SiftRequest, SiftReply>();
     CheckAllRandom<JournalTransfer, JournalPlan, JournalChunk,
                    JournalIngested, JournalTargetFiles, JournalPartDone,

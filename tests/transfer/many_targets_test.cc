@@ -71,6 +71,8 @@ TEST_CASE("The latest snapshot is never older than what the target holds",
     PullOptions options = fleet.Options(target, server->address());
     const bool exists = std::filesystem::exists(options.target_dir);
     options.mode = exists ? PullMode::kRefresh : PullMode::kPull;
+    options.adopt = exists && !std::filesystem::exists(options.target_dir +
+                                                       "/last_transfer.json");
     options.latest_snapshot = latest;
     const Summary summary = RunPull(options);
     INFO(summary.status.ToString());
