@@ -54,8 +54,8 @@ TEST_CASE("Verify refuses a side that gives other families than asked for",
                                          : VerifyOf(*honest, *liar));
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
-  REQUIRE(summary.status.ToString().find(left ? "left: plan" : "right: plan") !=
-          std::string::npos);
+  const std::string side = left ? "CORRUPT: left: " : "CORRUPT: right: ";
+  REQUIRE(summary.status.ToString().find(side) != std::string::npos);
 }
 
 // Answers a verify: digests that differ from anybody's, then one page.

@@ -90,6 +90,7 @@ TEST_CASE("Server with every connection taken by silence keeps its memory",
           "[bad_input][peer]") {
   Bench bench([](ServeOptions options) {
     options.max_connections = 4;
+    options.handshake_timeout = milliseconds(2000);
     return options;
   });
   std::vector<std::unique_ptr<Connection>> open;

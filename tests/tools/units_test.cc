@@ -365,12 +365,12 @@ TEST_CASE("Cron and Kubernetes refuse what they cannot run, with its line",
   REQUIRE(cron(head + "push.when = \"02:00\"\n") == "");
   REQUIRE(cron(head + "push.when = \"02:00:30\"\n")
               .starts_with("--config /etc/sstferry/host.toml: line 4, column "));
-  REQUIRE(cron(head + "push.when = \"02:00 UTC\"\n").find("no zone") !=
+  REQUIRE(cron(head + "push.when = \"02:00 UTC\"\n").find("no time zone") !=
           std::string::npos);
   REQUIRE(cron(head + "push = {when = \"02:00\", label = '\\'}\n")
               .find("no backslash") != std::string::npos);
   REQUIRE(cron("[serve]\nlisten = \"127.0.0.1:1\"\n" + head + "serve = {}\n")
-              .find("account: expected one") != std::string::npos);
+              .find("account: required with --cron") != std::string::npos);
   REQUIRE(manifests(head + "push.when = \"02:00\"\n").find("[kubernetes]") !=
           std::string::npos);
   const std::string place = "[kubernetes]\nimage = \"i\"\n";

@@ -63,7 +63,7 @@ TEST_CASE("CheckFreeSpace takes just enough and refuses one byte less",
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kNoSpace);
   REQUIRE(MessageOf(status).find(dir.path()) != std::string::npos);
-  REQUIRE(MessageOf(status).find("expected 60.00 MB") != std::string::npos);
+  REQUIRE(MessageOf(status).find("needs 60.00 MB") != std::string::npos);
 }
 
 TEST_CASE("A file system that cannot tell its free space is believed to have "
