@@ -66,7 +66,7 @@ class Verifier {
   Progress progress() const;
   // Returns where the first failure occurred; kNone after success.
   FailurePlace place() const { return failure_.place(); }
-  // Returns true if Run() could compare both sides in this way.
+  // Returns true if Run() could read both sides and compare them.
   bool has_compared() const { return has_compared_; }
   // Returns what Run() found out about a local replica.
   const ReplicaFinding& finding() const { return finding_; }

@@ -234,7 +234,7 @@ Status LogTail::FindBase() {
     return Status::OK();
   };
   // If the store returns wrong bytes, the WAL may seem to end early in spite of
-  // its checksums. So reads it again.
+  // its checksums. So this reads it again.
   bool is_sure = !is_readable;
   for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
     RETURN_IF_ERROR(FindWalEnd(files, open, &end));

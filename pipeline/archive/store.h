@@ -126,7 +126,8 @@ struct GetRequest {
   // max_bytes.
   std::optional<uint64_t> bytes;
   uint64_t max_bytes = 64u << 20;
-  // If not empty, only this version is read; otherwise kOtherVersion.
+  // Empty: any version. Otherwise only this version is read, and an object with
+  // another one gives kOtherVersion.
   ObjectVersion version;
 };
 

@@ -26,9 +26,10 @@ class LaneChannel {
   // Returns how the lane may react to the last failure: reconnect, request
   // again, or fail.
   LaneFailure failure() const { return failure_; }
-  // Sent(), Damaged() and Final() record a reaction and return `status`. Sent()
-  // derives the reaction from `status` and the connection. Damaged(): bytes
-  // were damaged; request them again.
+  // Sent(), Damaged() and Final() record how the lane must react to the failure
+  // `status`, and return it. Sent(): sending or receiving failed; the reaction
+  // follows from `status` and the connection's state. Damaged(): request the
+  // damaged bytes again.
   [[nodiscard]] rocksdb::Status Sent(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status) {
     return As(LaneFailure::kDamaged, status);

@@ -75,9 +75,9 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status CreateJournal(const OpenRequest& asked,
                                               const Plan& plan);
   [[nodiscard]] rocksdb::Status ReopenJournal();
-  // Makes the next run start over, and records that a verify found a difference
-  // in the replica. `difference` describes it; OK: bytes could not be read, and
-  // their reader has recorded that.
+  // Makes the next run start over, and records that a verification failed.
+  // `difference` says how the replica differs. OK: it is not known to differ,
+  // but bytes could not be read, and the code that read them has recorded that.
   [[nodiscard]] rocksdb::Status MarkUnverified(
       const rocksdb::Status& difference);
   JournalFile* journal() const { return journal_.get(); }

@@ -224,7 +224,7 @@ class SourceSession {
 // Returns the Hello that this process sends.
 Hello MakeHello();
 
-// Returns the text that shows the source's operator who asks, such as
+// Returns the text that tells the source's operator which target asks, such as
 // "db2:/data/users"; `target_dir` may be empty.
 std::string TargetText(const std::string& target_dir);
 

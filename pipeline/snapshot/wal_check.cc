@@ -178,9 +178,10 @@ void Walk(Block* block, size_t* end) {
   *end = block->size;
 }
 
-// Determines the kind of WAL from its first record or, if that record is
-// invalid, from the damage that explains it. Returns false if nothing explains
-// it: the file is not a WAL, or is truncated inside its first record.
+// Determines the kind of WAL from its first record. If that record is invalid,
+// looks for a kind of WAL and a known form of damage that together give these
+// bytes. Returns false if there is none: the file is not a WAL, or is truncated
+// inside its first record.
 bool FindKind(Block* block, bool* damaged) {
   *damaged = false;
   for (const bool recyclable : {false, true}) {

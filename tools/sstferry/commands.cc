@@ -843,7 +843,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
       {{
            Row<Follow>(
                "cut-every", Group::kCommon,
-               "Take a cut, the files of the source that DIR does not have, at "
+               "Take a cut, which copies the source's files that DIR lacks, at "
                "least this often. ARCHIVE: Push a set this often; if not "
                "given, once an hour.",
                [](auto& a) -> auto& { return a.options.cut_every; },
@@ -884,13 +884,13 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                NumberValue(1, 1000)),
            Row<Follow>(
                "segment", Group::kCommon,
-               "ARCHIVE: Put a segment of the received data this often. The "
-               "data of one interval may be lost.",
+               "ARCHIVE: Upload the received data as a segment this often. "
+               "The data of one interval may be lost.",
                [](auto& a) -> auto& { return a.options.segment; },
                DurationValue()),
            Row<Follow>(
                "segment-bytes", Group::kLimits,
-               "ARCHIVE: Put a segment once it has BYTES.",
+               "ARCHIVE: Upload a segment once it has BYTES.",
                [](auto& a) -> auto& { return a.options.segment_bytes; },
                BytesValue("", nullptr, 64u << 10, 128u << 20)),
            Row<Follow>(

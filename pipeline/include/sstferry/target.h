@@ -46,8 +46,8 @@ class Operation {
   // Makes Run() return kCancelled within five seconds.
   virtual void Cancel() = 0;
   // Replaces PullOptions::max_rate_bytes_per_sec, before or during Run(). Takes
-  // effect at once, also for waiting lanes. 0: no limit. Verifies and plans
-  // ignore it.
+  // effect at once, also for waiting lanes. 0: no limit. A verification
+  // and a plan ignore it.
   virtual void SetMaxRate(uint64_t bytes_per_sec) = 0;
   virtual Progress progress() const = 0;
 };
