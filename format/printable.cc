@@ -83,7 +83,7 @@ std::string PrintableJson(const std::string& text) {
     const size_t length = SequenceLength(rest, &code);
     if (length > 0 && !IsPrintable(code) && code >= 0x7f) {
       // All code points that are not printable are below 0x10000.
-      std::array<char, 8> unit{};
+      std::array<char, 12> unit{};
       std::snprintf(unit.data(), unit.size(), "\\u%04x", code);
       escaped += unit.data();
     } else {

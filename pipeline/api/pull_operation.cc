@@ -37,7 +37,7 @@ using rocksdb::Status;
 struct Outcome {
   Status status;
   FailurePlace place;
-  std::string no_clone;    // why the source refuses a clone; or empty
+  std::string no_clone{};  // why the source refuses a clone; or empty
   bool gives_way = false;  // a swap without links may succeed
 };
 

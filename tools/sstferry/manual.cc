@@ -164,7 +164,7 @@ std::string Literal(const std::string& text) {
 // Breaks a command line where a shell lets it continue, so that it can be
 // pasted: between words, but not inside quotes.
 std::string Pasteable(const std::string& line) {
-  constexpr size_t kColumns = 66;
+  constexpr size_t kTableColumns = 66;
   std::string text;
   std::string row;
   std::string word;
@@ -175,7 +175,7 @@ std::string Pasteable(const std::string& line) {
       word += c;
       continue;
     }
-    if (!row.empty() && row.size() + 1 + word.size() > kColumns) {
+    if (!row.empty() && row.size() + 1 + word.size() > kTableColumns) {
       text += row + " \\\n";
       row = "   ";
     }

@@ -83,7 +83,7 @@ struct FactsOptions {
   bool for_pull = false;
   // RocksDB release of the application that will open the files, "8.11.4"; to
   // set no_clone, all tables are then read. Empty: any release.
-  std::string application;
+  std::string application{};
 };
 
 // Describes a database directory and checks that a target could read it now, as

@@ -225,9 +225,9 @@ class World {
 
   ArchiveLog Index() {
     const std::unique_ptr<ObjectStore> client = server.NewClient();
-    ArchiveLog log;
-    REQUIRE_OK(ReadLog(Archive(client.get(), key.get()), &log));
-    return log;
+    ArchiveLog found;
+    REQUIRE_OK(ReadLog(Archive(client.get(), key.get()), &found));
+    return found;
   }
   // Reads all of it.
   Status Check(const SealKey* with, CheckSummary* summary) {
