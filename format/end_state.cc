@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace sstferry {
 namespace {
@@ -33,6 +34,7 @@ constexpr Row kRows[] = {
     {EndState::kChangedSince, "CHANGED_SINCE", 3},
     {EndState::kBusy, "BUSY", 5},
 };
+static_assert(std::size(kRows) == kMaxEndState + 1);
 
 const Row& RowOf(EndState state) {
   return kRows[static_cast<uint8_t>(state)];

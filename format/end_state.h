@@ -42,10 +42,10 @@ enum class EndState : uint8_t {
 };
 inline constexpr uint8_t kMaxEndState = 15;
 
-// Returns a state's name, "OK", "REFUSED", ..., as in the README's table.
+// Returns a state's name, "OK", "REFUSED", ..., as in the table of docs/operations.md.
 const char* EndStateName(EndState state);
 
-// Returns the exit code as in the README's table: 0 OK, 1 failed, 3 different,
+// Returns the exit code as in docs/operations.md: 0 OK, 1 failed, 3 different,
 // 4 temporary, 5 busy. (Code 2, wrong usage, has no state.)
 int ExitCodeOf(EndState state);
 

@@ -12,37 +12,39 @@
 // say, and an unreadable record names no file of a later set.
 //
 //    push                                  prune (prune.h)
-//    1 list files, read intents, marks,    1 read marks older than the grace
-//      sets; choose a name after them
-//    2 PUT intents/ID, renewed             2 read sets and intents
-//    3 reuse files of earlier sets,        3 delete done/SET, then sets/SET, of
-//      unless a mark names them; PUT         sets that are dropped
-//      others under this set's own name    4 delete marked files that no set
-//    4 look: read marks, then list files     names
-//    5 PUT sets/SET                        5 delete the mark, if nothing that
-//    6 look again                            it names is kept
-//    7 PUT done/SET                        6 list files, read intents and sets;
-//    8 read marks; is sets/SET there?        PUT marks/ID: sets to drop, and
-//                                            files that no other set names
+//    P1 list files, read intents, marks,   R1 list files, read intents and
+//       sets; choose a name after them        sets; PUT marks/ID: sets to
+//    P2 PUT intents/ID, renewed               drop, and files that no other
+//    P3 reuse files of earlier sets,          set names
+//       unless a mark names them; PUT      a later prune, after the grace:
+//       others under this set's own name   R2 read marks older than the grace
+//    P4 look: read marks, then list files  R3 read sets and intents
+//    P5 PUT sets/SET                       R4 delete done/SET, then sets/SET,
+//    P6 look again                            of sets that are dropped
+//    P7 PUT done/SET                       R5 delete marked files that no set
+//    P8 read marks; is sets/SET there?        names
+//                                          R6 delete the mark, if nothing that
+//                                             it names is kept
+//
+// Each prune does R2 to R6 for the marks of earlier prunes, then R1.
 //
 // Proof that no file of a set with `done` is deleted: assume that a prune
-// deletes file K of set S after the look of step 6. Then the prune read the
-// sets before S's record existed (2 before 5), and its mark existed even
-// earlier. If the mark still exists at 6, S does not get its `done`. If the
-// mark is gone, a prune had deleted everything that it names, including K; no
-// process creates K again, so K is missing at 6. (So a look reads the marks
-// before it lists files, and a mark stays while something that it names is
-// kept.) If S itself is dropped, its `done` and its record are deleted before
-// its files.
+// deletes file K of set S after the look of P6. Then the prune read the sets
+// (R3) before S's record existed (P5), and its mark existed even earlier (R2).
+// If the mark still exists at P6, S does not get its `done`. If the mark is
+// gone, a prune had deleted everything that it names, including K; no process
+// creates K again, so K is missing at P6. (So a look reads the marks before it
+// lists files, and a mark stays while something that it names is kept.) If S
+// itself is dropped, its `done` and its record are deleted before its files.
 //
 // Proof that a set exists if its push reported success: a prune that takes S
 // for unfinished names S in a mark. Either the prune that would delete S finds
-// it done (3), or the push finds the mark or the deletions at 8.
+// it done (R4), or the push finds the mark or the deletions at P8.
 //
 // A push never puts two objects under one name. It leaves what it cannot
 // finish; the next push takes a new name and reuses the existing files. The
 // intent is no lock: it only protects uploads from being marked, until it is
-// older than the grace. Steps 5 and 7 are signed with the time of the look
+// older than the grace. P5 and P7 are signed with the time of the look
 // before them, so a store that checks signatures refuses the commit of a push
 // that paused.
 #pragma once

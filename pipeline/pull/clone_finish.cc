@@ -300,8 +300,8 @@ std::string Finisher::Edits(uint64_t bytes) const {
   return edits;
 }
 
-// Writes the MANIFEST up to its last complete record, followed by the edits.
-// Drops a torn record at the end.
+// Writes the MANIFEST. If edits are added, they follow its last complete record,
+// in place of a torn one; otherwise it stays byte for byte as it was.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
   const std::string edits = Edits(manifest_end_);

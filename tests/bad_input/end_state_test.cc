@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// The exit codes of README's table, written out once more.
+// The exit codes of docs/operations.md, written out once more.
 int ReadmeExitCode(EndState state) {
   switch (state) {
     case EndState::kOk:
