@@ -1,5 +1,5 @@
-// What most benchmarks include, parsed once. No file includes it by name, so
-// that each one says what it uses.
+// What most benchmarks include, parsed once. Files do not include it by
+// name, so that each one lists what it uses.
 #pragma once
 
 #include <algorithm>

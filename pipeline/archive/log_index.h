@@ -42,7 +42,7 @@ struct LogPath {
 struct LogWindow {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  std::string why;  // reason why it ended; empty: the log goes on
+  std::string why;  // reason why it ended; empty: it has not ended
   SetName set;      // the first set from which it is restored
 };
 

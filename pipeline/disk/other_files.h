@@ -46,7 +46,7 @@ CopiedFiles ReadCopiedFiles(const std::string& dir);
     rocksdb::FileSystem* file_system, const std::string& db_dir);
 
 // Creates names in `db_dir` for the files in `from`, where a pull wrote them
-// with their record, and for the files of `old_dir` (empty: there is none).
+// with their record, and for the files of `old_dir` (empty: not given).
 // Files of `from` get the database's owner and mode, without execute
 // permissions; files of `old_dir` are not changed. May be called again, also
 // after a crash during a call. *kept receives the names of files that both

@@ -68,7 +68,7 @@ class RangeEntries : public EntryReader {
   [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* after);
   void Iterate(const rocksdb::Slice* after);
   // Ends a failed merge. RocksDB continues after the last key that the merge
-  // handled or, if there is none, after `after`.
+  // handled or, if no key was handled, after `after`.
   void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* after);
 
   rocksdb::DB* const db_;

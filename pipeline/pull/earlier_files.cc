@@ -47,7 +47,7 @@ class Taker {
   }
 
   // Moves the complete file with the identity of `file`. *took is false if
-  // there is none, or if its bytes are not as recorded.
+  // it is missing, or if its bytes are not as recorded.
   Status Take(const CloneFile& file, bool* took) {
     *took = false;
     const auto found = by_identity_.find(ToHex(file.identity));

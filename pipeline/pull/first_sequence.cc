@@ -35,7 +35,7 @@ bool FindKey(rocksdb::DB* db, ColumnFamilyHandle* family, std::string* key) {
 
 // Returns true if the last sequence is 0 and one of these families has a table.
 // Sets *family to the first family with a table for which `fits` returns true
-// (null: there is none), and *key to a key of that family.
+// (null if no family fits), and *key to a key of that family.
 bool FindFamily(rocksdb::DB* db,
                 const std::vector<ColumnFamilyHandle*>& families,
                 const std::function<bool(ColumnFamilyHandle*)>& fits,
