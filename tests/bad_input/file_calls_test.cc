@@ -246,7 +246,7 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     const std::unique_ptr<Process> pull = place.Start(
         {"pull", url, place.roots("killed"), "--max-rate", "20k",
          "--chunk-bytes", "64Ki"});
-    REQUIRE(pull->WaitForEntryIn(place.roots("killed.sstferry/db")));
+    REQUIRE(pull->WaitForBytesIn(place.roots("killed.sstferry/db")));
     pull->Signal(SIGKILL);
     pull->Wait();
     REQUIRE(serve->WaitForErr("is retained for"));

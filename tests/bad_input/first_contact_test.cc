@@ -177,7 +177,7 @@ TEST_CASE("A peer that does not speak the protocol ends a pull in seconds",
   listener->Close();
   http.join();
   INFO(summary.status.ToString());
-  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(6000));
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
   if (answers) {
     REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
     REQUIRE(summary.status.ToString().find("is sstferry at the other end?") !=

@@ -217,7 +217,7 @@ void RequireCancels(Operation* operation, Silence* silence, Summary* summary) {
   const auto start = steady_clock::now();
   operation->Cancel();
   REQUIRE(EndStateOf(run.get()) == EndState::kCancelled);
-  REQUIRE(steady_clock::now() - start < milliseconds(5000));
+  REQUIRE(steady_clock::now() - start < milliseconds(40'000));
 }
 
 TEST_CASE("A verify that waits for a digest can be cancelled",

@@ -450,7 +450,7 @@ TEST_CASE("SIGTERM ends a pull that root started for another account with code "
   std::vector<std::string> slow = words;
   slow.push_back("20k");
   Process pull(Sstferry(slow));
-  REQUIRE(pull.WaitForEntryIn(target + ".sstferry/db"));
+  REQUIRE(pull.WaitForBytesIn(target + ".sstferry/db"));
   pull.Signal(SIGTERM);
   REQUIRE(pull.Wait() == 4);
   INFO(pull.err());

@@ -544,7 +544,7 @@ TEST_CASE("With standard input, output and error closed no message goes into a "
   const std::string socket = dir / "sockets/socket";
   Process serve(After("exec <&- >&- 2>&-", {"serve", dir / "source",
                                             "--listen", "unix:" + socket}));
-  REQUIRE(serve.WaitForEntryIn(dir / "sockets"));
+  REQUIRE(serve.WaitForBytesIn(dir / "sockets"));
   const std::string open = "/proc/" + std::to_string(serve.pid()) + "/fd/";
   REQUIRE(fs::read_symlink(open + "0") == "/dev/null");
   REQUIRE(fs::read_symlink(open + "1") == "/");

@@ -35,11 +35,13 @@ std::vector<std::string> WithLimit(const std::string& command,
   return words;
 }
 
-// Kills a slow pull of dir/source once it has received something.
+// Kills a slow pull of dir/source once its journal has begun: the next pull
+// resumes. Without a journal it would begin anew, and the source would keep the
+// snapshot of the killed pull until its lease ends.
 void PullAndDie(const ScratchDir& dir) {
   Process pull(Sstferry({"pull", dir / "source", dir / "target", "--max-rate",
                          "300K", "--chunk-bytes", "64Ki"}));
-  REQUIRE(pull.WaitForEntryIn(dir / "target.sstferry/db"));
+  REQUIRE(pull.WaitForBytesIn(dir / "target.sstferry/journal"));
   pull.Signal(SIGKILL);
   pull.Wait();
 }

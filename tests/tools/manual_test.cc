@@ -309,7 +309,7 @@ TEST_CASE("A server that does not answer delays a completion by a second",
   double seconds = 0;
   std::istringstream(said.err.substr(said.err.find("real") + 4)) >> seconds;
   REQUIRE(seconds >= 0.9);
-  REQUIRE(seconds < 10);
+  REQUIRE(seconds < 60);  // tail would never end
 }
 
 }  // namespace sstferry::manual_test

@@ -117,15 +117,15 @@ TEST_CASE("Neither a cancellation nor a deadline waits for the rate",
   }
   REQUIRE(EndStateOf(pull.Join()) ==
           (deadline ? EndState::kDeadline : EndState::kCancelled));
-  REQUIRE(steady_clock::now() - start < seconds(deadline ? 7 : 5));
+  REQUIRE(steady_clock::now() - start < seconds(60));  // the rate takes hours
 }
 
 TEST_CASE("A pull that goes on takes the rate of its own command",
           "[transfer][rate]") {
   const ScratchDir dir;
   Fill(dir / "source", 8000);
-  Running slow(From(dir, 400'000));
-  REQUIRE(slow.AwaitBytes(600'000));
+  Running slow(From(dir, kSlow));
+  REQUIRE(slow.AwaitBytes(300'000));
   slow.operation()->Cancel();
   REQUIRE(EndStateOf(slow.Join()) == EndState::kCancelled);
   const bool faster = GENERATE(true, false);
@@ -133,8 +133,7 @@ TEST_CASE("A pull that goes on takes the rate of its own command",
   REQUIRE_OK(next.Join());
   REQUIRE(next.summary().chunks_resumed > 0);
   INFO(next.summary().seconds);
-  // The old rate takes 18 s, the new one 1.8.
-  REQUIRE(next.summary().seconds < 12);
+  REQUIRE(next.summary().seconds < 60);  // at the old rate: 190
   REQUIRE((faster || next.summary().seconds > 1.5));
   ExpectSameEntries(dir / "source", dir / "target");
 }
@@ -142,16 +141,16 @@ TEST_CASE("A pull that goes on takes the rate of its own command",
 TEST_CASE("Lanes that wait their turn under a cap are not too slow",
           "[transfer][rate]") {
   const ScratchDir dir;
-  Fill(dir / "source", 4000);
+  Fill(dir / "source", 3000);
   // As on a link that holds no more than a frame of a lane.
   MemoryTransport transport = MakeMemoryTransport(16u << 10);
   ServeOptions serve = ServeSample(dir / "source");
-  serve.timeouts.stall = milliseconds(700);
+  serve.timeouts.stall = seconds(3);
   std::unique_ptr<SourceServer> server;
   REQUIRE_OK(MakeSourceServer(serve, std::move(transport.listener), &server));
   auto serving = std::async(std::launch::async, [&] { return server->Run(); });
-  // Each of the lanes gets a frame, of 64 KiB, once in 1.3 s.
-  PullOptions options = From(dir, 800'000);
+  // Each lane sends a frame of 64 KiB every 5.2 s, longer than the stall limit.
+  PullOptions options = From(dir, 200'000);
   options.source = SourceAddress();
   options.source.host = "in-process";
   options.source.name = "db";
@@ -184,12 +183,14 @@ TEST_CASE("A source keeps to the rate that a target asks for",
   request.max_rate_bytes_per_sec = 500'000;
   Opened opened;
   REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
-  REQUIRE_OK(control->ReceiveMessage(FrameType::kOpened, {}, &opened));
   uint32_t parts = 0;
+  // A busy source sends Stats before it has opened the database.
   for (Frame frame; frame.type != FrameType::kPlanEnd;) {
     REQUIRE_OK(control->Receive({}, &frame));
     PlanEnd end;
-    if (frame.type == FrameType::kPlanEnd) {
+    if (frame.type == FrameType::kOpened) {
+      REQUIRE_OK(Decode(frame.payload, &opened));
+    } else if (frame.type == FrameType::kPlanEnd) {
       REQUIRE_OK(Decode(frame.payload, &end));
       parts = end.part_count;
     }
