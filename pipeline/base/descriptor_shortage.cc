@@ -16,8 +16,9 @@ namespace {
 
 std::atomic<uint64_t> descriptor_shortages{0};
 
-// Opening a snapshot takes a dozen descriptors, and releases them on failure.
-// The other descriptors leave room for lanes.
+// With fewer free descriptors than this, a shortage may have caused a failure.
+// Opening a snapshot takes a dozen descriptors, which are free again after it
+// failed. The others are a margin for lanes.
 constexpr rlim_t kFewDescriptors = 32;
 
 bool FewDescriptorsAreFree() {

@@ -17,7 +17,7 @@ enum class Stage : uint8_t {
   // throttled because the application waits for:
   kHeldCpu,
   kHeldIo,
-  kHeldLatency,  // CPU again, but seen only by this process's own waits
+  kHeldLatency,  // CPUs too, but only this process's own waits show it
   // target
   kReceive,
   kStageWrite,

@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-// If the clock steps back by less than this, it counts as stopped.
+// A clock that is set back by less than this is treated as if it had stopped.
 inline constexpr uint64_t kMostClockBackMicros = 10'000'000;
 
 // Returns microseconds since 1970. The clock may step.

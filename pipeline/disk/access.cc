@@ -83,9 +83,9 @@ Access OrdinaryDirectory(const std::string& parent) {
   return access;
 }
 
-// Returns true if this process may give files in `parent` this owner and group.
-// Tests it with an unnamed file; if the file system does not support unnamed
-// files, compares ids.
+// Returns true if this process may set this owner and group on files in
+// `parent`. Tries it with an unnamed file; if the file system does not support
+// unnamed files, compares ids.
 bool MayGive(const std::string& parent, const Access& access) {
   const Descriptor file = OpenLinked(parent, O_TMPFILE | O_RDWR, 0600);
   if (file.is_open()) {

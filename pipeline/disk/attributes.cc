@@ -22,13 +22,13 @@ using rocksdb::Status;
 constexpr char kAccessList[] = "system.posix_acl_access";
 constexpr char kDefaultList[] = "system.posix_acl_default";
 constexpr char kLabels[] = "security.";
-// A digest over the inode, which only the kernel can write.
+// The kernel computes this digest for each inode, so it is not copied.
 constexpr char kOfTheInode[] = "security.evm";
 // The kernel's limits.
 constexpr size_t kMaxNamesBytes = 64u << 10;
 constexpr size_t kMaxValueBytes = 64u << 10;
-// Flags of chattr(1) that a database may be kept with. An immutable directory
-// cannot be exchanged at all.
+// Flags of chattr(1) that the new directory gets. Others are not copied: an
+// immutable directory, for example, cannot be exchanged at all.
 constexpr int kKeptFlags = FS_COMPR_FL | FS_NOCOMP_FL | FS_NOCOW_FL |
                            FS_NOATIME_FL | FS_NODUMP_FL | FS_SYNC_FL |
                            FS_DIRSYNC_FL;
@@ -39,7 +39,7 @@ bool IsInherited(const std::string& name) {
   return name == kDefaultList || name.starts_with(kLabels);
 }
 
-// The file system has no such attributes.
+// Returns true if the error means that the file system has no such attributes.
 bool HasNone(int error) {
   return error == ENOTSUP || error == ENOTTY;
 }

@@ -20,7 +20,7 @@ struct SpaceNeed {
   uint64_t estimated_bytes = 0;  // parts to be sent whole, not yet received
   uint64_t chunk_bytes = 0;      // the largest chunks, one for each lane
   uint64_t reserve_bytes = 0;    // bytes that must stay free
-  uint64_t present_bytes = 0;    // what an unfinished pull has used, or frees
+  uint64_t present_bytes = 0;    // space that an unfinished pull uses or frees
   uint64_t bytes() const {
     const uint64_t needed =
         estimated_bytes + estimated_bytes / 10 + chunk_bytes;
@@ -39,8 +39,8 @@ SpaceNeed SpaceNeedOf(const std::vector<Part>& parts, uint64_t chunk_bytes,
                                         const std::string& dir,
                                         uint64_t* bytes);
 
-// Returns the bytes of the files below `dir` that have only one name; 0 if
-// `dir` does not exist.
+// Returns the bytes of the files below `dir` that have only one name, because
+// removing another name of a file frees no space; 0 if `dir` does not exist.
 uint64_t BytesBelow(const std::string& dir);
 
 // Returns `percent` of the size of the file system that holds `dir`, in bytes;

@@ -27,8 +27,8 @@ std::vector<std::string> ListReplicas(const std::string& directory);
 struct FleetRecord {
   std::string source;
   uint64_t file_system = 0;  // of the source's directory; 0: unknown
-  // For each database with a present or expected replica: the number of
-  // consecutive latest runs in which the source did not list it.
+  // For each database that has, or should have, a replica: in how many runs in
+  // a row, up to the latest, the source did not list it.
   std::map<std::string, uint32_t> missed;
 };
 

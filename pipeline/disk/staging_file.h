@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// The buffer of one lane, for its files one after another. Allocated for the
+// The buffer of one lane, used for one file after another. Allocated for the
 // first file.
 class StagingBuffer {
  public:

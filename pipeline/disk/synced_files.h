@@ -1,8 +1,8 @@
 // A file system that skips the sync of a file whose bytes are already synced.
 //
 // RocksDB syncs every file that it ingests. A chunk is already synced before
-// the journal records it, so RocksDB's sync is unnecessary. It would be one
-// sync in five, and would wait for all other writes to the disk.
+// the journal records it, so RocksDB's sync is unnecessary. It would be every
+// fifth sync, and would wait for all other writes to the disk.
 #pragma once
 
 #include <memory>

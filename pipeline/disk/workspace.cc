@@ -70,8 +70,8 @@ std::string JournalTransferId(const std::string& journal) {
   return known ? ToHex(head.transfer_id) : "";
 }
 
-// Returns true for a workspace whose pull died while it created the workspace,
-// or just before it had removed everything: the directory contains nothing, or
+// Returns true if the workspace's pull crashed while it created the workspace,
+// or just before it had removed all of it: the directory contains nothing, or
 // only staging/, probe/ and a lock file whose mark may be torn or zeros.
 bool IsBarelyBegun(const std::string& dir) {
   std::error_code error;
@@ -248,7 +248,8 @@ Status Workspace::Open() {
 // possible. REQUIRES: this object has the lock.
 Status Workspace::CheckMovable() {
   Status status = CheckLayer();
-  // A completed exchange is not repeated, and the disk may be full.
+  // Skips the test after a completed exchange: the exchange is not repeated,
+  // and the test would fail on a full disk.
   if (status.ok() && swap_state_ != SwapState::kExchanged &&
       swap_state_ != SwapState::kRetired) {
     status = CheckExchange();
@@ -428,7 +429,7 @@ Status Workspace::CheckNonEmpty() {
   return Status::OK();
 }
 
-// Returns the id of a transfer that filled TARGET_DIR and died before it
+// Returns the id of a transfer that filled TARGET_DIR but ended before it
 // removed its workspace: last_transfer.json and the journal have the same id,
 // and db/ was renamed. Returns an empty string if there is no such transfer.
 std::string Workspace::FinishedTransfer() const {

@@ -88,7 +88,7 @@ class Workspace {
 
   // Checks TARGET_DIR, takes the lock and finds the step at which an earlier
   // swap stopped. Keeps the files of an unfinished pull until Clear(). If a
-  // pull filled TARGET_DIR but died before it removed its workspace, removes
+  // pull filled TARGET_DIR but ended before it removed its workspace, removes
   // the workspace; the refusal then says that TARGET_DIR is complete.
   //   kRefused  TARGET_DIR is not empty (Existing::kRefuse), not a directory,
   //             or a mount point; its parent is missing or cannot be written;
@@ -121,9 +121,10 @@ class Workspace {
   std::string other_dir() const { return dir_ + "/other"; }
   std::string journal_path() const { return dir_ + "/journal"; }
 
-  // Checks, before data moves, that a directory which takes the place of
-  // TARGET_DIR can have its attributes (attributes.h), and lets all that is
-  // made here inherit what would be inherited there.
+  // Checks, before data moves, that a directory that replaces TARGET_DIR can
+  // get TARGET_DIR's attributes (attributes.h). Sets the inheritable attributes
+  // on the workspace, so that new files in it inherit the same as in
+  // TARGET_DIR.
   //   kRefused  an attribute, which the message names, cannot be kept
   [[nodiscard]] rocksdb::Status TryAttributes();
 
@@ -159,7 +160,7 @@ class Workspace {
 
   // Returns the state of the exchange. Existing::kRefresh and kSwap publish in
   // steps (workspace_swap.cc). Open() finds the step at which an earlier pull
-  // died.
+  // ended.
   SwapState swap_state() const { return swap_state_; }
   // Returns the id of the transfer whose swap is in swap_state().
   const std::string& swap_transfer() const { return swap_.transfer_id; }

@@ -319,7 +319,7 @@ Status PrivateDir::Adopt(const std::string& path,
 PrivateDir::~PrivateDir() {
   if (!keep_) {
     // If this fails, the next start removes the remaining files, as after a
-    // kill.
+    // crash.
     const Status removed = RemoveTree(parent_, dir_, path_);
     if (!removed.ok() && log_) {
       log_(MessageOf(removed));

@@ -29,9 +29,8 @@ namespace sstferry {
 
 // Owns one private directory.
 //
-// Ownership: the destructor removes the directory and its contents, except
-//   after Keep(true). If a process dies, RemoveLeftoverSnapshots() in a later
-//   process removes its directories.
+// after Keep(true). If a process crashes, RemoveLeftoverSnapshots() in a later
+// process removes its directories.
 // Threads:   used by one thread.
 class PrivateDir {
  public:
@@ -66,7 +65,7 @@ class PrivateDir {
   // Returns the directory's original path. Any account that may write to the
   // parent can give this path to another directory.
   const std::string& path() const { return path_; }
-  // Returns a path that leads to the directory as long as this object lives,
+  // Returns a path that leads to the directory as long as this object exists,
   // even after a rename.
   const std::string& own_path() const { return own_path_; }
   std::string pinned() const { return own_path_ + "/held"; }
@@ -114,14 +113,13 @@ void ForgetRelease(const std::string& path);
 [[nodiscard]] rocksdb::Status ListPrivateDirs(const std::string& parent,
                                               std::vector<std::string>* paths);
 
-// Removes the private directories under `parent` whose owner process is dead
-// and whose lease is missing or expired. An owner is dead if its lock is free,
-// or if the directory has no lock and is older than a minute (the owner died
-// while it made or removed the directory). Never changes directories of live
-// owners or other users. If a lease's renewal time is in the future (the clock
-// was set back), sets it to now.
-// Directories that disappear meanwhile are not an error. `log` (may be null)
-// receives one line per removed directory.
+// Removes the private directories under `parent` whose owner process has ended
+// and whose lease is missing or expired. The owner has ended if its lock is
+// free, or if the directory has no lock and is older than a minute (the owner
+// crashed while it made or removed the directory). Never changes directories of
+// running owners or other users. If a lease's renewal time is in the future
+// (the clock was set back), sets it to now. Ignores directories that disappear
+// meanwhile. `log` (may be null) receives one line per removed directory.
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
     const std::string& parent,
     const std::function<void(const std::string&)>& log,

@@ -158,7 +158,7 @@ RetainedSnapshot DescribeLeased(const LeasedDir& dir, const LeaseRules& rules) {
   retained.snapshot_sequence = dir.lease.snapshot_sequence;
   const uint64_t now = rules.Now();
   retained.age_seconds = now - std::min(now, dir.lease.created_seconds);
-  // If the process died, the lease's number of readers is out of date.
+  // If the process has ended, the lease's number of readers is out of date.
   retained.readers = dir.open ? dir.lease.readers : 0;
   retained.ttl_left_seconds =
       retained.readers > 0 ? dir.lease.ttl_seconds : rules.Left(dir.lease);

@@ -135,8 +135,8 @@ class Snapshot {
   };
 
   // Takes a snapshot of a database directory that is closed, a checkpoint, or
-  // open in another process; all three are treated alike. Removes leftovers of
-  // dead processes next to the source.
+  // open in another process; all three are treated alike. Removes snapshots
+  // next to the source that processes left behind when they crashed.
   //   kSourceError  not a database; a file is missing or cannot be read, linked
   //                 or opened; the source changed during every round.
   //   kCorrupt      bytes are wrong: the message names the file.
@@ -220,7 +220,7 @@ class Snapshot {
   // archive).
   virtual const std::string& directory() const = 0;
   // Returns a path that leads to the same directory as long as the snapshot
-  // lives, even if the directory is renamed; files are read through this path.
+  // exists, even if the directory is renamed; files are read through this path.
   virtual const std::string& own_path() const = 0;
   // Returns the text of the newest OPTIONS file; empty if there is no such
   // file.

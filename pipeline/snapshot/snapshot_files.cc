@@ -274,7 +274,7 @@ std::vector<std::string> SnapshotFiles::FamilyNames() const {
 }
 
 // Waits until OPTIONS describe all families. An owner writes OPTIONS shortly
-// after the MANIFEST, or never if it died in between.
+// after the MANIFEST, or never if it crashed in between.
 Status SnapshotFiles::AwaitOptions() {
   const std::vector<std::string> families = FamilyNames();
   const auto end = Clock::now() + options_.options_patience;

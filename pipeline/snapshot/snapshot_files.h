@@ -1,7 +1,7 @@
 // Copies a database directory at one point in time, while another process may
 // be writing to it, and without writing to it: the copy is the state that
-// RocksDB would recover if the owner died at that moment. Works in rounds; each
-// round continues with the results of the previous ones:
+// RocksDB would recover if the owner crashed at that moment. Works in rounds;
+// each round continues with the results of the previous ones:
 //
 //   1. read new records of the MANIFEST (snapshot_manifest.h)
 //   2. link each table and blob file in it (snapshot_tables.h)

@@ -48,7 +48,7 @@ class ManifestTail {
   // Returns true if there are bytes after the last complete record or group.
   // tail_age() is the number of calls of Follow() since these bytes last
   // changed. If they stop growing, they are damaged, or left incomplete by an
-  // owner that died.
+  // owner that crashed.
   bool has_tail() const { return bytes_ > end_; }
   uint64_t tail_age() const { return tail_age_; }
   uint64_t end() const { return end_; }
@@ -92,14 +92,14 @@ class ManifestTail {
                                                 uint64_t bytes,
                                                 Digest128* digest);
 
-// Reads a database's id from its MANIFEST or else from its IDENTITY file; empty
-// if both lack it.
+// Reads a database's id from its MANIFEST, or else from its IDENTITY file;
+// empty if neither has it.
 [[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
                                              const ManifestState& state,
                                              std::string* id);
-// Does the same for the database in `directory`, of which it reads the
-// MANIFEST. If that cannot be read, the id is that of IDENTITY, where RocksDB
-// keeps it too. Empty only if the database has no id.
+// Does the same, but reads the MANIFEST in `directory` itself. If the MANIFEST
+// cannot be read, uses IDENTITY, which has the same id. Empty only if the
+// database has no id.
 //   kSourceError, kCorrupt, kRefused  the id is not known
 [[nodiscard]] rocksdb::Status ReadDatabaseId(const std::string& directory,
                                              std::string* id);

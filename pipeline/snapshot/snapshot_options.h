@@ -33,8 +33,8 @@ struct OpenPlan {
   std::vector<FamilyOpening> families;  // all families of the MANIFEST
   bool atomic_flush = false;     // the source's setting
   bool paranoid_checks = true;   // the source's setting
-  // An unwanted family cannot be opened, so only the wanted families are
-  // opened, read-only.
+  // True if an unwanted family cannot be opened. Then only the wanted families
+  // are opened, read-only.
   bool read_only = false;
   std::string read_only_reason;
   std::vector<std::string> notes;

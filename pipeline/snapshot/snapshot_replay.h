@@ -43,7 +43,7 @@ class ReplayedRecords {
 // Facts about the records that recovery will replay from copied WALs.
 struct Replay {
   uint64_t entries = 0;
-  // Recovery needs allow_2pc.
+  // True if recovery needs allow_2pc.
   bool has_prepare_sections = false;
   bool has_single_deletes = false;
   uint64_t prepared = 0;  // transactions neither committed nor rolled back

@@ -252,9 +252,10 @@ bool PinnedWals::IsContinued(const Wal& wal) const {
 }
 
 // Returns true if recovery evaluates the bytes after the records of `wal`, such
-// as the torn end that a dead owner left. With kPointInTimeRecovery, recovery
-// does not read further after such an end, or after old records in a recycled
-// file (RocksDB 9.1), unless the next WAL continues the sequence numbers.
+// as the torn end that a crashed owner left. With kPointInTimeRecovery,
+// recovery does not read further after such an end, or after old records in a
+// recycled file (RocksDB 9.1), unless the next WAL continues the sequence
+// numbers.
 bool PinnedWals::NeedsRest(const Wal& wal) const {
   const bool is_torn = wal.follower.stopped_inside();
   const bool is_recycled = wal.follower.is_recyclable() ||
@@ -267,7 +268,7 @@ bool PinnedWals::NeedsRest(const Wal& wal) const {
   if (is_recycled) {
     return !passes_damage_ && (is_torn || !IsContinued(wal));
   }
-  return true;  // even a few zeros are a cut header
+  return true;  // even a few zeros are a truncated header
 }
 
 // Returns true if `wal` has only old records of a recycled file, and recovery
@@ -287,7 +288,7 @@ bool PinnedWals::MovesTheStop(const Wal& wal) const {
 }
 
 // Returns the number of bytes to copy. Copies old records of a recycled file
-// only where they are needed:
+// only where they are needed, because elsewhere they do harm:
 // - With kSkipAnyCorruptedRecords, recovery skips all of them, but RocksDB 7.8
 //   reads the first of them in an endless loop.
 // - If no later WAL has a record, RocksDB 9.10 refuses to open a database in

@@ -2,11 +2,12 @@
 // the newest WAL.
 //
 // The size of a WAL file does not show where its records end. A recycled file
+// The size of a WAL file does not show where its records end. A recycled file
 // has old records of an earlier WAL after the new ones, and a WAL may end
-// inside a record if its owner died or buffers writes. The copy of the newest
-// WAL ends after its last complete record. An older WAL is copied with its torn
-// end, which recovery evaluates. Old records of an earlier WAL are copied only
-// where recovery would stop at them.
+// inside a record if its owner crashed or buffers writes. The copy of the
+// newest WAL ends after its last complete record. An older WAL is copied with
+// its torn end, which recovery evaluates. Old records of an earlier WAL are
+// copied only where recovery would stop at them.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ class PinnedWals {
   // Set to false only if the owner is known not to recycle WALs.
   void set_may_recycle(bool may) { may_recycle_ = may; }
   // Set to true if the database is a standby. Then bytes after the last
-  // complete record of the newest WAL are a record that a dying follower left
+  // complete record of the newest WAL are a record that a crashed follower left
   // incomplete.
   void set_is_standby(bool is) { is_standby_ = is; }
 

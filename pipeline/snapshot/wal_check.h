@@ -1,8 +1,8 @@
-// Distinguishes a WAL that ends inside a record (its owner died, or was writing
-// during the copy) from a damaged one. RocksDB does not distinguish them in
-// three cases, in which it reads up to the bad record and stops with status OK:
-// a damaged length in the last block, a damaged type that looks like a recycled
-// WAL's type, and any damage in a recycled WAL.
+// Distinguishes a WAL that ends inside a record (its owner crashed, or was
+// writing during the copy) from a damaged one. RocksDB does not distinguish
+// them in three cases, in which it reads up to the bad record and stops with
+// status OK: a damaged length in the last block, a damaged type that looks like
+// a recycled WAL's type, and any damage in a recycled WAL.
 //
 // A WAL is a sequence of 32 KiB blocks. A record does not cross the end of a
 // block; up to 6 bytes at a block's end are unused. All integers are

@@ -41,7 +41,7 @@ bool IsLost(const Status& status) {
   return status.IsIOError() && EndStateOf(status) == EndState::kDeadPeer;
 }
 
-// Returns true if the bytes start a TLS record; no frame starts so.
+// Returns true if the bytes start a TLS record. No frame starts like this.
 bool LooksLikeTls(const char* bytes) {
   return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
 }
@@ -182,7 +182,7 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
       if (!status.ok()) {
         return IsLost(status) ? CutInHeader(status, expected) : status;
       }
-    }  // else an earlier read of a payload has read it
+    }  // else an earlier payload read included it
     if (!MayBeginFrame(header_.data())) {
       // The decoder reports the wrong magic; it needs a complete header.
       std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),

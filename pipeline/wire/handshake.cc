@@ -82,7 +82,8 @@ Status ServerHandshake(Channel* channel, const std::string& software,
   Status status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
   channel->LimitPayload(kMaxPayloadBytes);
   if (!secured.ok()) {
-    // Returns the error only now: before its Hello, the peer reads no End.
+    // Returns the error only now: the peer sends its Hello before it reads an
+    // End.
     status = secured;
   }
   if (!status.ok()) {

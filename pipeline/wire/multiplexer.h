@@ -27,8 +27,8 @@ struct MultiplexerOptions {
   // that it buffers for a channel without a reader.
   uint32_t credit_bytes = 1u << 20;
   uint32_t max_channels = kMaxStreamChannels;  // including those being closed
-  // If no byte arrives for this time, the stream ends; 0: no limit. A live peer
-  // sends pings.
+  // If no byte arrives for this time, the stream ends; 0: no limit. A running
+  // peer sends pings.
   std::chrono::milliseconds silence_limit{0};
   // Returns the status to report after the stream ended with `status`
   // (kDeadPeer). `greeted`: the other side had sent its hello. May wait for a
@@ -40,8 +40,9 @@ struct MultiplexerOptions {
 // One stream with its channels.
 //
 // Ownership: owns the descriptors and two threads, one that reads and one that
-//   writes. A channel that outlives the multiplexer has ended. A channel owns a
-//   share of `keeps`, which may keep the multiplexer alive.
+//   writes. A channel that outlives the multiplexer behaves as after the end of
+//   the stream. A channel owns a share of `keeps`, which may keep the
+//   multiplexer alive.
 // Threads:   Finish() from one thread, all other members from any.
 // Memory:    credit_bytes and kStreamSendBytes for each channel, allocated when
 //   the channel opens, touched as bytes arrive.

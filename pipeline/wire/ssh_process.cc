@@ -161,7 +161,7 @@ std::optional<int> SshProcess::Wait(std::chrono::milliseconds limit) {
 
 void SshProcess::Signal(int signal) {
   const std::lock_guard<std::mutex> lock(mu_);
-  if (!ended_) {  // a dead process's pid may be reused
+  if (!ended_) {  // the pid of an ended process may be reused
     kill(pid_, signal);
   }
 }

@@ -113,7 +113,7 @@ struct ArchivedSet {
 // The result of a drill.
 struct ArchiveDrill {
   std::string set;
-  std::string time;  // up to which the log was restored; empty: see same_as
+  std::string time;  // the log was restored up to here; empty: see same_as
   // The newer set whose entries were compared with this set and its log, and
   // were equal. Empty: not compared.
   std::string same_as;
@@ -181,7 +181,7 @@ struct ArchiveReport {
   std::vector<std::string> problems;
   uint64_t segments = 0;       // log segments
   uint64_t segment_bytes = 0;
-  uint64_t orphan_segments = 0;  // that follow no finished set
+  uint64_t orphan_segments = 0;  // segments that follow no finished set
   // Seconds since the newest time that the log can restore; not set: no such
   // time.
   std::optional<uint64_t> log_age_seconds;

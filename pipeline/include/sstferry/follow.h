@@ -26,7 +26,7 @@ struct AuditState {
   uint64_t slices = 0;
   uint64_t entries = 0;
   uint64_t differences = 0;
-  uint64_t unaudited_cuts = 0;   // whose audit was due, but impossible
+  uint64_t unaudited_cuts = 0;   // cuts whose audit was due, but impossible
   std::string unaudited_reason;  // for the newest such cut; empty: no such cut
   std::string difference;        // the newest difference; empty: none
   // Column family -> why it is not audited.
@@ -64,13 +64,13 @@ struct StandbyState {
   bool source_open = false;
   // The recorded fault of the standby; empty: no fault.
   std::string fault;
-  uint64_t behind_bytes = 0;       // source WALs that DIR still lacks
+  uint64_t behind_bytes = 0;       // bytes of source WALs not yet in DIR
   uint64_t replay_bytes = 0;       // WALs to replay at the next open
   uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
   std::string cut_reason;          // "first", "barrier", ...
   std::map<std::string, uint64_t> cuts;  // by reason, since DIR was made
-  // Column families with a compaction filter, whose entries include what the
-  // filter has dropped since the last cut. Empty with
+  // Column families with a compaction filter. The standby still has entries
+  // that the source's filter has dropped since the last cut. Empty with
   // FollowOptions::exact_filters; unset: unknown.
   std::optional<std::vector<std::string>> filtered_families;
   // Number of options in the last cut's OPTIONS file that this version does not
@@ -171,8 +171,8 @@ struct FollowOptions {
   StoreOptions store;
   std::chrono::milliseconds segment{std::chrono::seconds(10)};
   uint64_t segment_bytes = 16u << 20;
-  // Maximum time without all of the source's records. Later times cannot be
-  // restored.
+  // If the follower does not have all of the source's records for longer than
+  // this, later moments cannot be restored until it has them again.
   std::chrono::milliseconds max_gap{3000};
   std::string label;  // of sets
   // Into an archive: like ArchiveOptions::adopt. Into DIR: turns a database in

@@ -142,7 +142,7 @@ struct PullOptions {
   // use all space.
   double min_free_percent = 5;
   // Swap only: called before and after the exchange. Each call of before_swap
-  // is followed by a call of after_swap; if the process dies in between, the
+  // is followed by a call of after_swap; if this process ends in between, the
   // next pull calls after_swap.
   SwapHook before_swap;
   SwapHook after_swap;
@@ -344,9 +344,10 @@ struct Summary {
   std::string method;       // pull: "ingest", "clone"
   std::string method_reason;  // pull: the reason, as a sentence
   std::vector<MethodSummary> methods;  // plan: ingest and clone
-  // The RocksDB release of the target's application. Empty: unknown. Then the
-  // first release that can open the moved files, with the reason. Empty: every
-  // release since 6.6.
+  // for_rocksdb: the RocksDB release of the target's application; empty:
+  // unknown. opens_since: the first release that can open the moved files;
+  // empty: every release since 6.6 can. opens_because: why earlier releases
+  // cannot.
   std::string for_rocksdb;
   std::string opens_since;
   std::string opens_because;
@@ -451,8 +452,9 @@ struct Summary {
   std::vector<DifferenceSummary> first_differences;  // in key order
   // For plan.
   std::vector<PlanItemSummary> items;
-  // Bytes that the pull needs on the target's disk, excluding the minimum free
-  // space. Then the free bytes on this disk (0: unknown, or no TARGET_DIR).
+  // needed_bytes: space that the pull needs on the target's disk, excluding the
+  // minimum free space. free_bytes: free space on this disk; 0: unknown, or no
+  // TARGET_DIR.
   uint64_t needed_bytes = 0;
   uint64_t free_bytes = 0;
   std::vector<std::string> served_names;  // for plan sst://HOST:PORT

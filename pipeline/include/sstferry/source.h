@@ -62,7 +62,7 @@ struct ServedTree {
 struct DatabaseFacts {
   uint64_t families = 0;
   uint64_t files = 0;  // tables and blob files
-  uint64_t bytes = 0;  // of these files
+  uint64_t bytes = 0;  // size of these files
   uint64_t sequence = 0;
   // Estimated bytes of chunks built from these files, that is, without obsolete
   // data. 0: not requested.
@@ -78,7 +78,7 @@ struct DatabaseFacts {
 // Options of DescribeDatabase().
 struct FactsOptions {
   std::string snapshot_dir;           // like ServeOptions::snapshot_dir
-  std::vector<std::string> families;  // to count; empty: all
+  std::vector<std::string> families;  // families to count; empty: all
   // Sets chunk_bytes and no_clone; reads the properties of some tables.
   bool for_pull = false;
   // RocksDB release of the application that will open the files, "8.11.4"; to
@@ -248,7 +248,8 @@ class SourceServer {
   virtual const std::string& address() const = 0;
 };
 
-// Makes a server, and removes leftovers of dead processes from the snapshot
+// Makes a server. Removes what processes that have ended left behind in the
+// snapshot directories.
 // directories.
 //   kRefused  a name is invalid or given twice
 [[nodiscard]] rocksdb::Status MakeSourceServer(

@@ -44,7 +44,7 @@ struct UnfinishedPull {
   uint64_t snapshot_sequence = 0;
   std::string snapshot_taken_at;    // RFC 3339; empty: unknown
   uint64_t planned_bytes = 0;       // an estimate
-  uint64_t planned_bytes_done = 0;  // of planned_bytes, the recorded portion
+  uint64_t planned_bytes_done = 0;  // recorded portion of planned_bytes
   uint64_t chunks = 0;
   uint64_t sst_bytes = 0;
   bool all_received = false;  // only the final steps remain
@@ -106,7 +106,7 @@ struct ServedState {
   std::string name;
   uint64_t families = 0;
   uint64_t files = 0;  // tables and blob files
-  uint64_t bytes = 0;  // of these files
+  uint64_t bytes = 0;  // size of these files
   uint64_t sequence = 0;
   uint64_t age_seconds = 0;  // since its last write
   std::string problem;  // why a pull would fail; then all numbers are 0

@@ -48,7 +48,7 @@ inline Timeouts TriedOnce(Timeouts timeouts) {
 }
 
 // Limits how long one call waits: at most `idle` without a byte of progress,
-// and never past `until`. `progress`, if set, counts bytes that the peer reads
+// and never after `until`. `progress`, if set, counts bytes that the peer reads
 // on other connections; a change during the call also counts as progress.
 struct WaitLimit {
   std::chrono::milliseconds idle{30'000};
