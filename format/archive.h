@@ -149,9 +149,11 @@ struct ArchiveHead {
   uint32_t format = kArchiveFormat;
   TransferId archive_id{};  // random
   uint64_t created_seconds = 0;
-  // of concurrent puts of one key, one wins
-  bool has_if_absent = false;           // of concurrent puts of a key, one wins
-  bool refuses_old_signatures = false;  // older than 15 minutes
+  // The store puts an object only if its key is absent, if asked to: of several
+  // puts of one key at the same time, only one succeeds.
+  bool has_if_absent = false;
+  // The store refuses requests that were signed more than 15 minutes ago.
+  bool refuses_old_signatures = false;
   // A prune may delete an object that no set has used for this time.
   uint64_t grace_seconds = 0;
   friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
@@ -162,8 +164,9 @@ void EncodeArchiveHead(const ArchiveHead& head, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveHead(const rocksdb::Slice& object,
                                                 ArchiveHead* head);
 
-// A running push. A prune does not treat as orphans the objects that contain
-// its set id, and the objects of other sets that it uses.
+// A running push. While this object exists, a prune does not count these
+// objects as orphans: objects whose names contain the push's set id, and
+// objects of other sets that the push uses.
 struct ArchiveIntent {
   static constexpr char kName[] = "intent";
 
@@ -208,7 +211,7 @@ void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 struct ArchiveDone {
   static constexpr char kName[] = "done";
 
-  Digest128 set;  // of the set record's bytes
+  Digest128 set;  // digest of the set record's bytes
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
 // CHECKED: written by each check that has write access. It only informs people

@@ -44,8 +44,8 @@ struct LogWal {
 // Maps a time to the number of bytes that had been read by then.
 struct LogMoment {
   uint64_t micros = 0;    // by the follower's clock; ascending
-  uint64_t bytes = 0;     // of the payload, up to the end of a record
-  uint64_t sequence = 0;  // of the source, at this byte; 0: unknown
+  uint64_t bytes = 0;     // size of the payload up to the end of a record
+  uint64_t sequence = 0;  // the source's number at this byte; 0: unknown
   friend bool operator==(const LogMoment&, const LogMoment&) = default;
 };
 
@@ -69,8 +69,8 @@ struct LogHead {
   SetId previous_lineage{};
   Sha256Digest previous{};
   LogBegin begin;
-  // The part of this MANIFEST that the source had checked, for a reader that
-  // has the complete payload.
+  // The part of the MANIFEST in `begin` that the source had checked. Valid only
+  // for a reader that has the complete payload.
   FollowJudged judged;
   // If not kNone, why the log ends with this segment. The note is for people.
   CutReason ended = CutReason::kNone;

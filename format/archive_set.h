@@ -58,7 +58,7 @@ struct ArchivedFile {
 // here.
 struct SetLog {
   SetId lineage{};
-  uint64_t segment = 0;  // first one with possibly later records; 0: no log
+  uint64_t segment = 0;  // first segment that may have later records; 0: no log
   // Everything in the set was written before this time, by the follower's
   // clock.
   uint64_t moment_micros = 0;

@@ -39,9 +39,8 @@ struct AuditFile {
   uint64_t pass_begun_micros = 0;
   uint64_t done_begun_micros = 0;
   uint64_t done_ended_micros = 0;
-  // Start of the next slice: next_key in the family with this id, or in the
-  // family with the next higher id if this one was dropped; null: at the
-  // family's first key.
+  // Start of the next slice: the family with this id (if it was dropped, the
+  // next higher id), and a key in it; null: the family's first key.
   uint32_t next_family = 0;
   std::optional<std::string> next_key;
   // Start time of the newest audit, and its CPU time.
@@ -53,7 +52,7 @@ struct AuditFile {
   uint64_t passes = 0;
   uint64_t differences = 0;
   uint64_t unaudited_cuts = 0;  // cuts that could not be audited
-  std::string unaudited_reason;  // of the newest unaudited cut
+  std::string unaudited_reason;  // reason for the newest unaudited cut
   uint64_t difference_micros = 0;
   std::string difference;  // description of the newest difference
   // The next audit compares everything, because a difference was found.

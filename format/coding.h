@@ -36,8 +36,7 @@ std::string ToHex(const rocksdb::Slice& data);
 // Ownership: borrows the input and all names; returned slices point into the
 //   input.
 // Errors:    the Decoder keeps the first error; every later read returns zero
-// or
-//   an empty slice and does not advance. Messages have the form
+//   or an empty slice and does not advance. Messages have the form
 //   "Parts: parts[3].id: expected at most 7, found 9, offset 12".
 class Decoder {
  public:

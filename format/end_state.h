@@ -42,7 +42,8 @@ enum class EndState : uint8_t {
 };
 inline constexpr uint8_t kMaxEndState = 15;
 
-// Returns a state's name, "OK", "REFUSED", ..., as in the table of docs/operations.md.
+// Returns a state's name, "OK", "REFUSED", ..., as in the table of
+// docs/operations.md.
 const char* EndStateName(EndState state);
 
 // Returns the exit code as in docs/operations.md: 0 OK, 1 failed, 3 different,
@@ -90,8 +91,8 @@ std::string SentenceOf(const rocksdb::Status& status);
 std::string NextOf(const rocksdb::Status& status);
 
 // Join a sentence and a command (may be empty) in one text, and split the text
-// again. For texts that another process reads; it must not show a peer's
-// command as its own.
+// again. Used for texts that another process reads: that process must not show
+// a peer's command as its own.
 std::string JoinNext(const std::string& sentence, const std::string& next);
 std::string SplitNext(const std::string& text, std::string* next);
 

@@ -83,8 +83,8 @@ struct FollowMark {
   // The standby has everything that the source had written up to this time, by
   // the source's clock, since 1970.
   uint64_t read_micros = 0;
-  // At some time after this one (by the standby's clock, since 1970), the
-  // source was closed and the standby had everything. 0: unknown.
+  // The source was closed, and the standby had everything, at some time after
+  // this one (by the standby's clock, since 1970). 0: unknown.
   uint64_t closed_micros = 0;
   FollowJudged judged;
   // Times by the standby's clock, since 1970: the start of the follower that

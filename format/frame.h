@@ -57,7 +57,7 @@ enum class FrameType : uint8_t {
   kFinish = 21,        // target: its totals
   kFinished = 22,      // source: its totals, equal to the target's
   kCompress = 23,      // target: compress chunk data from now on, or stop
-  kReceived = 24,          // target: parts received completely, before a resume
+  kReceived = 24,          // target: parts that earlier runs received
   kStatusRequest = 25, // target: asks for the retained snapshots
   kStatusReply = 26,   // source
   kPinEnd = 29,        // target: it no longer needs the pinned databases
@@ -65,7 +65,7 @@ enum class FrameType : uint8_t {
   kCloneFiles = 31,    // source: some files of a clone
   kFactsRequest = 32,  // target: asks how large and how old a database is
   kFactsReply = 33,    // source
-  kBusy = 35,          // source: no place is free, retry later
+  kBusy = 35,          // source: no transfer slot is free, retry later
   kOtherFileRequest = 36,  // target: asks for a part of an application's file
   kOtherFilePart = 37,     // source
   kPinRequest = 38,    // target: pin these databases at nearly one moment

@@ -2,12 +2,11 @@
 // it. The source's reader of rounds, a standby that takes a cut, and the log of
 // an archive all use this comparison.
 //
-// File numbers and a MANIFEST alone do not identify a history: RocksDB writes
-// the same bytes again when it opens the same closed files, and in every new
-// database.
-// So two histories are equal only if three things are equal: the database's id,
-// the MANIFEST up to the bytes that the source has checked, and the newest WAL
-// from its first byte.
+// File numbers and the bytes of a MANIFEST alone do not identify a history: all
+// new databases have the same ones, and so have two copies of one closed
+// database after each was opened. So two histories are equal only if three
+// things are equal: the database's id, the MANIFEST up to the bytes that the
+// source has checked, and the newest WAL from its first byte.
 #pragma once
 
 #include <cstdint>

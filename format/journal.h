@@ -168,8 +168,7 @@ struct JournalRecord {
 // OK           *record is set.
 // NotFound     `offset` is the end of the file.
 // Incomplete   a torn tail begins here; no later record was ever durable.
-// Damage
-//              to the last record looks the same.
+//              Damage to the last record looks the same.
 // Corruption   damaged, and a complete record follows (the search for it reads
 //              the remaining journal once).
 [[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,

@@ -25,18 +25,19 @@ struct Lease {
 
   TransferId transfer_id{};
   std::string database;        // NAME of the served database
-  std::string directory;       // of the source; symbolic links are resolved
+  std::string directory;       // of the source, without symbolic links
   OpenRequest request;         // the request that opened the snapshot
-  Hello target;                // of the target that sent this request
-  std::string owner_subject;   // of its certificate; empty: no certificate
+  Hello target;                // the Hello of the target that sent this request
+  std::string owner_subject;   // subject of its certificate; empty: no
+                               // certificate
   std::vector<std::string> owner_names;
   uint32_t plan_lanes = 1;
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   bool read_only = false;      // WAL entries are not in the tables
   uint64_t wal_bytes = 0;      // copied from the source
-  Digest128 plan;              // over families and parts
-  uint64_t pinned_bytes = 0;   // of table and blob files
+  Digest128 plan;              // digest over families and parts
+  uint64_t pinned_bytes = 0;   // size of table and blob files
   // Seconds since 1970, because a lease outlives the process.
   uint64_t created_seconds = 0;
   uint64_t renewed_seconds = 0;  // when a target was last connected

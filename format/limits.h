@@ -55,7 +55,6 @@ inline constexpr uint32_t kMaxNoteBytes = 1024;
 // Directories that a source reports: its own, and all their parents.
 inline constexpr uint32_t kMaxPlaces = 256;
 // Lanes of one transfer.
-
 inline constexpr uint32_t kMaxLanes = 64;
 // Parts of one transfer: limits the plan's memory (about 200 B per part).
 inline constexpr uint32_t kMaxParts = 1u << 18;

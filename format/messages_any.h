@@ -23,7 +23,8 @@ inline constexpr uint16_t kOldestProtocolVersion = 1;
 
 // Feature bits of Hello. A feature is used only if both sides set its bit;
 // unknown bits are ignored.
-// This bit: the target accepts chunks with wide-column entities.
+//
+// kFeatureEntities: the target accepts chunks with wide-column entities.
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
 // ChunkData frames may be compressed if the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;

@@ -36,9 +36,9 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 // The snapshot that an OpenRequest asks for.
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new snapshot
-  kResume = 1,  // named_transfer's, to resume this transfer; pull only
-  kShare = 2,   // named_transfer's, unchanged
-  kInstead = 3, // a new one; may release named_transfer's; pull only
+  kResume = 1,  // named_transfer's snapshot, to resume this transfer; pull only
+  kShare = 2,   // named_transfer's snapshot, unchanged
+  kInstead = 3, // a new one; the source may release named_transfer's; pull only
   kLatest = 4,  // a recent snapshot that other targets got, or a new one;
                 // named_transfer, if not zeros, as with kInstead
 };
@@ -46,7 +46,7 @@ enum class SnapshotUse : uint8_t {
 enum class TransferMode : uint8_t {
   kSeed = 0,     // into a new database: chunks contain only entries
   kRefresh = 1,  // into an existing database: deltas for existing data
-  kClone = 2,    // the source's files, unchanged, in units; feature bit
+  kClone = 2,    // the source's files, unchanged, in units
 };
 
 struct OpenRequest {
@@ -119,8 +119,9 @@ struct Opened {
   // it. Empty: every release since 6.6.
   std::string opens_since;
   std::string opens_because;
-  // Set if a process has the database open and its WALs are empty: a time,
-  // since 1970, that is not before the last flush. 0: not the case, or unknown.
+  // Set if a process has the database open and its WALs are empty: the last
+  // flush was at this time, since 1970, or earlier. 0: not the case, or
+  // unknown.
   uint64_t unlogged_since_seconds = 0;
   std::vector<OtherFile> other_files;
   friend bool operator==(const Opened&, const Opened&) = default;

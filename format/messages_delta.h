@@ -107,8 +107,9 @@ struct DeltaRequest {
   Totals received;           // totals of this part that the target has received
   KeyInterval interval;  // the portion of the part that the delta covers
   DeltaBasis basis = DeltaBasis::kGroups;
-  // A run of more keys than this that only the target has is deleted by one
-  // range deletion; 0: each key is deleted separately.
+  // If more consecutive keys than this exist only at the target, one range
+  // deletion deletes them; otherwise they are deleted one by one. 0: always one
+  // by one.
   uint32_t most_point_deletions = 0;
   std::vector<uint32_t> groups;     // ascending
   std::vector<GroupEntry> entries;  // in key order

@@ -22,11 +22,11 @@ struct FollowPosition {
   // Size of the MANIFEST's complete records at the cut with which the target
   // began.
   uint64_t cut_bytes = 0;
-  // End of the MANIFEST bytes that a source has checked for the target, and
-  // XXH3-128 over these bytes. No record in them after cut_bytes requires a cut
-  // for a target that has the WALs up to this position. So another reader of
-  // the source, which has not seen the removed WALs, need not check these
-  // records again. Initially equal to cut_bytes.
+  // Size of the start of the MANIFEST that a source has already checked for
+  // this target, and XXH3-128 over it. No record in it after cut_bytes requires
+  // a cut if the target has the WALs up to this position. So another process
+  // that reads the source, and never saw the WALs that were removed, need not
+  // check these records again. Initially equal to cut_bytes.
   uint64_t manifest_bytes = 0;
   Digest128 manifest{};
   // The newest WAL of which the target has a record, the end of its complete

@@ -48,7 +48,7 @@ struct FactsReply {
 
   uint64_t families = 0;
   uint64_t files = 0;  // tables and blob files
-  uint64_t bytes = 0;  // of these files
+  uint64_t bytes = 0;  // size of these files
   uint64_t sequence = 0;
   uint64_t age_seconds = 0;  // since the last write
   // Estimated size of chunks built from these files, without obsolete data. 0:

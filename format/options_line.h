@@ -29,9 +29,9 @@ std::string OptionLineText(const std::string& line);
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
 
-// Prefix of a comment in an OPTIONS file with the release of the application
-// that the file is for, if this release is older than the one that wrote the
-// file.
+// Prefix of the comment in an OPTIONS file that names the release of the
+// application for which the file was made. Written only if this release is
+// older than the release that wrote the file.
 inline constexpr char kMadeForComment[] = "# made for RocksDB ";
 
 // Returns the release of the application that an OPTIONS file is for: the

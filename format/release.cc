@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kMaxNumber = 9999;
 constexpr uint32_t kOldestFormatVersion = 5;
-// Means the release of a later format_version.
+// Value for a format_version that no known release can read.
 constexpr RocksDbRelease kNone{kMaxNumber, 0, 0};
 
 }  // namespace

@@ -51,7 +51,7 @@ enum class CutReason : uint8_t {
   kUnlogged = 5,     // tables with entries that are in no WAL
   kBlobIndex = 6,    // a batch that refers to a blob file
   kLargeRecord = 7,  // a WAL record too large for a round
-  kNotHeld = 8,      // the source lacks the WAL bytes after it
+  kNotHeld = 8,      // the source no longer has the WAL bytes after it
   kFilter = 9,       // a compaction of a family with a compaction filter
   // The target's own reasons, which no message carries.
   kCutEvery = 10,
@@ -73,7 +73,7 @@ struct FollowerState {
   // everything.
   uint64_t behind_bytes = 0;
   uint64_t behind_millis = 0;
-  uint64_t held_bytes = 0;     // of WALs that the source keeps for it
+  uint64_t held_bytes = 0;     // WAL bytes that the source keeps for it
   // Number of cuts that the target has begun since it connected, and the
   // source's reason for the last cut; kNone: no cut, or the follower's own
   // decision.

@@ -52,8 +52,8 @@ struct Effect {
   const char* word = "";  // file, reason or effect
 };
 
-// Effects on a clone, on chunks, and on the records between two cuts, for
-// readers in `follow` and `log`. A cut itself is a clone.
+// Effects of a name on a clone, on chunks, and on the two readers of the
+// records between two cuts, `follow` and `log`. A cut itself is a clone.
 struct Effects {
   Effect clone = {};
   Effect chunks = {};

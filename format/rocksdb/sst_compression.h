@@ -40,8 +40,7 @@ struct SstBuffer {
 
 // Decompresses `payload`.
 // Corruption   the payload is damaged, its size differs from the announced
-// size,
-//              or the announced size is above max_bytes.
+//              size, or the announced size is above max_bytes.
 // NotSupported an unknown type; below format version 2 any of 2-5.
 // REQUIRES: type != kNone.
 [[nodiscard]] rocksdb::Status DecompressSstBlock(

@@ -5,9 +5,10 @@
 // WALs: writes without a WAL, an ingestion, or a WAL that was created and
 // removed unseen. The reverse is not true: an ingestion may take no number.
 //
-// Entries that were written without a WAL are lost if the source dies before a
-// flush writes them to a table. So this class remembers the numbers that no WAL
-// has: a table that may have one of them contains entries that no follower has.
+// Entries that were written without a WAL are lost if the source crashes before
+// a flush writes them to a table. So this class remembers the numbers that no
+// WAL has: a table that may have one of them contains entries that no follower
+// has.
 //
 // A batch takes a number for each entry. Entries of a prepared section
 // (two-phase commit) take their numbers at the commit, in a later record. So
@@ -57,10 +58,11 @@ class WalContinuity {
   // needs to have it.
   void Excuse(uint64_t sequence);
 
-  // Sets if the entries of the following records count as missing in all WALs.
-  // Set this after a WAL that ends inside a record, if no earlier record had
-  // entries: RocksDB's recovery continues after such a WAL only with the
-  // sequence number that it expects, and it does not yet expect any.
+  // If `are_lost` is true, the entries of the following records count as
+  // missing in all WALs. Set this after a WAL that ends inside a record, if no
+  // earlier record had entries: RocksDB's recovery continues after such a WAL
+  // only with the sequence number that it expects, and it does not yet expect
+  // any.
   void SetLost(bool are_lost) { are_lost_ = are_lost; }
   bool has_entries() const { return last_end_ != 0; }
 
@@ -75,11 +77,12 @@ class WalContinuity {
   // Records that tables have all entries up to `sequence`, even if WALs lack
   // some.
   void SkipTo(uint64_t sequence);
-  // Records that the records so far belong to a cut at `sequence`, whose gaps
-  // are known: later records must continue the cut. If the last record leaves
-  // the next number unknown, assumes that the next record continues it. If
-  // `has_all` is false, the records of the cut were not added; then assumes
-  // this also after each commit of a transaction that these records prepared.
+  // Declares that the records so far belong to a cut at `sequence`. Their gaps
+  // are known and no longer count; later records must continue the cut. If the
+  // last record leaves the next number unknown, assumes that the next record
+  // continues it. If `has_all` is false, the records of the cut were not added;
+  // then assumes this also after each commit of a transaction that these
+  // records prepared.
   void BeginBehindCut(uint64_t sequence, bool has_all = true);
   // Lets the next record continue, with any number.
   void TrustNext() { trusts_next_ = true; }

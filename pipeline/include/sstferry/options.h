@@ -134,8 +134,9 @@ struct PullOptions {
   // In place: at the end, compacts some of the deltas into the data below, in a
   // directory that no other process has open.
   bool compact = true;
-  // A run of more keys than this that only the target has is deleted by one
-  // range deletion; shorter runs key by key. 0: always key by key.
+  // If more consecutive keys than this exist only at the target, one range
+  // deletion deletes them; otherwise they are deleted one by one. 0: always one
+  // by one.
   uint32_t most_point_deletions = 10'000;
   // Minimum free space on target_dir's file system, in percent. With less, no
   // new chunk is started; if this lasts, the refresh ends with kNoSpace. 0: may
