@@ -1,11 +1,12 @@
-# The library as others use it: find_package(sstferry), sstferry::sstferry.
+# Installs the library for find_package(sstferry), as sstferry::sstferry.
 include(CMakePackageConfigHelpers)
 
-# The public headers, and the few of format/ that they include; tests/install
-# compares them with what a compiler reads.
+# The public headers, and the few headers of format/ that they include.
+# tests/install compares this list with the headers that a compiler reads.
 file(GLOB SSTFERRY_PUBLIC_HEADERS CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/pipeline/include/sstferry/*.h)
-# Only tools/ starts children and reads files of its own with them.
+# Only tools/ uses these: they start child processes and read the operator's
+# files.
 list(FILTER SSTFERRY_PUBLIC_HEADERS
   EXCLUDE REGEX "/(descriptor|spawn|own_file)\\.h$")
 install(FILES ${SSTFERRY_PUBLIC_HEADERS}
@@ -18,7 +19,7 @@ set_target_properties(sstferry_format PROPERTIES EXPORT_NAME format)
 install(TARGETS sstferry_pipeline sstferry_format EXPORT sstferryTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 
-# A bundled RocksDB goes along, out of the way of the system's.
+# Installs a bundled RocksDB too, separate from the system's.
 set(SSTFERRY_INSTALLED_ROCKSDB "")
 if(SSTFERRY_ROCKSDB STREQUAL "bundled")
   set(SSTFERRY_INSTALLED_ROCKSDB ${CMAKE_INSTALL_LIBDIR}/sstferry/rocksdb)
@@ -40,7 +41,7 @@ configure_package_config_file(cmake/sstferryConfig.cmake.in
   INSTALL_DESTINATION ${SSTFERRY_PACKAGE_DIR}
   PATH_VARS SSTFERRY_INSTALLED_ROCKSDB
   NO_SET_AND_CHECK_MACRO)
-# Nothing is promised across minor versions before 1.0.
+# Before 1.0, a minor version may be incompatible with another.
 write_basic_package_version_file(
   ${PROJECT_BINARY_DIR}/sstferryConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)

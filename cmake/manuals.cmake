@@ -1,5 +1,5 @@
-# Manual pages, completions and docs/commands.md, made from the program's
-# tables of options: in BUILD_DIR/man/, BUILD_DIR/completions/ and, by the
+# Generates manual pages, completions and docs/commands.md from the program's
+# tables of options: in BUILD_DIR/man/ and BUILD_DIR/completions/, and, for the
 # target commands_md, in docs/.
 add_executable(sstferry_manuals tools/sstferry/manual_main.cc)
 target_link_libraries(sstferry_manuals PRIVATE sstferry_policy
@@ -29,7 +29,8 @@ install(DIRECTORY ${PROJECT_BINARY_DIR}/man/
 install(FILES ${PROJECT_BINARY_DIR}/completions/sstferry.bash
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME sstferry COMPONENT tool)
-# Where zsh looks without being told: in /usr Debian keeps packages apart.
+# Directory in which zsh searches by default: Debian has its own for packages in
+# /usr.
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(zsh_completions zsh/vendor-completions)
 else()

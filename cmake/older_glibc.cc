@@ -1,5 +1,6 @@
-// Defines what the static parts of GCC 12 want of a glibc newer than 2.34, so
-// that binaries of releases run with 2.34 as well (RHEL 9, Ubuntu 22.04).
+// Defines functions that the static parts of GCC 12 need and that glibc 2.34
+// does not have, so that binaries of releases also run with 2.34 (RHEL 9,
+// Ubuntu 22.04).
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@ struct Search {
   dl_find_object* result;
 };
 
-// Fills the search's result and returns 1 if this object holds its address.
+// Sets the search's result and returns 1 if the address is in this object.
 int LookIn(dl_phdr_info* object, size_t, void* argument) {
   const Search& search = *static_cast<Search*>(argument);
   void* unwind_table = nullptr;
@@ -54,7 +55,7 @@ SSTFERRY_HIDDEN int _dl_find_object(void* address,
 // since 2.36).
 SSTFERRY_HIDDEN uint32_t arc4random() noexcept {
   uint32_t bits = 0;
-  // So few bytes come whole or not at all.
+  // getrandom() returns so few bytes completely, or fails.
   while (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
   }
   return bits;

@@ -1,6 +1,6 @@
-# Debian packages: sstferry (the tool and its units), libsstferry-dev and
-# sstferry-doc. tools/release makes them; by hand: configure with
-# -DCMAKE_INSTALL_PREFIX=/usr, build, and run cpack -G DEB in the build
+# Makes the Debian packages: sstferry (the tool and its units), libsstferry-dev
+# and sstferry-doc. tools/release makes them. To make them by hand, configure
+# with -DCMAKE_INSTALL_PREFIX=/usr, build, and run cpack -G DEB in the build
 # directory. Their version is that of project().
 set(packages ${PROJECT_SOURCE_DIR}/tools/packages)
 set(DOC_DIR ${CMAKE_INSTALL_DATADIR}/doc)
@@ -15,8 +15,8 @@ install(FILES README.md DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 
 if(SSTFERRY_STATIC)
-  # Licences of what the binary has inside, and the list of it: tools/release
-  # writes both when the binary is linked.
+  # Licences and a list of the software that the binary includes; tools/release
+  # writes both after it has linked the binary.
   install(DIRECTORY ${PROJECT_BINARY_DIR}/third-party/
     DESTINATION ${DOC_DIR}/sstferry COMPONENT tool)
 endif()
@@ -29,7 +29,7 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   endif()
   install(FILES ${packages}/serve.toml DESTINATION /etc/sstferry
     COMPONENT tool)
-  # What Debian wants of every package.
+  # Files that Debian requires in every package.
   string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
   set(maintainer "sstferry maintainers <maintainers@sstferry.example>")
   foreach(package sstferry:tool libsstferry-dev:dev sstferry-doc:doc)
@@ -81,8 +81,8 @@ set(CPACK_DEBIAN_TOOL_PACKAGE_SUGGESTS
 set(CPACK_DEBIAN_TOOL_PACKAGE_CONTROL_EXTRA ${packages}/conffiles
   ${packages}/postinst ${packages}/prerm ${packages}/postrm)
 
-# sstferryConfig.cmake takes only the RocksDB that the library was built with,
-# which the package has inside if it is the bundled one.
+# sstferryConfig.cmake accepts only the RocksDB with which the library was
+# built. If that is the bundled one, the package contains it.
 set(rocksdb_package "")
 if(NOT SSTFERRY_ROCKSDB STREQUAL "bundled")
   string(REGEX MATCH "^([0-9]+\\.[0-9]+)\\.([0-9]+)" ignored
@@ -109,7 +109,7 @@ set(CPACK_DEBIAN_DOC_DESCRIPTION
 How to seed and refresh replicas of RocksDB databases, what each command and
 exit code means, and how the library is used.")
 
-# Paths and units of another prefix would be packed without a word.
+# Without this check, cpack would pack the paths and units of another prefix.
 file(WRITE ${PROJECT_BINARY_DIR}/cpack_prefix.cmake
   "if(NOT \"${CMAKE_INSTALL_PREFIX}\" STREQUAL /usr)
   message(FATAL_ERROR \"packages are for the prefix /usr, found \"

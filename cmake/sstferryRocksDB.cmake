@@ -1,11 +1,11 @@
-# Looks RocksDB up where SSTFERRY_ROCKSDB says:
-#   system   where the system keeps headers and libraries
-#   bundled  in SSTFERRY_BUNDLED_ROCKSDB: CMakeLists.txt has it built there
+# Finds RocksDB in the place that SSTFERRY_ROCKSDB specifies:
+#   system   the system's directories for headers and libraries
+#   bundled  SSTFERRY_BUNDLED_ROCKSDB, where CMakeLists.txt had it built
 #   DIR      an install prefix, or a source tree that was built in DIR/build
-# Sets ROCKSDB_INCLUDE_DIR and ROCKSDB_LIBRARY, unless they are given, and
-# SSTFERRY_ROCKSDB_VERSION, what the headers say of themselves.
+# Sets ROCKSDB_INCLUDE_DIR and ROCKSDB_LIBRARY, unless they are set already, and
+# SSTFERRY_ROCKSDB_VERSION to the version in the headers.
 #
-# RocksDB's own CMake package is not asked: Debian's wants packages that
+# Does not use RocksDB's own CMake package: Debian's requires packages that
 # nothing here links, and a source tree has none.
 
 set(rocksdb_dir "")
@@ -15,7 +15,7 @@ elseif(NOT SSTFERRY_ROCKSDB STREQUAL "system")
   get_filename_component(rocksdb_dir "${SSTFERRY_ROCKSDB}" ABSOLUTE)
 endif()
 
-# A build directory that changes over to another RocksDB must not keep the old.
+# Forgets the old RocksDB if a build directory changes to another one.
 if(DEFINED SSTFERRY_ROCKSDB_LOOKED_IN AND
    NOT SSTFERRY_ROCKSDB_LOOKED_IN STREQUAL "${rocksdb_dir}")
   unset(ROCKSDB_INCLUDE_DIR CACHE)

@@ -1,6 +1,7 @@
-# The systemd units of the packages, in BUILD_DIR/, which name the binary where it
-# is installed; and a source with their text, from which "sstferry units" makes
-# the units of a host: the sandbox of a job stands in one place.
+# Makes the systemd units of the packages in BUILD_DIR/, with the installed path
+# of the binary. Also makes a source file with their text, from which "sstferry
+# units" makes the units of a host, so that each job's sandbox is defined only
+# once.
 set(SSTFERRY_UNITS
   sstferry-serve.service sstferry-serve@.service
   sstferry-follow@.service
@@ -18,15 +19,16 @@ const std::map<std::string, std::string>& UnitTemplates() {
   static const std::map<std::string, std::string> templates = {
 ")
 foreach(unit ${SSTFERRY_UNITS})
-  # refresh and swap have one text: tools/sstferry-JOB@.*
+  # refresh and swap share one text: tools/sstferry-JOB@.*
   string(REGEX MATCH "refresh|swap" job "${unit}")
   string(REGEX REPLACE "refresh|swap" "JOB" source "${unit}")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     tools/${source})
   file(READ tools/${source} text)
   string(REPLACE "JOB" "${job}" text "${text}")
-  # The program has the text as it stands here, and names itself in the units
-  # that it writes: a release has one binary for /usr and /usr/local.
+  # The program contains the text with /usr/local/bin, and puts its own path
+  # into the units that it writes, because one binary of a release serves /usr
+  # and /usr/local.
   string(APPEND templates "      {\"${unit}\", R\"unit(${text})unit\"},\n")
   string(REPLACE "/usr/local/bin" "${CMAKE_INSTALL_FULL_BINDIR}" text
     "${text}")

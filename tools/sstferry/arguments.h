@@ -58,7 +58,7 @@ namespace sstferry {
                                           uint64_t least, uint64_t most,
                                           uint64_t* number);
 
-// Parses "0%" to `most`.
+// Parses a percentage from 0% to `most`.
 [[nodiscard]] rocksdb::Status ParsePercent(const std::string& what,
                                            const std::string& text,
                                            uint64_t most, double* percent);

@@ -130,7 +130,7 @@ struct UnitsArguments {
 
 struct CertArguments {
   CommonArguments common;
-  std::string dir;                 // of the CA
+  std::string dir;                 // the CA's directory
   std::vector<std::string> hosts;  // empty: make the CA
   uint32_t days = kDefaultCertificateDays;
 };

@@ -38,10 +38,10 @@ const std::vector<OptionSpec>& CommonOptions();
 
 // Returns the command's own options, then CommonOptions().
 std::vector<OptionSpec> AllOptions(const Command& command);
-// Returns `job` (pull, refresh or swap) with the options that only its plan
-// has.
+// Returns `plan JOB` as a command: the options of `job` (pull, refresh or
+// swap), and those that only a plan has.
 Command Planned(const Command& job);
-// Returns status as it is with --all: its --config is then the host file.
+// Returns `status --all` as a command: its --config names the host file.
 Command StatusOfAll();
 
 // Returns the archive actions that accept each option. All actions accept an

@@ -93,8 +93,8 @@ std::string WorkspaceOf(std::string target_dir) {
   return target_dir + ".sstferry";
 }
 
-// Directory for root's notes. Only root can write there, and a boot clears it,
-// as it ends the commands.
+// Directory for root's notes. Only root can write there. A reboot clears it,
+// and also ends the commands.
 constexpr char kRootNotes[] = "/run/sstferry";
 
 // Reads the note if only this user can have written it. Follows no link.

@@ -18,9 +18,9 @@ struct JobState {
   // Time of the last success, or for a follower the time up to which it has
   // everything, in seconds since 1970. 0: never; unset: unknown.
   std::optional<uint64_t> last_good_seconds;
-  // Age of a replica; for a follower, how long it has not received or put its
-  // oldest missing data; for other jobs, time since the last success. Unset:
-  // unknown.
+  // Age of a replica. For a follower: how long its oldest missing data has been
+  // waiting to be received or stored. For other jobs: time since the last
+  // success. Unset: unknown.
   std::optional<double> lag_seconds;
   std::string when;     // as in the file; empty: runs forever
   std::string problem;  // empty: none is known

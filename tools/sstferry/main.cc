@@ -131,7 +131,7 @@ void LimitArenas() {
 }
 
 // Ends the process when it gets no memory or no thread. The next start removes
-// leftovers beside a source, as after a kill.
+// leftovers beside a source, as after a crash.
 [[noreturn]] void EndWithReason() {
   const char* what = "a thread could not be started";
   if (const std::exception_ptr error = std::current_exception()) {
@@ -176,7 +176,7 @@ void OpenToOwner() {
   umask(mask & 0077);
 }
 
-// Refuses to run without /proc. Only there are the paths of open directories,
+// Refuses to run without /proc. Only /proc shows the paths of open directories,
 // the processes that have a database open, and the present limits.
 Status CheckProc() {
   return access("/proc/self/fd", R_OK | X_OK) == 0

@@ -39,7 +39,8 @@ Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
   return Status::OK();
 }
 
-// Refuses an option that only another one of pull, refresh and swap has.
+// Refuses an option that the command does not have, but another one of pull,
+// refresh and swap has.
 Status CheckOwnOptions(const Command& command,
                        const std::vector<std::string>& arguments) {
   const auto has = [](const Command& one, const std::string& name) {

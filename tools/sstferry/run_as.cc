@@ -170,7 +170,7 @@ class SharedColumns {
   }
 
  private:
-  std::atomic<uint32_t>* const columns_;  // lives as long as both processes
+  std::atomic<uint32_t>* const columns_;  // never unmapped
 };
 
 class ChildSide : public RootSide {
@@ -356,7 +356,8 @@ class RootLoop {
     }
   }
 
-  // Passes text from the account's process only in the hook's environment.
+  // Runs a hook. Text from the account's process is passed on only in the
+  // hook's environment.
   void RunHook(char kind, const std::string& message) {
     SwapEvent event;
     event.target_dir = duties_.target_dir;

@@ -51,7 +51,8 @@ class ServeMetrics {
   MetricSet counters_;                       // guarded by mu_, like all below
   std::map<std::string, Counted> counted_;   // by transfer id
   uint64_t clock_ = 0;
-  std::map<std::string, uint64_t> read_bytes_;  // of WALs, by database
+  std::map<std::string, uint64_t> read_bytes_;  // bytes read from WALs, by
+                                                // database
 };
 
 }  // namespace sstferry

@@ -344,7 +344,7 @@ Status MakeManifest(const HostFile& host, const HostJob& job,
     }
     spec["jobTemplate"]["spec"]["template"] = {{"spec", pod}};
   }
-  // JSON is YAML, in which no value can end its text.
+  // JSON is also YAML, and JSON's quoting keeps each value inside its string.
   *text = OwnHeader(host) + manifest.dump(2) + "\n";
   return Status::OK();
 }

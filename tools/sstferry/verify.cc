@@ -82,9 +82,9 @@ std::string VerifyReport(const Summary& summary) {
 
 namespace {
 
-// Returns the account under which a verify of root runs, so that it may record
-// its findings in a replica: the account of the sides' directories. nullopt:
-// root, because there is no such account, or there are two.
+// Returns the account under which a verify that root starts should run: the
+// account of both sides' directories, so that it may record its findings in a
+// replica. nullopt: root, because there is no such account, or there are two.
 std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
   std::optional<uint32_t> found;
   for (const SourceAddress* const side :
