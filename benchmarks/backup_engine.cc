@@ -1,5 +1,5 @@
-// RocksDB's own BackupEngine: back up into one directory, restore from it into
-// another, every file synced.
+// Measures RocksDB's own BackupEngine: backs up into one directory, and
+// restores from there into another one, with every file synced.
 //
 //   bench_backup_engine --db DIR --backup-dir DIR --target DIR --lanes 4
 #include <memory>

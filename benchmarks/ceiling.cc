@@ -1,6 +1,6 @@
-// The ceiling: what this machine can do with the same files over the same
-// number of connections if nobody looks at a byte of them. sendfile on the
-// source; recv, write and fdatasync on the target.
+// Measures the ceiling: how fast this machine copies the same files over the
+// same number of connections if no program looks at a byte of them. The source
+// uses sendfile; the target uses recv, write and fdatasync.
 //
 //   bench_ceiling source --dir DIR --listen 127.0.0.1:0
 //   bench_ceiling target --dir DIR --connect HOST:PORT --lanes 4

@@ -1,4 +1,4 @@
-// Changes a database that bench_make_database made, as a day's writes would.
+// Changes a database that bench_make_database made, like the writes of a day.
 //
 //   bench_change_database --dir DIR --keys N [--key-seed 1] [--generation 1]
 //       [--how random|clustered] [--overwrite-permille 10]
@@ -7,10 +7,11 @@
 //       [--at-percent 50]
 //       [--value-bytes 400] [--leave flushed|wal|compacted]
 //
-// Of its N keys so many are overwritten and deleted, and so many new ones
-// written (or appended behind all others): spread at random, or one run of
-// neighbours from --at-percent on.
-// --leave: in a file of level 0, in the WAL alone, or merged.
+// The options say how many of the N keys are overwritten and deleted, and how
+// many new keys are inserted, or appended after all others. The changed keys
+// are spread at random, or are one run of neighbours that starts at
+// --at-percent. --leave: where the changes are at the end: in a file of level
+// 0, only in the WAL, or merged.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -39,7 +40,7 @@ struct ChangeOptions {
   uint64_t key_seed = 1;
   uint64_t generation = 1;
   uint64_t overwrite_permille = 10;
-  uint64_t overwrite_per_million = 0;  // added to the former
+  uint64_t overwrite_per_million = 0;  // added to overwrite_permille
   uint64_t delete_permille = 0;
   uint64_t insert_permille = 0;
   uint64_t append_permille = 0;
@@ -55,7 +56,7 @@ Status Open(const ChangeOptions& options, std::unique_ptr<rocksdb::DB>* db) {
                                  &db_options, &families);
   if (!s.ok()) return s;
   rocksdb::Options all(db_options, families.front().options);
-  all.error_if_exists = false;  // as it was made
+  all.error_if_exists = false;  // the database exists already
   if (options.leave == "wal") {
     all.avoid_flush_during_shutdown = true;
     all.write_buffer_size = kWalBufferBytes;
@@ -63,7 +64,7 @@ Status Open(const ChangeOptions& options, std::unique_ptr<rocksdb::DB>* db) {
   return rocksdb::DB::Open(all, options.dir, IntoDb(db));
 }
 
-// Numbers of keys that are changed, one after another.
+// Numbers of the keys to change, one after another.
 class Chosen {
  public:
   explicit Chosen(const ChangeOptions& options)
@@ -109,7 +110,7 @@ Status Write(const ChangeOptions& options, rocksdb::DB* db) {
     FillValue(options.generation, i, options.value_bytes, &value);
     s = db->Put(rocksdb::WriteOptions(), key, value);
   }
-  // Some of the others begin with one such byte.
+  // Eight bytes, because some of the other keys begin with one byte 0xff.
   const std::string behind_all(8, '\xff');
   const uint64_t appended = share(options.append_permille);
   for (uint64_t i = 0; s.ok() && i < appended; ++i) {

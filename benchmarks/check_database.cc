@@ -1,5 +1,5 @@
-// Reads a whole database and prints what it holds: the harness compares the
-// digest of every target with that of its source, whoever moved it.
+// Reads a whole database and prints its digest and counts. The harness compares
+// the digest of every target with that of its source, for every contender.
 //
 //   bench_check_database --dir DIR
 #include <memory>

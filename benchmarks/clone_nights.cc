@@ -1,13 +1,13 @@
-// What a clone sends night after night: each night a part of the keys is
-// written, then a target takes what the database holds, by a clone and a swap,
-// while the database is open. One line of a table for each kind of load.
+// Measures how much a clone sends night after night. Each night, a share of the
+// keys is written; then a target copies the database by a clone and a swap,
+// while the database is open. Prints one row of a table for each kind of load.
 //
 //   bench_clone_nights --sstferry PROGRAM --dir DIR [--bytes 500M]
 //       [--nights 10] [--only NAME] [--link BYTES_PER_SECOND]
 //
 // Half of each value is noise, so that Snappy halves it. Files, levels and
 // write buffers are an eighth of RocksDB's defaults, so that 500 MB have the
-// shape of 4 GB.
+// same shape as 4 GB.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -38,7 +38,7 @@ enum class Where : uint8_t { kRandom, kNeighbours, kBehind };
 
 struct Load {
   const char* name;
-  uint64_t permille;  // of the keys, each night
+  uint64_t permille;  // permille of the keys, each night
   Where where;
   bool universal = false;
   bool blobs = false;
@@ -81,8 +81,8 @@ rocksdb::Options OptionsOf(const Load& load) {
   return options;
 }
 
-// RocksDB 7.8 has no call that waits for its compactions; a universal family
-// may say for ever that one is pending.
+// Waits for compactions. RocksDB 7.8 has no call for this, and a universal
+// family may report a pending compaction forever.
 Status Settle(rocksdb::DB* db) {
   constexpr int kQuietLooks = 15;
   const Status status = db->Flush(rocksdb::FlushOptions());
@@ -101,7 +101,7 @@ Status Settle(rocksdb::DB* db) {
   return status;
 }
 
-// A database and who takes it.
+// A database and the target that copies it.
 class World {
  public:
   World(const Load& load, uint64_t bytes, std::string directory,
@@ -117,8 +117,8 @@ class World {
     rocksdb::Options options = OptionsOf(load_);
     options.create_if_missing = true;
     Status status = rocksdb::DB::Open(options, source(), IntoDb(&db_));
-    // In an order without neighbours: the step and the number of keys share no
-    // factor.
+    // Writes the keys in an order without neighbours: the step and the number
+    // of keys have no common factor.
     uint64_t step = keys_ * 618 / 1000;
     while (std::gcd(step, keys_) != 1) ++step;
     for (uint64_t i = 0; status.ok() && i < keys_; ++i) {
@@ -166,7 +166,8 @@ class World {
     }
     night->seconds = watch.Seconds();
     night->sent = NumberIn(json, "wire_bytes");
-    // The first one: "methods", which come later, have both.
+    // Uses the first "method": the rows of "methods", later in the JSON, have
+    // both.
     const std::string method = "\"method\": \"";
     const size_t at = json.find(method);
     night->took_delta = at != std::string::npos &&
@@ -186,7 +187,7 @@ class World {
   std::string source() const { return directory_ + "/source"; }
 
   Status Put(uint64_t index, uint64_t version) {
-    // Keys behind the last one are an eighth of the key space.
+    // The key space has room for an eighth more keys after the last one.
     FillKey(kSeed, index, keys_ + keys_ / 8, &key_);
     FillValue(kSeed + version, index, kValueBytes, &value_);
     Repeat(value_.size() / 2, &value_);
@@ -257,7 +258,7 @@ int main(int argc, char** argv) {
   const uint64_t bytes = flags.Number("bytes", 500'000'000);
   const uint64_t nights = std::max<uint64_t>(1, flags.Number("nights", 10));
   const std::string only = flags.Text("only");
-  // Swaps by the rule, as over a link of so many bytes a second.
+  // Each swap chooses its method by the rule, for a link with this rate.
   const std::string link = flags.Text("link");
   flags.Done();
   rocksdb::Status status;

@@ -1,9 +1,10 @@
-// Random GETs on two databases in turn, and what their tables are: is one of
-// them slower to read than the other?
+// Runs random GETs on two databases in turn, and prints the shape of their
+// tables: is one of them slower to read than the other?
 //
 //   bench_get_latency --left DIR --right DIR [--rounds 15] [--gets 20000]
 //
-// Prints of each the median over all rounds of a round's p50 and p99.
+// For each database, prints the median over all rounds of a round's p50 and
+// p99.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -103,14 +104,14 @@ Status Compare(const std::string& left, const std::string& right,
   Status s = Open(left, &sides[0]);
   if (s.ok()) s = Open(right, &sides[1]);
   Random random(1);
-  for (Side& side : sides) {  // not counted
+  for (Side& side : sides) {  // warm-up, not counted
     if (s.ok()) s = Round(gets, &random, &side);
     side.p50.clear();
     side.p99.clear();
   }
   for (uint64_t round = 0; s.ok() && round < rounds; ++round) {
     for (size_t i = 0; s.ok() && i < 2; ++i) {
-      // The second of a pair is not always the same.
+      // Alternates the order, so that neither database is always second.
       s = Round(gets, &random, &sides[(round + i) % 2]);
     }
   }

@@ -1,4 +1,4 @@
-// Makes a database to move.
+// Makes a database to copy.
 //
 //   bench_make_database --dir DIR --value-bytes 256 --bytes 1200M
 //                       [--compact|--no-compact|--live] [--seed 1]
@@ -6,16 +6,18 @@
 //
 // --log-normal: --value-bytes is the median (ValueSizes of workload.h).
 // --noise-percent P: the first P percent of a value are noise, which the rest
-//   repeats, and blocks are not compressed. 19 with 256-byte values gives
-//   tables that zstd shrinks to about a quarter.
-// --compact (default): entries are written in key order and then compacted
-//   with bottommost_level_compaction=kForce; every file must end at sequence
-//   zero, else the program fails.
-// --no-compact: entries come in a scattered order, one in ten over an older
-//   version, and nothing is waited for: several levels and L0 hold data.
-// --live: what people have. Half of each value is noise (Snappy halves it),
-//   keys are written at random, three in ten of them once more, one in fifty
-//   is deleted; four levels hold files, and the newest entries only a WAL.
+//   repeats, and blocks are not compressed. With 19 and 256-byte values, zstd
+//   shrinks the tables to about a quarter.
+// --compact (default): entries are written in key order and then compacted with
+//   bottommost_level_compaction=kForce. The program fails unless every file
+//   ends at sequence zero.
+// --no-compact: entries are written in a scattered order, one in ten over an
+//   older version. The program does not wait for compactions, so that several
+//   levels and L0 contain data.
+// --live: like a database in use. Half of each value is noise (Snappy halves
+//   it). Keys are written at random, three in ten of them twice; one in fifty
+//   is deleted. Four levels contain files, and only a WAL has the newest
+//   entries.
 // --text FILE: the records of `apt-cache dumpavail` ("-" is standard input)
 //   under the key "package/version/architecture", up to --bytes.
 #include <algorithm>
@@ -43,12 +45,12 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kMaxCompactions = 3;
-// A live load of at most so many bytes has the smallest levels.
+// With at most this many bytes, --live uses the smallest levels.
 constexpr uint64_t kLiveBytes = 1'200'000'000;
 
 struct MakeOptions {
   std::string dir;
-  std::string text_file;  // "" = noise
+  std::string text_file;  // empty: noise
   uint64_t value_bytes = 256;
   bool log_normal = false;
   uint64_t noise_percent = 100;
@@ -64,7 +66,8 @@ rocksdb::WriteOptions WithoutWal() {
   return write;
 }
 
-// A step that is coprime to count visits every index once, far apart.
+// Returns a step coprime to `count`, which visits every index once, with large
+// distances.
 uint64_t ScatterStep(uint64_t count) {
   uint64_t step = static_cast<uint64_t>(static_cast<double>(count) * 0.618) | 1;
   while (std::gcd(step, count) != 1) step += 2;
@@ -82,7 +85,7 @@ Status LoadNoise(const MakeOptions& options, rocksdb::DB* db) {
   const uint64_t step = options.compact ? 1 : ScatterStep(count);
   std::string key;
   std::string value;
-  // Old versions of every tenth entry, which the load below overwrites.
+  // Writes old versions of every tenth entry, which the load below overwrites.
   for (uint64_t i = 0; !options.compact && i < count; i += 10) {
     FillKey(options.seed, i, count, &key);
     FillValue(options.seed + 1, i, options.value_bytes, &value);
@@ -100,7 +103,7 @@ Status LoadNoise(const MakeOptions& options, rocksdb::DB* db) {
   return Status::OK();
 }
 
-// One write of a live load: the entry of `index`, or its deletion.
+// Performs one write of a live load: the entry of `index`, or its deletion.
 Status WriteLive(const MakeOptions& options, uint64_t index, uint64_t count,
                  uint64_t version, bool with_wal, rocksdb::DB* db) {
   const rocksdb::WriteOptions write =
@@ -114,7 +117,7 @@ Status WriteLive(const MakeOptions& options, uint64_t index, uint64_t count,
   return db->Put(write, key, value);
 }
 
-// RocksDB 7.8 has no call that waits for its compactions.
+// Waits for compactions; RocksDB 7.8 has no call for this.
 Status WaitForCompactions(rocksdb::DB* db) {
   Status s = db->Flush(rocksdb::FlushOptions());
   uint64_t pending = 1;
@@ -147,12 +150,12 @@ Status LoadLive(const MakeOptions& options, rocksdb::DB* db) {
   if (s.ok()) s = WaitForCompactions(db);
   if (s.ok()) s = write(count / 50, step, 2, false);
   if (s.ok()) s = WaitForCompactions(db);
-  // The last ones stay in the WAL: less than a write buffer.
+  // The last entries stay in the WAL: less than a write buffer.
   if (s.ok()) s = write(std::min<uint64_t>(count / 100, 10'000), step, 3, true);
   return s.ok() ? db->SyncWAL() : s;
 }
 
-// The value of "Name: value" if line is such a field, else "".
+// Returns the value if `line` is the field "NAME: VALUE"; else "".
 std::string Field(const std::string& line, const std::string& name) {
   if (line.rfind(name + ": ", 0) != 0) return "";
   return line.substr(name.size() + 2);
@@ -195,7 +198,8 @@ Status CompactToSequenceZero(rocksdb::DB* db) {
       rocksdb::BottommostLevelCompaction::kForce;
   part.max_subcompactions = 2;
   Shape shape;
-  // On a busy machine RocksDB's own compactions leave the first one something.
+  // On a busy machine, RocksDB's own compactions may prevent that the first
+  // call compacts all files.
   for (int i = 0; i < kMaxCompactions; ++i) {
     const Status s = db->CompactRange(part, nullptr, nullptr);
     if (!s.ok()) return s;
@@ -213,10 +217,10 @@ Status Make(const MakeOptions& options, Report* report) {
   if (options.noise_percent < 100) {
     db_options.compression = rocksdb::kNoCompression;
   }
-  // A scattered load fills L0 faster than it is compacted away.
+  // A scattered load fills L0 faster than compactions empty it.
   if (!options.compact) db_options.write_buffer_size = 32u << 20;
   if (options.live) {
-    // Four levels, however much is written.
+    // Uses four levels, whatever the size.
     const uint64_t scale = std::max<uint64_t>(1, options.bytes / kLiveBytes);
     db_options.write_buffer_size = (16u << 20) * std::min<uint64_t>(scale, 4);
     db_options.target_file_size_base = 32u << 20;

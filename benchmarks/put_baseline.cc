@@ -1,4 +1,4 @@
-// The shape this project replaces, kept as a program of its own:
+// The design that this project replaces, as a separate program:
 //
 //   N range iterators -> one bounded queue -> one sender -> one TCP socket
 //     -> one receiver -> one bounded queue -> one writer, a Put per pair
@@ -6,14 +6,15 @@
 //   bench_put_baseline source --db DIR --listen 127.0.0.1:0
 //   bench_put_baseline target --dir DIR --connect HOST:PORT --lanes 4
 //
-// Kept of the original: every pair is copied into strings of its own, goes
-// through a queue alone, is one message on the wire and one Put without WAL;
-// a single socket and a single writer however many readers; a flush at the
-// end. The message is the shape's own (two lengths, key, value, read back with
-// two recv calls), though in one send call where the original needs two: that
-// favours the baseline. Not kept: its end marker (an empty key, and a queue
-// that lets it overtake data), because a contender has to arrive complete; the
-// end is a length no key can have, with the count, and both sides must agree.
+// As in the original, every pair is copied into its own strings, goes through a
+// queue alone, and is one message on the wire and one Put without WAL. There is
+// one socket and one writer, however many readers there are, and a flush at the
+// end. The message has the original's format (two lengths, key, value, read
+// with two recv calls), but is sent with one call instead of two, which favours
+// the baseline. The end marker differs: the original's is an empty key, and its
+// queue lets the marker overtake data. Because a contender must arrive
+// complete, here the end is a length that no key can have, followed by the
+// count, and both sides must agree on the count.
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
@@ -44,8 +45,9 @@ struct Pair {
   std::string value;
 };
 
-// Pairs from many threads to one. Push waits while full and says false once
-// nobody reads any more; Pop takes all there is, and says false at the end.
+// Passes pairs from many threads to one. Push waits while the queue is full,
+// and returns false after Abandon(). Pop takes all pairs, and returns false at
+// the end.
 class PairQueue {
  public:
   bool Push(Pair&& pair) {
@@ -65,13 +67,13 @@ class PairQueue {
     not_full_.notify_all();
     return !pairs->empty();
   }
-  // No more Push: the last writer says so.
+  // Called after the last Push.
   void End() {
     std::lock_guard<std::mutex> lock(mutex_);
     ended_ = true;
     not_empty_.notify_all();
   }
-  // No more Pop.
+  // Called after the last Pop.
   void Abandon() {
     std::lock_guard<std::mutex> lock(mutex_);
     abandoned_ = true;
@@ -118,7 +120,7 @@ Status SendQueue(PairQueue* queue, Socket* socket, uint64_t* sent) {
   return Status::OK();
 }
 
-// Tells the count and wants the same one back.
+// Sends the count and requires the same one as the answer.
 Status ReconcileAsSource(uint64_t sent, Socket* socket) {
   const uint32_t end[2] = {kEndOfStream, 0};
   Status s = socket->SendAll(end, sizeof(end));

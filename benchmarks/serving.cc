@@ -1,16 +1,16 @@
 // A process that owns a replica, serves a load from it, and refreshes it
-// through the library meanwhile.
+// through the library at the same time.
 //
 //   bench_serving --db DIR --keys N --out FILE.json
 //       --source sst://HOST:PORT/NAME|DIR | --spinner CORES [--spinner-idle]
 //       | --writer BYTES_PER_SECOND | --idle
 //       [--mix 60/10/10/10/10] [--rate 2000 | --closed-loop] ...
 //
-// Phases: warm-up, before, during (parts of it: see RefreshRun::Stage), after.
-// DIR was pulled and holds FillKey(--key-seed, 0 to N - 1, N) in its default
-// family, as the source does: a key that is not found is counted. The load
-// writes families "local" and "heartbeat", which no refresh covers; both are
-// made anew.
+// Phases: warm-up, before, during (for its parts see RefreshRun::Stage), after.
+// DIR was pulled. Its default family contains FillKey(--key-seed, 0 to N - 1,
+// N), like the source's; keys that are not found are counted. The load writes
+// the families "local" and "heartbeat", which no refresh covers; both are
+// created again at the start.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -49,13 +49,13 @@ struct ServingOptions {
   double warm_seconds = 3;
   double before_seconds = 15;
   double after_seconds = 10;
-  // Of the phase during, without a refresh.
+  // Duration of the phase `during` without a refresh.
   double during_seconds = 10;
   double spinner_cores = 0;
   unsigned spinner_threads = 4;
   bool spinner_idle = false;
   uint64_t writer_bytes_per_sec = 0;
-  long source_pid = 0;  // whose CPU is counted; 0: nobody's
+  long source_pid = 0;  // process whose CPU is counted; 0: none
   bool refreshes = false;
   RefreshOptions refresh;
 };
@@ -127,7 +127,8 @@ ServingOptions ReadOptions(Flags* flags) {
   return options;
 }
 
-// As README tells those who serve; a closed loop leaves no CPU idle.
+// Makes compactions use only CPU that no other thread wants, and disk time at
+// low priority. Not with a closed loop, which leaves no idle CPU.
 Status LowerCompactions(const ServingOptions& options, rocksdb::Env* env) {
   if (options.load.closed_loop) return Status::OK();
   env->LowerThreadPoolIOPriority(rocksdb::Env::LOW);
@@ -135,7 +136,7 @@ Status LowerCompactions(const ServingOptions& options, rocksdb::Env* env) {
                                          rocksdb::CpuPriority::kIdle);
 }
 
-// The database and its handles, closed when it goes.
+// The database and its handles, closed by the destructor.
 class Target {
  public:
   ~Target() { Close(); }
@@ -147,7 +148,7 @@ class Target {
     Status s = rocksdb::LoadLatestOptions(rocksdb::ConfigOptions(), options.db,
                                           &db_options, &families);
     if (!s.ok()) return s;
-    db_options.error_if_exists = false;  // as it was made
+    db_options.error_if_exists = false;  // the database exists already
     db_options.listeners.push_back(std::move(listener));
     s = LowerCompactions(options, db_options.env);
     if (!s.ok()) return s;
@@ -210,7 +211,7 @@ double ProcessCpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// 0 when there is no such process.
+// Returns 0 if there is no such process.
 double CpuSecondsOf(long pid) {
   if (pid == 0) return 0;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -237,7 +238,7 @@ double MachineCpuSeconds() {
          static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// By its name in proc(5).
+// Returns the value with this name in /proc/self/io, as in proc(5).
 uint64_t IoBytes(const std::string& name) {
   std::ifstream file("/proc/self/io");
   std::string word;
@@ -248,7 +249,7 @@ uint64_t IoBytes(const std::string& name) {
   return 0;
 }
 
-// Walks through the phases and notes what was used when each began.
+// Runs the phases, and records the usage at the start of each.
 class Walk {
  public:
   Walk(const ServingOptions& options, const LoadTargets& targets)
@@ -293,7 +294,7 @@ class Walk {
     if (usage_.size() < phases_.size()) Note();
   }
 
-  // Somebody else who takes a part of what a refresh takes.
+  // Runs another user of the resources that a refresh uses.
   Status DuringStandIn() {
     const bool spins = options_.spinner_cores > 0;
     const bool writes = options_.writer_bytes_per_sec > 0;

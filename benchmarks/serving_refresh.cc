@@ -14,7 +14,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Between two calls lie syncs, between two files of one call nothing.
+// There are syncs between two calls, but none between the files of one call.
 constexpr auto kCallGap = std::chrono::milliseconds(3);
 
 void ReadSource(Flags* flags, PullOptions* pull) {
@@ -23,7 +23,7 @@ void ReadSource(Flags* flags, PullOptions* pull) {
   if (!s.ok()) WrongUsage("--source: " + s.ToString());
 }
 
-// --share 0.2: the first fifth of the keys.
+// Reads --share: with 0.2, the first fifth of the keys.
 void ReadShare(Flags* flags, uint64_t keys, uint64_t seed,
                PullOptions* pull) {
   const std::string text = flags->Text("share", "1");
@@ -83,7 +83,7 @@ RefreshRun::~RefreshRun() { Join().PermitUncheckedError(); }
 
 void RefreshRun::Start() {
   thread_ = std::thread([this] {
-    // Of this thread, and of those that it starts.
+    // Applies to this thread and to those that it starts.
     if (nice_ != 0) {
       setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice_);
     }
@@ -97,7 +97,7 @@ std::string RefreshRun::Stage() const {
   const std::string phase = operation_->progress().phase;
   if (phase == "transfer") return "transfer";
   if (phase == "sync") return "publish";
-  // Before it begins, covers and summary are written.
+  // Before this phase begins, covers and the summary are written.
   if (phase == "swap" || phase == "compact") return "compaction";
   return "prepare";
 }

@@ -1,4 +1,4 @@
-// The refresh that bench_serving makes of the database it serves.
+// The refresh that bench_serving makes of its served database.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace sstferry::bench {
 
-// What the command line says of it; exits with 2 where that is wrong.
-// read_keys and read_seed as in LoadOptions, for --share.
+// The refresh's options on the command line; wrong ones end the program with
+// exit code 2. read_keys and read_seed: as in LoadOptions, for --share.
 struct RefreshOptions {
   PullOptions pull;
-  int nice = 0;  // of the refresh's threads
+  int nice = 0;  // nice value of the refresh's threads
 };
 RefreshOptions ReadRefreshOptions(Flags* flags, uint64_t read_keys,
                                   uint64_t read_seed);
 
-// A call of IngestExternalFiles, as RocksDB tells of its end.
+// The end of a call of IngestExternalFiles, as RocksDB reports it.
 struct IngestCall {
   Clock::time_point end;
   uint64_t files = 0;
@@ -42,7 +42,7 @@ class IngestLog : public rocksdb::EventListener {
   std::vector<IngestCall> calls_;
 };
 
-// Runs on a thread of its own from Start() on.
+// Runs in its own thread, starting with Start().
 class RefreshRun {
  public:
   RefreshRun(const RefreshOptions& options, const OpenReplica& replica);
@@ -51,8 +51,9 @@ class RefreshRun {
   RefreshRun& operator=(const RefreshRun&) = delete;
 
   void Start();
-  // "prepare" (connecting, snapshot, plan), "transfer", "publish" (totals, and
-  // with PullMode::kRefresh the one ingestion), "compaction"; "" once it ended.
+  // Returns "prepare" (connecting, snapshot, plan), "transfer", "publish"
+  // (totals and, with PullMode::kRefresh, the only ingestion), or "compaction";
+  // "" after the end.
   std::string Stage() const;
   // Waits for the end.
   [[nodiscard]] rocksdb::Status Join();

@@ -89,7 +89,7 @@ json SpanJson(const Span& span, const ServedRun& served) {
   return out;
 }
 
-// Each phase, and "during" for all that begin with that.
+// Returns each phase, and one phase "during" for all whose names begin with it.
 json PhasesJson(const ServedRun& served) {
   json out = json::array();
   Span during{"during", 0, 0};
@@ -104,8 +104,8 @@ json PhasesJson(const ServedRun& served) {
   return out;
 }
 
-// Operations by kind that were sent while the load was being stopped: part of
-// the seconds, and of no phase.
+// Counts, by kind, operations that were sent while the load was being stopped.
+// They are in the seconds, but in no phase.
 json AfterTheEndJson(const ServedRun& served) {
   const auto& kinds =
       served.load->recorder().phase(served.phases->size() - 1);
@@ -116,7 +116,8 @@ json AfterTheEndJson(const ServedRun& served) {
   return out;
 }
 
-// {"get": [[count, p50, p99, p99.9, max], ... a second each], ...}
+// Returns {"get": [[count, p50, p99, p99.9, max], ...], ...}, with a row per
+// second.
 json WindowsJson(const LatencyRecorder& recorder) {
   json out;
   for (size_t kind = 0; kind < kOperationKinds; ++kind) {
@@ -148,8 +149,9 @@ json LongestPutsJson(const ServedRun& served) {
   return out;
 }
 
-// What a call blocked: the longest heartbeat that overlaps it, of which only
-// the end is known and that none lasted longer than the longest.
+// Estimates how long a call blocked writes: the longest heartbeat that overlaps
+// it. Only the call's end is known, and that no call took longer than the
+// longest.
 json IngestCallsJson(const ServedRun& served) {
   json out = json::array();
   const int64_t longest =

@@ -12,18 +12,18 @@
 
 namespace sstferry::bench {
 
-// What was used so far when a phase began; CPU in seconds.
+// Resources used up to the start of a phase; CPU in seconds.
 struct UsagePoint {
   double process = 0;
-  double load = 0;       // of that, the load's own threads
+  double load = 0;       // the part of it in the load's own threads
   double load_wait = 0;  // those threads, ready to run while others ran
   double source = 0;     // the source's process
-  double machine = 0;    // everybody
+  double machine = 0;    // all processes
   uint64_t read_bytes = 0;     // by the process, from the disk itself
   uint64_t written_bytes = 0;  // by the process, to files or sockets
 };
 
-// The read family's tables.
+// Facts about the tables of the read family.
 struct TableFacts {
   std::map<int, uint64_t> files_per_level;
   uint64_t bytes = 0;
@@ -35,16 +35,16 @@ TableFacts TableFactsOf(const LoadTargets& targets);
 
 struct ServedRun {
   const Foreground* load = nullptr;
-  const PhaseTable* phases = nullptr;  // the last one, "end", is none
-  std::vector<UsagePoint> usage;       // a phase each
+  const PhaseTable* phases = nullptr;  // the last one, "end", is not a phase
+  std::vector<UsagePoint> usage;       // one per phase
   std::map<std::string, TableFacts> shapes;
   std::vector<IngestCall> ingest_calls;
-  // Of the refresh; empty: there was none.
+  // Summary of the refresh; empty: there was no refresh.
   std::string summary_json;
   uint64_t longest_call_micros = 0;
 };
 
-// Whatever became of the run: status says.
+// Writes the report whether or not the run succeeded; it contains `status`.
 [[nodiscard]] rocksdb::Status WriteReport(const std::string& path,
                                           const LoadOptions& load,
                                           const ServedRun& served,

@@ -1,13 +1,14 @@
-// A database that is served while somebody copies it: reads and writes at a
-// fixed rate, each at its intended time however late the one before it was,
-// and latency counted from that intended time, so that a stall is seen by all
-// the operations it delayed.
+// Serves a database while another process copies it: reads and writes at a
+// fixed rate, each at its intended time even if the previous one was late.
+// Latency counts from the intended time, so that a stall shows in all
+// operations that it delayed.
 //
 //   bench_source_latency --db DIR --rate 2000 [--read-percent 90]
 //       [--threads 2] [--seconds 60] [--csv FILE] [--seed 1] [--value-bytes N]
 //
-// Prints "serving" once it runs. Ends after --seconds or at SIGTERM. The CSV
-// has one row per second: unix_time,operations,p50_us,p99_us,p999_us,max_us.
+// Prints "serving" once the load runs. Ends after --seconds or at SIGTERM. The
+// CSV has one row per second:
+// unix_time,operations,p50_us,p99_us,p999_us,max_us.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -45,7 +46,7 @@ struct LoadOptions {
   uint64_t value_bytes = 256;
 };
 
-// Latencies in microseconds, by the second of the intended time. Thread safe.
+// Latencies in microseconds, by the second of the intended time. Threads: any.
 class LatencySeries {
  public:
   void Add(const std::vector<std::pair<uint64_t, float>>& samples) {
@@ -56,7 +57,7 @@ class LatencySeries {
     }
   }
 
-  // Not to be called while Add() may be.
+  // REQUIRES: no thread calls Add() at the same time.
   Status WriteCsv(const std::string& path, double unix_start) {
     FILE* file = std::fopen(path.c_str(), "w");
     if (file == nullptr) return Status::IOError(path, "cannot be written");
@@ -96,7 +97,7 @@ class LatencySeries {
   std::vector<std::vector<float>> seconds_;
 };
 
-// Keys that exist, evenly drawn: reads must find something.
+// Finds existing keys, evenly distributed, so that reads find entries.
 Status SampleKeys(rocksdb::DB* db, size_t count,
                   std::vector<std::string>* keys) {
   rocksdb::ReadOptions read;

@@ -1,5 +1,5 @@
-// Runs an application that writes, and the ways in which people keep a second
-// copy of an open database today, to compare them with sstferry follow.
+// Runs an application that writes, and today's usual ways to keep a second copy
+// of an open database, to compare them with sstferry follow.
 //
 //   bench_standbys app --db DIR --state FILE --rate 2000 --seconds 60
 //       [--storm] [--updates 127.0.0.1:0]
@@ -8,11 +8,12 @@
 //       --seconds 60
 //   bench_standbys look --dir COPY --state FILE
 //
-// The application's step N ingests a file where N is a multiple of 20 and
-// --storm is given, then puts the step's number under one of 512 keys. So a
-// copy shows how many steps it holds, and whether they are a prefix. --state is
-// memory that the application shares: how many steps are done, and when each
-// was. The age of a copy is that of the first step that it lacks.
+// If --storm is given, step N of the application ingests a file if N is a
+// multiple of 20. Every step then puts its number under one of 512 keys. So a
+// copy shows how many steps it contains, and if they are a prefix. --state is
+// memory that the application shares: the number of completed steps, and when
+// each was completed. The age of a copy is that of the first step that it does
+// not contain.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -89,7 +90,7 @@ rocksdb::Options AppOptions() {
   return options;
 }
 
-// One look at a copy.
+// The result of one look at a copy.
 struct Look {
   uint64_t steps = 0;
   std::string wrong;
@@ -131,7 +132,7 @@ void LookAt(rocksdb::DB* db, const State& state, Look* look) {
                 1e3;
 }
 
-// The looks of one contender.
+// The results of all looks at one contender.
 class Looks {
  public:
   void Add(const Look& look) {
@@ -160,8 +161,8 @@ class Looks {
   std::string first_wrong_;
 };
 
-// Sends what GetUpdatesSince gives, as a user of it would: from the sequence
-// after the last one on, without end.
+// Sends the batches of GetUpdatesSince, as a user of it would: always from the
+// sequence number after the last one on, without end.
 Status SendUpdates(rocksdb::DB* db, const Socket& listener,
                    const std::atomic<bool>& stop) {
   Socket peer;
@@ -175,7 +176,7 @@ Status SendUpdates(rocksdb::DB* db, const Socket& listener,
     std::unique_ptr<rocksdb::TransactionLogIterator> updates;
     const Status found = db->GetUpdatesSince(next, &updates);
     if (!found.ok()) {
-      // Not written to the WAL's file yet, or its WAL has just gone.
+      // The update is not in the WAL's file yet, or the WAL was just removed.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
     }
@@ -264,7 +265,7 @@ Status RunApp(Flags* flags, Report* report) {
   return status;
 }
 
-// Looks at `db` every kLookEvery, after `before` has brought it up to date.
+// Looks at `db` every kLookEvery, each time after `before` has updated it.
 template <typename Before>
 Status LookOn(rocksdb::DB* db, const State& state, uint64_t seconds,
               Report* report, Before before) {
@@ -296,7 +297,7 @@ Status RunSecondary(Flags* flags, Report* report) {
   State* state = nullptr;
   Status status = MapState(state_path, &state);
   rocksdb::Options options = AppOptions();
-  options.max_open_files = -1;  // as a secondary needs it
+  options.max_open_files = -1;  // a secondary requires this
   std::unique_ptr<rocksdb::DB> db;
   if (status.ok()) {
     status = rocksdb::DB::OpenAsSecondary(options, dir, own, IntoDb(&db));

@@ -1,14 +1,14 @@
-// The same chunks without overlap: the source builds all of them on its disk,
-// then sends all of them, then the target ingests all of them. The difference
-// to the tool is what overlapping the stages is worth, and each stage's time
-// is printed alone.
+// Moves the same chunks without overlap: the source builds all of them on its
+// disk, then sends all of them, then the target ingests all of them. The
+// difference from sstferry shows the gain from overlapping the stages. Prints
+// the time of each stage separately.
 //
 //   bench_store_and_forward source --db DIR --scratch DIR --listen 127.0.0.1:0
 //   bench_store_and_forward target --dir DIR --connect HOST:PORT --lanes 4
 //                                  [--chunk-bytes 64M] [--build-rate 0]
 //
-// --build-rate caps what the source writes to its disk, in bytes per second:
-// a slow disk for comparison with published figures. 0 is no cap.
+// --build-rate limits the rate, in bytes per second, at which the source writes
+// to its disk, to compare with published figures for a slow disk. 0: no limit.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -33,16 +33,16 @@ namespace {
 
 using rocksdb::Status;
 
-// What the target asks of the source; crosses the wire as it is.
+// The target's request to the source; sent as these bytes.
 struct Wish {
   uint64_t chunk_bytes = 64000000;
   uint64_t build_rate_bytes_per_sec = 0;
 };
 
-// Builds the chunks of one part; names are part-chunk.
+// Builds the chunks of one part; their names are PART-CHUNK.
 class ChunkBuilder {
  public:
-  // All builders of a run share one limiter; null is none.
+  // All builders of a run share one limiter; null: no limit.
   ChunkBuilder(std::string dir, uint64_t chunk_bytes,
                std::shared_ptr<rocksdb::RateLimiter> limiter)
       : dir_(std::move(dir)),
@@ -85,7 +85,7 @@ class ChunkBuilder {
   std::shared_ptr<rocksdb::RateLimiter> limiter_;
 };
 
-// One thread per lane builds the parts.
+// Builds the parts, with one thread per lane.
 Status BuildAll(const std::string& db_dir, const std::string& scratch,
                 const Wish& wish, size_t lanes) {
   std::unique_ptr<rocksdb::DB> db;

@@ -1,1 +1,1 @@
-"""What benchmarks/run is made of; the standard library only."""
+"""The modules of benchmarks/run; they use the standard library only."""

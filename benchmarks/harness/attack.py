@@ -3,18 +3,18 @@
     attack.py connections FROM PORT   opens connections as fast as it can and
                                       keeps the newest 400 open
     attack.py drip FROM PORT          keeps 200 open, each sending one byte of
-                                      a frame's header now and then; one that
-                                      is closed is opened again
+                                      a frame's header now and then; opens a new
+                                      one for each that is closed
     attack.py targets FROM PORT SSTFERRY DIR
                                       two targets that pull "other" with the
-                                      smallest chunks, each time with another
-                                      plan, are killed and begin again, beside
+                                      smallest chunks, are killed, and begin
+                                      again with another plan, beside
                                       "connections"
-    attack.py spin SHARE              takes so many cores, 0.7 for instance
+    attack.py spin SHARE              uses this many cores, for example 0.7
 
-FROM is the address it comes from, PORT the server's on 127.0.0.1. Says
-"attacking" when it is in full swing, and on SIGTERM how many connections it
-made. It and its children are one process group.
+FROM is the attacker's address, PORT the server's on 127.0.0.1. Prints
+"attacking" once the attack runs, and on SIGTERM the number of connections that
+it made. The process and its children are one process group.
 """
 
 import json
@@ -31,17 +31,17 @@ import time
 KEPT_OPEN = 400
 DRIPPING = 200
 DRIP_SECONDS = 0.5
-# How a frame begins; ten seconds of dripping do not fill its header.
+# Start of a frame; ten seconds of dripping do not complete its header.
 MAGIC = b"SFY1"
 SPIN_SECONDS = 0.001
 TARGETS = 2
 LEAST_CHUNK_BYTES = 65536
-# Long enough for a snapshot, a plan and its first chunks.
+# Long enough for a snapshot, a plan and the first chunks.
 PULL_SECONDS = 1.5
 
 
 class Stopped(Exception):
-    """SIGTERM came."""
+    """SIGTERM arrived."""
 
 
 def on_signal(_number, _frame):
@@ -60,10 +60,11 @@ class Attacker:
         self.made = 0
 
     def connect(self):
-        """A connection under way, or None when there is no server."""
+        """Returns a connection in progress; None if there is no server."""
         one = socket.socket()
         one.setblocking(False)
-        # The port is chosen at connect, when the pair can be told apart.
+        # The kernel chooses the port at connect(), so that many connections can
+        # share it.
         one.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
         try:
             one.bind((self.address, 0))
@@ -116,7 +117,7 @@ class Attacker:
 
 
 def targets(address, port, sstferry, directory):
-    """The transfers end by a kill, so that their source has to notice."""
+    """Kills its pulls, so that the source must notice that they ended."""
     flood = subprocess.Popen(
         [sys.executable, __file__, "connections", address, port],
         stdout=subprocess.PIPE, text=True)
@@ -150,7 +151,8 @@ def targets(address, port, sstferry, directory):
 
 
 def spin(share):
-    """Catches up when others had the CPU. A process takes one core at most."""
+    """Catches up after other processes had the CPU. A process uses at most one
+    core."""
     processes = max(1, math.ceil(share))
     for _ in range(processes - 1):
         if os.fork() == 0:

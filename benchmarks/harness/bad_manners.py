@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""A relay in front of a pull that makes a target of ill manners of it.
+"""A relay in front of a pull that makes it behave like a bad target.
 
     bad_manners.py MANNER LISTEN_PORT HOST:PORT BYTES_PER_SEC
 
-stall      lanes get some bytes and then none, nor do those that come later:
-           nobody reads them
+stall      lanes get some bytes and then none, and later lanes get none: the
+           relay does not read them
 slow       BYTES_PER_SEC over all connections
 reconnect  every connection is reset every half second
-The first connection is the control connection. SIGUSR1 ends the manner: from
-then on everything is forwarded.
+The first connection is the control connection. SIGUSR1 ends the bad behaviour:
+afterwards everything is forwarded.
 """
 
 import signal
@@ -44,7 +44,7 @@ class Relay:
             client, _ = listener.accept()
             source = socket.socket()
             if self.manner != "reconnect":
-                # What a target that does not read takes nevertheless.
+                # The kernel takes this much even if the target does not read.
                 source.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF,
                                   128 << 10)
             try:
@@ -61,7 +61,7 @@ class Relay:
             is_lane = True
 
     def pump(self, come_from, go_to, is_lane):
-        """`is_lane`: what a source sends."""
+        """`is_lane`: these are the bytes that the source sends on a lane."""
         passed = 0
         try:
             while True:

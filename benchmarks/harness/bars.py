@@ -1,6 +1,6 @@
-"""The goals sstferry set itself, judged on a session's medians."""
+"""The project's own goals, compared with a session's medians."""
 
-# (contender, database, compared with, at least so many times as fast)
+# (contender, database, compared with, minimum factor by which it is faster)
 TIMES = (("sstferry-clone", "live", "ceiling-direct", 0.9),
          ("sstferry-clone", "live", "rsync", 1.3),
          ("sstferry-rebuilt", "16+256", "put", 10.0),
@@ -12,7 +12,7 @@ TIMES = (("sstferry-clone", "live", "ceiling-direct", 0.9),
          ("sstferry", "16+1024", "put", 15.0),
          ("sstferry", "16+256", "rsync", 4.0),
          ("sstferry", "16+1024", "rsync", 4.0))
-# Seconds: of clones, which `sstferry` makes of a compacted database.
+# CPU seconds. For clones, which `sstferry` makes of a compacted database.
 SOURCE_CPU_PER_GB = {"sstferry": 0.9, "sstferry-clone": 0.9,
                      "sstferry-clone-tls": 1.3}
 # (database, MB/s of keys and values)
@@ -22,7 +22,7 @@ RSS_MIB = {"sstferry": 128, "sstferry-rebuilt": 192, "sstferry-clone": 128,
 
 
 def judge(session):
-    """[{bar, found, met}] for what this session measured."""
+    """Returns [{bar, found, met}] for the measurements of this session."""
     summaries = {(s["database"], s["contender"]): s
                  for s in session.summaries() if "seconds" in s}
     own = {key: s for key, s in summaries.items() if key[1] in RSS_MIB}

@@ -1,4 +1,4 @@
-"""What checking costs: a verify beside a pull, digests in a pull's CPU."""
+"""The cost of checks: a verify beside a pull, and digests in a pull's CPU."""
 
 import os
 import shutil
@@ -20,9 +20,10 @@ def spread(values):
 
 
 def verify(session):
-    """A verify of a database and its copy, in turn with a rebuilt pull.
+    """Measures a verify of a database and its copy, in turn with a pull.
 
-    Directories on both sides of both, everything in the page cache.
+    The pull rebuilds chunks. Both read directories on both sides, with
+    everything in the page cache.
     """
     need_sstferry(session)
     settings = session.settings
@@ -50,7 +51,7 @@ def verify(session):
         shutil.rmtree(copy.path)
         pulled = summary_of(session, database.name, PULL)
         if "seconds" not in pulled:
-            continue  # all of its runs failed, which the session tells
+            continue  # all of its runs failed, which the session reports
         ratio = (statistics.median(r["seconds"] for r in runs) /
                  pulled["seconds"]["median"])
         answers[database.name] = {
@@ -82,9 +83,9 @@ def verify_once(session, database, copy):
 
 
 def digest(session):
-    """The share of XXH3 in the CPU of both ends of a pull, by perf.
+    """Measures the share of XXH3 in the CPU of both sides of a pull, by perf.
 
-    libxxhash computes the frames' digests and nothing else of a rebuilt pull.
+    In a rebuilt pull, libxxhash computes only the digests of frames.
     """
     need_sstferry(session)
     if shutil.which("perf") is None:
@@ -147,7 +148,7 @@ def digest_once(session, database):
 
 
 def samples(path):
-    """CPU time, in units of its own, by the library it was spent in."""
+    """Returns CPU time, in perf's own units, by library."""
     text = subprocess.run(
         ["perf", "report", "-i", path, "--stdio", "--sort", "dso",
          "--show-total-period", "-t", ","], check=True, capture_output=True,

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How long after the source has finished a chunk does the target have it?
+"""Measures the time from a finished chunk at the source to its ingestion.
 
 The source logs "finished chunk N of part R of transfer T" (serve --log-level
-debug --log-format json). RocksDB removes a chunk's name from TARGET_DIR.sstferry/
-staging as the last step of its ingestion: inotify tells when. Both on one
-machine, so on one clock. A source's times are rounded down to milliseconds.
+debug --log-format json). RocksDB removes a chunk's name from
+TARGET_DIR.sstferry/staging as the last step of its ingestion; inotify reports
+when. Both sides use one machine, and so one clock. A source's times are rounded
+down to milliseconds.
 
     chunk_latency.py TARGET_DIR COMMAND...   runs a pull from a directory, which
                                              is its own source; prints JSON
@@ -34,7 +35,7 @@ WAIT_SECONDS = 0.1
 
 
 def finished_chunks(path):
-    """(transfer, part, chunk) -> seconds since 1970, of a source's log."""
+    """Returns (transfer, part, chunk) -> seconds since 1970, from a log."""
     chunks = {}
     with open(path, encoding="utf-8", errors="replace") as log:
         for line in log:
@@ -43,7 +44,8 @@ def finished_chunks(path):
                 continue
             at = datetime.datetime.strptime(json.loads(line)["time"],
                                             "%Y-%m-%dT%H:%M:%S.%fZ")
-            # A chunk that is sent again after a cut was finished before.
+            # If a chunk is sent again after an interruption, the first time
+            # counts.
             chunks.setdefault(
                 (found[3], int(found[2]), int(found[1])),
                 at.replace(tzinfo=datetime.timezone.utc).timestamp())
@@ -51,7 +53,7 @@ def finished_chunks(path):
 
 
 class IngestWatch:
-    """Notes when each chunk of a pull into `target` was ingested."""
+    """Records when each chunk of a pull into `target` was ingested."""
 
     def __init__(self, target):
         self.times = {}  # (part, chunk) -> seconds since 1970
@@ -64,7 +66,7 @@ class IngestWatch:
         libc = ctypes.CDLL(None, use_errno=True)
         queue = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            # It is there before the source is asked for a plan.
+            # The directory exists before the target requests a plan.
             while (libc.inotify_add_watch(
                     queue, os.fsencode(self._staging), IN_DELETE) < 0 and
                    not self._done.wait(LOOK_SECONDS)):
@@ -94,14 +96,15 @@ class IngestWatch:
 
 
 def latencies(finished, transfer, ingested):
-    """Seconds, sorted, of one transfer's chunks that are in both."""
+    """Returns sorted seconds for one transfer's chunks that are in both."""
     return sorted(max(0.0, at - finished[(transfer,) + chunk])
                   for chunk, at in ingested.items()
                   if (transfer,) + chunk in finished)
 
 
 def percentile(values, share):
-    """Of sorted values: the least that `share` of them do not exceed."""
+    """Returns the smallest of the sorted `values` that a `share` of them does
+    not exceed."""
     return values[max(1, math.ceil(share * len(values))) - 1]
 
 

@@ -1,9 +1,9 @@
-"""The contenders: each moves a closed database directory to a new one.
+"""The contenders: each copies a closed database directory to a new one.
 
-A contender is a function (run) -> None on a Run, which starts its processes
-through the Run so that all of them are measured the same way. The clock runs
-from Run.start_clock(), called when a server (if any) listens, until the last
-process the user waits for has ended and the target is synced.
+A contender is a function (run) -> None. It starts its processes through the
+Run, so that all of them are measured in the same way. The clock starts with
+Run.start_clock(), which is called when a server (if any) listens. It stops when
+the last process for which the user waits has ended and the target is synced.
 """
 
 import os
@@ -17,14 +17,14 @@ from harness.process import (ByteSampler, Failed, Process, make_durable,
 
 
 class Run:
-    """One contender moving one database once."""
+    """One copy of one database by one contender."""
 
     def __init__(self, settings, source, scratch):
         self.settings = settings
         self.source = source
         self.scratch = scratch
         self.target = os.path.join(scratch, "target")
-        self.extra_paths = []   # directories that count as progress
+        self.extra_paths = []   # directories whose growth counts as progress
         self.processes = []
         self.seconds = None
         self.sync_seconds = None
@@ -47,7 +47,7 @@ class Run:
         self._started = time.monotonic()
 
     def finish(self, last):
-        """Waits for the process the user waits for, then for durability."""
+        """Waits for the process for which the user waits, then syncs."""
         code = last.wait(self.settings.deadline)
         if code != 0:
             raise Failed("%s ended with %s: %s" %
@@ -60,7 +60,7 @@ class Run:
         self.sync_seconds = ended - before_sync
 
     def expect_end(self, process, seconds=20):
-        """A server that ends by itself after one transfer."""
+        """Waits for a server that ends by itself after one transfer."""
         if process.wait(seconds) != 0:
             raise Failed("%s ended with %s: %s" % (
                 process.role, process.exit_code, process.error_text()))
@@ -92,7 +92,7 @@ def await_port(server, port):
 
 
 def make_certificates(directory):
-    """A CA and both sides' certificates; the options of each side."""
+    """Makes a CA and certificates; returns the options of each side."""
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], cwd=directory, check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -131,7 +131,7 @@ def sstferry_with(*options, tls=False):
 
 
 def sstferry_local_with(*options):
-    """Both ends in one process: what the sockets cost."""
+    """Runs both sides in one process, which shows what the sockets cost."""
     def contender(run):
         run.start_clock()
         run.finish(run.spawn("both", [
@@ -240,7 +240,7 @@ def ldb(run):
     run.expect_end(dump)
 
 
-# In the order of the tables. The ceilings must be named ceiling-*.
+# In the order of the tables. The names of ceilings must be ceiling-*.
 CONTENDERS = {
     "sstferry": sstferry_with("--method", "ingest"),
     "sstferry-rebuilt": sstferry_with("--method", "ingest"),
@@ -257,7 +257,7 @@ CONTENDERS = {
     "ceiling-direct": ceiling_with("direct"),
 }
 
-# Only for the questions that name them.
+# Used only by questions that name them.
 VARIANTS = {
     "sstferry-durability-chunk": sstferry_with(
         "--method", "ingest", "--durability", "chunk"),
@@ -268,7 +268,7 @@ VARIANTS = {
 
 
 def missing_program(name, settings):
-    """Why this contender cannot run here, or ""."""
+    """Returns why this contender cannot run here; "" if it can."""
     if name.startswith("sstferry"):
         path = settings.sstferry
         if name.endswith("-tls") and shutil.which("openssl") is None:

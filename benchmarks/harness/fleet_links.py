@@ -1,5 +1,5 @@
-"""Network namespaces for one source and many targets, each over a shaped link
-of its own. Needs root and iproute2."""
+"""Network namespaces for one source and many targets, each with its own shaped
+link. Needs root and iproute2."""
 
 import contextlib
 import os
@@ -12,8 +12,8 @@ def command(*words):
 
 @contextlib.contextmanager
 def links(count, bits):
-    """Yields the namespaces: the source's, then one for each target. No bits a
-    second: links are not shaped."""
+    """Yields the namespaces: the source's, then one for each target. `bits`:
+    rate of each link in bits per second; 0: links are not shaped."""
     tag = "sstf%d" % (os.getpid() % 100000)
     names = [tag + "-s"] + [tag + "-%d" % i for i in range(count)]
     try:
@@ -45,5 +45,5 @@ def inside(namespace, *argv):
 
 
 def address(i):
-    """Of the source, as target i sees it."""
+    """Returns the source's address, as target i sees it."""
     return "10.78.%d.1" % i

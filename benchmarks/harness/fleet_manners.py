@@ -1,4 +1,4 @@
-"""Targets of ill manners beside others: what do these lose, and the source?"""
+"""How much do bad targets cost the good targets beside them, and the source?"""
 
 import csv
 import os
@@ -16,22 +16,22 @@ RELAY = os.path.join(os.path.dirname(os.path.abspath(__file__)),
 RELAY_PORT = 7421
 TOO_SLOW = 4  # exit code
 LEAST_RATE = 0.95
-# A quarter of a link's rate, if that is less.
+# At most a quarter of a link's rate.
 SLOW_BYTES_PER_SEC = 1_000_000
 POLL_SECONDS = 0.05
 MOST_RSS_MIB = 512
-# A second beyond --timeout, for a source that looks once a second, and
-# those in which the first bytes fill the sockets.
+# A second beyond --timeout, because a source checks once a second, and the
+# seconds in which the first bytes fill the sockets.
 DETACH_SECONDS = 5
 
 
 class Fleet:
-    """One source, `good` targets that behave and `bad` of each manner."""
+    """One source, `good` good targets, and `bad` targets of each bad manner."""
 
     def __init__(self, settings, method, names, scratch):
         self.settings = settings
         self.method = method
-        self.names = names  # of namespaces, the source's first
+        self.names = names  # names of namespaces, the source's first
         self.scratch = scratch
         self.source = Process("source", inside(
             names[0], settings.sstferry, "serve", "--insecure", "--listen",
@@ -76,7 +76,7 @@ class Fleet:
 
 
 def one_run(settings, method, bad, scratch):
-    """Good targets alone, or beside `bad` ones of each manner."""
+    """Runs good targets alone, or beside `bad` targets of each bad manner."""
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
     good = settings.good
@@ -91,9 +91,10 @@ def one_run(settings, method, bad, scratch):
                 fleet.start_relay(i, manner)
             bad_pulls = {i: fleet.pull(i) for i in manners}
             if bad:
-                time.sleep(2)  # until they hold what they can
+                time.sleep(2)  # until the bad targets hold all that they can
             good_pulls = [fleet.pull(i) for i in range(good)]
-            # When each ends counts, not when somebody asks.
+            # The end of each pull is recorded when it ends, so all pulls are
+            # polled.
             all_pulls = good_pulls + list(bad_pulls.values())
             while not all(pull.poll() for pull in good_pulls):
                 if (time.monotonic() - good_pulls[0].started_at >

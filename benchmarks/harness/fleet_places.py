@@ -1,9 +1,9 @@
-"""More targets than places at a source: how late does the last one begin?
+"""More targets than transfer slots at a source: how late does the last begin?
 
 All pulls start at the same time over loopback, with --snapshot latest, each at
-a rate at which it takes --place-seconds, so that places and not this machine
-are what they wait for. A pull begins when the source has finished its first
-chunk. With --before, the same with another sstferry, for comparison.
+a rate at which it takes --place-seconds, so that they wait for slots and not
+for this machine. A pull begins when the source has finished its first chunk.
+With --before, another sstferry is measured in the same way, for comparison.
 """
 
 import csv
@@ -15,7 +15,7 @@ from .chunk_latency import finished_chunks
 from .process import Failed, Process
 
 MOST_BEGIN_RATIO = 1.5
-# Of a pull's database: what one pull moves.
+# Chunk size of each pull.
 CHUNK_BYTES = "64Ki"
 
 
@@ -82,7 +82,7 @@ def ask(settings, workdir, median):
     last = {name: median([row["last_begin_s"] for row in rows
                           if row["sstferry"] == name]) for name in tools}
     count = int(settings.targets.split(",")[-1])
-    # Each place serves one after the other.
+    # Each slot serves its pulls one after the other.
     least = (count - 1) // settings.places * settings.place_seconds
     base = last.get("before", least)
     ratio = last["this"] / base

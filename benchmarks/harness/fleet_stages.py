@@ -1,6 +1,6 @@
 """The three stages of a pull, read, send and ingest, and how much they overlap.
 
-Of each target:
+For each target:
   read    seconds in which a lane of the source reads and builds (stage_seconds
           of the source: read_build)
   send    seconds that the target's link needs for the bytes on the wire
@@ -22,12 +22,12 @@ from .process import Failed, Process
 MOST_OVER_SLOWEST = 1.15
 MOST_P95_SECONDS = 0.5
 MOST_P99_SECONDS = 1.0
-LEAST_MEASURED = 0.99  # of all chunks
+LEAST_MEASURED = 0.99  # share of all chunks
 INGEST_STAGES = ("stage_write", "check", "ingest", "sync")
 
 
 def stages_of(report, bits_per_second):
-    """Seconds of one pull's stages, and its total."""
+    """Returns the seconds of one pull's stages, and its total."""
     seconds = report["stage_seconds"]
     stages = {
         "read_s": seconds["source"].get("read_build", 0),
@@ -41,8 +41,8 @@ def stages_of(report, bits_per_second):
 
 
 def one_run(settings, count, method, scratch):
-    """All targets once. Returns a record: of the target that overlaps least,
-    and of the chunks of all."""
+    """Runs all targets once. Returns a record with the target that overlaps
+    least, and with the chunks of all targets."""
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
     bits = settings.megabits * 1_000_000
@@ -94,7 +94,7 @@ def one_run(settings, count, method, scratch):
 
 
 def answers(points):
-    """Yields (what was asked, value, limit)."""
+    """Yields (question, value, limit)."""
     for point in points:
         name = "%s, %d targets: " % (point["method"], point["targets"])
         yield (name + "total / slowest stage", point["total_over_slowest"],

@@ -1,4 +1,4 @@
-"""What a figure is worth without: machine, kernel, versions, commit."""
+"""Facts without which a figure means little: machine, kernel, versions."""
 
 import datetime
 import os
@@ -45,7 +45,7 @@ def facts(repository, workdir):
         "kernel": platform.release(),
         "distribution": first_match("/etc/os-release",
                                     r'^PRETTY_NAME="?([^"\n]*)'),
-        # Of several that are mounted there, the last one is seen.
+        # If several file systems are mounted there, the last one is used.
         "file_system": output_of(["findmnt", "-n", "-o", "FSTYPE", "-T",
                                   workdir]).split("\n")[-1],
         "load_at_start": load[0],

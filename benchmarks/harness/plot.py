@@ -11,7 +11,7 @@ set grid ytics lc rgb "#dddddd"
 set border 3
 set tics nomirror
 """
-# A contender has its colour in every plot.
+# Each contender has the same colour in every plot.
 COLOURS = {
     "sstferry": "#0044bb", "sstferry-local": "#66a3ff",
     "sstferry-rebuilt": "#00a0a0", "sstferry-tls": "#8e44ad",
@@ -39,7 +39,7 @@ def gnuplot(script):
 
 
 def bars(path, title, summaries):
-    """Median MB/s of every contender, one group of bars per database."""
+    """Plots the median MB/s of each contender, a group of bars per database."""
     databases = list(dict.fromkeys(s["database"] for s in summaries))
     names = list(dict.fromkeys(s["contender"] for s in summaries))
     rates = {(s["database"], s["contender"]):
@@ -72,8 +72,8 @@ set key outside right top
 
 
 def looks(path, title, runs):
-    """Shares of looks at a copy that were wrong, and the age of what they saw,
-    one group of bars per load. `runs`: those of benchmarks/standbys."""
+    """Plots shares of wrong looks at a copy, and the age of what they saw, one
+    group of bars per load. `runs`: those of benchmarks/standbys."""
     loads = list(dict.fromkeys(run["load"] for run in runs))
     names = list(dict.fromkeys(run["contender"] for run in runs))
     found = {(run["load"], run["contender"]): run for run in runs}
@@ -100,22 +100,22 @@ def looks(path, title, runs):
 
 
 def rate_points(series, window=1.0):
-    """(seconds, MB/s) over a sliding window of (seconds, bytes) samples."""
+    """Returns (seconds, MB/s) over a sliding window of (seconds, bytes)."""
     points = []
     start = 0
     for now, total in series:
         while now - series[start][0] > window and start + 1 < len(series):
             start += 1
         then, before = series[max(0, start - 1)]
-        if now - then >= 0.1:  # a shorter time says little of a rate
+        if now - then >= 0.1:  # a shorter time gives no useful rate
             grown = max(0.0, total - before)
             points.append((now, grown / (now - then) / 1e6))
     return points
 
 
 def rates(path, title, runs):
-    """Target bytes per second over time, one line per contender. The time axis
-    ends with the slowest but one; how long the slowest took is in the key."""
+    """Plots target bytes per second over time, one line per contender. The time
+    axis ends with the second slowest; the key shows the time of the slowest."""
     script = PREAMBLE % (path, title)
     plots = []
     ends = sorted(run["series"][-1][0] for run in runs if run["series"])
@@ -158,7 +158,7 @@ def draw_all(session, directory, stem):
     for database in session.databases:
         last = {}
         for run in session.runs:
-            # A clone gives its files their sizes before their bytes come.
+            # Omits clones: they set the sizes of files before the bytes arrive.
             if run["database"] == database.name and not run["error"] \
                     and "clone" not in run["contender"]:
                 last[run["contender"]] = run

@@ -1,4 +1,4 @@
-"""Starts processes, measures what they use, and stops only what it started."""
+"""Starts processes, measures their resources, and stops only its own."""
 
 import json
 import os
@@ -12,14 +12,14 @@ SAMPLE_SECONDS = 0.2
 
 
 class Failed(Exception):
-    """A contender or a helper did not do what it should."""
+    """A contender or a helper failed."""
 
 
 class Process:
-    """One child with its output in files, and its resource usage at the end.
+    """A child process with its output in files, and its resource usage.
 
-    cpu_seconds and peak_rss_bytes come from wait4() and include children the
-    process itself waited for (rsync forks one per connection).
+    cpu_seconds and peak_rss_bytes come from wait4(), and include children for
+    which the process itself waited (rsync forks one per connection).
     """
 
     def __init__(self, role, argv, scratch, stdin=None, stdout=None):
@@ -42,7 +42,7 @@ class Process:
         return self.popen.pid
 
     def line_starting(self, prefix):
-        """Waits for a line of standard output and returns its rest."""
+        """Waits for a line of standard output; returns it without prefix."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             with open(self.stdout_path, encoding="utf-8") as out:
@@ -56,13 +56,13 @@ class Process:
                      (self.role, prefix, self.error_text()))
 
     def poll(self):
-        """True once it has ended."""
+        """Returns true once the process has ended."""
         if self.exit_code is None:
             self._reap(os.WNOHANG)
         return self.exit_code is not None
 
     def wait(self, seconds):
-        """Waits; a process that takes longer is killed and has failed."""
+        """Waits for the end; kills a process that takes longer."""
         if self.exit_code is not None:
             return self.exit_code
         killer = threading.Timer(seconds, self.popen.send_signal,
@@ -75,7 +75,7 @@ class Process:
         return self.exit_code
 
     def stop(self, seconds=20):
-        """SIGTERM, then SIGKILL. Safe to call twice."""
+        """Sends SIGTERM, then SIGKILL. May be called twice."""
         if not self.poll():
             os.kill(self.pid, signal.SIGTERM)
             self.wait(seconds)
@@ -94,7 +94,7 @@ class Process:
             return err.read()[-2000:].strip()
 
     def json_report(self):
-        """The JSON object on the last line of standard output, or None."""
+        """Returns the JSON object at the end of standard output, or None."""
         with open(self.stdout_path, encoding="utf-8", errors="replace") as out:
             lines = out.read().strip().splitlines()
         text = "\n".join(lines)
@@ -108,7 +108,7 @@ class Process:
         return None
 
     def cpu_seconds(self):
-        """Of user and system, once it has ended."""
+        """Returns user and system time. Call it after the process's end."""
         return self.usage.ru_utime + self.usage.ru_stime
 
     def facts(self):
@@ -125,7 +125,7 @@ class Process:
 
 
 def run_to_end(role, argv, scratch, seconds):
-    """Runs a helper; Failed unless it ends with 0."""
+    """Runs a helper. Raises Failed unless its exit code is 0."""
     process = Process(role, argv, scratch)
     if process.wait(seconds) != 0:
         raise Failed("%s ended with %s: %s" % (
@@ -134,7 +134,7 @@ def run_to_end(role, argv, scratch, seconds):
 
 
 def tree_bytes(paths):
-    """Bytes of the regular files below paths, each inode once."""
+    """Returns the bytes of the regular files below paths, each inode once."""
     seen = {}
     stack = [path for path in paths if os.path.isdir(path)]
     while stack:
@@ -178,7 +178,7 @@ class ByteSampler:
 
 
 def make_durable(path):
-    """fsync of every file and directory below path."""
+    """Calls fsync for every file and directory below path."""
     for root, _, names in os.walk(path):
         for name in names + ["."]:
             fd = os.open(os.path.join(root, name), os.O_RDONLY)

@@ -29,7 +29,7 @@ def summary_of(session, database, contender):
 
 
 def durability(session):
-    """Rate with every chunk synced against one sync at the end."""
+    """Compares a sync of every chunk with one sync at the end."""
     need_sstferry(session)
     settings = session.settings
     problems = []
@@ -53,7 +53,7 @@ def durability(session):
 
 
 def memory(session):
-    """Peak RSS for --bytes and for ten times as much, 4 lanes as asked."""
+    """Measures peak RSS for --bytes and for ten times as much, with 4 lanes."""
     need_sstferry(session)
     settings = session.settings
     problems = []
@@ -74,14 +74,14 @@ def memory(session):
 
 
 def during(rows, spans):
-    """Rows whose second lies for its larger part in one of the spans."""
+    """Returns the rows whose second is mostly in one of the spans."""
     return [r for r in rows
             if any(begin <= float(r["unix_time"]) + 0.5 < end
                    for begin, end in spans)]
 
 
 def phase_figures(rows):
-    """The median and the worst second of a phase."""
+    """Returns the median and the worst second of a phase."""
     if not rows:
         return {}
     out = {"seconds": len(rows)}
@@ -93,9 +93,9 @@ def phase_figures(rows):
 
 
 def source_latency(session, rates=("none", None, "100M"), phase_seconds=30):
-    """p99 of a live source alone, during pulls, and at other rates.
+    """Measures p99 of a live source alone, and during pulls at several rates.
 
-    All take turns until each has its seconds: a host has slow minutes.
+    All take turns until each has its seconds, because a host has slow minutes.
     """
     need_sstferry(session)
     settings = session.settings
@@ -144,10 +144,10 @@ def source_latency(session, rates=("none", None, "100M"), phase_seconds=30):
 
 
 def pull_live(session, path, rate):
-    """One pull of a database another process has open.
+    """Pulls once from a database that another process has open.
 
-    Returns when it began and ended, and "" or an error. The target is removed
-    behind that: to free its memory keeps a CPU for a while.
+    Returns (begin, end), and "" or an error. Removes the target only after
+    the end is taken, because freeing its memory keeps a CPU busy for a while.
     """
     settings = session.settings
     scratch = session.scratch("pull")

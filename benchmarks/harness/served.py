@@ -14,7 +14,7 @@ CPU = ("process", "load", "load_wait", "source", "machine")
 
 
 class World:
-    """Below settings.workdir: source, target, and what the runs leave."""
+    """The directories below settings.workdir: source, target, and runs."""
 
     def __init__(self, settings, payload):
         self.settings = settings
@@ -23,7 +23,7 @@ class World:
         self.target = os.path.join(settings.workdir, "target")
         self.scratch = os.path.join(settings.workdir, "run")
         self.keys = 0
-        self.generation = 1   # of the changes before refreshes
+        self.generation = 1   # generation of the changes before refreshes
         self.made = {}
         self.runs = []
         os.makedirs(self.scratch, exist_ok=True)
@@ -45,7 +45,7 @@ class World:
         self.keys = self.made["keys"]
 
     def pull_to_end(self, target, *more, job="pull", source=None, status=0):
-        """The command line's pull, once it has ended."""
+        """Runs a pull of the command line to its end."""
         process = Process("pull", [
             self.settings.sstferry, job, source or self.source, target,
             "--json", "--progress", "never", "--log-level", "error",
@@ -56,11 +56,11 @@ class World:
         return process
 
     def pull(self, target, *more, **options):
-        """Its JSON."""
+        """Runs a pull; returns its JSON."""
         return self.pull_to_end(target, *more, **options).json_report()
 
     def seed(self):
-        """Anew, whatever is there."""
+        """Makes a new replica; removes an existing one."""
         shutil.rmtree(self.target, ignore_errors=True)
         return self.pull(self.target, "--method", "ingest")
 
@@ -77,7 +77,7 @@ class World:
 
     @contextlib.contextmanager
     def server(self, source=None, idle=False):
-        """Idle: it gets no CPU that anybody else wants."""
+        """Runs a server. `idle`: it gets only CPU that no process wants."""
         process = Process("source", (["chrt", "--idle", "0"] if idle else []) + [
             self.settings.sstferry, "serve", "--db",
             "bench=" + (source or self.source), "--listen", "127.0.0.1:0",
@@ -91,7 +91,7 @@ class World:
     # ----- bench_serving -----
 
     def serve(self, name, *words):
-        """One run of it; its report with the name of the run."""
+        """Runs it once; returns its report with the name of the run."""
         out = os.path.join(self.scratch, "serving.json")
         if os.path.exists(out):
             os.remove(out)
@@ -128,7 +128,7 @@ class World:
 
     def serve_and_refresh(self, name, share, *words):
         self.change_anew()
-        # In the closed loop there is no CPU that nobody wants.
+        # The closed loop leaves no CPU that no process wants.
         idle = not self.settings.source_beside and "--closed-loop" not in words
         with self.server(idle=idle) as (process, url):
             return self.serve(
@@ -137,7 +137,7 @@ class World:
 
 
 def phase(run, name):
-    """The phase of that name, or one without operations."""
+    """Returns the phase with this name, or one without operations."""
     for found in run["phases"]:
         if found["name"] == name:
             return found
@@ -151,22 +151,22 @@ def phase(run, name):
 
 
 def cores_beside_load(one):
-    """Cores that a phase used for anything but the load's own threads."""
+    """Returns the cores that a phase used outside the load's own threads."""
     cpu = one["cpu_seconds"]
     return (cpu["process"] - cpu["load"] + cpu["source"]) / \
         max(one["seconds"], 1e-9)
 
 
 def cores_of_others(one):
-    """Cores that neither the run nor its source used: 0 on an idle machine,
-    but for the kernel's own threads."""
+    """Returns the cores used by neither the run nor its source: 0 on an idle
+    machine, except for the kernel's own threads."""
     cpu = one["cpu_seconds"]
     return max(0.0, cpu["machine"] - cpu["process"] - cpu["source"]) / \
         max(one["seconds"], 1e-9)
 
 
 def moving(run):
-    """The refresh without its compaction, as far as phases can be added."""
+    """Returns the sum of the refresh's phases without its compaction."""
     parts = [phase(run, "during/" + stage)
              for stage in ("prepare", "transfer", "publish")]
     seconds = sum(part["seconds"] for part in parts)
@@ -179,14 +179,14 @@ def moving(run):
 
 
 def pipeline_cores(run, one):
-    """Of the refresh in `one` of its phases: RocksDB's background work for
-    the load is not its."""
+    """Returns the cores of the refresh in the phase `one`, without RocksDB's
+    background work for the load."""
     return max(0.0, cores_beside_load(one) -
                cores_beside_load(phase(run, "before")))
 
 
 def refresh_rates(run):
-    """Bytes per second of SST files, without and with the compaction."""
+    """Returns bytes per second of SST files, without and with compaction."""
     moved = run["refresh"]["sst_bytes"]
     return (moved / max(moving(run)["seconds"], 1e-9),
             moved / max(phase(run, "during")["seconds"], 1e-9))
@@ -200,6 +200,7 @@ def nearest_rank(values, share):
 
 
 def blocked_window(run):
-    """Microseconds without a heartbeat: (p99, max) over the ingest calls."""
+    """Returns (p99, max) over the ingest calls of the microseconds without a
+    heartbeat."""
     values = [call["blocked_micros"] for call in run["ingest_calls"]]
     return nearest_rank(values, 0.99), max(values, default=0)

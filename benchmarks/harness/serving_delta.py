@@ -1,4 +1,4 @@
-"""What moves, is written, and how long it takes, after small changes: a
+"""Measures bytes on the wire, bytes written, and time after small changes: a
 refresh beside rsync of a checkpoint and an incremental BackupEngine backup."""
 
 import csv
@@ -12,20 +12,22 @@ from harness.contenders import RSYNC_CONFIG, await_port, free_port
 from harness.process import Failed, Process, make_durable, run_to_end
 
 SSTFERRY, SEED = "sstferry", "seed"
-# `sstferry swap` of a replica of chunks and of one that is a clone, and
-# `sstferry refresh` of a clone. SSTFERRY is a refresh of a replica of chunks.
+# SWAP: `sstferry swap` of a replica built from chunks. CLONE: `sstferry swap`
+# of a clone. REFRESHED: `sstferry refresh` of a clone. SSTFERRY: a refresh of a
+# replica built from chunks.
 SWAP, CLONE, REFRESHED = "swap", "clone swap", "clone refresh"
-# name: (the method of its first pull, the command of the nights)
+# name: (method of the first pull, command of the nights)
 SWAPS = {SWAP: ("ingest", "swap"), CLONE: ("clone", "swap"),
          REFRESHED: ("clone", "refresh")}
 PEERS = ("rsync", "backup-engine")
 MEASURES = ("seconds", "cpu_seconds", "wire_bytes", "written_bytes")
 
-# (name, what bench_change_database is told, more words of the pull, bars:
-# wire and written as a share of the target's SST bytes, time as a share of a
-# seed, and the seconds below which time does not matter).
-# A case without words of the pull is measured last of those that share its
-# change (None: the change before), and the next change meets what it left.
+# (name, arguments of bench_change_database, more arguments of the pull, bars).
+# The bars are: bytes on the wire and bytes written as shares of the target's
+# SST bytes, the time as a share of a seed's, and the seconds below which the
+# time does not matter. Cases with the same change follow each other (None: the
+# change of the case before). The last of them has no arguments of the pull,
+# because the next change is made to the replica that it leaves.
 CASES = (
     ("nothing changed", {}, [], (0.01, 0, 1.0, 1.0)),
     ("1 % at random, flushed", {"how": "random"}, [], (0.05, 0.03, 1.0, 1.0)),
@@ -47,33 +49,33 @@ CASES = (
 )
 
 
-# Bars of a swap of chunks: wire, time as a share of a seed, and the seconds
-# below which time does not matter.
+# Bars of a swap of chunks: bytes on the wire, the time as a share of a seed's,
+# and the seconds below which the time does not matter.
 SWAP_BARS = {
     "nothing changed": (0.01, 1.0, 0.5),
     "1 % at random, flushed": (0.05, 1.0, 1.0),
     "1 % at random, 0.5 % deleted, 0.5 % new, compacted": (0.05, 1.0, 0),
 }
-# Seconds of the two renames and what is written around them.
+# Seconds of the two renames and the writes around them.
 MOST_EXCHANGE = 0.2
 
 
 def sst_files(directory):
-    """Size by inode."""
+    """Returns sizes by inode."""
     return {(entry.inode(), entry.name): entry.stat().st_size
             for entry in os.scandir(directory) if entry.name.endswith(".sst")}
 
 
 def written_by(report, before, after):
-    """Bytes of tables that a refresh wrote, at most: what it received, and all
-    new files unless these are what it received."""
+    """Returns an upper bound of the table bytes that a refresh wrote: the
+    received bytes, and all new files unless these are the received ones."""
     new = sum(size for file, size in after.items() if file not in before)
     received = report["sst_bytes"]
     return new if abs(new - received) <= 0.01 * received else new + received
 
 
 def copy_links(source, target):
-    """A copy that shares the files which are never written twice."""
+    """Makes a copy with hard links to the files that are written only once."""
     shutil.rmtree(target, ignore_errors=True)
     for root, _, names in os.walk(source):
         below = os.path.join(target, os.path.relpath(root, source))
@@ -85,19 +87,19 @@ def copy_links(source, target):
 
 
 class Replicas:
-    """One source, and what each contender has of it."""
+    """One source, and the copies of each contender."""
 
     def __init__(self, world, peers):
         self.world = world
         self.peers = peers
         self.root = world.settings.workdir
-        self.bytes = 0   # of the source's tables
+        self.bytes = 0   # size of the source's tables
 
     def path(self, *names):
         return os.path.join(self.root, *names)
 
     def has(self, contender):
-        """Directories that the contender keeps from one change to the next."""
+        """Returns the directories that the contender keeps between changes."""
         return {SSTFERRY: [self.world.target],
                 SWAP: [self.path("swapped")],
                 CLONE: [self.path("cloned")],
@@ -129,7 +131,7 @@ class Replicas:
         return self._rsync() if contender == "rsync" else self._backup()
 
     def _measured(self, started, processes, directory, **found):
-        """Until the last process ended and what is in `directory` is synced."""
+        """Measures until the last process ended and `directory` is synced."""
         before_sync = time.monotonic()
         make_durable(directory)
         seconds = max(p.ended_at for p in processes) - started + \
@@ -223,7 +225,7 @@ class Replicas:
         return found
 
     def check(self, contender):
-        """The copy holds what the source holds, and nothing else."""
+        """Checks that the copy has exactly the source's entries."""
         path = self.path("restored") if contender == "backup-engine" else \
             self.has(contender)[0]
         found = [run_to_end("check", [
@@ -237,7 +239,7 @@ class Replicas:
     # ----- one row -----
 
     def measure(self, name, words, keeps):
-        """Every contender in turn, as often as asked; the medians."""
+        """Runs every contender in turn, several times; returns medians."""
         contenders = [SSTFERRY, SEED] + [
             p for p in (*SWAPS, *self.peers) if keeps]
         repeat = self.world.settings.repeat
@@ -291,7 +293,7 @@ def spread(values):
 
 
 def make(world):
-    """A source, and a copy of it with every contender."""
+    """Makes a source, and a copy of it for every contender."""
     world.make_source()
     peers = [] if world.settings.no_peers else [
         peer for peer in PEERS if peer != "rsync" or shutil.which("rsync")]
@@ -322,7 +324,7 @@ def delta(world):
 
 
 def sweep(world, replicas, shares):
-    """Each share of the keys overwritten in the same source."""
+    """Overwrites each share of the keys in the same source."""
     rows = []
     for path in (world.source, *(path for contender in
                                  (SSTFERRY, *SWAPS, *replicas.peers)

@@ -9,19 +9,19 @@ MAX_RATIO = 2.0
 MAX_WINDOW_MICROS = 50_000
 WRITER_RATE = 65_000_000
 MIN_THROUGHPUT = 0.7
-# Fewer operations than this have no p99.9 to speak of.
+# With fewer operations than this, p99.9 means nothing.
 MIN_COUNT = 1000
-# What else ran on the machine: above this, figures are not to be believed.
+# Cores that other processes may use; above this, figures are not valid.
 MAX_OTHERS = 0.2
 SPINNER_SECONDS = 10
-# Who takes a part of what a refresh takes, and nothing else: "idle spinner" has
-# CPU that nobody else wants, as "writer" has, which writes and syncs files.
+# Programs that use only one of the resources of a refresh. "idle spinner" and
+# "writer" use CPU that no process wants; "writer" writes and syncs files.
 OTHERS = ("spinner", "idle spinner", "writer")
 WARM_SECONDS = 3
 
 
 def whole(mix, mixes):
-    """Mixes with which all of the database is refreshed."""
+    """Returns true for mixes with which the whole database is refreshed."""
     return mix in (mixes[0], mixes[-1])
 
 
@@ -30,7 +30,7 @@ def share_of(settings, mix):
 
 
 def estimate(settings, payload):
-    """[(what, seconds)], before anything is done. Rough."""
+    """Returns [(what, seconds)], a rough estimate before anything is run."""
     def refresh(share):
         return 3 + payload * share / 100e6
     around = WARM_SECONDS + settings.before + settings.after + 3
@@ -152,9 +152,10 @@ def judge(name, run, peak):
 
 
 def throughput(world, mix):
-    """As fast as it goes, beside a refresh and beside a spinner.
+    """Measures a closed loop beside a refresh, and beside a spinner.
 
-    Its compaction takes less than the rest of it, and is told for itself.
+    The refresh's compaction uses less CPU than its other phases, and is
+    reported separately.
     """
     settings = world.settings
     name = "throughput " + mix

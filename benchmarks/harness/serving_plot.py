@@ -1,10 +1,10 @@
-"""Latency over time with the refresh shaded; the window over files."""
+"""Plots latency over time with the refresh shaded, and the blocked window."""
 
 import os
 
 from harness import plot
 
-# One line each: (kind, column of the windows, title, colour, dash).
+# One row per line: (kind, column of the windows, title, colour, dash).
 LINES = (
     ("get", 1, "get p50", "#9db8e8", 1), ("get", 2, "get p99", "#3d6fd1", 1),
     ("get", 3, "get p99.9", "#002a80", 1),
@@ -43,7 +43,7 @@ def duration(run):
 
 
 def latencies(path, title, run):
-    """One run over time; the first second of the warm-up is left out."""
+    """Plots one run over time, without the first second of the warm-up."""
     end = duration(run)
     script = plot.PREAMBLE % (path, title)
     script += shading(run)
@@ -95,7 +95,7 @@ def window(path, points):
     plot.gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
 
 
-# Contender, how the source was left, title, colour, dash.
+# Contender, state in which the source was left, title, colour, dash.
 CURVES = (
     ("sstferry", "flushed", "refresh, new files", "#0044bb", 1),
     ("sstferry", "compacted", "refresh, compacted source", "#0044bb", 2),
@@ -108,7 +108,7 @@ CURVES = (
 
 
 def shares(path, title, unit, measure, scale, rows):
-    """A measure over the share of changed keys, by contender."""
+    """Plots a measure over the share of changed keys, by contender."""
     script = plot.PREAMBLE % (path, title)
     script += 'set xlabel "overwritten keys, %% of all"\nset ylabel "%s"\n' \
         "set logscale xy\nset grid xtics\nset key outside right top\n" \

@@ -1,4 +1,4 @@
-"""A refresh's one blocked window, and ten nights in a row."""
+"""The one window in which a refresh blocks writes, and ten nights in a row."""
 
 import os
 import shutil
@@ -10,18 +10,18 @@ from harness.serving_delta import sst_files, written_by
 
 FILES = (100, 300, 1000, 3000)
 MAX_WINDOW_MICROS = 50_000
-# Parts are cut below a chunk's size: so much larger than the average.
+# Parts are smaller than a chunk: the chunk size divided by the mean file size.
 CHUNK_OVER_FILE = 1.6
 NIGHTS = 10
 MAX_GET_RATIO = 1.1
 MAX_DISK_RATIO = 1.15
-# Of the database, in a night.
+# Shares of the database that one night may write.
 MAX_WRITTEN_MEDIAN = 0.1
 MAX_WRITTEN = 0.25
 
 
 def window(world):
-    """The heartbeat's longest Put beside one ingestion of so many files."""
+    """Measures the heartbeat's longest Put beside one ingestion of N files."""
     settings = world.settings
     world.make_source()
     world.seed()
@@ -48,7 +48,7 @@ def window(world):
 
 def window_once(world, files):
     settings = world.settings
-    world.change_anew()  # something in each part
+    world.change_anew()  # a change in each part
     with world.server() as (_, url):
         run = world.serve(
             "window %d" % files, "--source", url, "--chunk-bytes",
@@ -81,7 +81,7 @@ def window_text(answers):
 # ----- ten nights -----
 
 def nights(world):
-    """Refreshes in a row; after each the replica beside a fresh copy."""
+    """Refreshes several nights; compares each with a fresh copy."""
     settings = world.settings
     world.make_source()
     world.seed()
@@ -133,7 +133,7 @@ def night_row(night, report, both, written):
 
 def night_problems(row):
     found = []
-    # Deletions of single keys stay with their deltas until these are merged.
+    # Deletions of single keys stay in their deltas until these are merged.
     if row["range_deletions"]:
         found.append("night %d: %d range deletions are left" %
                      (row["night"], row["range_deletions"]))

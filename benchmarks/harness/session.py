@@ -1,4 +1,4 @@
-"""One session: databases, alternating runs, checks of every result."""
+"""One session: databases, runs in turn, and checks of every result."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import time
 from harness.contenders import CONTENDERS, VARIANTS, Run, missing_program
 from harness.process import Failed, run_to_end
 
-# A median above this times the better ceiling is a measuring error.
+# A median above the better ceiling by more than this factor is an error.
 CEILING_TOLERANCE = 1.10
 
 
@@ -22,7 +22,7 @@ def parse_bytes(text):
 
 
 class Database:
-    """A source and what it holds, as bench_check_database read it."""
+    """A source and its contents, as bench_check_database read them."""
 
     def __init__(self, name, path, content):
         self.name = name
@@ -31,9 +31,9 @@ class Database:
 
 
 def tail_share(series):
-    """Time of the last tenth of the bytes over a tenth of the time.
+    """Returns the time of the last tenth of the bytes over a tenth of the time.
 
-    1 is an even rate; a long tail of few busy lanes shows as more.
+    1: the rate is even. If few lanes are busy for long at the end, it is more.
     """
     total = series[-1][1] if series else 0
     for (then, before), (now, grown) in zip(series, series[1:]):
@@ -68,7 +68,7 @@ class Session:
         return database
 
     def take_database(self, name, directory):
-        """One that is there already. Nobody writes to a source."""
+        """Uses an existing database. No contender writes to a source."""
         path = os.path.join(self.settings.workdir, "source-" + name)
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(directory, path, copy_function=os.link)
@@ -100,7 +100,7 @@ class Session:
     # ----- runs -----
 
     def settle(self, database):
-        """Dirty pages out, the source in (or out of) the page cache."""
+        """Writes dirty pages; brings the source into the page cache, or out."""
         os.sync()
         for name in sorted(os.listdir(database.path)):
             path = os.path.join(database.path, name)
@@ -174,7 +174,7 @@ class Session:
             record["cpu_seconds"], peaks)
 
     def compete(self, database, names, repeats):
-        """Alternating: every contender once, then all again."""
+        """Runs every contender once, then all of them again, and so on."""
         present = []
         for name in names:
             reason = missing_program(name, self.settings)
@@ -190,7 +190,7 @@ class Session:
     # ----- results -----
 
     def summaries(self):
-        """One per database and contender, from the runs without error."""
+        """Returns one per database and contender, from runs without error."""
         groups = {}
         for record in self.runs:
             groups.setdefault((record["database"], record["contender"]),
@@ -227,7 +227,7 @@ class Session:
         return out
 
     def problems(self):
-        """Why this session must not be believed; empty if it may."""
+        """Returns why this session's figures are not valid; else nothing."""
         found = ["%s %s #%d: %s" % (r["database"], r["contender"], r["repeat"],
                                     r["error"])
                  for r in self.runs if r["error"]]

@@ -1,14 +1,14 @@
-"""What `pull --compress auto` does on a slow link.
+"""The effect of `pull --compress auto` on a slow link.
 
-Two databases, one whose tables zstd shrinks to a quarter and one of noise;
-each is pulled with --compress none and auto in turn, --repeat times.
+There are two databases: zstd shrinks the tables of one to a quarter; the other
+is noise. Each is pulled with --compress none and auto in turn, --repeat times.
 """
 
 import statistics
 
-# How many times as fast as none, where data shrinks.
+# Minimum rate as a multiple of that of none, if data compress.
 TIMES = 3.0
-# What it may cost where it does not: of the rate, of the bytes on the wire.
+# Maximum cost if data do not compress: of the rate, and of the wire bytes.
 RATE_SHARE = 0.03
 BYTES_SHARE = 0.001
 MODES = ("none", "auto")
@@ -27,7 +27,7 @@ def one_run(record):
 
 
 def measure(shaped, namespaces, name, noise_percent):
-    """All runs of one database and their medians."""
+    """Returns all runs of one database and their medians."""
     shaped.make_database("--noise-percent", noise_percent)
     runs = {mode: [] for mode in MODES}
     for _ in range(shaped.settings.repeat):

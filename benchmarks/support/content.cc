@@ -6,7 +6,7 @@ namespace sstferry::bench {
 
 namespace {
 
-// SplitMix64: state is advanced, the mixed word returned.
+// SplitMix64: advances the state and returns the mixed word.
 uint64_t NextWord(uint64_t* state) {
   uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -1,5 +1,5 @@
-// The database every benchmark program speaks of: one family, leveled, with a
-// block cache, a 10-bit filter and 64 MB files.
+// The database of all benchmark programs: one family, leveled, with a block
+// cache, a 10-bit filter and 64 MB files.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ namespace sstferry::bench {
 
 rocksdb::Options DatabaseOptions();
 
-// Opens dir with the options its OPTIONS file tells, read-only.
+// Opens `dir` read-only, with the options in its OPTIONS file.
 [[nodiscard]] rocksdb::Status OpenReadOnly(const std::string& dir,
                                            std::unique_ptr<rocksdb::DB>* db);
 
-// [begin, end) in bytewise order; an empty end means "to the last key".
+// [begin, end) in bytewise order; an empty end: up to the last key.
 struct KeyRange {
   std::string begin;
   std::string end;
 };
 
-// About count parts of about equal file bytes, cut at the bounds of SST
-// files of all levels, together covering every key. At least one part.
+// Returns about `count` parts with similar file sizes, split at the bounds of
+// SST files of all levels. Together they cover every key. At least one part.
 std::vector<KeyRange> SplitByFiles(rocksdb::DB* db, size_t count);
 
-// A bounded, ordered iterator over one part that leaves the cache alone.
+// Makes a bounded, ordered iterator over one part that does not fill the cache.
 std::unique_ptr<rocksdb::Iterator> NewRangeIterator(
     rocksdb::DB* db, const KeyRange& part, const rocksdb::Slice* upper_bound);
 
@@ -42,7 +42,7 @@ struct Shape {
 
 Shape ShapeOf(rocksdb::DB* db);
 
-// {"0": files, ...}, only levels that have files.
+// Returns {"0": files, ...}, with only the levels that have files.
 std::string LevelsJson(const Shape& shape);
 
 }  // namespace sstferry::bench

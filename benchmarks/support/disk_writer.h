@@ -1,5 +1,5 @@
-// Writes files and syncs them, and nothing else: what a refresh cannot do
-// without.
+// Writes files and syncs them, and does nothing else: the disk use that a
+// refresh cannot avoid.
 #pragma once
 
 #include <atomic>
@@ -11,9 +11,9 @@
 
 namespace sstferry::bench {
 
-// Writes 64 MiB after 64 MiB into a file in `directory`, with a sync behind
-// each, on CPU that nobody else wants. Begins when made, ends when destroyed,
-// which removes the file.
+// Writes pieces of 64 MiB into a file in `directory`, with a sync after each,
+// on CPU that no other process wants. The constructor starts it; the destructor
+// stops it and removes the file.
 class DiskWriter {
  public:
   // 0 bytes: writes nothing.
@@ -22,7 +22,7 @@ class DiskWriter {
   DiskWriter(const DiskWriter&) = delete;
   DiskWriter& operator=(const DiskWriter&) = delete;
 
-  // Waits for the end.
+  // Stops and joins the thread. Returns its status.
   [[nodiscard]] rocksdb::Status Stop();
 
  private:
@@ -32,7 +32,7 @@ class DiskWriter {
   const std::string path_;
   const double bytes_per_sec_;
   std::atomic<bool> stop_{false};
-  rocksdb::Status status_;  // of the thread until it is joined
+  rocksdb::Status status_;  // used by the thread until it is joined
   std::thread thread_;
 };
 

@@ -32,7 +32,7 @@ struct FileHeader {
 };
 #pragma pack(pop)
 
-// Runs body(lane, totals) on a thread per lane; the first error wins.
+// Runs body(lane, totals) in a thread per lane; returns the first error.
 template <typename Body>
 Status OnEveryLane(std::vector<Socket>* lanes, TransferTotals* totals,
                    const Body& body) {

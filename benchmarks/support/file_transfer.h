@@ -1,6 +1,6 @@
-// Whole files over several TCP connections, as fast as the kernel allows.
+// Sends whole files over several TCP connections, as fast as the kernel allows.
 //
-// Each connection carries files one after another; a file is
+// Each connection transfers files one after another; a file is
 //
 //   offset  size  field
 //   0       2     name_bytes   0 ends the connection
@@ -8,7 +8,7 @@
 //   10      n     name         no '/'
 //   10+n    ...   content      by sendfile
 //
-// both integers in the machine's byte order: both ends are one program.
+// Both integers are in the machine's byte order: one program is on both sides.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +30,26 @@ enum class WriteMode {
   kDirect,  // O_DIRECT from an aligned receive buffer
 };
 
-// The names of the regular files in dir, largest first, LOCK and LOG left out.
+// Lists the names of the regular files in `dir`, largest first, without LOCK
+// and LOG.
 [[nodiscard]] rocksdb::Status ListFiles(const std::string& dir,
                                         std::vector<std::string>* names);
 
-// One thread per lane takes the next name until none is left.
+// Sends files with one thread per lane; each takes the next name until none is
+// left.
 [[nodiscard]] rocksdb::Status SendFiles(const std::string& dir,
                                         const std::vector<std::string>& names,
                                         std::vector<Socket>* lanes,
                                         TransferTotals* totals);
 
-// Writes what the lanes bring into dir (which must exist) and returns after
-// fdatasync of every file and fsync of dir.
+// Writes the files that arrive on the lanes into `dir`, which must exist.
+// Returns after fdatasync of every file and fsync of `dir`.
 [[nodiscard]] rocksdb::Status ReceiveFiles(const std::string& dir,
                                            WriteMode mode,
                                            std::vector<Socket>* lanes,
                                            TransferTotals* totals);
 
-// The source's side of meeting: reads the lane count from the first
+// Accepts the source's lanes: reads the number of lanes from the first
 // connection, then accepts the others.
 [[nodiscard]] rocksdb::Status AcceptLanes(const Socket& listener,
                                           std::vector<Socket>* lanes);

@@ -8,8 +8,8 @@
 
 namespace sstferry::bench {
 
-// Every getter records its name, so that Done() can refuse what nobody asked
-// for. Wrong usage prints one line on standard error and exits with 2.
+// Every getter records its name, so that Done() can reject options that no
+// getter read. Wrong usage prints one line on standard error and exits with 2.
 class Flags {
  public:
   Flags(int argc, char** argv);

@@ -17,14 +17,14 @@ using rocksdb::Status;
 constexpr double kLocalShare = 0.2;
 constexpr uint64_t kLocalSeed = 77;
 
-// Entry `number` of the written family, far from the one before it.
+// Sets key `number` of the written family, far from the previous key.
 void FillLocalKey(uint64_t number, std::string* key) {
-  // Multiples of the golden ratio, which keep their distance.
+  // Uses multiples of the golden ratio, which stay far apart.
   FillKey(kLocalSeed, (number * 0x9e3779b97f4a7c15ull) >> 8,
           uint64_t{1} << 56, key);
 }
 
-// The kernel may otherwise wake a sleeper 50 us late.
+// Prevents that the kernel wakes a sleeper up to 50 us late.
 void SleepPrecisely() { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
 }  // namespace
@@ -97,7 +97,7 @@ void Foreground::Run(Worker* worker) {
   const double mean_nanos =
       1e9 * static_cast<double>(options_.threads) / options_.rate_per_sec;
   std::exponential_distribution<double> gap(1 / mean_nanos);
-  // Threads at a fixed spacing do not send at the same moments.
+  // Even at a fixed spacing, the threads do not send at the same moments.
   double next = NextShare(&worker->random) * mean_nanos +
                 static_cast<double>(phases_->Nanos(Clock::now()));
   while (!stop_ && worker->status.ok()) {
@@ -112,7 +112,7 @@ void Foreground::Run(Worker* worker) {
     worker->recorder.Add(kind, *phases_, intended,
                          phases_->Nanos(Clock::now()) - intended);
   }
-  worker->found.Reset();  // lets go of a block before the database closes
+  worker->found.Reset();  // releases a block before the database closes
 }
 
 void Foreground::Beat(Worker* worker) {
@@ -191,7 +191,8 @@ void Foreground::Scan(Worker* worker) {
 void Foreground::Write(Action action, Worker* worker) {
   const rocksdb::WriteOptions write;
   if (action == Action::kRemove) {
-    // The oldest entry; of an emptied family one that is no more.
+    // Removes the oldest entry; if the family is empty, one that was removed
+    // already.
     const uint64_t end = local_end_;
     const uint64_t number = local_begin_ + 1 < end ? local_begin_++ : 0;
     FillLocalKey(number, &worker->key);

@@ -1,7 +1,7 @@
-// The load that a database serves while something else happens to it.
+// The load that a database serves while it is copied or refreshed.
 //
-// Reads and scans go to a family whose keys all exist and that the load never
-// writes, and, one in five, to the family that it does write.
+// Four of five reads and scans use a family whose keys all exist and that the
+// load never writes; one of five uses the family that the load writes.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,17 @@ namespace sstferry::bench {
 struct LoadOptions {
   Mix mix;
   bool zipfian = true;
-  bool closed_loop = false;   // as fast as it goes, not at rate_per_sec
+  bool closed_loop = false;   // as fast as possible, ignoring rate_per_sec
   double rate_per_sec = 2000;  // operations of all threads together
   bool fixed_spacing = false;  // instead of a Poisson process
   uint64_t threads = 2;
   uint64_t scan_entries = 50;
   ValueSizes values;
   uint64_t seed = 1;
-  // FillKey(read_seed, 0 to read_keys - 1, read_keys) are there to read.
+  // The read family contains FillKey(read_seed, 0 to read_keys - 1, read_keys).
   uint64_t read_keys = 0;
   uint64_t read_seed = 1;
-  // Entries of the written family before the load begins.
+  // Number of entries in the written family before the load begins.
   uint64_t local_keys = 100'000;
   uint64_t heartbeat_micros = 1000;  // 0: none
 };
@@ -41,7 +41,7 @@ struct LoadTargets {
   rocksdb::ColumnFamilyHandle* heartbeat = nullptr;
 };
 
-// A Put of the heartbeat, by the clock of the PhaseTable.
+// A Put of the heartbeat; times by the clock of the PhaseTable.
 struct HeartbeatPut {
   int64_t begin = 0;
   int64_t nanos = 0;
@@ -51,8 +51,9 @@ struct HeartbeatPut {
 [[nodiscard]] rocksdb::Status FillLocal(const LoadOptions& options,
                                         const LoadTargets& targets);
 
-// Starts its threads when made; Stop() before it goes. Borrows all it is
-// given, and begins with phase 0 of `phases`, which must have begun.
+// The constructor starts the threads; call Stop() before the destructor.
+// Borrows its arguments. Begins with phase 0 of `phases`, which must have
+// begun.
 class Foreground {
  public:
   Foreground(const LoadOptions& options, const LoadTargets& targets,
@@ -61,20 +62,20 @@ class Foreground {
   Foreground(const Foreground&) = delete;
   Foreground& operator=(const Foreground&) = delete;
 
-  // Of the load's threads so far; not after Stop().
+  // CPU use of the load's threads so far. REQUIRES: Stop() was not called.
   struct Usage {
     double cpu_seconds = 0;
-    double wait_seconds = 0;  // ready to run, and others did
+    double wait_seconds = 0;  // ready to run while other threads ran
   };
   Usage usage() const;
-  // Joins; the first error of any thread. May be called twice.
+  // Joins the threads; returns their first error. May be called twice.
   [[nodiscard]] rocksdb::Status Stop();
 
-  // The rest after Stop().
+  // Call the members below only after Stop().
   const LatencyRecorder& recorder() const { return sum_; }
-  // Gets of the read family that found nothing.
+  // Returns the number of gets of the read family that found nothing.
   uint64_t missing() const { return missing_; }
-  // Puts that took kLongPut or more, in order.
+  // Returns the puts that took kLongPutNanos or more, in order.
   const std::vector<HeartbeatPut>& long_puts() const { return long_puts_; }
 
   static constexpr int64_t kLongPutNanos = 200'000;
@@ -88,20 +89,20 @@ class Foreground {
     std::string key;
     std::string value;
     rocksdb::PinnableSlice found;
-    std::atomic<int> id{0};  // the kernel's, of the thread
+    std::atomic<int> id{0};  // thread id of the kernel
     std::thread thread;
   };
 
   void Run(Worker* worker);
   void Beat(Worker* worker);
-  // What kind it was.
+  // Performs one operation and returns its kind.
   OperationKind Operate(Worker* worker);
   void Read(Worker* worker);
   void Scan(Worker* worker);
   void Write(Action action, Worker* worker);
-  // Sets worker->key; true: of the read family.
+  // Sets worker->key; returns true if the key is in the read family.
   bool ChooseKey(Worker* worker);
-  // A live entry of the written family, the newest ones most often.
+  // Chooses an existing entry of the written family, mostly among the newest.
   void ChooseLocal(Worker* worker);
 
   const LoadOptions options_;
@@ -109,7 +110,7 @@ class Foreground {
   const PhaseTable* const phases_;
   const RankChooser read_ranks_;
   const RankChooser local_ranks_;
-  std::atomic<uint64_t> local_begin_{0};  // live: [begin, end)
+  std::atomic<uint64_t> local_begin_{0};  // existing entries: [begin, end)
   std::atomic<uint64_t> local_end_;
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -13,7 +13,7 @@ constexpr uint64_t kParts = 1u << kPartBits;
 constexpr unsigned kMaxBits = 40;
 constexpr size_t kBuckets = (kMaxBits - kPartBits + 1) << kPartBits;
 
-// Values below kParts have a bucket each.
+// Values below kParts have their own buckets.
 size_t BucketOf(uint64_t nanos) {
   nanos = std::min(nanos, (uint64_t{1} << kMaxBits) - 1);
   if (nanos < kParts) return nanos;

@@ -1,5 +1,5 @@
-// Latencies by kind of operation, phase and second, for loads whose latency
-// counts from the intended send time.
+// Latencies by kind of operation, phase and second. Latency counts from the
+// intended send time.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace sstferry::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// Buckets whose bounds are 1/32 apart, from 1 ns to 18 minutes; what is longer
-// counts as that. Takes memory with its first value.
+// Buckets whose bounds differ by 1/32, from 1 ns to 18 minutes; longer
+// latencies count as 18 minutes. Allocates memory for its first value.
 class LatencyHistogram {
  public:
   void Add(uint64_t nanos);
@@ -23,8 +23,8 @@ class LatencyHistogram {
   uint64_t count() const { return count_; }
   double mean_micros() const;
   double max_micros() const { return static_cast<double>(max_) / 1e3; }
-  // The upper bound of the bucket that holds that share of the values, at most
-  // the maximum; 0 without values.
+  // Returns the upper bound of the bucket that contains this share of the
+  // values, at most the maximum; 0 if there are no values.
   double Micros(double share) const;
 
  private:
@@ -39,23 +39,23 @@ inline constexpr size_t kOperationKinds = 4;
 inline constexpr const char* kOperationNames[kOperationKinds] = {
     "get", "scan", "write", "heartbeat"};
 
-// Which phase a moment lies in. Begin() from one thread, the rest from any.
+// Maps times to phases. Begin() from one thread, all others from any.
 class PhaseTable {
  public:
   static constexpr size_t kMaxPhases = 32;
 
-  // Ends the phase before. The first one begins at 0, whenever it is begun;
-  // those behind kMaxPhases are part of the last.
+  // Ends the current phase. The first phase begins at time 0, whenever it is
+  // begun; phases beyond kMaxPhases are part of the last one.
   void Begin(const std::string& name);
 
   Clock::time_point start() const { return start_; }
-  // Since start().
+  // Returns nanoseconds since start().
   int64_t Nanos(Clock::time_point moment) const {
     return std::chrono::nanoseconds(moment - start_).count();
   }
   size_t PhaseAt(int64_t nanos) const;
   size_t size() const { return size_.load(std::memory_order_acquire); }
-  // Of a phase below size().
+  // Return facts about a phase. REQUIRES: it is below size().
   const std::string& name(size_t phase) const { return names_[phase]; }
   int64_t begin(size_t phase) const { return begins_[phase]; }
 
@@ -71,7 +71,7 @@ class LatencyRecorder {
  public:
   using Kinds = std::array<LatencyHistogram, kOperationKinds>;
 
-  // intended: since the start of `phases`; decides phase and second.
+  // `intended`: time since the start of `phases`; determines phase and second.
   void Add(OperationKind kind, const PhaseTable& phases, int64_t intended,
            int64_t nanos);
   void Merge(const LatencyRecorder& other);

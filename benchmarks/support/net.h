@@ -1,5 +1,5 @@
 // Blocking TCP for the benchmark programs. No deadlines: the harness kills
-// what takes too long.
+// programs that take too long.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Socket {
 
   int fd() const { return fd_; }
 
-  // IOError when the connection breaks; ReceiveAll also when it ends early.
+  // IOError if the connection breaks; ReceiveAll() also if it ends too early.
   [[nodiscard]] rocksdb::Status SendAll(const void* data, size_t bytes);
   [[nodiscard]] rocksdb::Status ReceiveAll(void* data, size_t bytes);
 
@@ -30,7 +30,7 @@ class Socket {
   int fd_ = -1;
 };
 
-// host_port is "127.0.0.1:0" or alike (IPv4 only). Listen() prints
+// `host_port` is for example "127.0.0.1:0" (IPv4 only). Listen() prints
 // "listening on HOST:PORT" on standard output once connections are accepted.
 [[nodiscard]] rocksdb::Status Listen(const std::string& host_port,
                                      Socket* listener);
@@ -38,7 +38,7 @@ class Socket {
 [[nodiscard]] rocksdb::Status Connect(const std::string& host_port,
                                       Socket* peer);
 
-// IOError with what and errno's text.
+// Returns IOError with `what` and errno's text.
 [[nodiscard]] rocksdb::Status ErrnoStatus(const std::string& what);
 
 }  // namespace sstferry::bench

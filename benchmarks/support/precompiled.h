@@ -1,5 +1,5 @@
-// What most benchmarks include, parsed once. Files do not include it by
-// name, so that each one lists what it uses.
+// Headers that most benchmarks include, parsed once. Files do not include this
+// one by name, so that each file lists the headers that it uses.
 #pragma once
 
 #include <algorithm>

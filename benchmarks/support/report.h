@@ -1,4 +1,4 @@
-// What a benchmark program says at its end: one JSON object on one line.
+// The result of a benchmark program: one JSON object on one line.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace sstferry::bench {
 
-// Steady seconds since construction.
+// Measures the seconds since its construction, by the steady clock.
 class Stopwatch {
  public:
   double Seconds() const {
@@ -24,25 +24,25 @@ class Stopwatch {
       std::chrono::steady_clock::now();
 };
 
-// Collects members in the order given.
+// Collects members in the order in which they are added.
 class Report {
  public:
   void Add(const std::string& key, uint64_t value);
   void Add(const std::string& key, double value);
   void Add(const std::string& key, bool value);
   void Add(const std::string& key, const std::string& value);
-  // json is already JSON (an array or object).
+  // Adds a value that is already JSON (an array or object).
   void AddRaw(const std::string& key, const std::string& json);
 
-  // Prints the object with "status" and this process's peak RSS (VmHWM)
-  // added, as the last line of standard output. Returns main()'s exit code.
+  // Adds "status" and this process's peak RSS (VmHWM), and prints the object as
+  // the last line of standard output. Returns main()'s exit code.
   [[nodiscard]] int Finish(const rocksdb::Status& status);
 
  private:
   std::vector<std::string> members_;
 };
 
-// The text as a JSON string, quotes included.
+// Returns the text as a JSON string with quotes.
 std::string JsonText(const std::string& text);
 
 }  // namespace sstferry::bench

@@ -1,4 +1,4 @@
-// Takes CPU and nothing else, as much as somebody else took.
+// Uses CPU and nothing else, as much as another program did.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,11 @@
 
 namespace sstferry::bench {
 
-// Begins when made, ends when destroyed.
+// The constructor starts it; the destructor stops it.
 class Spinner {
  public:
-  // cores: of all threads together, 1.3 for instance. A thread that others
-  // kept from running catches up. idle_only: TakeIdleCpuOnly().
+  // `cores`: sum over all threads, for example 1.3. A thread that had to wait
+  // for the CPU catches up later. `idle_only`: calls TakeIdleCpuOnly().
   Spinner(double cores, unsigned threads, bool idle_only = false);
   ~Spinner();
   Spinner(const Spinner&) = delete;
@@ -24,11 +24,11 @@ class Spinner {
   std::vector<std::thread> threads_;
 };
 
-// Of the calling thread.
+// Returns the CPU time of the calling thread.
 double ThreadCpuSeconds();
 
-// The calling thread runs only where nobody else wants to (SCHED_IDLE), from
-// now on.
+// Makes the calling thread run only while no other thread wants the CPU
+// (SCHED_IDLE).
 void TakeIdleCpuOnly();
 
 }  // namespace sstferry::bench

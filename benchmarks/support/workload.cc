@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kTheta = 0.99;
 constexpr double kSigma = 0.5;
-// From here on the sum of the harmonic series is taken for an integral.
+// From here on, the sum of the harmonic series is approximated by an integral.
 constexpr uint64_t kSummed = 1'000'000;
 
 double Zeta(uint64_t count) {

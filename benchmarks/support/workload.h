@@ -1,5 +1,4 @@
-// What a foreground load does next: which operation, on which key, with which
-// value.
+// Chooses the next step of a foreground load: an operation, a key and a value.
 #pragma once
 
 #include <array>
@@ -13,23 +12,23 @@ namespace sstferry::bench {
 
 using Random = std::mt19937_64;
 
-// Uniform in [0, 1).
+// Returns a uniform random number in [0, 1).
 double NextShare(Random* random);
 
 enum class Action : uint8_t { kRead = 0, kInsert, kRemove, kUpdate, kScan };
 inline constexpr size_t kActions = 5;
 
-// Percentages in the order of Action, "60/10/10/10/10"; what is left out is 0.
+// Percentages in the order of Action, "60/10/10/10/10"; omitted ones are 0.
 struct Mix {
   std::array<uint32_t, kActions> percent{100, 0, 0, 0, 0};
   Action Next(Random* random) const;
 };
-// InvalidArgument unless they are numbers that make 100.
+// InvalidArgument unless the text has numbers whose sum is 100.
 [[nodiscard]] rocksdb::Status ParseMix(const std::string& text, Mix* mix);
 
-// Draws ranks below count, the lowest ones most often: a Zipfian distribution
+// Chooses ranks below `count`, low ranks most often: a Zipfian distribution
 // with YCSB's theta of 0.99 (Gray et al., "Quickly generating billion-record
-// synthetic databases"), or a uniform one. Any thread.
+// synthetic databases"), or a uniform one. Threads: any.
 class RankChooser {
  public:
   RankChooser(uint64_t count, bool zipfian);
@@ -44,15 +43,15 @@ class RankChooser {
   double eta_ = 1;
 };
 
-// Takes neighbouring ranks far apart: some number below count.
+// Maps neighbouring ranks to numbers below `count` that are far apart.
 uint64_t Scramble(uint64_t rank, uint64_t count);
 
-// Fixed, or log-normal around the median with sigma 0.5, which is cut off at a
-// quarter and at four times the median (256 to 4096 of 1024). Any thread.
+// Fixed, or log-normal around the median with sigma 0.5, limited to a quarter
+// and to four times the median (256 to 4096 for 1024). Threads: any.
 struct ValueSizes {
   uint64_t median_bytes = 400;
   bool log_normal = false;
-  // The same for every call with that number.
+  // Returns the same size for every call with the same number.
   uint64_t SizeOf(uint64_t number) const;
 };
 
