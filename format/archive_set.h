@@ -72,7 +72,7 @@ struct ArchiveSet {
   std::string label;     // given by the operator; empty: none
   std::string software;  // version that wrote the record
   std::string host;      // machine that pushed the set, for people only
-  std::string database_id;  // of the source; empty: unknown
+  std::string database_id;  // the source's id; empty: unknown
   uint64_t sequence = 0;
   // RocksDB release in the source's OPTIONS; the first release that can read
   // the files; and the feature that requires this release. Empty: unknown, or

@@ -48,7 +48,7 @@ struct FollowFile {
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
-  uint64_t sequence = 0;           // of the cut
+  uint64_t sequence = 0;           // sequence number of the cut
   uint64_t cut_micros = 0;         // since 1970, by the standby's clock
   CutReason reason = CutReason::kFirst;  // why the cut was taken
   // A compaction of a family with a compaction filter requires a new cut.

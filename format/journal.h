@@ -72,7 +72,7 @@ struct JournalTransfer {
   // Each chunk was durable before its record was written. If false, the records
   // are valid only until the machine restarts.
   bool durable = true;
-  std::string boot_id;             // of this machine, when the pull began
+  std::string boot_id;             // this machine's, when the pull began
   std::string command_line;        // shell-quoted; empty: unknown
   bool verify = false;             // requested; later runs keep this
   // Id of the finding (format/health_file.h) that TARGET_DIR had when the pull
@@ -104,7 +104,7 @@ struct JournalChunk {
   std::string creating_session_id;
   uint64_t original_file_number = 0;
   bool unchecked = false;  // its blocks have no checksums
-  Digest128 content{};     // of a unit: XXH3-128 of its bytes
+  Digest128 content{};     // only a unit: XXH3-128 of its bytes
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
@@ -126,7 +126,8 @@ struct JournalTargetFiles {
   static constexpr char kName[] = "JournalTargetFiles";
 
   std::string database_id;  // RocksDB's id of the target database
-  Digest128 files;          // of the requested families; see FORMAT.md
+  Digest128 files;          // digest of the requested families' files; see
+                            // FORMAT.md
   friend bool operator==(const JournalTargetFiles&,
                          const JournalTargetFiles&) = default;
 };

@@ -144,7 +144,7 @@ struct Family {
 
   uint32_t index = 0;  // families are numbered 0, 1, ... in a transfer
   FamilyDescription description;
-  uint32_t format_version = 0;  // of the chunks that follow
+  uint32_t format_version = 0;  // format_version of the chunks that follow
   uint64_t estimated_entries = 0;
   uint64_t estimated_bytes = 0;
   uint32_t source_files = 0;
@@ -257,7 +257,7 @@ struct OtherFilePart {
 
   std::string problem;  // why the file cannot be sent; empty: it is sent
   uint64_t file_bytes = 0;
-  Digest128 content{};      // of the complete file
+  Digest128 content{};      // digest of the complete file
   // At the source, fewer accounts can read the file than can read the database.
   bool is_private = false;
   std::string bytes;
@@ -289,7 +289,7 @@ struct Finish {
   static constexpr char kName[] = "Finish";
 
   std::vector<Totals> families;
-  Stats stats;  // of the sender; final values
+  Stats stats;  // the sender's final values
   friend bool operator==(const Finish&, const Finish&) = default;
 };
 

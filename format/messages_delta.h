@@ -66,7 +66,7 @@ inline uint32_t MarkOf(const Digest128& digest) {
 // message.
 struct GroupEntry {
   std::string key;
-  Digest128 digest;          // of key and value
+  Digest128 digest;          // digest of key and value
   uint8_t shared_bytes = 0;  // number of bytes omitted from `key`
   friend bool operator==(const GroupEntry&, const GroupEntry&) = default;
 };

@@ -88,7 +88,7 @@ struct FollowEnd {
   // until the target has taken a cut.
   CutReason cut = CutReason::kNone;
   std::string note;            // reason for the cut, for people
-  uint64_t last_sequence = 0;  // of the source, after all these bytes
+  uint64_t last_sequence = 0;  // the source's, after all these bytes
   // The source's clock, since 1970, before it read the WALs. The target has
   // everything that was in the WALs at this time, unless more_bytes is not 0.
   uint64_t read_micros = 0;

@@ -115,7 +115,7 @@ struct FileDigestRequest {
 struct FileDigestReply {
   static constexpr char kName[] = "FileDigestReply";
 
-  Sha256Digest sha256{};  // of the piece
+  Sha256Digest sha256{};  // SHA-256 of the piece
   // Digests of the units that begin in the piece, in order. The last unit may
   // extend past the piece.
   std::vector<Digest128> units;

@@ -94,7 +94,7 @@ struct PinReply {
 struct PinEnd {
   static constexpr char kName[] = "PinEnd";
 
-  TransferId id{};       // of a PinReply
+  TransferId id{};       // id of a PinReply
   std::string database;  // empty: all databases
   friend bool operator==(const PinEnd&, const PinEnd&) = default;
 };

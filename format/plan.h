@@ -24,7 +24,7 @@ struct Plan {
   std::vector<Part> parts;         // by id
   std::vector<PlanItem> items;     // only if no data will be moved
 
-  uint64_t bytes() const;  // of all parts
+  uint64_t bytes() const;  // sum over all parts
   // Returns the digest of the plan without `opened`, items and estimates. If
   // two plans of one snapshot have the same digest, they are equal.
   Digest128 Digest() const;

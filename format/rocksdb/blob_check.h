@@ -46,7 +46,7 @@ inline constexpr uint64_t kBlobFooterBytes = 32;
 // Reference from a table to a value in a blob file.
 struct BlobReference {
   uint64_t file = 0;
-  uint64_t offset = 0;  // of the value, which follows the record's key
+  uint64_t offset = 0;  // offset of the value, which follows the key
   uint64_t bytes = 0;   // size of the stored value
 };
 

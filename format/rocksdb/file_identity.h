@@ -19,7 +19,7 @@ struct TableOrigin {
   std::string database_id;
   std::string session_id;
   uint64_t number = 0;
-  Digest128 properties{};  // of all properties; all zero: the table has none
+  Digest128 properties{};  // digest of all properties; all zero: no properties
 };
 
 // Returns an identity made of the unique id in the MANIFEST, or else of the

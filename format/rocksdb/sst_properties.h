@@ -41,7 +41,7 @@ struct SstProperties {
   uint64_t num_merge_operands = 0;
   uint64_t num_range_deletions = 0;
   uint64_t num_data_blocks = 0;
-  uint64_t raw_key_bytes = 0;    // of internal keys
+  uint64_t raw_key_bytes = 0;    // bytes of internal keys
   uint64_t data_bytes = 0;       // data blocks including trailers and padding
   uint64_t index_key_is_user_key = 0;
   uint64_t index_value_is_delta_encoded = 0;
@@ -56,7 +56,7 @@ struct SstProperties {
   std::string db_id;
   std::string db_session_id;
 
-  Digest128 digest;  // of the block, including unknown properties
+  Digest128 digest;  // digest of the block, including unknown properties
 
   // Only in files made for ingestion.
   std::optional<uint32_t> external_version;       // 4 bytes

@@ -17,7 +17,7 @@ enum class Stage : uint8_t {
   // throttled because the application waits for:
   kHeldCpu,
   kHeldIo,
-  kHeldLatency,  // CPUs too, but only this process's own waits show it
+  kHeldLatency,  // CPUs, judged only by this process's own waits
   // target
   kReceive,
   kStageWrite,

@@ -29,8 +29,9 @@ namespace sstferry {
 
 // Owns one private directory.
 //
-// after Keep(true). If a process crashes, RemoveLeftoverSnapshots() in a later
-// process removes its directories.
+// Ownership: the destructor removes the directory and its contents, except
+//   after Keep(true). If a process crashes, RemoveLeftoverSnapshots() in a
+//   later process removes its directories.
 // Threads:   used by one thread.
 class PrivateDir {
  public:

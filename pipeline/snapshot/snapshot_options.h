@@ -41,7 +41,7 @@ struct OpenPlan {
 };
 
 struct OpenLimits {
-  uint64_t write_buffer_bytes = 0;  // of all families together
+  uint64_t write_buffer_bytes = 0;  // sum over all families
   int max_open_files = 0;
 };
 

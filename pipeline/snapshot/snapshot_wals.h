@@ -2,7 +2,6 @@
 // the newest WAL.
 //
 // The size of a WAL file does not show where its records end. A recycled file
-// The size of a WAL file does not show where its records end. A recycled file
 // has old records of an earlier WAL after the new ones, and a WAL may end
 // inside a record if its owner crashed or buffers writes. The copy of the
 // newest WAL ends after its last complete record. An older WAL is copied with

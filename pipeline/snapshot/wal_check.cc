@@ -180,7 +180,7 @@ void Walk(Block* block, size_t* end) {
 
 // Determines the kind of WAL from its first record. If that record is invalid,
 // looks for a kind of WAL and a known form of damage that together give these
-// bytes. Returns false if there is none: the file is not a WAL, or is truncated
+// bytes. Returns false if nothing fits: the file is not a WAL, or is truncated
 // inside its first record.
 bool FindKind(Block* block, bool* damaged) {
   *damaged = false;

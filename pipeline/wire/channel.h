@@ -183,7 +183,8 @@ class Channel {
   bool send_broken_ = false;         // used in send_turn_
 };
 
-// Returns the newest version in both [oldest, newest]; 0 if there is none.
+// Returns the newest version in both [oldest, newest]; 0 if there is no
+// such version.
 uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
                        uint16_t peer_newest);
 

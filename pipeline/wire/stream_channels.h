@@ -200,7 +200,7 @@ class StreamParser {
 
   StreamChannels* const channels_;
   bool greeted_ = false;
-  uint32_t payload_left_ = 0;  // of the current Data frame
+  uint32_t payload_left_ = 0;  // bytes left of the current Data frame
 };
 
 }  // namespace sstferry

@@ -117,7 +117,7 @@ struct Question {
 
   WakeSignal answered;
   std::mutex mu;
-  int error = 0;                      // of getaddrinfo(3), under mu
+  int error = 0;                      // result of getaddrinfo(3), under mu
   std::vector<TcpAddress> addresses;  // under mu
 
   void Ask() {

@@ -154,8 +154,8 @@ class TlsConnection final : public Connection {
   SSL* ssl_ = nullptr;  // used, like all members below, under mu_
   SocketIo io_;
   VerifyFailure verify_failure_;
-  Status failure_;        // of the session as a whole
-  Status write_failure_;  // of writing only; reading still works
+  Status failure_;        // failure of the session as a whole
+  Status write_failure_;  // only writing failed; reading still works
   uint64_t bytes_since_rekey_ = 0;
   bool peer_ended_ = false;
   bool closing_ = false;

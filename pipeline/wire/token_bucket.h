@@ -47,7 +47,7 @@ class TokenBucket {
   TimePoint last_refill_;
   uint64_t next_ticket_ = 0;
   uint64_t serving_ = 0;
-  uint64_t queued_bytes_ = 0;  // of the waiting requests
+  uint64_t queued_bytes_ = 0;  // sum over waiting requests
   bool closed_ = false;
 };
 

@@ -339,7 +339,7 @@ StoreAddress ArchiveOfDatabase(const StoreAddress& all,
   return one;
 }
 
-// A push of one database. Makes the database's archive if there is none.
+// A push of one database. Makes the database's archive if it is missing.
 class PushOperation : public Operation {
  public:
   // `name`: the database's name. `report` receives the result.

@@ -168,8 +168,8 @@ struct ArchiveReport {
   // Number of the part that was read, and the number of parts; 0: no part.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
-  std::optional<ArchiveDrill> drill;      // of the newest set
-  std::optional<ArchiveDrill> log_drill;  // with the log up to a random time
+  std::optional<ArchiveDrill> drill;      // drill of the newest set
+  std::optional<ArchiveDrill> log_drill;  // with its log up to a random time
   // Drill of the second newest set, with its log up to the sequence number of
   // the newest set. Both must have the same entries.
   std::optional<ArchiveDrill> continued_drill;

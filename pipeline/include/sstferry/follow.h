@@ -76,7 +76,7 @@ struct StandbyState {
   // Number of options in the last cut's OPTIONS file that this version does not
   // know; their effect is unknown. Unset: the file was not read yet.
   std::optional<uint64_t> unknown_options;
-  uint64_t received_bytes = 0;     // of WALs, in this run
+  uint64_t received_bytes = 0;     // WAL bytes received in this run
   // Set when a restarted source had fewer records than the standby; describes
   // the last such event.
   uint64_t lost_sequences = 0;
@@ -174,7 +174,7 @@ struct FollowOptions {
   // If the follower does not have all of the source's records for longer than
   // this, later moments cannot be restored until it has them again.
   std::chrono::milliseconds max_gap{3000};
-  std::string label;  // of sets
+  std::string label;  // label of the sets
   // Into an archive: like ArchiveOptions::adopt. Into DIR: turns a database in
   // DIR, such as a former primary, into a standby. Files that the source also
   // has are compared with the source's bytes and linked. The old database is

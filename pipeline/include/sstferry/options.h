@@ -247,7 +247,7 @@ struct VerifyOptions {
   uint32_t max_differences_shown = 10;  // all differences are counted
   Timeouts timeouts;                    // no retries
   std::string snapshot_dir;
-  std::string wal_dir;  // of a directory on the left; empty: from OPTIONS
+  std::string wal_dir;  // the left directory's; empty: from OPTIONS
   TlsFiles tls;  // for each side over TCP; empty: no TLS
   SshCommands ssh;  // for each side over ssh
   StoreOptions store;  // for each archive side; without `where`
@@ -314,7 +314,7 @@ inline constexpr size_t kMaxShownKeyBytes = 256;
 struct DifferenceSummary {
   std::string column_family;
   std::string key;         // its first kMaxShownKeyBytes
-  uint64_t key_bytes = 0;  // of the untruncated key
+  uint64_t key_bytes = 0;  // size of the untruncated key
   std::string what;        // "only left", "only right", "value differs", ...
   std::string file;        // name of the differing file, if files were compared
 };

@@ -126,8 +126,8 @@ struct TransferReport {
 struct FollowedState {
   std::string database;        // name of the database
   std::vector<FollowerState> followers;
-  uint64_t held_bytes = 0;     // of WALs, shared by all followers
-  uint64_t read_bytes = 0;     // of WALs, counted once
+  uint64_t held_bytes = 0;     // WAL bytes kept for all followers together
+  uint64_t read_bytes = 0;     // WAL bytes read, counted once
 };
 
 // State of a server at one moment, for monitoring.
@@ -248,9 +248,8 @@ class SourceServer {
   virtual const std::string& address() const = 0;
 };
 
-// Makes a server. Removes what processes that have ended left behind in the
-// snapshot directories.
-// directories.
+// Makes a server. Removes snapshots without a lease that crashed processes left
+// in the snapshot directories.
 //   kRefused  a name is invalid or given twice
 [[nodiscard]] rocksdb::Status MakeSourceServer(
     const ServeOptions& options, std::unique_ptr<Listener> listener,

@@ -132,7 +132,7 @@ struct StatusReport {
   std::string foreign_owner;
   TargetState target;
   bool is_mirror = false;  // a directory of several replicas (FleetOptions)
-  std::vector<ReplicaStatus> replicas;  // of the mirror; sorted by name
+  std::vector<ReplicaStatus> replicas;  // the mirror's, sorted by name
   std::optional<StandbyState> standby;  // the directory is a standby
   std::vector<ServedState> served;  // set only by MakeServedQuery()
 };
