@@ -196,7 +196,7 @@ Status ReadDatabaseId(const std::string& directory, std::string* id) {
              ? MakeStatus(EndState::kCorrupt,
                           real + "/" + manifest.name() +
                               ": expected whole records only, found other "
-                              "bytes behind the last one")
+                              "bytes after the last one")
              : Status::OK();
 }
 
