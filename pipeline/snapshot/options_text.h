@@ -8,8 +8,8 @@
 
 namespace sstferry {
 
-// Parsed OPTIONS: section -> key -> value, unchanged. FamilySection() finds the
-// section of a family. Lines that are not settings are skipped.
+// Parsed OPTIONS: sections with their keys and unchanged values. Skips lines
+// that are not settings.
 class OptionsText {
  public:
   explicit OptionsText(const std::string& text);
@@ -28,8 +28,7 @@ class OptionsText {
   bool HasFamily(const std::string& family) const;
   // Returns true if the family has a compaction filter or a filter factory.
   bool HasFilter(const std::string& family) const;
-  // Returns the names of all families for which HasFilter() is true, in file
-  // order.
+  // Returns the names of all families for which HasFilter() is true, sorted.
   std::vector<std::string> FilteredFamilies() const;
 
  private:
