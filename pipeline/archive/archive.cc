@@ -74,8 +74,8 @@ Status Archive::Now(uint64_t* seconds) const {
 
 Status Archive::ListSets(std::vector<FoundSet>* sets) const {
   sets->clear();
-  // Lists done/ first: a prune deletes `done` before the record, and a push may
-  // put `done` after the record was deleted.
+  // Lists done/ before sets/. In the other order, a set would count as done if
+  // its record was deleted before its `done` was put.
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, kArchiveDonePrefix, kMaxArchiveObjects, &objects).status);

@@ -23,12 +23,12 @@ inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
 // A set found in a listing.
 struct FoundSet {
   SetName name;
-  uint64_t bytes = 0;    // of the set's record
+  uint64_t bytes = 0;    // size of the set's record
   bool is_done = false;  // done/SET exists, so the set counts
 };
 
-// A mark or an intent found in a listing. since_seconds is the later of the
-// time in the object's content and the store's time of the object.
+// A mark or an intent found in a listing. since_seconds is the time in the
+// object's content or the store's time of the object, whichever is later.
 struct FoundMark {
   SetId id{};
   uint64_t since_seconds = 0;
@@ -43,8 +43,8 @@ struct FoundIntent {
 // Keys and sets that marks name.
 struct Marked {
   struct Since {
-    bool was_done = false;       // a mark says that it counted
-    // Time of the first mark that says so, or of the first mark if none does.
+    bool was_done = false;       // a mark says that the set counted
+    // Time of the oldest mark that says so; if none does, of the oldest mark.
     uint64_t since_seconds = 0;
   };
   std::set<std::string> keys;
@@ -54,7 +54,7 @@ struct Marked {
 // Object key -> size in bytes.
 using ListedKeys = std::map<std::string, uint64_t>;
 
-// Source of random ids; tests replace it.
+// Makes random ids; tests replace it.
 using NewSetId = std::function<SetId()>;
 SetId RandomSetId();
 
@@ -106,7 +106,7 @@ class Archive {
   [[nodiscard]] rocksdb::Status ReadIntents(
       std::vector<FoundIntent>* intents,
       std::vector<SetId>* unreadable = nullptr) const;
-  // Adds the objects under a prefix that are files of sets, by their names.
+  // Adds to *keys the objects under a prefix that have names of files of sets.
   // *foreign (may be null) counts the other objects.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,

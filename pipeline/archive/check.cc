@@ -48,8 +48,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       read.listed.expires_seconds =
           mark->second.since_seconds + head.grace_seconds;
     }
-    // Reads without the key first: a set that is unsealed, or sealed with
-    // another key, is not damaged.
+    // Reads without the key first: with it, an unsealed set and a set that is
+    // sealed with another key would look damaged.
     Status status = Archive(archive.store()).ReadSet(set, &read.record);
     const SealKey* const key = archive.key();
     std::optional<SetState> other;
@@ -118,7 +118,7 @@ struct NamedFile {
   const ArchivedFile* file = nullptr;
   uint64_t unit_bytes = 0;
   uint64_t object_bytes = 0;
-  bool is_sealed = false;  // only the SHA-256 verifies the object
+  bool is_sealed = false;  // its SHA-256 verifies it, not its unit digests
   std::vector<ReadRecord*> sets;  // the oldest first
 };
 
@@ -182,8 +182,8 @@ void Checker::Amiss(const std::string& key, const std::string& what) {
   amiss_.emplace(key, what);
 }
 
-// Skips sets that a prune removed meanwhile, whose files are rightly missing,
-// and sets that do not count and may not have all files yet.
+// Skips two kinds of sets: those that a prune removed meanwhile, with their
+// files, and those that do not count and may not have all files yet.
 void Checker::TellAmiss(const std::set<SetName>& still_there) {
   for (const auto& [key, what] : amiss_) {
     std::string sets;
@@ -242,7 +242,7 @@ Status Checker::KeepFindings() {
   if (put.code == StoreCode::kCancelled) {
     return put.status;
   }
-  // A check works without permission to write.
+  // A check must also work with an account that can only read.
   summary_->not_kept = put.ok() ? "" : MessageOf(put.status);
   return Status::OK();
 }
@@ -422,7 +422,7 @@ Status Checker::Verdict() const {
                                       : summary_->problems.front()) +
           (whole.empty() ? "; no set is whole"
                          : "; the newest whole set is " + whole) +
-          // A push reuses objects by name and size only.
+          // A push compares only name and size before it reuses an object.
           (has_wrong_bytes_
                ? "; after the repair, delete the object with wrong bytes, "
                  "which a push would reuse"

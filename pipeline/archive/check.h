@@ -19,7 +19,7 @@ namespace sstferry {
 enum class SetState : uint8_t {
   kWhole = 0,
   kExpiring = 1,    // a mark names it, but it can still be restored
-  kUnfinished = 2,  // not done: its push is running or died
+  kUnfinished = 2,  // not done: its push is running or has crashed
   kDamaged = 3,     // its record cannot be read, or a file is missing or wrong
   kUnsealed = 4,    // not sealed, although the archive has a key
   kOtherKey = 5,    // sealed with another key
@@ -46,7 +46,7 @@ struct ListedSet {
   uint64_t expires_seconds = 0;
   uint64_t host_seconds = 0;  // ArchiveSet::host_seconds
   SetId repairs{};            // ArchiveSet::repairs
-  std::string problem;  // of a damaged set
+  std::string problem;  // why the set is damaged, else empty
 };
 
 // Reads the records of all sets, the oldest first. A damaged set is listed and
@@ -75,7 +75,7 @@ struct CheckSummary {
   std::vector<ListedSet> sets;
   uint64_t objects = 0;      // in files/ and parts/
   uint64_t bytes = 0;
-  uint64_t orphans = 0;      // of these objects, in no set
+  uint64_t orphans = 0;      // objects that no set names
   uint64_t orphan_bytes = 0;
   uint64_t foreign = 0;      // objects with unknown names
   uint64_t read_files = 0;
@@ -84,7 +84,7 @@ struct CheckSummary {
   // was read, from 1 on (0: none), and number of parts.
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
-  // All requested objects were examined; problems may have been found.
+  // All requested objects were examined, even if problems were found.
   bool is_complete = false;
   uint64_t newest_seconds = 0;  // time of the newest whole set; 0: none
   uint64_t now_seconds = 0;     // by the store's clock

@@ -114,8 +114,8 @@ class Chooser {
                                      " or before");
   }
 
-  // Chooses among sets of the same second, because their names are not in the
-  // order of time.
+  // Chooses the set with the greatest sequence number of this second: the names
+  // of such sets differ only in random ids.
   Status ChooseOfSecond(uint64_t seconds, bool* is_gone) {
     const bool by_label = !which_.empty() && which_ != kLatest;
     uint64_t unused = 0;

@@ -31,8 +31,8 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 
 constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
-// While the current credentials are valid, a provider that did not answer is
-// not asked again for this time.
+// Wait before a provider that did not answer is asked again, while the current
+// credentials are still valid.
 constexpr UnixSeconds kAskAgainSeconds = 30;
 constexpr milliseconds kCommandLimit{60'000};
 constexpr milliseconds kMachineLimit{1'000};
@@ -411,7 +411,7 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
               "'aws configure export-credentials --profile NAME'");
     }
   }
-  *found = false;  // the profile may still have a region
+  *found = false;  // Region() may still use this profile
   return must_exist ? None("expected credentials in profile '" +
                            Printable(name) + "', found none")
                     : Status::OK();

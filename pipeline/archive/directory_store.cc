@@ -97,8 +97,8 @@ bool SyncOpen(int fd) {
   return true;
 }
 
-// Returns true for link() errors of a file system without hard links, or of a
-// sandbox.
+// Returns true for the errors of link() on a file system without hard links, or
+// in a sandbox that forbids them.
 bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
 }
@@ -196,8 +196,9 @@ class DirectoryStore : public ObjectStore {
                          Descriptor* directory, std::string* name) const;
   StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
                             const std::string& what) const;
-  // Gives a file or directory that root has just created, accessible only by
-  // root, to the owner of the archive's directory, and sets the mode.
+  // Sets the mode of a file or directory that was just created. If root created
+  // it, accessible only by root, also gives it to the owner of the archive's
+  // directory.
   bool GiveAway(int fd, mode_t mode) const;
   // Opens .sstferry/, or an upload in it.
   StoreResult OpenPrivate(bool make, Descriptor* directory) const;
@@ -236,12 +237,12 @@ class DirectoryStore : public ObjectStore {
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
-  // False after a link failed for a reason other than permissions.
+  // False after a link failed with HasNoLinks(): then uses renames instead.
   mutable std::atomic<bool> has_links_{true};
 };
 
-// Ignores what a new file system's root contains, and leftovers of an earlier
-// attempt to create an archive.
+// Ignores lost+found, which a new file system contains, and leftovers of an
+// earlier attempt to create an archive.
 StoreResult DirectoryStore::CheckUnused() {
   const DirectoryStream names = NamesIn(root_.get());
   if (names == nullptr) {
@@ -254,8 +255,8 @@ StoreResult DirectoryStore::CheckUnused() {
         name == "lost+found") {
       continue;
     }
-    // Prefers CURRENT: it shows the user that this is a database, a table's
-    // name does not.
+    // Prefers CURRENT: the message then shows that the directory contains a
+    // database.
     if (found.empty() || name == "CURRENT") {
       found = name;
     }
@@ -286,8 +287,9 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                                       "store: " + Printable(key));
 }
 
-// Lets the owner prune what root puts. A new directory is accessible only by
-// root, so the owner cannot have replaced it by another directory of root's.
+// Lets the archive's owner prune what root puts. Gives away only what no other
+// account can access: the owner cannot have moved such a directory of root's
+// here, because moving a directory requires write permission for it.
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {
@@ -328,8 +330,8 @@ StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
       }
       next = OpenDirectoryIn(at.get(), parts[i]);
     }
-    // Syncs even an existing directory's parent: the process that made the
-    // directory may have died before it synced the name.
+    // Syncs the parent even if the directory exists: the process that made the
+    // directory may have crashed before it synced the name.
     if (next.is_open() && make && !SyncOpen(at.get())) {
       return FromErrno(Describe(key), errno);
     }
@@ -460,8 +462,8 @@ StoreResult DirectoryStore::Publish(
                  found.st_ino == info.st_ino && found.st_dev == info.st_dev;
     }
     if (!is_there && error == EEXIST && !if_absent) {
-      // Links the file under a temporary name, and renames that over the old
-      // one.
+      // Links the file under a temporary name, and renames that link over the
+      // old file.
       Descriptor spare;
       if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
         return opened;
@@ -725,8 +727,9 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     }
   }
   if (is_cut && !page->more) {
-    // Later names were dropped from `smallest`, and empty directories filled
-    // the page instead: continues after the last kept name.
+    // Names after the last kept one were dropped from `smallest`, but the kept
+    // ones did not fill the page, because they were empty directories. The next
+    // page continues after the last kept name.
     page->more = true;
     page->next = path + entries.back().order();
   }
@@ -1104,7 +1107,8 @@ StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
     }
     if (RetryingFlock(file.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ==
         0) {
-      // If the file was replaced meanwhile, the lock is useless.
+      // If the file was replaced meanwhile, a lock on the old file excludes no
+      // other client.
       struct stat mine = {};
       struct stat named = {};
       if (fstat(file.get(), &mine) == 0 &&
@@ -1137,7 +1141,8 @@ Status OpenDirectoryStore(const StoreOptions& options,
   Descriptor root;
   struct stat info = {};
   if (real != nullptr) {
-    // Opens the directory again: the first descriptor cannot be synced.
+    // Opens the directory again: the first descriptor has O_PATH and cannot be
+    // synced.
     root = OpenDirectoryIn(OpenDirectory(real.get()).get(), ".");
   }
   if (!root.is_open() || fstat(root.get(), &info) != 0) {

@@ -20,8 +20,8 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxHeaderValueBytes = 1024;
 constexpr size_t kBodyPieceBytes = 1u << 20;
-// Bodies below this size are sent without "Expect: 100-continue": a server that
-// ignores this header costs a second per request.
+// Bodies below this size are sent without "Expect: 100-continue": if a server
+// ignores this header, curl waits for a second.
 constexpr uint64_t kAskFirstBytes = 1u << 20;
 // Sizes of curl's buffers.
 constexpr long kReceiveBytes = 256L << 10;
@@ -112,7 +112,7 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   running->progress = Clock::now();
   const std::string line(data, n);
   if (line.rfind("HTTP/", 0) == 0) {
-    // Another answer follows an informational one (100).
+    // The final answer follows an informational one (100): starts over.
     const size_t space = line.find(' ');
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);
@@ -183,7 +183,8 @@ size_t OnSend(char* data, size_t size, size_t count, void* user) {
   return n;
 }
 
-// curl rewinds to repeat a request if a kept connection turns out to be closed.
+// curl calls this to repeat a request if a kept connection turns out to be
+// closed.
 int OnRewind(void* user, curl_off_t offset, int origin) {
   auto* running = static_cast<Running*>(user);
   if (origin != SEEK_SET || offset != 0) {

@@ -33,7 +33,8 @@ struct HttpOptions {
 
 struct HttpAnswer {
   int status = 0;
-  // The headers that are used: names in lower case, values of at most 1 KiB.
+  // Only headers that sstferry uses: names in lower case, values of at most 1
+  // KiB.
   std::map<std::string, std::string> headers;
   std::string body;  // unless passed to the sink
   std::string Header(const char* name) const;

@@ -18,7 +18,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Enough races to detect a store that lets two clients succeed.
+// Enough races to detect a store that lets two clients create one object.
 constexpr int kRaces = 10;
 constexpr int kRacers = 32;
 constexpr UnixSeconds kOldSignature = 16 * 60;

@@ -64,8 +64,8 @@ Status CheckLog(const Archive& archive,
   std::set<std::string> problems;
   std::set<LogKey> used;
   std::map<LogKey, uint64_t> proved;  // checked segment -> size of its payload
-  // The path after the earliest set in a lineage contains the later sets'
-  // paths.
+  // Checks only the paths after the earliest set in each lineage: they contain
+  // the paths after the later sets.
   std::map<SetId, LoggedSet> first;
   for (const LoggedSet& set : log.sets) {
     const auto [found, is_new] = first.emplace(set.log.lineage, set);

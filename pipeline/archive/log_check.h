@@ -17,11 +17,11 @@ namespace sstferry {
 struct LogCheckSummary {
   uint64_t segments = 0;
   uint64_t bytes = 0;
-  uint64_t orphans = 0;  // segments that continue no set that counts
+  uint64_t orphans = 0;  // segments that continue no counting set
   uint64_t read_segments = 0;
   uint64_t read_bytes = 0;
   uint64_t foreign = 0;
-  uint64_t newest_micros = 0;  // restorable up to here; 0: nothing
+  uint64_t newest_micros = 0;  // end of the restorable time; 0: none
   std::vector<LogWindow> windows;
   // The problems found: a sentence for each segment.
   std::vector<std::string> problems;

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Most heads are smaller.
+// Bytes of the first read; most heads are smaller.
 constexpr uint64_t kFirstHeadBytes = 64u << 10;
 constexpr int kTriesOfHead = 3;
 constexpr char kOutage[] = "outage";
@@ -95,8 +95,9 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
                      archive.store()->Describe(name));
 }
 
-// Reads the complete payload, because the digest covers all of it. Of a sealed
-// payload only the requested chunks are read: each is authenticated separately.
+// Reads an unsealed payload completely, because one digest covers all of it.
+// Reads only the requested chunks of a sealed payload: each chunk is
+// authenticated separately.
 StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
                            uint64_t head_bytes, uint64_t offset,
                            uint64_t bytes, const ObjectSink& sink) {
@@ -173,8 +174,8 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
 }
 
 Status ReadLog(const Archive& archive, ArchiveLog* log) {
-  // Reads the sets first: each segment that a set needs was put before the set
-  // counted, or is put later.
+  // Reads the sets before it lists segments, so that the listing contains all
+  // segments that were put before one of these sets counted.
   std::vector<LoggedSet> sets;
   std::vector<FoundSet> found;
   RETURN_IF_ERROR(archive.ListSets(&found));

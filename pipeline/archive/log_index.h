@@ -2,9 +2,9 @@
 // and which times can be restored from them.
 //
 // Lineages form a tree: a restarted follower begins a new lineage, which
-// continues the last segment that the follower found. So a set may be followed
-// by several paths; each of them contains what the source wrote. Segment names
-// contain the times. Of each lineage only the first and the last head are read:
+// continues the last segment that the follower found. So several paths may
+// follow a set; each of them contains what the source wrote. Segment names
+// contain the times. Only the first and the last head of each lineage are read:
 // they say what the lineage continues and why it ended. A restore does not rely
 // on this index, but reads all heads of its path (log_reader.h).
 #pragma once
@@ -59,7 +59,7 @@ struct ArchiveLog {
 
   std::vector<LoggedSet> sets;  // in the order of their moments
   std::map<SetId, Lineage> lineages;
-  uint64_t bytes = 0;    // of all segments
+  uint64_t bytes = 0;    // size of all segments
   uint64_t foreign = 0;  // objects with other names
 
   // Returns the paths after a set, the most recently begun first. Each path

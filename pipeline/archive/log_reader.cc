@@ -24,7 +24,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kSequence[] = "sequence:";
-constexpr char kSetBefore = '+';  // after the name of a set
+constexpr char kSetBefore = '+';  // separates a set's name and a point
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
 constexpr int kTriesOfBytes = 3;
@@ -60,7 +60,7 @@ class PieceSource : public ByteSource {
   mutable std::string piece_;
 };
 
-// Returns true if the point does not need later segments.
+// Returns true if the point needs no segments after `key`.
 bool EndsAtOrAfter(const LogKey& key, const LogPoint& point) {
   return point.micros.has_value() && key.end_micros >= *point.micros;
 }
@@ -123,7 +123,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   RETURN_IF_ERROR(ReadLog(archive, &log));
   const std::string place = archive.store()->place();
   if (point.sequence.has_value()) {
-    // Set names are in the order of pushes, even if a clock was set back.
+    // Sorts in the order of pushes, even if a clock was set back.
     std::stable_sort(log.sets.begin(), log.sets.end(),
                      [](const LoggedSet& a, const LoggedSet& b) {
                        return a.name.seconds < b.name.seconds;
@@ -234,7 +234,7 @@ Status LogTail::FindBase() {
     return Status::OK();
   };
   // If the store returns wrong bytes, the WAL may seem to end early in spite of
-  // its checksums. So this reads it again.
+  // its checksums. Then this reads it again.
   bool is_sure = !is_readable;
   for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
     RETURN_IF_ERROR(FindWalEnd(files, open, &end));
@@ -474,8 +474,8 @@ LogTail::Place LogTail::PlaceAfter(size_t segment, uint64_t bytes) const {
 }
 
 // Ends the log after the last record whose entries are all at or before
-// `sequence`. All records before `known` are. A record is a batch, which is
-// restored completely or not at all.
+// `sequence`. This is known of all records before `known`. A record is a batch,
+// which is restored completely or not at all.
 Status LogTail::CutAfter(uint64_t sequence, const Place& known) {
   uint64_t reached = std::max(sequence_, set_.sequence);
   for (const auto& [number, wal] : std::map<uint64_t, Wal>(wals_)) {
@@ -489,7 +489,7 @@ Status LogTail::CutAfter(uint64_t sequence, const Place& known) {
       return ReadSome(number, offset, bytes, out);
     };
     LogFollower follower(LogKind::kWal, number);
-    // Reads a first record: it shows which record format the WAL uses.
+    // Reads one record first: it shows which record format the WAL uses.
     const uint64_t begin = number == known.first ? known.second : 0;
     const uint64_t first_bytes =
         wal.set_bytes > 0 ? wal.set_bytes : extents_.at(number)[0].bytes;

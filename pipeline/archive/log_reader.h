@@ -1,5 +1,5 @@
-// Reads the log after a set, up to a time or a sequence number, as bytes of
-// WALs that continue the WALs of the set.
+// Reads the log after a set, up to a time or a sequence number. Presents it as
+// bytes of WALs that continue the WALs of the set.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ struct LogChoice {
   SetName set;
   LogPath path;
 };
-// Chooses the newest set that is not later than the point, or the set that the
-// point names, and a path that reaches the point. Leaves *choice unset if
-// `point` is a time that no log covers; then a set may be restored without a
-// log.
+// Chooses a set and a path that reaches the point. The set is the one that the
+// point names; if it names none, the newest set that is not later than the
+// point. Leaves *choice unset if `point` is a time that no log covers; then a
+// set may be restored without a log.
 //   kRefused  the point is in no window: the message says why, and names the
 //             nearest points that can be restored
 [[nodiscard]] rocksdb::Status ChooseLog(const Archive& archive,
@@ -123,7 +123,7 @@ class LogTail {
   void CutAt(uint64_t wal_number, uint64_t end);
   [[nodiscard]] rocksdb::Status Amiss(size_t segment,
                                       const std::string& what) const;
-  // Appends bytes of a WAL as the set has them.
+  // Appends bytes of a WAL from the set, not from the log.
   [[nodiscard]] rocksdb::Status ReadOfSet(uint64_t wal_number, uint64_t offset,
                                           uint64_t bytes,
                                           std::string* out) const;

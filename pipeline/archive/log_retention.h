@@ -16,8 +16,8 @@ namespace sstferry {
 // segments after them are kept, in the set's lineage and in all lineages that
 // continue it. A lineage is kept completely if is_written() returns true for it
 // (its cut is being pushed), or if one of its heads cannot be read. With
-// `keep_from_micros`, earlier times can be restored only at sets: only the
-// newest cut before that time, and later cuts, keep segments.
+// `keep_from_micros`, only the newest cut before that time, and later cuts,
+// keep segments: before that time, only the moments of sets can be restored.
 std::set<std::string> ChooseSegments(
     const ArchiveLog& log, std::vector<SetLog> cuts,
     const std::function<bool(const SetId&)>& is_written,

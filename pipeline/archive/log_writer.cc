@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Positions of the last minute, if a round arrives every 15 ms.
+// Room for the positions of a minute, if a round arrives every 15 ms.
 constexpr size_t kMostPlaces = 4096;
 
 }  // namespace

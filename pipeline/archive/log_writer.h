@@ -10,7 +10,7 @@
 //
 // Times are by this machine's clock and never go back within a log: if the
 // clock is set back by more than kMostClockBackMicros, the log ends (gap()). A
-// time can be restored if the follower had received all records at most
+// time can be restored if the follower had all records at some moment in the
 // max_gap_micros before it. An outage of the source, the store or the follower
 // ends the restorable period, and the log continues after it.
 //
@@ -50,7 +50,7 @@ struct LogWriterOptions {
   const SealKey* key = nullptr;        // must outlive it; null: not sealed
   std::string host;
   std::string software;
-  // Microseconds since 1970; tests replace the clock.
+  // Returns microseconds since 1970; tests replace it.
   std::function<uint64_t()> now_micros;
 };
 
@@ -72,7 +72,7 @@ struct LogPlace {
 // State of a log.
 struct LogState {
   uint64_t segments = 0;        // number of segments that were put
-  uint64_t bytes = 0;           // of these segments, with their heads
+  uint64_t bytes = 0;           // size of these segments, with their heads
   uint64_t gaps = 0;            // outages
   uint64_t put_micros = 0;      // the archive has records up to this time
   uint64_t put_sequence = 0;
@@ -162,9 +162,9 @@ class LogWriter {
 
   std::mutex put_mu_;  // locked before mu_
   mutable std::mutex mu_;
-  // Guarded by mu_, all below.
-  LogHead head_;         // of the segment being collected
-  std::string payload_;  // of the same segment
+  // Guarded by mu_: all members below.
+  LogHead head_;         // head of the segment being collected
+  std::string payload_;  // payload of the same segment
   FollowPosition at_;    // end of the payload
   Gap gap_;
   std::deque<LogPlace> places_;

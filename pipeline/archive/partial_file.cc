@@ -210,8 +210,7 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
             [](const PartialBlob& a, const PartialBlob& b) {
               return a.begin() < b.begin();
             });
-  // A record belongs to one version of a key, but two tables may refer to the
-  // same record.
+  // Removes duplicates: two tables may refer to the same record.
   const auto same = std::unique(blobs.begin(), blobs.end(),
                                 [](const PartialBlob& a, const PartialBlob& b) {
                                   return a.begin() == b.begin() &&
@@ -278,7 +277,8 @@ class PartialTable::Tail : public ByteSource {
   }
   uint64_t size() const override { return table_.file().file.bytes; }
 
-  // Returns the error of a failed read, which is no damage of the table.
+  // Returns the error of a failed read: it does not prove that the table is
+  // damaged.
   const Status& failed() const { return failed_; }
 
  private:
@@ -330,9 +330,9 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
     if (IsFilter(meta.name)) {
       continue;
     }
-    // Does not verify the properties: RocksDB may have stamped a sequence
-    // number into them, which their checksum does not cover. They were decoded
-    // before.
+    // Does not verify the properties' checksum: RocksDB may have written a
+    // sequence number into them afterwards. Decoding has already checked their
+    // form.
     if (meta.name != kSstPropertiesName) {
       RETURN_IF_ERROR(VerifySstBlock(table.source(), footer, meta.handle));
     }
@@ -496,7 +496,7 @@ class BlockFetch {
     source_->Lay(0, Slice());
     RETURN_IF_ERROR(status);
     for (size_t first = 0; first < run_.size();) {
-      // Writes blocks without padding between them together.
+      // Writes adjacent blocks, without padding between them, with one call.
       size_t last = first;
       while (last + 1 < run_.size() &&
              run_[last + 1].handle.offset == run_[last].handle.end()) {
@@ -513,7 +513,8 @@ class BlockFetch {
     return Status::OK();
   }
 
-  // Checks that a block is intact and has the keys of this position.
+  // Checks that a block is intact and that its keys are within the bounds that
+  // the index says.
   [[nodiscard]] Status Visit(const Block& block,
                              std::vector<PartialBlob>* blobs) const {
     return reader_.ForEachEntry(

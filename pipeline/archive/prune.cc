@@ -45,14 +45,15 @@ struct InUse {
     return pushing.count(set) != 0 || used_by_pushes.count(set) != 0;
   }
   // Returns true if an unreadable record may name a file that this set
-  // uploaded: a push takes a name after those of the pushes whose files it
-  // uses.
+  // uploaded. A push takes a name after those of the pushes whose files it
+  // uses, so the record names no files of later sets.
   bool MayBeNamed(const SetId& uploader) const {
     if (!unreadable.has_value()) {
       return false;
     }
     const auto name = names.find(uploader);
-    // A repaired set's name has the same second as the damaged set's.
+    // Compares only the seconds: a repaired set's name has the same seconds as
+    // that of the damaged set.
     return name == names.end() ||
            name->second.seconds <= unreadable->seconds;
   }
@@ -147,7 +148,8 @@ Status Pruner::ReadGrace() {
 
 Status Pruner::ReadInUse(InUse* use) const {
   *use = InUse();
-  // Reads intents first: a push removes its intent after its set counts.
+  // Reads intents before sets: a push removes its intent only after its set
+  // counts, so at least one of the two is found.
   std::vector<FoundIntent> intents;
   RETURN_IF_ERROR(archive_.ReadIntents(&intents));
   uint64_t now = 0;
@@ -275,7 +277,8 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
       if (set == is_done.end() || staying.count(marked.name) != 0) {
         continue;  // already deleted; or this run's options keep it
       }
-      // The push has finished the set, or is still running.
+      // A mark took the set for unfinished, but its push has finished it or is
+      // still running.
       const bool is_alive = !marked.was_done &&
                             (set->second ||
                              use.pushing.count(marked.name.id) != 0);
@@ -351,7 +354,7 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
   }
   RETURN_IF_ERROR(Delete(gone));
   // Keeps the mark as long as another prune may still delete something that it
-  // names: pushes rely on it.
+  // names, because only the mark tells pushes not to use it.
   if (is_held) {
     ++summary_->held_marks;
     return Status::OK();
@@ -375,8 +378,8 @@ Status Pruner::Sweep() {
   if (due.empty()) {
     return Status::OK();
   }
-  // Reads the sets after the grace, and so sees all that were committed during
-  // it.
+  // Reads the sets after the grace has passed, and so finds all that were
+  // committed during it.
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   ListedKeys files;
@@ -514,8 +517,8 @@ void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
 }
 
 Status Pruner::Mark() {
-  // Lists files first. If a push's intent is gone when intents are read
-  // afterwards, its set is found there, or the push died.
+  // Lists files before it reads intents and sets. If a push has removed its
+  // intent by then, its set is found; if neither is found, the push has failed.
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   ArchiveLog log;
@@ -733,7 +736,7 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   return Delete({MarkKey(id)});
 }
 
-// Removes expired intents and the uploads of pushes that died.
+// Removes expired intents and the uploads of pushes that crashed.
 Status Pruner::RemoveLeftovers() {
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));

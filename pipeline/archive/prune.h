@@ -17,8 +17,9 @@
 // Segments of a log (log_index.h) belong to the sets before them: a push checks
 // that the segments after its set exist, as it checks the set's files. While a
 // follower pushes the first set of a lineage, its intent has the lineage's id;
-// the intents of later sets name the lineage. A segment that is put after this
-// check is marked only together with its set.
+// the intents of later sets name the lineage. So prunes keep the lineage
+// meanwhile. A segment that is put after the push's check is marked only
+// together with its set.
 //
 // A prune may be killed at any time, and may run at the same time as pushes and
 // another prune. An unreadable mark or intent ends a prune, because the files
@@ -75,12 +76,12 @@ struct PrunedSet {
 struct PruneSummary {
   std::vector<PrunedSet> sets;  // all, the oldest first
   uint64_t dropped_sets = 0;    // deleted by this run
-  uint64_t deleted_files = 0;   // that marks named; may have been missing
-  uint64_t deleted_bytes = 0;   // of those files that existed
+  uint64_t deleted_files = 0;   // files that marks named, missing ones included
+  uint64_t deleted_bytes = 0;   // size of these files, without missing ones
   uint64_t marked_sets = 0;     // by this run
   uint64_t marked_files = 0;
-  uint64_t marked_bytes = 0;       // of the marked files
-  uint64_t deleted_segments = 0;   // of the log; also counted as files
+  uint64_t marked_bytes = 0;       // size of these files
+  uint64_t deleted_segments = 0;   // segments of the log; also counted as files
   uint64_t marked_segments = 0;
   uint64_t waiting_marks = 0;   // younger than the grace
   uint64_t held_marks = 0;  // a kept set or a push uses a file that it names
@@ -109,8 +110,8 @@ struct RemoveOptions {
 // mark or intent. An unreadable mark is replaced by a mark that names
 // everything except the newest whole set and its files, so that nothing that
 // the old mark named is used again.
-//   kRefused  not found; or a mark or an intent that can be read; or no other
-//             unmarked whole set remains
+//   kRefused  not found; or a mark or an intent that can be read, and that a
+//             prune removes; or no other unmarked whole set remains
 [[nodiscard]] rocksdb::Status RemoveFromArchive(const Archive& archive,
                                                 const RemoveOptions& options);
 

@@ -76,7 +76,8 @@ class Pusher {
   // An existing object that a file may reuse.
   struct Place {
     ArchiveKey key;
-    const ArchivedFile* known = nullptr;  // has its digests
+    const ArchivedFile* known = nullptr;  // the earlier file with its digests;
+                                          // null: not known
   };
   // Result of a look.
   struct Look {
@@ -139,7 +140,7 @@ class Pusher {
   std::vector<std::optional<Place>> places_;  // by file
   std::vector<bool> is_shared_;               // by file
   ArchiveIntent intent_;
-  std::string record_;  // of the set; sealed if there is a key
+  std::string record_;  // the set's record; sealed if there is a key
 
   std::mutex mu_;
   uint64_t renewed_steady_ = 0;
@@ -449,7 +450,7 @@ Status Pusher::Upload(const std::string& key,
         store_->CompleteUpload(key, upload_id, parts, head_.has_if_absent));
   }
   if (!status.ok()) {
-    // A prune removes what this call cannot.
+    // If this fails, a prune removes the upload.
     store_->AbortUpload(key, upload_id).status.PermitUncheckedError();
   }
   return status;
@@ -692,7 +693,7 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
       !look.log_is_amiss) {
     return Status::OK();
   }
-  // This set must not count. If this client may not delete it, a prune will.
+  // This set must not count. If this client may not delete it, a prune does.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
   if (look.log_is_amiss) {
     return Overtaken("a segment of its log was marked or deleted");

@@ -107,7 +107,7 @@ struct PushSummary {
   uint64_t bytes = 0;
   uint64_t uploaded_files = 0;
   uint64_t uploaded_bytes = 0;
-  uint64_t reused_files = 0;  // from earlier sets, or from a push that died
+  uint64_t reused_files = 0;  // from earlier sets, or from a push that crashed
   uint64_t reused_bytes = 0;
   std::vector<std::string> notes;
   std::vector<std::string> warnings;

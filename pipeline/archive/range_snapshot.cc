@@ -159,7 +159,7 @@ class RangeSnapshot : public Snapshot {
   const std::shared_ptr<SetReader> reader_;
   KeyInterval interval_;
   std::string manifest_;
-  ManifestState state_;  // as in the set
+  ManifestState state_;  // the set's MANIFEST, before edits
   std::vector<const ArchivedFile*> whole_;  // files that are fetched completely
   std::map<std::string, FamilyRange> families_;
   std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
@@ -407,7 +407,7 @@ void RangeSnapshot::AddNotes() {
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  // Notes about the OPTIONS file already come from the set.
+  // Drops notes about the OPTIONS file that notes_ already has from the set.
   std::vector<std::string> notes = copy_->notes();
   std::erase_if(notes, [this](const std::string& note) {
     return std::find(notes_.begin(), notes_.end(), note) != notes_.end();

@@ -2,12 +2,12 @@
 // to restore a key interval, or to restore as chunks.
 //
 // A private directory receives the set's WALs and its MANIFEST, with appended
-// edits that delete all tables without a key of the interval. From each other
-// table it receives the footer, properties, index and range deletions, in a
-// file that otherwise consists of holes. Snapshot::Create() takes a snapshot of
-// this database as of any other, so the same code recovers, plans, merges and
-// verifies every source. Before a part is read, Fetch() gets the blocks and
-// blobs of its keys.
+// edits that delete all tables without a key of the interval. For each other
+// table it receives a file with the footer, properties, index and range
+// deletions; the rest of the file is a hole. Snapshot::Create() takes a
+// snapshot of this database as of any other, so the same code recovers, plans,
+// merges and verifies every source. Before a part is read, Fetch() gets the
+// blocks and blobs of its keys.
 #pragma once
 
 #include <memory>

@@ -216,7 +216,8 @@ Status RemoteSource::File::Receive() {
 }
 
 // If the connection breaks here, the lane requests the end of the unit again.
-// Every frame was intact, so a mismatch is no transmission error.
+// Every frame was intact, so a wrong digest of the unit is a fault of the
+// source and is not retried.
 Status RemoteSource::File::EndUnit() {
   if (!is_asked_) {
     RETURN_IF_ERROR(BeginUnit());
@@ -254,8 +255,8 @@ Status RemoteSource::File::EndUnit() {
   return Status::OK();
 }
 
-// A store's retry starts again at the beginning of the piece; then the lane
-// also starts again there.
+// When a store retries a piece, it reads from the piece's beginning again. Then
+// the lane abandons its unit and requests bytes from there.
 Status RemoteSource::File::Fill(uint64_t offset, size_t n,
                                 std::string* scratch) {
   if (offset > size() || n > size() - offset) {
@@ -369,7 +370,8 @@ Status RemoteSource::Describe() {
   set_.database_id = opened.source_database_id;
   set_.sequence = opened.snapshot_sequence;
   set_.content = clone.set.content;
-  set_.application = opened.application;  // the source's: none was requested
+  set_.application = opened.application;  // the source's release: this side
+                                          // requested none
   set_.needs = opened.opens_since;
   set_.needs_because = opened.opens_because;
   set_.unit_bytes = clone.set.unit_bytes;

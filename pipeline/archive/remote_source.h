@@ -48,7 +48,7 @@ class RemoteSource : public SetSource {
  public:
   // Borrows the dialer, which must outlive this object.
   RemoteSource(Dialer* dialer, const RemoteSourceOptions& options);
-  // Tells the source that no more is needed, unless Finish() already did.
+  // Tells the source that the push ended early, unless Finish() was called.
   ~RemoteSource() override;
 
   // Requests a snapshot and its files. Blocks while the source makes it.
@@ -80,7 +80,8 @@ class RemoteSource : public SetSource {
   LaneShared state_;
   Plan plan_;
   ArchiveSet set_;
-  std::vector<size_t> first_units_;  // first unit of each file, then the end
+  std::vector<size_t> first_units_;  // by file: index of its first unit; last:
+                                     // number of units
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -137,7 +137,8 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (ParseRelease(set_.needs, &needs)) {
     files_.needs.Add(needs, set_.needs_because);
   } else if (!set_.needs.empty()) {
-    // This sstferry does not know that release.
+    // This sstferry does not know that release: assumes a later one than all
+    // that it knows.
     files_.needs.AddFormatVersion(std::numeric_limits<uint32_t>::max());
   }
   for (const std::string& name : set_.families) {
@@ -198,7 +199,7 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
       files_.files.insert(place, wanted);
     }
   }
-  files_.content = Digest128();  // the record has only the set's digest
+  files_.content = Digest128();  // the record's digest is that of the set alone
   seconds_ = point.micros.value_or(set_.log.moment_micros) / 1'000'000;
   notes_.push_back(
       "restores the log after that set up to " +

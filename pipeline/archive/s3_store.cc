@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
-// Maximum number of answers that do not fit the request: a proxy's page, or an
-// outdated object from a cache.
+// Maximum number of answers to one call that do not fit the request, such as a
+// proxy's page, or an outdated object from a cache.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.
@@ -67,7 +67,7 @@ std::string ContentMd5(const std::string& bytes) {
   return Base64(digest, n);
 }
 
-// Required by buckets with Object Lock.
+// Buckets with Object Lock require this header.
 constexpr char kChecksumHeader[] = "x-amz-checksum-sha256";
 std::string ChecksumOf(const Sha256Digest& sha256) {
   return Base64(sha256.data(), sha256.size());
@@ -688,8 +688,8 @@ StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
           "start-after; an archive needs at least one of them");
 }
 
-// Collects all pages and sorts them here: only the store knows where the pages
-// of an unordered listing end.
+// Collects and sorts all pages here: an unordered listing cannot be continued
+// after a key.
 StoreResult S3Store::ListUnordered(const std::string& prefix,
                                    const std::string& after, ListPage* page) {
   std::map<std::string, ObjectInfo> found;

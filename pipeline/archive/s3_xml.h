@@ -1,7 +1,7 @@
 // Parses and writes the XML documents of S3's interface. Does no I/O. A
-// document is untrusted: its size is checked before it is parsed, every field
-// is bounded, and nothing in it is followed (no DTD, and only XML's five
-// predefined entities).
+// document is untrusted: its size is checked before it is parsed, and every
+// field is bounded. No DTD is read, and only XML's five predefined entities are
+// replaced.
 #pragma once
 
 #include <optional>

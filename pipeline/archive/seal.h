@@ -1,12 +1,13 @@
-// Seals data in a bucket that is not trusted: the files of a set and the
-// payloads of a log are encrypted, and the set's record and the log's heads are
-// authenticated, with one key that the store never receives. The byte layout:
-// format/FORMAT.md, "Archive".
+// Seals data in a bucket that is not trusted. The files of a set and the
+// payloads of a log are encrypted; the set's record and the log's heads are
+// authenticated. Both use one key that the store never receives. The byte
+// layout: format/FORMAT.md, "Archive".
 //
-// The store still learns what a listing shows (how many files of which sizes,
-// and which are reused), and what a record or a head contains besides digests:
-// names of column families, host, label, notes, ids, times. It can lose or
-// withhold a set, or the end of a log; it cannot change or forge one.
+// The store still learns what a listing shows: how many files of which sizes
+// there are, and which are reused. It also learns what a record or a head
+// contains besides digests: names of column families, host, label, notes, ids,
+// times. It can lose or withhold a set, or the end of a log; it cannot change
+// or forge one.
 #pragma once
 
 #include <array>
@@ -92,9 +93,9 @@ std::string SealHead(const SealKeyId& id, const SealSalt& salt);
                                  SealSalt* salt);
 
 // Returns the sealed object of a file; the file is sealed while the object is
-// read. Pieces are those of the object, unit digests those of the plain file.
-// If a chunk is read again, its bytes must be the same: two plain texts must
-// never be encrypted with the same key and chunk number.
+// read. The pieces are those of the sealed object; the unit digests are those
+// of the plain file. If a chunk is read again, its bytes must be the same: two
+// plain texts must never be encrypted with the same key and chunk number.
 std::unique_ptr<SetFile> SealFileOf(const SealKey& key, const SealSalt& salt,
                                     const std::string& object_key,
                                     const CloneFile& file, uint64_t unit_bytes,

@@ -73,9 +73,9 @@ class SetReader {
                                              std::string* text,
                                              ManifestState* state);
 
-  // Reads bytes of a file for which the record has no digest of their own.
-  // Reads them again if `check` does not accept them, up to kTriesOfUnit times
-  // in all. REQUIRES: the range is within the file.
+  // Reads a range of a file that is not a whole unit, so that the record has no
+  // digest for it. Reads it again if `check` does not accept the bytes, up to
+  // kTriesOfUnit times in all. REQUIRES: the range is within the file.
   [[nodiscard]] rocksdb::Status ReadChecked(const ArchivedFile& file,
                                             uint64_t offset, uint64_t bytes,
                                             const Cancelled& cancelled,

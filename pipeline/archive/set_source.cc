@@ -22,7 +22,7 @@ void RunInLanes(int lanes, const std::function<void()>& work) {
   std::vector<std::thread> threads(
       static_cast<size_t>(std::max(lanes, 1)) - 1);
   for (std::thread& thread : threads) {
-    // Fewer lanes are enough.
+    // If a thread cannot be started, fewer lanes do the work.
     StartThread([&work] { work(); }, &thread).PermitUncheckedError();
   }
   work();

@@ -66,8 +66,8 @@ struct FileDigests {
   void Add(const FileDigestReply& piece);
 };
 
-// A file that a push reads. Of each piece, the digests are read first and then
-// the bytes, because a store may need the digests first.
+// A file that a push reads. For each piece, the push reads the digests before
+// the bytes, because a store may require the digests first.
 //
 // Threads: one at a time.
 class SetFile : public ByteSource {

@@ -25,7 +25,7 @@
 
 namespace sstferry {
 
-// Result of a call. Decisions use this code, never a message.
+// Result of a call. Callers decide by this code, never by a message.
 enum class StoreCode : uint8_t {
   kOk,
   // No such object or upload.
@@ -139,7 +139,7 @@ struct PutRequest {
   // caller's thread.
   const ByteSource* bytes = nullptr;
   Sha256Digest sha256 = {};
-  // Returns kExists if there is an object. A store may ignore this flag
+  // Fails with kExists if the key has an object. A store may ignore this flag
   // (archive init finds out); a directory never does.
   bool if_absent = false;
   // Signing time of all attempts. The caller takes it from SigningTime() before
@@ -169,7 +169,7 @@ struct PartPlace {
   std::string key;
   std::string upload_id;
   uint32_t number = 0;   // 1 to kMaxUploadParts
-  uint64_t offset = 0;   // of its first byte in the object
+  uint64_t offset = 0;   // offset in the object
 };
 
 // A lock held until this object is destroyed or the process ends.
@@ -260,8 +260,8 @@ class ObjectStore {
   // Removes an upload and its parts. kOk if there is none.
   virtual StoreResult AbortUpload(const std::string& key,
                                   const std::string& upload_id) = 0;
-  // Lists the first uploads by key whose keys begin with `prefix`, at most
-  // kMaxStorePage. To find all, abort the listed uploads and list again.
+  // Lists the uploads whose keys begin with `prefix`, in the order of keys, at
+  // most kMaxStorePage. To find all, abort the listed uploads and list again.
   virtual StoreResult ListUploads(const std::string& prefix,
                                   std::vector<UploadInfo>* uploads) = 0;
 
