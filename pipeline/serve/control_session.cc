@@ -165,7 +165,7 @@ Status ControlSession::Serve() {
     Status status = channel_->Receive(limit, &frame);
     lost_ = !status.ok();
     if (transfer_ != nullptr && !transfer_->detached().ok()) {
-      lost_ = true;  // makes the store keep it: the target may resume
+      lost_ = true;  // makes the store keep the transfer: the target may resume
       return transfer_->detached();
     }
     if (status.ok()) {
@@ -181,8 +181,8 @@ Status ControlSession::Serve() {
       return status;
     }
     if (!done && transfer_ != nullptr && transfer_->ended()) {
-      // The target knows the reason. Ending here stops its pings from retaining
-      // the snapshot.
+      // The target knows the reason. Without this return, its pings would
+      // retain the snapshot.
       return transfer_->status();
     }
   }
@@ -268,8 +268,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       Status status = Decode(frame.payload, &end);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
-        // The command is for the target's machine, so here it is only a part
-        // of the sentence.
+        // The message may name a command to run next, which is for the target's
+        // machine. Here it is only a part of the sentence.
         std::string next;
         const std::string sentence = SplitNext(end.message, &next);
         status = MakeStatus(end.state,
@@ -319,8 +319,8 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
                           : taken;
       },
       &end));
-  // A frame that waited until the source wrote something is not part of a
-  // flood.
+  // Does not count a request that was answered with bytes, or that waited for
+  // the source to write: it is not part of a flood.
   if (has_bytes || Clock::now() - begun >= kFollowPace) --frames_;
   return channel_->SendMessage(FrameType::kFollowEnd, end, limit);
 }
@@ -439,7 +439,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     }
   } else if (request.snapshot_use == SnapshotUse::kLatest) {
     shared = host_.store->Latest(database, planned);
-    planned.waited_seconds = 0;  // not used after Latest()
+    planned.waited_seconds = 0;  // only Latest() uses it
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
@@ -559,7 +559,7 @@ void ControlSession::Tick() {
   uint64_t ticks = 0;
   constexpr uint64_t kLooksPerTick = kTickInterval / HoldBack::kLookInterval;
   HoldBack* const hold_back = transfer_->pace()->hold_back().get();
-  // Time at which the target was told of the end.
+  // Time at which the target was told that the transfer ended.
   std::optional<Clock::time_point> told;
   const uint64_t ping_every = std::max<uint64_t>(
       1, host_.options->timeouts.ping_interval() / kTickInterval);
@@ -577,7 +577,7 @@ void ControlSession::Tick() {
         (transfer_->ended() || !transfer_->detached().ok())) {
       told = Clock::now();
     } else if (told.has_value() && Clock::now() - *told >= kDrainLimit) {
-      channel_->Close();  // else it would keep its slot
+      channel_->Close();  // else the transfer would keep its slot
       return;
     }
     Status status;

@@ -96,7 +96,7 @@ class ControlSession {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;   // guarded by mu_, as all below
+  bool stopping_ = false;   // guarded by mu_, like all below
 };
 
 }  // namespace sstferry

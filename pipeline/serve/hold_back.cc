@@ -29,7 +29,7 @@ constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;
 constexpr double kMore = 0.05;
 constexpr int kLooksBetweenRests = 20;
-// Shorter sleeps are not worth their wake-up.
+// Minimum sleep: a shorter one is not worth its wake-up.
 constexpr duration<double> kLeastSleep{0.001};
 constexpr duration<double> kLongestSleep{1};
 // Number of looks between two searches for the process that has the database

@@ -4,16 +4,16 @@
 //   ten times a second, the transfer's ticker:  Look()
 //     how long did the application's threads wait for CPUs, per second that
 //     they ran, and how long for their disk?
-//     more than 0.1 s, and twice as long as without us:  work less
-//     otherwise:                                         work more again
+//     more than 0.1 s, and twice as long as without sstferry:  work less
+//     otherwise:                                               work more again
 //   each thread that reads or builds:           HoldBack::Worker::Pass()
 //     sleeps so long that it works only for its share of the time
 //
 // The kernel counts the application's own waits. The pressure of the whole
-// machine (/proc/pressure) would also count the waits of our threads, which
-// wait for each other. Short rests of the transfer show how long the
-// application waits without us. The transfer rests only while it is throttled
-// or the application's waits are long.
+// machine (/proc/pressure) would also count the waits of sstferry's threads,
+// which wait for each other. Short rests of the transfer show how long the
+// application waits without sstferry. The transfer rests only while it is
+// throttled or the application's waits are long.
 #pragma once
 
 #include <atomic>
@@ -39,8 +39,8 @@ struct ApplicationWaits {
   bool is_application = true;
 };
 
-// Returns the waits until now; nullopt if nobody has the database open. Called
-// once per look, by one thread at a time.
+// Returns the waits until now; nullopt if no process has the database open.
+// Called once per look, by one thread at a time.
 using WatchApplication = std::function<std::optional<ApplicationWaits>()>;
 
 // Observes the process that has RocksDB's lock on the directory. For an empty
@@ -62,7 +62,7 @@ class HoldBack {
   bool allowed() const { return allowed_; }
   // Decides how much of the time the workers work until the next look.
   void Look();
-  // Ends a rest. Called when no further Look() follows for now.
+  // Ends a rest. Called when Look() will not be called for a while.
   void EndRest();
   // Ends all sleeps and prevents later ones.
   void Close();
@@ -113,7 +113,7 @@ class HoldBack {
   std::atomic<double> share_{1};
   std::atomic<Stage> why_{Stage::kHeldCpu};
 
-  // The looking thread uses these:
+  // Used only by Look(), under look_mu_:
   std::mutex look_mu_;
   std::optional<ApplicationWaits> last_;
   Gauge cpu_;

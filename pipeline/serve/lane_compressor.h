@@ -9,8 +9,8 @@
 //   up to kMaxSkipBytes.
 // - If the sample shrinks, whole pieces are compressed until one of them leaves
 //   more than 85 %. That piece is sent uncompressed and counts as a sample.
-// - A new chunk is sampled if any piece of the previous chunk shrank (its
-//   filter is at its end and never shrinks), or after kResampleBytes were
+// - A new chunk is sampled if any piece of the previous chunk shrank (the
+//   filter at a chunk's end never shrinks), or after kResampleBytes were
 //   skipped, so that small chunks do not cost a sample each.
 // So data that does not shrink costs a sample of 32 KiB per 1 to 32 MiB.
 #pragma once

@@ -56,8 +56,8 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
     return Status::OK();
   }
   if (status.ok()) {
-    // If bytes of the payload are missing, they were never sent: a length was
-    // damaged.
+    // If the rest of the payload does not arrive, the source of the frame never
+    // sent it: the header's length is damaged.
     WaitLimit limit = transfer_->send_limit();
     limit.progress = nullptr;  // it counts the progress of other lanes
     if (transfer_->peer_timeout().count() > 0) {
@@ -111,8 +111,8 @@ Status LaneLink::Receive(LaneRequest* request) {
                           "lane: the target's control connection is closed");
     } else if (status.ok() && owes_ack &&
                transfer_->counters()->acks == acks) {
-      // With a rate limit, lanes wait for each other. Here, the target
-      // acknowledged nothing on the other lanes either.
+      // With a rate limit, this lane may only have waited for other lanes. But
+      // the target acknowledged no chunk on any lane.
       status = MakeStatus(
           EndState::kTooSlow,
           "the target acknowledged no chunk for " +

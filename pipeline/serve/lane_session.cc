@@ -20,7 +20,8 @@ using rocksdb::Status;
 // more key of maximum size.
 constexpr size_t kEntriesPageBytes = 256u << 10;
 // Limits of the requests of one lane for parts and digests: far more than a
-// target needs. In a verify, the target asks about the other side's parts.
+// target needs. In a verify, the target requests the parts of the other side's
+// plan, whose number is unknown here.
 constexpr uint64_t kRequestsPerPart = 16;
 constexpr uint64_t kMoreRequests = 1024;
 
@@ -83,7 +84,7 @@ void LaneSession::Run() {
                       !port_->replaced();
   if (failed && EndStateOf(status) == EndState::kTooSlow &&
       transfer_->may_keep()) {
-    transfer_->Detach(status, where);  // unless it has just reconnected
+    transfer_->Detach(status, where);  // unless the target has just reconnected
   } else if (failed && EndStateOf(status) == EndState::kDeadPeer) {
     // The target will open the lane again.
     SendEnd(link_.channel(), status, where);
@@ -217,7 +218,7 @@ Status LaneSession::SendPart(const PartRequest& request) {
   }
   sink_.BeginPart(request);
   Status status;
-  // A unit is one chunk. If the target already has the chunk, it lacks only the
+  // A unit is one chunk. If the target already has the chunk, it needs only the
   // end of the part.
   const bool only_end =
       part.kind == PartKind::kUnit && request.received.chunks != 0;

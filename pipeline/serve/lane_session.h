@@ -70,7 +70,7 @@ class LaneSession {
   // Returns stopped(), after throttling for the source's application. Called
   // often by loops that read or build on the lane's thread.
   bool PacedStop();
-  // Returns true if nobody waits for an answer any more.
+  // Returns true if no target waits for an answer any more.
   bool stopped() const { return transfer_->ended() || port_->replaced(); }
 
   const std::shared_ptr<Transfer> transfer_;

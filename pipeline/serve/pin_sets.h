@@ -44,7 +44,7 @@ class PinSets {
                                           const PeerIdentity* peer);
   // Releases one database of a set, or all if the name is empty.
   void End(const PinEnd& end, const PeerIdentity* peer);
-  // Releases sets that nobody has asked for in time.
+  // Releases sets from which no database was requested in time.
   void Expire();
   // Releases all sets. Returns false if there were none.
   bool EndAll();
@@ -62,7 +62,7 @@ class PinSets {
   const ServeOptions* const options_;
   std::mutex mu_;
   std::map<TransferId, Set> sets_;  // under mu_
-  uint64_t promised_ = 0;           // being pinned; under mu_
+  uint64_t promised_ = 0;           // databases being pinned; under mu_
 };
 
 }  // namespace sstferry

@@ -37,7 +37,7 @@ void PinnedSnapshot::Leave(bool keep) {
   left_ = true;
   if (linked_ != nullptr) {
     linked_->Keep(keep);
-    linked_.reset();  // nobody reads from linked_
+    linked_.reset();  // no transfer reads from linked_
   } else if (borrows_ && shared_->is_taken()) {
     shared_->TakeBack(keep);
   }

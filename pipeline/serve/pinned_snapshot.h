@@ -32,10 +32,10 @@ class PinnedSnapshot {
   // Called when the transfer has ended and no longer reads. If `keep` is true
   // and a lease was written, the lease and its directory outlive this object.
   void Leave(bool keep);
-  // Moves the lease, if there is one, to a directory from which nobody reads.
-  // After Leave(true), a later transfer can then adopt the snapshot at once,
-  // even if other transfers still read it. If Park() fails, the snapshot can
-  // only be adopted when nobody reads it.
+  // Moves the lease, if there is one, to a directory from which no transfer
+  // reads. After Leave(true), a later transfer can then adopt the snapshot at
+  // once, even if other transfers still read it. If Park() fails, the snapshot
+  // can be adopted only when no transfer reads it.
   [[nodiscard]] rocksdb::Status Park();
   bool parked() const { return parked_; }
   // Returns the private directory with this transfer's lease; empty if it has

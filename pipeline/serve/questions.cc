@@ -46,8 +46,8 @@ Status TellNames(const SessionHost& host, Channel* channel) {
   return channel->SendMessage(FrameType::kListReply, reply);
 }
 
-// Returns the followers of databases with these names; the one that lags most
-// comes first.
+// Returns the followers of databases with these names, sorted by lag, the
+// largest first.
 std::vector<FollowerState> FollowersOf(const SessionHost& host,
                                        const std::set<std::string>& names) {
   std::vector<FollowerState> all;

@@ -1,6 +1,6 @@
 // Answers the questions that a target may ask a source without a transfer:
 // which databases it serves, how large they are, which snapshots it retains,
-// and who follows.
+// and who follows them.
 #pragma once
 
 #include "pipeline/serve/session_host.h"

@@ -82,8 +82,8 @@ class RefreshAtSource {
   [[nodiscard]] virtual rocksdb::Status Cut(const PlanOrder& order,
                                             uint64_t target_bytes,
                                             TransferFamily* family) = 0;
-  // Makes the object that answers one lane. `salt` is the transfer's id: it
-  // prevents anybody from preparing two entries with the same digest.
+  // Makes the object that answers one lane. `salt` is the transfer's id, which
+  // is random, so that nobody can prepare two entries with the same digest.
   virtual std::unique_ptr<LaneDeltas> MakeDeltas(
       const TransferId& salt) const = 0;
 };

@@ -16,10 +16,11 @@ struct PlaceUse {
 };
 
 // Spreads the returns of targets. Targets do not wait in line: each target is
-// told to ask again at about the time at which a slot becomes free for which no
-// other target was told to return. The first target to ask gets the slot. For
-// example, if the transfers in three slots end in 2, 5 and 9 s, four targets
-// that ask now are told 2 s, 5 s, 9 s, and the duration of one transfer.
+// told a time to ask again, at about which a slot becomes free. Each free slot
+// is announced to one target only, but the first target to ask gets the slot.
+// For example, the transfers in three slots end in 2, 5 and 9 s. Then four
+// targets that ask now are told 2 s, 5 s, 9 s, and the duration of one
+// transfer.
 //
 // Threads: one at a time.
 class ReturnTimes {

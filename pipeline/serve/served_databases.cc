@@ -19,8 +19,8 @@ using rocksdb::Status;
 constexpr int kLookShare = 10;
 constexpr std::chrono::seconds kMostWait{1};
 
-// Returns the CPU time of the calling thread. On a busy machine a search takes
-// longer without costing more.
+// Returns the CPU time of the calling thread, which is what a search costs. On
+// a busy machine, the elapsed time is longer.
 std::chrono::nanoseconds CpuTime() {
   timespec cpu{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
@@ -144,7 +144,7 @@ void ServedDatabases::LookLocked() {
     if (database.directory.empty() || database.directory != top ||
         tree.names.empty()) {
       AddDatabase(database, *options_, next.get());
-    }  // else: --stdio DIR is not a database but contains some
+    }  // else: the directory of --stdio DIR only contains databases
   }
   if (!top.empty()) {
     for (const std::string& name : tree.names) {
@@ -152,7 +152,7 @@ void ServedDatabases::LookLocked() {
       database.name = name;
       database.directory = tree.directory + "/" + name;
       database.snapshot_dir = SnapshotDirOfTree(tree, database.directory);
-      if (next->Find(name) == nullptr) {  // else a --db has the name
+      if (next->Find(name) == nullptr) {  // else a --db option has the name
         AddDatabase(database, *options_, next.get());
       }
     }

@@ -141,7 +141,7 @@ class Server : public SourceServer {
     }
   }
 
-  // Logs lines that anybody who reaches the port can cause.
+  // Logs lines that any host which reaches the port can cause.
   void LogStranger(const std::string& text) {
     LogLimited(&stranger_log_, text);
   }
@@ -220,8 +220,8 @@ class Server : public SourceServer {
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
-    // A restarted source may not have planned the transfer yet; its lanes
-    // connect again.
+    // A restarted source may not have planned the transfer yet; the target's
+    // lanes connect again.
     if (transfer == nullptr || !transfer->planned()) {
       SendEnd(channel,
               MakeStatus(EndState::kSnapshotGone,
@@ -314,8 +314,9 @@ class Server : public SourceServer {
   const std::unique_ptr<Listener> listener_;
   ServerShares shares_;
   Admission admission_;
-  RateLimitedLog stranger_log_;  // caused by peers before their handshake
-  RateLimitedLog peer_log_;      // caused by peers after their handshake
+  RateLimitedLog stranger_log_;  // lines that peers cause before their
+                                 // handshake
+  RateLimitedLog peer_log_;      // lines that peers cause after their handshake
   ServedDatabases databases_;
   SnapshotStore store_;
   const std::unique_ptr<FollowAtSource> follow_;  // may be null

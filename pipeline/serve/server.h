@@ -10,10 +10,10 @@
 
 namespace sstferry {
 
-// Makes a server. `make_refresh` makes the planners of its refreshes,
-// `make_follow` the object that answers its followers. Without the first it
-// refuses to send entries, without the second to be followed. Errors are those
-// of MakeSourceServer().
+// Makes a server. `make_refresh` makes the planners of its refreshes; if it is
+// null, the server refuses refreshes in place. `make_follow` makes the object
+// that answers its followers; if it is null, the server refuses followers.
+// Errors are those of MakeSourceServer().
 [[nodiscard]] rocksdb::Status MakeServer(const ServeOptions& options,
                                          std::unique_ptr<Listener> listener,
                                          const RefreshFactory& make_refresh,

@@ -17,8 +17,8 @@ namespace sstferry {
 // The shared resources. Must outlive the transfers. Threads: any.
 class ServerShares {
  public:
-  // `rate` in wire bytes per second; 0: no limit. `full_rate`: no transfer
-  // holds back for its source's application. Spools of shared chunks may use
+  // `rate` is in wire bytes per second; 0: no limit. `full_rate`: no transfer
+  // is throttled for its source's application. Spools of shared chunks may use
   // `spool_bytes` and a quarter of the descriptors. `make_refresh` may be null:
   // then refreshes in place are refused.
   explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0,

@@ -29,7 +29,7 @@ struct SharedPlan {
   std::unique_ptr<PartStore> parts;
 };
 
-// Returns seconds of the steady clock, which nobody can set.
+// Returns seconds of the steady clock, which is never set.
 uint64_t SteadySeconds(const LeaseEnvironment& environment);
 
 // A snapshot that is taken once and read by several transfers.
@@ -81,7 +81,7 @@ class SharedSnapshot {
   //   kSnapshotGone  the retained snapshot of another process cannot be used.
   [[nodiscard]] rocksdb::Status Take();
   bool is_taken() const { return taken_; }
-  // Returns true if the last Take() failed: nobody should then join it.
+  // Returns true if the last Take() failed: no transfer should then join it.
   bool failed() const { return failed_; }
   // REQUIRES: is_taken().
   const Snapshot& snapshot() const { return *snapshot_; }
@@ -96,8 +96,8 @@ class SharedSnapshot {
   const std::string& adopted_path() const { return adopted_path_; }
 
   // Returns the plan with this key. The first caller makes it; concurrent
-  // callers wait. If making it failed, or nobody has the plan any more, the
-  // next caller makes it again. With an empty key the plan is not shared.
+  // callers wait. If making it failed, or no transfer has the plan any more,
+  // the next caller makes it again. With an empty key the plan is not shared.
   // `budget` is for its spooled chunks.
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
@@ -123,8 +123,8 @@ class SharedSnapshot {
   // snapshot. The first reader gets the snapshot's own directory; later readers
   // get *linked, a directory with links to the same files.
   [[nodiscard]] rocksdb::Status Lend(std::unique_ptr<PrivateDir>* linked);
-  // Takes back the snapshot's own directory. `keep`: it outlives this object;
-  // by default it does not.
+  // Takes back the snapshot's own directory. `keep`: the directory outlives
+  // this object; otherwise it is removed with this object.
   void TakeBack(bool keep);
 
  private:
@@ -148,7 +148,7 @@ class SharedSnapshot {
   const std::string adopted_path_;
   std::shared_ptr<const PinnedFiles> pinned_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // null after Take()
-  // Counted by snapshot_, which it outlives.
+  // snapshot_ counts here, so this member outlives it.
   std::atomic<uint64_t> read_bytes_{0};
   std::atomic<int> readers_{0};          // outlives snapshot_, too
 
@@ -161,7 +161,8 @@ class SharedSnapshot {
   std::atomic<uint64_t> unlogged_since_seconds_{0};
 
   std::mutex plan_mu_;  // held while a plan is made
-  // Only readers own a plan: a target may request any number of plans.
+  // Weak: a plan ends with its last reader, because a target may request any
+  // number of plans.
   std::map<std::string, std::weak_ptr<const SharedPlan>> plans_;
 
   std::mutex lend_mu_;

@@ -53,19 +53,17 @@ class SnapshotStore {
   // transfers, another one loses its slot (TransferPlaces::Insert()), but not
   // its lease.
   //   kBusy       there is no free transfer slot; the target should ask again
-  // after
-  //                *retry_after
+  //               after *retry_after
   //   kCancelled  after Stop()
   [[nodiscard]] rocksdb::Status Add(const std::shared_ptr<Transfer>& transfer,
                                     std::chrono::milliseconds* retry_after);
   // Returns null if there is no such transfer.
   std::shared_ptr<Transfer> Find(const TransferId& id) const;
   // Resumes request.named_transfer with `control` as its target's connection.
-  // The caller must pin an adopted transfer, which is not Transfer::planned().
+  // An adopted transfer is not Transfer::planned(); the caller must pin it.
   //   kSnapshotGone  there is no such transfer (any more).
   //   kBusy          another process uses it; or, with *retry_after set, there
-  // is
-  //                   no free transfer slot, and its lease starts again.
+  //                  is no free transfer slot, and its lease starts again.
   //   kDenied        the identity of `control` differs from the opener's.
   //   kRefused       the request differs; the message names the field.
   [[nodiscard]] rocksdb::Status Resume(const ServedDatabase& database,
@@ -105,7 +103,7 @@ class SnapshotStore {
   // Expires leases, renews them and keeps disk space free. Called once per
   // ServeOptions::leases.tick.
   void Tick();
-  // Removes directories of dead processes without a valid lease.
+  // Removes directories without a valid lease whose processes have ended.
   void RemoveLeftovers();
   // Ends every transfer, but retains snapshots with a lease for the next
   // process. Informs each target within a second.
@@ -115,7 +113,7 @@ class SnapshotStore {
   struct Idle {
     uint64_t seconds = 0;  // time without a target
     TransferId id{};
-    std::string path;      // set: left by a dead process
+    std::string path;      // set: left by a process that has ended
   };
 
   uint64_t SteadySeconds() const {
@@ -158,14 +156,15 @@ class SnapshotStore {
   void Release(std::shared_ptr<Transfer> transfer, const std::string& why);
   void EndAndLog(std::shared_ptr<Transfer> transfer, const std::string& why,
                  TransferReport* report);
-  // Releases snapshots with a request file if no target is connected to them.
+  // Releases snapshots whose directory has a release request, unless a target
+  // is connected.
   void HonourReleases();
   void TickLoop();
 
   const ServeOptions* const options_;
   const uint64_t started_seconds_ = SteadySeconds();
   ServerShares* const shares_;
-  const LeasedSnapshots leased_;  // leases of dead processes
+  const LeasedSnapshots leased_;  // leases that earlier processes left
   RateLimitedLog log_;          // targets can cause these lines
   ShareWindows windows_;
   PinSets pins_;

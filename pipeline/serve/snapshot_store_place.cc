@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum delay of a target that was told when to ask again.
+// Maximum time by which a target asks later than it was told to.
 constexpr uint64_t kLateSeconds = 10;
 // Targets that ask for a database within this time could share a snapshot.
 constexpr uint64_t kTogetherSeconds = 60;
@@ -104,8 +104,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
     if (!Place(transfer, &evicted)) {
       const Clock::time_point now = Clock::now();
       *retry_after = returns_.Next(entries_.Uses(now), now);
-      // Not for an adopted snapshot: it has its own lease, and must be free so
-      // that the next attempt can adopt it.
+      // Does not keep an adopted snapshot: it has its own lease, and must be
+      // free so that the next attempt can adopt it.
       if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
           transfer->shared()->adopted() == nullptr &&
           options_->share_snapshots.count() > 0) {

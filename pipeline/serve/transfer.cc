@@ -135,8 +135,8 @@ Status Transfer::PinOnce() {
   return status;
 }
 
-// Refuses to copy a replica that is known to be wrong: the copy would look
-// right. A verify may read it.
+// Refuses to copy a replica with a known fault, because its copy would show
+// none. A verify may read it.
 Status Transfer::CheckHealth() const {
   const std::string dir = database_dir();
   HealthFile fault;
@@ -314,7 +314,7 @@ std::string Transfer::file_path(const CloneFile& file) const {
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
   if (!planned_) {
-    // Not planned: there was no place for it.
+    // Not planned: there was no free slot for it.
     return pinned_.RenewLease(wall_seconds);
   }
   // A refresh in place cannot resume after its source has restarted, so it

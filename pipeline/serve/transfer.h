@@ -117,7 +117,7 @@ class Transfer {
            serve_.snapshot_ttl.count() > 0;
   }
 
-  // Returns the port of a lane, which lives as long as the transfer. Returns
+  // Returns the port of a lane, which is valid as long as the transfer. Returns
   // kCancelled if the transfer has ended, kRefused for a lane number that was
   // not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
@@ -246,7 +246,8 @@ class Transfer {
   PeerIdentity owner_;
   const std::chrono::steady_clock::time_point started_;
   const TransferId id_;
-  const uint32_t plan_lanes_;  // first grant; the plan is made for it
+  const uint32_t plan_lanes_;  // number of lanes first granted; the plan is
+                               // made for it
   std::vector<std::string> own_notes_;  // in addition to the plan's notes
 
   std::atomic<bool> ended_{false};

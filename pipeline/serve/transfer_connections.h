@@ -44,7 +44,7 @@ class TransferConnections {
   uint32_t lanes() const;  // granted
   std::string peer() const;
 
-  // Returns the port of a lane, which lives as long as this object. Returns
+  // Returns the port of a lane, which is valid as long as this object. Returns
   // kRefused for a lane number that was not granted.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
   // Closes all attached lanes.

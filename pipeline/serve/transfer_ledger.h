@@ -20,7 +20,7 @@ struct TransferCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> sst_bytes{0};
   std::atomic<uint64_t> wire_bytes{0};
-  std::atomic<uint64_t> acks{0};  // received by lanes
+  std::atomic<uint64_t> acks{0};  // acknowledgements received by lanes
   std::atomic<uint64_t> send_blocked_micros{0};
   StageTotals stages;
 };

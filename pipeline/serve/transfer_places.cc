@@ -56,8 +56,8 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   const uint64_t deadline = static_cast<uint64_t>(
       std::chrono::ceil<std::chrono::seconds>(options_->timeouts.stall)
           .count());
-  // Rank: the number of its peer's transfers, then idle before connected, then
-  // the longest time.
+  // Ranks a transfer by the number of its peer's transfers, then idle before
+  // connected ones, then by the time for which it was idle or received nothing.
   std::tuple<uint64_t, bool, uint64_t> best{own, false, 0};
   auto chosen = end();
   for (auto it = begin(); it != end(); ++it) {

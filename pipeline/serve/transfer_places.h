@@ -81,8 +81,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // Chooses a transfer of the peer with the most transfers, if that peer has at
   // least as many as `owner` would then have. Prefers the transfer that has
   // been idle for longest. If none is idle, chooses the one whose connected
-  // target has received nothing for longest, but only if that is longer than
-  // the stall timeout.
+  // target has received nothing for longest, if that time exceeds the stall
+  // timeout.
   iterator Replaceable(const PeerIdentity& owner, uint64_t now);
   // Returns the snapshots that connected targets read.
   std::set<const SharedSnapshot*> InUse() const;

@@ -41,7 +41,8 @@ struct TransferFamily {
 // A plan, and what the source needs to send its parts. Transfers of one
 // snapshot may share it: each one completes `opened` for its own target.
 struct TransferPlan : Plan {
-  RocksDbRelease application;  // the one that will open the replica
+  RocksDbRelease application;  // release of the application that opens the
+                               // replica
   RocksDbRelease written_by;   // from the source's OPTIONS
   Needs needs;                 // what the sent data requires
   std::vector<TransferFamily> sources;  // by index of `families`

@@ -203,9 +203,9 @@ Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
                                   "chunks do not have");
 }
 
-// Refuses the option. Chunks fill the last level, which RocksDB then reserves
-// for older ingested data, and have no deletions that would hide that data: a
-// deleted key could come back.
+// Refuses the option: RocksDB then reserves the last level for older ingested
+// data. Chunks fill that level, and have no deletions that would hide such
+// data: a deleted key could come back.
 Status TransferPlanner::CheckIngestsBehind(
     const std::string& where, const std::string& option,
     const std::vector<NamedValue>& options) {

@@ -53,7 +53,7 @@ class TransferPlanner {
   // Checks the format_version of tables that the source's application will
   // write; its present files may have a lower one.
   //   kIncompatible  it is a seed, and the linked RocksDB cannot read such
-  // tables
+  //                  tables
   [[nodiscard]] rocksdb::Status CheckNextTables(
       const FamilyDescription& family);
   // Checks for options with which the replica's application opens only tables
