@@ -96,8 +96,9 @@ Status StandbyAudit::Write(const std::string& dir) const {
   return SetAccess(path, access);
 }
 
-// Returns true if the CPU time of the last audit, spread over the time since it
-// began, is within the share of a core that audits may take.
+// Returns true if enough time has passed since the last audit began: its CPU
+// time, divided by that time, must not exceed the share of a core that audits
+// may take.
 bool StandbyAudit::IsTime() const {
   const uint64_t now = MicrosNow();
   const uint64_t rest =
@@ -160,8 +161,8 @@ Status StandbyAudit::Take(const Standby& standby, const FollowFile& cut,
   return status;
 }
 
-// Waits until the standby has all records of the cut, and the source has judged
-// all records of the cut's MANIFEST as flushes or compactions.
+// Waits for two events: the standby has all records of the cut, and the source
+// has judged all records of the cut's MANIFEST as flushes or compactions.
 Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
                               const std::string& new_dir,
                               WalLimit* end) const {
@@ -177,7 +178,8 @@ Status StandbyAudit::AwaitEnd(const Standby& standby, const FollowFile& cut,
   const Clock::time_point until = Clock::now() + options_.patience;
   for (;;) {
     const StandbyPosition received = standby.received();
-    // If the cut's WALs have no record, all earlier records are in tables.
+    // If the cut's WALs have no record, all earlier records are in tables:
+    // compares sequence numbers instead of WAL positions.
     const bool has_records =
         end->bytes == 0
             ? received.last_sequence >= cut.sequence
@@ -233,7 +235,8 @@ void StandbyAudit::Await() {
 }
 
 void StandbyAudit::Run() {
-  // At low priority this thread ends late, and then End() delays a cut.
+  // Keeps the normal priority at 100 %: at low priority this thread would stop
+  // late, and End() would delay a cut.
   if (options_.cpu_percent < 100) LowerThreadPriority();
   if (!damage_.empty()) {
     TakeFault(ReplicaFault::kDamaged, damage_);

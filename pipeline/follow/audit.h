@@ -12,8 +12,8 @@
 // contains changes that are in no WAL record.
 //
 // A scheduled cut cannot be audited if the standby does not reach the cut's end
-// in time, or if the source has not judged the cut's complete MANIFEST: the
-// rest may record an ingestion.
+// in time. Nor can it be audited if the source has not judged the cut's
+// complete MANIFEST: a record that was not judged may be that of an ingestion.
 //
 // A difference, or damage of one side, is recorded as a fault of DIR
 // (pull/health.h), and the next audit compares all entries.
@@ -58,7 +58,8 @@ struct AuditOptions {
                                             AuditFile* audit,
                                             std::string* damage);
 
-// Removes files that audits of dead followers left next to DIR. Logs failures.
+// Removes files that audits of earlier followers left next to DIR. Logs
+// failures.
 void RemoveLeftAudits(const std::string& dir, const LogFunction& log);
 
 // Runs the audits of one standby.

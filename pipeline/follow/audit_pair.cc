@@ -30,7 +30,8 @@ using rocksdb::Status;
 // Deadline for taking a side. It is never reached: neither directory changes in
 // a way that requires another attempt.
 constexpr std::chrono::milliseconds kMostRounds{10'000};
-// Number of entries between two checks of is_spent() and for cancellation.
+// Number of entries between two calls of is_spent() and checks for
+// cancellation.
 constexpr uint64_t kAskEvery = 256;
 constexpr char kThisProcess[] = ", which this process does not have";
 
@@ -107,7 +108,8 @@ class AuditPair::FamilyCompare {
     for (int i = 0; i < 2; ++i) {
       RangeEntriesOptions options;
       options.cancelled = cancelled_;
-      if (!copies[i]->read_only()) {  // else memtables have entries
+      if (!copies[i]->read_only()) {  // a read-only copy has entries in
+                                      // memtables
         files_[i] = ListTableFiles(copies[i]->db(), families[i]->handle);
         options.files = &files_[i];
       }

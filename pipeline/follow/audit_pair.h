@@ -19,7 +19,7 @@
 namespace sstferry {
 
 struct AuditPairOptions {
-  std::string standby_dir;  // of the running standby
+  std::string standby_dir;  // directory of the running standby
   std::string cut_dir;      // the complete next cut; its WALs end at `end`
   WalLimit end;
   // The source takes a cut for each compaction with a compaction filter, so
@@ -82,7 +82,7 @@ class AuditPair {
   [[nodiscard]] rocksdb::Status FindUnaudited(const Side& side);
 
   const AuditPairOptions options_;
-  std::unique_ptr<Side> sides_[2];  // of the standby, of the cut
+  std::unique_ptr<Side> sides_[2];  // the standby's side, the cut's side
   std::vector<UnauditedFamily> unaudited_;
 };
 

@@ -32,7 +32,8 @@ constexpr int kMaxListings = 5;
 // Maximum number of MANIFEST prefixes whose digests are kept: this many for
 // cuts of followers, and as many for judged parts that were sent.
 constexpr size_t kMaxBegins = 256;
-// If more lives than this begin during one round, the next round continues.
+// Maximum number of lives of the source that one round begins; if more begin,
+// the next round continues.
 constexpr int kMaxLives = 3;
 constexpr char kManifestPrefix[] = "MANIFEST-";
 
@@ -109,7 +110,7 @@ struct FollowedSource::WalFile {
   std::string path;
   std::shared_ptr<Descriptor> file;
   std::unique_ptr<LogFollower> follower;
-  Digest128Stream digest;  // of the bytes read and staged
+  Digest128Stream digest;  // digest of the bytes read and staged
   bool has_records = false;
   bool is_whole = false;  // nothing will be appended
   bool is_torn = false;   // has bytes after the last record
@@ -119,7 +120,7 @@ struct FollowedSource::WalFile {
 struct FollowedSource::Piece {
   uint64_t offset = 0;
   uint64_t bytes = 0;
-  std::string data;    // empty: only in the file
+  std::string data;    // empty: the bytes are only in the file
   Digest128 digest{};  // set if only the file has the bytes
   // Digest of all bytes of the WAL before this piece.
   std::unique_ptr<Digest128Stream> before;
@@ -131,14 +132,14 @@ struct FollowedSource::HeldWal {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool has_records = false;
-  Digest128 digest{};  // of all bytes up to `end`
+  Digest128 digest{};  // digest of all bytes up to `end`
   std::deque<Piece> pieces;
 };
 
 struct FollowedSource::StagedBytes {
   uint64_t number = 0;
   Piece piece;
-  Digest128 digest{};  // of the WAL up to the end of the piece
+  Digest128 digest{};  // digest of the WAL up to the end of the piece
 };
 
 struct FollowedSource::Staged {
@@ -195,7 +196,8 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
   }
 }
 
-// Reads M. TryAgain: CURRENT names another MANIFEST now.
+// Reads M, the new records of the MANIFEST. TryAgain: CURRENT names another
+// MANIFEST now.
 Status FollowedSource::FollowManifest() {
   bool changed = false;
   RETURN_IF_ERROR(manifest_->Follow(&changed));
@@ -371,7 +373,8 @@ Status FollowedSource::ReadWals(bool list, Staged* staged) {
   return Status::OK();
 }
 
-// Checks whether recovery stops before the first record of this WAL.
+// Finds out whether recovery stops at the torn end of an earlier WAL, and so
+// before the first record of this one.
 void FollowedSource::FindTornWal(uint64_t number) {
   for (const auto& [earlier, wal] : wals_) {
     if (earlier < number && wal->is_torn && !continuity_->has_entries()) {
@@ -417,7 +420,7 @@ Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
   if (source.file_bytes() < begin) {
     // The file became shorter. If the path now names another file, RocksDB
     // recycled the first file for another WAL. Otherwise the source's process
-    // died, and the next life truncated the file.
+    // crashed, and the next one truncated the file.
     staged->life_ended = FileIdOf(wal->path).IsSameFile(
         FileIdOf(wal->file->get()));
     wal->is_whole = true;
@@ -806,8 +809,9 @@ Status FollowedSource::DigestOfWal(uint64_t number, uint64_t bytes,
   return Status::OK();
 }
 
-// Accepts the part of the MANIFEST that another reader has judged: this reader
-// may not have seen the WALs that the other one saw.
+// Finds a barrier after the position. Accepts the part of the MANIFEST that
+// another reader has judged, because this reader may not have seen the WALs
+// that the other one saw.
 CutReason FollowedSource::FindBarrier(const FollowRequest& request,
                                       std::string* note) const {
   const FollowPosition& position = request.position;

@@ -13,10 +13,10 @@
 // barrier, followers that began before the barrier need a cut. The same is true
 // after a gap in the sequence numbers of W (format/rocksdb/wal_continuity.h).
 //
-// The state of a follower is a FollowPosition: its cut, identified by the
-// length of the MANIFEST when the cut was taken, and the end of the WAL bytes
-// that the follower has. All followers share one reader. The answer depends
-// only on the position:
+// The state of a follower is a FollowPosition. It has two parts: its cut,
+// identified by the length of the MANIFEST when the cut was taken, and the end
+// of the WAL bytes that the follower has. All followers share one reader. The
+// answer depends only on the position:
 //
 //   another database, MANIFEST or WAL, or other     cut: a new life of the
 //   bytes in them (format/history.h)                source
@@ -27,8 +27,8 @@
 //
 // A life of the source lasts from one opening of the database to the next.
 //
-// To know whether a flushed table has entries that were in no WAL, a reader
-// must have seen the table's WALs, and RocksDB deletes these soon. So an answer
+// A reader must have seen a flushed table's WALs to know whether the table has
+// entries that were in no WAL. RocksDB deletes these WALs soon. So an answer
 // also says up to which byte the reader has judged the MANIFEST. A follower
 // sends this number to another reader as part of its position, and that reader
 // looks for no barriers in these bytes.
@@ -152,7 +152,8 @@ class FollowedSource {
     Barrier<uint64_t> barrier;
     Barrier<uint64_t> filter;
     std::vector<Flushed> flushed;
-    std::vector<uint64_t> table_sequences;  // of tables not made by a flush
+    std::vector<uint64_t> table_sequences;  // sequence numbers of tables not
+                                            // made by a flush
   };
 
   // Called by the reader with reader_mu_ locked.
@@ -218,7 +219,8 @@ class FollowedSource {
   uint64_t torn_wal_ = 0;  // recovery stops after this WAL; 0: none
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
-  std::unique_ptr<Digest128Stream> digest_;  // of the MANIFEST's judged part
+  std::unique_ptr<Digest128Stream> digest_;  // digest of the MANIFEST's judged
+                                             // part
   uint64_t digested_bytes_ = 0;              // length of that part
 
   mutable std::mutex mu_;
@@ -227,7 +229,8 @@ class FollowedSource {
   uint64_t manifest_number_ = 0;
   uint64_t manifest_end_ = 0;
   uint64_t lives_ = 0;  // number of lives that have ended
-  mutable std::map<uint64_t, Digest128> begins_;  // of the MANIFEST, by length
+  mutable std::map<uint64_t, Digest128> begins_;  // digests of the MANIFEST's
+                                                  // beginnings, by length
   std::map<uint64_t, Digest128> told_;            // sent digests, by length
   FollowJudged told_judged_;
   Barrier<uint64_t> manifest_barrier_;

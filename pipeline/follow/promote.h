@@ -5,8 +5,8 @@
 //   2. write CURRENT durably: from here on DIR is a database
 //   3. remove sstferry.followed and sstferry.follow
 //
-// If the process dies, running the command again completes the promotion. If
-// CURRENT is missing, the command starts over. If CURRENT exists, an
+// If the process is killed, running the command again completes the promotion.
+// If CURRENT is missing, the command starts over. If CURRENT exists, an
 // application may have opened DIR and written to it, so the command only
 // completes step 3 and changes no other file.
 #pragma once
@@ -21,7 +21,7 @@
 namespace sstferry {
 
 struct Promotion {
-  FollowFile record;     // of the standby
+  FollowFile record;     // the standby's record
   StandbyPosition end;   // end of its WALs; unset if was_cut_short
   bool was_cut_short = false;  // an earlier promotion already wrote CURRENT
 };

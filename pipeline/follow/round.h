@@ -1,10 +1,10 @@
-// A round passes the records that a source's WALs received since the last round
-// from the source's half of following to the standby's half.
+// A round: the records that a source's WALs received since the last round. The
+// source's half of following passes them to the standby's half.
 //
 // The source's half (followed_source.h) reads the WALs first and the MANIFEST
-// second, so that a round contains no record that was written after an event
-// that is only in the MANIFEST. The standby's half appends the bytes, and
-// publishes its new end after it has synced them.
+// second. So if an event is only in the MANIFEST (an ingestion, for example), a
+// round contains no record that was written after it. The standby's half
+// appends the bytes, and publishes its new end after it has synced them.
 #pragma once
 
 #include <cstdint>

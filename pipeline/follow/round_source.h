@@ -12,9 +12,9 @@ class RoundSource {
   virtual ~RoundSource() = default;
   // Requests the bytes after the position of `request`, and waits for them as
   // long as the request says. If nothing was written, returns OK, and *round
-  // has only an end. While this object lives, the source keeps, as far as it
-  // can, the bytes that are written after an answer that requires a cut. So
-  // call Ask() before a first cut, too.
+  // has only an end. If an answer requires a cut, the source keeps the bytes
+  // that are written after it, as far as it can, until this object is
+  // destroyed. So call Ask() before a first cut, too.
   //   kCancelled  Close() was called
   //   kRefused    the source cannot be followed
   //   others      retry later

@@ -214,7 +214,8 @@ class SourceFollowers::Reader {
     FollowerState told;  // without the members of Measure()
     FollowPosition position;
     CutReason asked = CutReason::kNone;  // reason for the expected cut
-    bool told_closed = false;  // the last answer with has_all said so
+    bool told_closed = false;  // the last answer with has_all said that the
+                               // source is closed
     SteadyClock::time_point had_all = SteadyClock::now();
     FollowPosition doubted;  // seems to need a cut; all zero: no doubt
     uint64_t doubted_rounds = 0;
@@ -286,9 +287,9 @@ class SourceFollowers::Reader {
   std::mutex mu_;
   std::condition_variable changed_;
   // All members below are guarded by mu_.
-  Status status_;  // of the last round
+  Status status_;  // result of the last round
   uint64_t rounds_ = 0;
-  SteadyClock::time_point round_begun_;  // of the last successful round
+  SteadyClock::time_point round_begun_;  // begin of the last successful round
   bool ended_ = false;
   SteadyClock::time_point asked_ = SteadyClock::now();
   std::map<const void*, Follower> followers_;

@@ -352,7 +352,7 @@ Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
     end->judged = mark.judged;
   }
   if (mark.wal_bytes == 0 && !wals.empty()) {
-    end->wal_number = wals.begin()->first;  // stays if no WAL has a record
+    end->wal_number = wals.begin()->first;  // kept if no WAL has a record
   }
   for (auto wal = wals.lower_bound(on_record ? 0 : mark.wal_number);
        wal != wals.end(); ++wal) {
@@ -908,7 +908,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   for (auto wal = there.lower_bound(received_.wal_number);
        wal != there.end(); ++wal) {
     const std::string path = new_dir + "/" + wal->second;
-    bool same = false;  // the same WAL, truncated
+    bool same = false;  // `path` is DIR's newest WAL, perhaps truncated
     if (wal->first == received_.wal_number) {
       uint64_t bytes = 0;
       RETURN_IF_ERROR(BytesOf(file_system_.get(), path, &bytes));

@@ -94,7 +94,7 @@ using OnWalRecord =
                                           const std::string& dir,
                                           const StandbyPosition& end);
 
-// The standby in one DIR, locked while the object lives.
+// The standby in one DIR, locked while the object exists.
 //
 // Threads: any. Append(), Sync() and UseFiles() may run concurrently. Append()
 //          and Sync() block between CarryInto() and EndCut(), which the same
@@ -113,8 +113,8 @@ class Standby {
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<Standby>* standby);
-  // Begins a standby that replaces the database in `dir`. Nobody can open that
-  // database until the first cut has replaced it.
+  // Begins a standby that replaces the database in `dir`. No process can open
+  // that database until the first cut has replaced it.
   //   kBusy  a process has the database open
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
@@ -131,7 +131,8 @@ class Standby {
   FollowFile record() const;
   // Returns the position after which the source must send.
   FollowPosition position() const;
-  // Returns the end that a promotion would keep if only processes died now.
+  // Returns the end that a promotion would keep if all processes were killed
+  // now and the machine kept running.
   StandbyPosition received() const;
   // Returns the end that a promotion would keep if the machine lost power now.
   StandbyPosition durable() const;
@@ -160,15 +161,17 @@ class Standby {
   // standby has now.
   //   kBusy  a process has opened the adopted database
   [[nodiscard]] rocksdb::Status BeginCut();
-  // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` (the complete
-  // next cut except its *record) proves that the source had every byte that DIR
-  // had when the cut began: it has the same history (format/history.h). If
-  // `new_dir` lacks these WALs, the source must have proved this when it
-  // requested the cut for `reason`. If the WALs contain more than the source
-  // has, they are kept as DIR.sstferry-lost-DATE/, otherwise as
-  // DIR.sstferry-unproven-DATE/, of which only the newest few remain. *record
-  // names the directories. During a scheduled cut, records may be appended.
+  // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` proves that
+  // the source had every byte that DIR had when the cut began. `new_dir` is the
+  // complete next cut except its *record; it proves this by the same history
+  // (format/history.h). If `new_dir` lacks these WALs, the source must have
+  // proved this when it requested the cut for `reason`. If the WALs contain
+  // more than the source has, they are kept as DIR.sstferry-lost-DATE/,
+  // otherwise as DIR.sstferry-unproven-DATE/, of which only the newest few
+  // remain. *record names the directories. During a scheduled cut, records may
+  // be appended.
   //   kSourceError  a scheduled cut is of another life of the source
+  //                 (followed_source.h)
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
                                              CutReason reason,
                                              FollowFile* record);
@@ -224,18 +227,20 @@ class Standby {
   const std::string dir_;
   const std::shared_ptr<rocksdb::FileSystem> file_system_;
 
-  std::mutex files_mu_;  // locked before sync_mu_; nobody replaces DIR
+  std::mutex files_mu_;  // locked before sync_mu_; while it is locked, no cut
+                         // replaces DIR
   std::mutex sync_mu_;  // locked before mu_; one Sync() at a time
   mutable std::mutex mu_;
   std::unique_lock<std::mutex> cutting_;  // holds mu_ during an exchange
-  std::unique_lock<std::mutex> exchanging_;  // holds files_mu_ then
-  // Guarded by mu_, all below.
+  std::unique_lock<std::mutex> exchanging_;  // holds files_mu_ during an
+                                             // exchange
+  // Guarded by mu_: all members below.
   bool exists_ = false;
   bool adopts_ = false;
   std::unique_ptr<DatabaseLock> adopted_;  // while adopts_, not in exchanges
   rocksdb::Status failed_;
   Descriptor lock_;
-  Descriptor next_lock_;  // of the next cut
+  Descriptor next_lock_;  // lock of the next cut
   FollowFile record_;
   Access access_;  // for new files in DIR
   std::shared_ptr<Wal> wal_;       // null: no WAL yet
@@ -244,7 +249,8 @@ class Standby {
   StandbyPosition durable_;
   SourceHeard heard_;
   SourceHeard marked_heard_;  // as in the last mark
-  std::unique_ptr<Digest128Stream> digest_;  // of the newest WAL, so far
+  std::unique_ptr<Digest128Stream> digest_;  // digest of the newest WAL's bytes
+                                             // so far
   // Checks the sequence numbers of all WALs. Null: the numbers are unknown.
   std::unique_ptr<WalContinuity> continuity_;
   bool is_behind_cut_ = false;  // a record after the cut was read

@@ -17,7 +17,7 @@ namespace sstferry {
 struct CutRequest {
   CutReason reason = CutReason::kFirst;
   std::string note = {};  // from the source: the cause
-  bool exact_filters = false;  // as FollowRequest's, from this cut on
+  bool exact_filters = false;  // FollowRequest::exact_filters from this cut on
   // Returns true if records that arrive while the cut is built continue it.
   bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;

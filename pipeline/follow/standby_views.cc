@@ -410,7 +410,8 @@ void StandbyViews::Step() {
     if (is_due) Report("");
     return;
   }
-  // After a start or a cut, the source's next answer confirms the contents.
+  // Does not report a missing confirmation at once: after a start or a cut, the
+  // source's next answer confirms the contents.
   if (EndStateOf(status) == EndState::kSourceError &&
       now - due_ < options_.every) {
     return;

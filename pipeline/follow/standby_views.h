@@ -68,8 +68,8 @@ class StandbyViews {
   using Clock = std::chrono::steady_clock;
 
   // Checks DIR.view, if it exists. `standby` must outlive this object.
-  //   kRefused  it is no directory, holds other files, or another account owns
-  //             it or may write there
+  //   kRefused  it is no directory, contains other files, or another account
+  //             owns it or may write there
   [[nodiscard]] static rocksdb::Status Open(
       const StandbyViewsOptions& options, Standby* standby,
       std::unique_ptr<StandbyViews>* views);
@@ -127,15 +127,15 @@ class StandbyViews {
   Standby* const standby_;
   StopSignal stop_;
 
-  // Used by one thread.
-  Descriptor directory_;       // of view_dir_
+  // Used only by the thread that makes views.
+  Descriptor directory_;       // view_dir_, opened
   bool is_loaded_ = false;     // the three members below are valid
   std::string current_;        // name of the newest view; empty: none
   std::vector<OldView> old_;
   uint64_t last_number_ = 0;
-  Clock::time_point due_ = Clock::now();  // of the next view
+  Clock::time_point due_ = Clock::now();  // when the next view is due
   StandbyPosition made_at_;    // contents of the newest view
-  FollowFile made_of_;         // its cut
+  FollowFile made_of_;         // the cut of that view
 
   mutable std::mutex mu_;
   bool is_confirmed_ = false;  // guarded by mu_, all below
