@@ -213,7 +213,8 @@ class Job : public ArchiveJob {
     return std::chrono::duration<double>(Clock::now() - started_).count();
   }
   bool is_late() const { return Clock::now() >= until_; }
-  // For steps that must poll, because they cannot be stopped in another way.
+  // Returns a function for steps that must poll, because they cannot be stopped
+  // in another way.
   std::function<bool()> Stopped() const {
     return [this] { return cancelled_.load() || is_late(); };
   }
@@ -247,7 +248,8 @@ class Job : public ArchiveJob {
     if (options_.source.is_ssh() &&
         !remote.timeouts.first_answer.has_value()) {
       remote.timeouts.first_answer =
-          std::chrono::milliseconds(0);  // ssh reports why it failed
+          std::chrono::milliseconds(0);  // no retries: ssh reports why it
+                                         // failed
     }
     remote.log = options_.log;
     auto connected =
@@ -266,7 +268,8 @@ class Job : public ArchiveJob {
     if (options_.init_if_absent) {
       RETURN_IF_ERROR(InitIfAbsent(report));
     }
-    // Before the snapshot, so that a wrong archive address is reported at once.
+    // Reads the head before the snapshot is taken, so that a wrong archive
+    // address is reported at once.
     ArchiveHead head;
     RETURN_IF_ERROR(archive.ReadHead(&head));
     work_.phase = "snapshot";
@@ -616,7 +619,8 @@ class Job : public ArchiveJob {
                      rocksdb::FileSystem::Default(), &opened, notes);
     const EndState state = EndStateOf(status);
     if (state == EndState::kIncompatible || state == EndState::kRefused) {
-      // Its application may have a custom comparator. All bytes were compared.
+      // Its application may have a custom comparator. All bytes were compared
+      // already.
       notes->push_back("the drill did not open the database: " +
                        MessageOf(status));
       return Status::OK();
@@ -772,7 +776,7 @@ class Job : public ArchiveJob {
   std::unique_ptr<ObjectStore> store_;  // set by Run()
   std::shared_ptr<SealKey> key_;        // null: no key
   std::unique_ptr<Endpoint> endpoint_;  // of a remote source
-  std::unique_ptr<RemoteSource> remote_;  // the same
+  std::unique_ptr<RemoteSource> remote_;  // of a remote source
   std::unique_ptr<Operation> drill_;
   double read_seconds_ = 0;  // time that the last drill spent reading entries
 };

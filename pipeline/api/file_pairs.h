@@ -20,8 +20,8 @@ struct FilePair {
 
 // Pairs the units of all tables and blob files. WALs are not paired, because
 // the compared content digest covers them; MANIFESTs are not, because each open
-// changes them. Not OK: the sides do not have the same files; the message is
-// the end of a sentence that says why.
+// changes them. Returns an error if the sides do not have the same files; its
+// message is the end of a sentence that says why.
 [[nodiscard]] rocksdb::Status PairFiles(const ClonePlan& left,
                                         const ClonePlan& right,
                                         std::vector<FilePair>* pairs);

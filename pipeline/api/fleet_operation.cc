@@ -395,7 +395,7 @@ class FleetOperation : public Fleet {
       window_.emplace(pull.target_dir, to_pull.size(), pull.before_swap,
                       pull.after_swap, [this] { slots_.Give(); });
     }
-    // With a window, each swap waits for all others.
+    // With a window, each swap waits for all others, so all need threads.
     const size_t threads_wanted =
         window_.has_value() ? to_pull.size()
                             : std::min<size_t>(jobs_, to_pull.size());
@@ -681,7 +681,7 @@ class FleetOperation : public Fleet {
   std::vector<PinnedDatabase> pinned_;  // by member
   std::optional<SwapWindow> window_;
   FleetReport report_;
-  Status may_move_;  // what has vanished
+  Status may_move_;  // why replicas must not be moved away; OK: they may
   mutable std::mutex mu_;
   std::set<Operation*> running_;  // guarded by mu_
   Progress ended_progress_;       // guarded by mu_

@@ -264,7 +264,7 @@ class StandbyRounds : public RoundTarget {
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
   std::unique_ptr<StandbyAudit> audit_;  // destroyed before the members above
-  std::unique_ptr<StandbyViews> views_;  // the same
+  std::unique_ptr<StandbyViews> views_;  // destroyed first
 };
 
 class Follow : public StandbyJob {
@@ -353,8 +353,8 @@ class Follow : public StandbyJob {
     while (!stop_.stopped()) {
       Status status = FollowOnce();
       has_begun = has_begun || target_->exists();
-      // While the source could not be reached, it may have been opened again.
-      // After a cancellation the source was not contacted.
+      // After a failure, the source may have been opened again unnoticed. A
+      // cancellation says nothing about the source.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
       if (!status.ok() &&
           (!MayPass(status, has_begun) || cancelled_)) {
@@ -428,7 +428,8 @@ class Follow : public StandbyJob {
     return CutIfDue();
   }
 
-  // Forgets that the source was closed. Returns the error of this, or `status`.
+  // Forgets that the source was closed. Returns the error of forgetting, or
+  // `status`.
   Status ForgetClosed(const Status& status) {
     const Status forgot =
         target_->exists() ? target_->ForgetClosed() : Status::OK();
@@ -545,9 +546,9 @@ class Follow : public StandbyJob {
   FollowOptions options_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<RoundTarget> target_;  // set once, under mu_
-  FollowRequest asks_;  // common to all requests
+  FollowRequest asks_;  // the part common to all requests
   StopSignal stop_;
-  TokenBucket pace_{0};  // limits received records
+  TokenBucket pace_{0};  // limits the rate of received records
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> cutting_{false};
   bool is_gentle_ = false;  // the running cut yields to other work

@@ -203,7 +203,8 @@ class CutSource : public SetSource, public History {
   // The part of a WAL that was read.
   struct Wal {
     std::string begin;  // at least up to its first record
-    std::map<uint64_t, Digest128> digests;  // of the first bytes, by length
+    std::map<uint64_t, Digest128> digests;  // digests of the first bytes, by
+                                            // length
   };
 
   std::optional<size_t> FileOf(uint64_t wal_number) const {
@@ -217,7 +218,7 @@ class CutSource : public SetSource, public History {
     return std::nullopt;
   }
 
-  // Reads a WAL of the cut once; does nothing if the cut lacks it.
+  // Reads a WAL of the cut once; does nothing if the cut does not have the WAL.
   [[nodiscard]] Status ScanWal(uint64_t number) {
     const std::optional<size_t> index = FileOf(number);
     if (!index.has_value() || wals_.contains(number)) {
@@ -327,7 +328,7 @@ class LogRounds : public RoundTarget {
   }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
-  // Does nothing: a log does not record this.
+  // Does nothing: a log does not record when the source was heard.
   void Hear(const Round&) override {}
   Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;
@@ -354,7 +355,7 @@ class LogRounds : public RoundTarget {
     SetLog log;
     uint64_t moment = 0;
     std::vector<LogPlace> places;
-    std::shared_ptr<LogWriter> writer;  // of the log
+    std::shared_ptr<LogWriter> writer;  // writer of the log
   };
 
   std::shared_ptr<LogWriter> writer() const {
@@ -398,10 +399,10 @@ class LogRounds : public RoundTarget {
   std::unique_ptr<Push> push_;  // owned by the thread while it runs
 
   mutable std::mutex mu_;
-  // Guarded by mu_, all below.
+  // Guarded by mu_: all members below.
   std::deque<Candidate> candidates_;
   std::shared_ptr<LogWriter> writer_;  // null: a candidate or a cut comes next
-  RemoteSource* remote_ = nullptr;     // may be cancelled
+  RemoteSource* remote_ = nullptr;     // runs now, so that Cancel() can stop it
   Status failed_;
   uint64_t set_micros_ = 0;  // time of the newest pushed set
   std::string source_database_id_;
@@ -465,11 +466,11 @@ Status LogRounds::FindCandidates() {
     if (candidate.head.is_sealed && key_ == nullptr) {
       continue;
     }
-    // A log without history cannot show that the source continues it.
+    // Without a database id, a log cannot show that the source continues it.
     if (candidate.head.database_id.empty()) {
       continue;
     }
-    // Nothing could be appended to a log with times in the future until then.
+    // If a log ends in the future, nothing could be appended to it until then.
     const uint64_t now = MicrosNow();
     const uint64_t end_micros = candidate.head.moments.empty()
                                     ? key.end_micros
@@ -511,8 +512,8 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   std::shared_ptr<LogWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    // An answer that has no bytes and does not end the round does not prove
-    // that the source knows the position; the source may still require a cut.
+    // If an answer has no bytes although the source has more, it does not prove
+    // that the source knows the position: the source may still require a cut.
     const bool is_known = !round.logs.empty() || round.end.more_bytes == 0;
     if (writer_ == nullptr && is_known && !candidates_.empty() &&
         asked == candidates_.front().head.position()) {
@@ -745,7 +746,8 @@ StandbyState LogRounds::state() const {
   state.sequence = log.last_sequence;
   state.durable_sequence = log.put_sequence;
   state.moment_micros = log.seen_micros;
-  // If the source writes nothing, no segments follow its set.
+  // If the source writes nothing, no segments follow its set: the set's time
+  // counts then.
   state.put_micros = std::max(log.put_micros, set_micros_);
   state.segments = earlier_.segments + log.segments;
   state.segment_bytes = earlier_.bytes + log.bytes;

@@ -48,7 +48,7 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.snapshot_dir = options.snapshot_dir;
   if (address.is_archive() && endpoint.snapshot_dir.empty() &&
       !options.target_dir.empty()) {
-    // Partial databases are stored there temporarily.
+    // A restore of a part makes its private database next to the target.
     std::error_code error;
     std::filesystem::path target =
         std::filesystem::absolute(options.target_dir, error)

@@ -248,7 +248,7 @@ class PullOperation : public Operation {
   const OpenReplica replica_;
   std::function<Status(const std::string&)> drill_;  // null: not a drill
   MethodInput known_;  // input for the choice of the method
-  Clock::time_point started_;  // by Run()
+  Clock::time_point started_;  // set by Run()
   std::atomic<uint64_t> max_rate_bytes_per_sec_;
   WorkerSlot<Puller> slot_;
 };

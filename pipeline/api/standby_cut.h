@@ -27,8 +27,8 @@ namespace sstferry {
                                              StandbyAudit* audit = nullptr);
 
 // Completes a first cut that was killed after it had replaced an adopted
-// database: renames that database to its name next to `dir`. Returns OK if
-// there is no such database.
+// database: gives that database the name under which it is kept next to `dir`.
+// Returns OK if there is no such database.
 //   kBusy  another process works on the directory
 [[nodiscard]] rocksdb::Status KeepAdopted(
     const std::string& dir,

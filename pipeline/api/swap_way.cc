@@ -12,9 +12,9 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (options.mode != PullMode::kSwap || method == PullMethod::kClone) {
     return {};
   }
-  // Continues an unfinished swap in its way, even if TARGET_DIR was removed: a
-  // complete new database no longer needs it, and an incomplete one gives up
-  // linking.
+  // Continues an unfinished swap in the way in which it began, even if
+  // TARGET_DIR was removed: a complete new database does not need it any more,
+  // and an incomplete one gives up linking.
   const std::string begun =
       options.restart ? "" : UnfinishedMode(options.target_dir);
   if (!begun.empty() && begun != kInPlaceMode) {

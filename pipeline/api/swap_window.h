@@ -53,7 +53,7 @@ class SwapWindow {
   bool has_begun_ = false;   // before_ runs or has run
   bool is_open_ = false;     // before_ has run
   bool is_closed_ = false;   // after_ has run
-  bool exchanged_ = false;   // by any swap
+  bool exchanged_ = false;   // any swap exchanged its directories
   rocksdb::Status before_status_;
   rocksdb::Status after_status_;
 };

@@ -34,7 +34,7 @@ struct Verdict {
 };
 
 // Returns true if `copy` has a record of a pull from the database of `origin`,
-// with the sequence number.
+// and the record has the snapshot's sequence number.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
 // Returns the verdict on two sides that differ, compared with `selection`.

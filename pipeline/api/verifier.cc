@@ -155,7 +155,7 @@ Status Verifier::MatchFamilies() {
   for (const std::string& name : right_.judged.families_only_here) {
     AddDifference({0, place++}, name, "", "column family only right");
   }
-  // If the left side's parts had gaps, these keys would count as equal.
+  // If the left side's parts had gaps, keys in the gaps would count as equal.
   return CheckTiling(left_.plan, options_.selection.interval, orders_);
 }
 
