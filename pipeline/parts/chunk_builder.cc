@@ -12,7 +12,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Number of entries between two polls of `cancelled`.
+// Maximum number of entries between two polls of `cancelled`.
 constexpr uint64_t kLookInterval = 64;
 
 }  // namespace

@@ -22,8 +22,8 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
                             const rocksdb::Slice& key);
 
 // Checks that a chunk can contain the reader's current entry.
-//   kRefused  its key or value is too long, or it is an entity and the target
-//             does not take entities
+//   kRefused  the key or the value is too long, or the entry is a wide-column
+//             entity and the target does not take these
 [[nodiscard]] rocksdb::Status CheckEntry(
     const class EntryReader& reader, bool target_takes_entities,
     const rocksdb::ColumnFamilyHandle& family);
@@ -44,7 +44,7 @@ struct ChunkBuilderOptions {
   uint64_t readahead_bytes = 0;
   // All live files of the family, sorted by smallest keys; set only if they
   // contain all entries of the family. Chunks are then merged from these files.
-  // Null: RocksDB iterates.
+  // Null: RocksDB's iterator reads the entries.
   const std::vector<TableFile>* files = nullptr;
   bool target_takes_entities = true;  // false: wide-column entities are refused
   std::function<bool()> cancelled;  // polled; may be null
@@ -69,7 +69,8 @@ class ChunkBuilder {
   //   kRefused                an entry cannot be moved (key too long, wide
   //                           columns without support); the message names its
   //                           key
-  //   kCorrupt, kSourceError  reading failed; also the sink's own errors
+  //   kCorrupt, kSourceError  reading failed. The sink's errors are returned,
+  //                           too
   [[nodiscard]] rocksdb::Status Build(const Part& part,
                                       const PartRequest& request);
 

@@ -51,9 +51,9 @@ class ChunkWriter {
     return flushed_bytes_ + pending_bytes_;
   }
   uint64_t file_bytes() { return writer_.FileSize(); }
-  // Finishes the file. Passes no ExternalSstFileInfo: with one, RocksDB 9.10
-  // asserts that the smallest and the largest key are both empty or both not
-  // empty, although the empty key is valid.
+  // Finishes the file. Passes no ExternalSstFileInfo: with that argument,
+  // RocksDB 9.10 fails an assertion if only the smallest key is empty, although
+  // the empty key is valid.
   rocksdb::Status Finish() { return writer_.Finish(); }
 
  private:

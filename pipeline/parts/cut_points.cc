@@ -22,7 +22,7 @@ Status ReadCutPoints(const std::string& path, size_t max_count,
   SstReader reader;
   status = reader.Open(source.get());
   if (status.IsNotSupported()) {
-    return Status::OK();  // RocksDB can read it, but it cannot be cut
+    return Status::OK();  // sstferry cannot cut this table format
   }
   if (!status.ok() || reader.properties().data_bytes == 0) {
     return status;

@@ -18,10 +18,12 @@ class EntryReader {
 
   virtual bool Valid() const = 0;
   virtual void Next() = 0;
-  // Return the current entry, until the next call of Next(). REQUIRES: Valid().
+  // Return the key and the value of the current entry. They stay valid until
+  // the next call of Next(). REQUIRES: Valid().
   virtual rocksdb::Slice key() const = 0;
   virtual rocksdb::Slice value() const = 0;
-  // Returns OK if no entry was skipped. Callers must check it after every loop.
+  // Returns an error if reading failed, and entries may be missing. Callers
+  // must check it after every loop, because Valid() is then false, too.
   [[nodiscard]] virtual rocksdb::Status status() const = 0;
   // Returns true if the entry is a wide-column entity, which value() cannot
   // represent.
@@ -30,8 +32,8 @@ class EntryReader {
   virtual rocksdb::Iterator* iterator() const = 0;
 
   // Returns the value in the form that ContentDigest takes: a plain value as it
-  // is, an entity's columns encoded in *scratch. *entity (may be null): true
-  // for an entity.
+  // is, an entity's columns encoded in *scratch. Sets *entity (may be null) to
+  // true for an entity.
   rocksdb::Slice DigestValue(std::string* scratch,
                              bool* entity = nullptr) const;
 };

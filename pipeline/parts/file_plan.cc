@@ -36,7 +36,7 @@ Status ReadOne(TableSums* sums, FilePlan* file) {
   SstReader reader;
   status = reader.Open(source.get());
   if (status.IsNotSupported()) {
-    return Status::OK();  // RocksDB can read this table
+    return Status::OK();  // not block-based: RocksDB reads it
   }
   if (!status.ok()) {
     return status;

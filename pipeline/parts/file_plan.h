@@ -26,7 +26,8 @@ struct FilePlan : TableFile {
 
 // Lists all live files with keys in the interval, sorted by their smallest
 // keys. The list is complete because the snapshot has no entries in memtables.
-// *sorted_runs: maximum number of files and levels that one part merges.
+// Sets *sorted_runs to the maximum number of sorted runs that one part merges:
+// each file of level 0 is a run, and so is each other level.
 std::vector<FilePlan> ListFiles(rocksdb::DB* db,
                                 rocksdb::ColumnFamilyHandle* family,
                                 const KeyInterval& interval,
@@ -42,7 +43,7 @@ struct TableSums {
 // sums.
 //   kSourceError, kCorrupt  a file cannot be read or its end is damaged; the
 //                           message names it
-//   kCancelled    cancelled() (may be null) returned true
+//   kCancelled    `cancelled` (may be null) returned true
 [[nodiscard]] rocksdb::Status ReadProperties(
     const std::function<bool()>& cancelled, TableSums* sums,
     std::vector<FilePlan>* files);

@@ -15,8 +15,8 @@ namespace {
 // Numbers of entries and of bytes between two polls of `cancelled`.
 constexpr uint64_t kReadsBetweenCancels = 4096;
 constexpr uint64_t kCancelIntervalBytes = 16u << 20;
-// Maximum number of bytes read for one page of entries. The page is then sent
-// as it is, because reading a page cannot be cancelled.
+// Maximum number of value bytes read for one page of entries. The page then
+// ends early, because reading a page cannot be cancelled.
 constexpr uint64_t kMaxPageReadBytes = 256u << 20;
 
 }  // namespace
@@ -64,8 +64,8 @@ void IntervalReader::SeekAfter(const Slice& key) {
 bool IntervalReader::is_entity() const {
   const rocksdb::WideColumns& columns = iterator_->columns();
   // The default column has an empty name. RocksDB returns a plain value as a
-  // single column with an empty name; it returns an entity with only that
-  // column in the same way, and the API does not distinguish them.
+  // single column with an empty name. It returns an entity with only that
+  // column in the same way, so the API does not distinguish them.
   return columns.size() != 1 || !columns[0].name().empty();
 }
 

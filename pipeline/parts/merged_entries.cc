@@ -68,8 +68,8 @@ bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
   for (const auto& [depth, run] : runs) {
     const TableFile* before = nullptr;
     for (const TableFile* file : run) {
-      // A merge could not order the versions of one key in two files of a
-      // level.
+      // Two files of the level share a key or overlap. A merge could not order
+      // the versions of such a key.
       if (file->has_blobs ||
           (before != nullptr &&
            order->Compare(before->largest, file->smallest) >= 0)) {

@@ -1,11 +1,11 @@
 // Merges the tables of a family and returns the newest entry of each key in an
 // interval.
 //
-// A merge costs about half of the CPU time of RocksDB's iterator: the entries
-// of a snapshot are never in memtables, have no merge operands to resolve, and
-// are read once from front to back. RocksDB reads all other entries (a merge
-// operand, a blob, a wide-column entity, a range deletion, a table of another
-// kind): see RangeEntries.
+// A merge needs about half of the CPU time of RocksDB's iterator, because it
+// handles fewer cases: a snapshot has no entries in memtables, each table is
+// read once from front to back, and only puts and deletions are merged.
+// RocksDB's iterator reads everything else: merge operands, blobs, wide-column
+// entities, range deletions, and tables of other formats (see RangeEntries).
 #pragma once
 
 #include <cstdint>
@@ -48,9 +48,9 @@ class SortedRun {
 //
 // Ownership: borrows the file system, the comparator and the files.
 // Threads:   one.
-// Errors:    NotSupported for anything that is left to RocksDB; other errors
-//            if a table cannot be read. Entries returned before an error are
-//            correct.
+// Errors:    NotSupported if RocksDB's iterator must read the rest; other
+//            errors if a table cannot be read. Entries returned before an error
+//            are correct.
 class MergedEntries {
  public:
   // Returns true if the metadata of the family's files in the interval allow a
@@ -73,8 +73,8 @@ class MergedEntries {
   }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
   [[nodiscard]] rocksdb::Status Next();
-  // Returns the last key that was returned or found to be deleted; null: none.
-  // After an error, RocksDB's iterator continues after this key.
+  // Returns the last key that was returned or is deleted; null if no key was
+  // handled. After an error, RocksDB's iterator continues after this key.
   const std::string* done() const { return any_done_ ? &done_ : nullptr; }
 
  private:
@@ -86,7 +86,7 @@ class MergedEntries {
   void SiftDown(size_t at);
   // Moves the front run to its next entry.
   [[nodiscard]] rocksdb::Status Step();
-  // Moves to the next visible entry, starting with the current one at the
+  // Moves to the first visible entry, which may be the current one at the
   // front.
   [[nodiscard]] rocksdb::Status FindVisible();
 

@@ -94,8 +94,8 @@ void SpoolBudget::Leave(PartStore* store) {
   stores_.erase(std::find(stores_.begin(), stores_.end(), store));
 }
 
-// Skips a store that is in use now. Waiting for its lock could deadlock: that
-// store may be waiting for stores_mu_.
+// Skips a store whose lock is taken. Waiting for that lock could deadlock,
+// because that store may be waiting for stores_mu_.
 bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   const bool by_files = LacksFiles();
   const auto has = [by_files](const PartStore* store) {
@@ -123,8 +123,8 @@ bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
 }
 
 // The bytes of one chunk in a spool. If the disk is full, the rest of the chunk
-// stays in memory unless it is too large, so that a chunk whose start was sent
-// becomes complete. Threads: one appends; any may read appended bytes.
+// stays in memory unless it is too large. So a chunk whose start was already
+// sent can be completed. Threads: one appends; any may read appended bytes.
 class PartStore::File {
  public:
   using Piece = std::shared_ptr<const std::string>;
@@ -186,7 +186,7 @@ class PartStore::File {
   }
   // Called after the last byte: returns unused reserved bytes to the budget.
   void Settle() { Count(bytes_); }
-  // Called when another chunk is the newest one.
+  // Called when the builder begins its next chunk or ends.
   void DropNewest() {
     std::lock_guard<std::mutex> lock(mu_);
     newest_.clear();
@@ -250,14 +250,15 @@ class PartStore::File {
   std::string memory_;  // under mu_
 };
 
-// One chunk. Requires the store's mu_, except for calls that File allows.
+// One chunk in a spool. Every access requires the store's mu_, except calls
+// that File allows from any thread.
 struct PartStore::Chunk {
   ChunkBegin begin;
   std::optional<std::string> after;  // `after` in requests for this chunk
   std::shared_ptr<File> file;
   uint64_t bytes = 0;      // readable bytes
   std::optional<ChunkEnd> end;  // set when the chunk is complete
-  // Not OK: the builder ended early, and nobody continues the chunk.
+  // Not OK: the builder ended early, and no builder will continue the chunk.
   Status abandoned;
   int readers = 0;
   uint64_t used = 0;
@@ -268,14 +269,14 @@ struct PartStore::Chunk {
 struct PartStore::Spool {
   std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
   bool builds = false;   // a builder is running
-  bool gives_up = false; // builder will end: no readers
-  uint64_t next_ordinal = 0;            // of the builder's next chunk
+  bool gives_up = false; // no lane reads: the builder will end
+  uint64_t next_ordinal = 0;            // the builder's next chunk
   std::optional<std::string> next_after;
   // Number of chunks of the part, once it is known.
   std::optional<uint64_t> count;
-  Status failed;                        // error that ended the building
-  std::list<uint64_t> readers;          // ordinals they wait for or read
-  // Notified if anything here or in a chunk changes.
+  Status failed;                        // error that ended the builder
+  std::list<uint64_t> readers;          // ordinal that each waits for or reads
+  // Notified when a member of this struct or of a chunk changes.
   std::condition_variable changed;
   std::thread thread;
 
@@ -285,7 +286,7 @@ struct PartStore::Spool {
   }
 };
 
-// Stores the chunks that a ChunkBuilder makes.
+// Writes the chunks of one part into its spool, on a thread of the store.
 class PartStore::Builder : public ChunkSink {
  public:
   Builder(PartStore* store, Spool* part) : store_(store), part_(part) {}
@@ -384,8 +385,9 @@ class PartStore::Builder : public ChunkSink {
     std::lock_guard<std::mutex> lock(store_->mu_);
     return LooksUnwanted();
   }
-  // Returns true if the builder should end. The builder then ends, because no
-  // new reader joins. REQUIRES: the store's mu_ is held.
+  // Returns true if the builder should end, because no lane reads or the store
+  // stops. Then sets gives_up, after which Join() lets no lane wait for this
+  // builder. REQUIRES: the store's mu_ is held.
   bool LooksUnwanted() {
     part_->gives_up = part_->gives_up || store_->stopping_ ||
                        part_->readers.empty();
@@ -398,8 +400,8 @@ class PartStore::Builder : public ChunkSink {
   bool has_no_room_ = false;
 };
 
-// Passes on chunks that a lane builds for itself. Stops the builder before the
-// first chunk that other targets also want.
+// Passes chunks that a lane builds for itself to the lane's sink. Stops the
+// builder before the first chunk that could be shared.
 class PartStore::OwnLane : public ChunkSink {
  public:
   // `stops`: may stop the builder. Updates *request after each chunk.
@@ -547,7 +549,7 @@ Status PartStore::Send(PartRead read, ChunkSink* sink) {
                    read.request.chunk_bytes == 0;
   while (true) {
     if (may_share && is_shared()) {
-      may_share = false;  // builds here what the store cannot send
+      may_share = false;  // later chunks are built on this thread
       bool complete = false;
       const Status status = SendSpooled(&read, &complete, sink);
       if (!status.ok() || complete) {

@@ -33,10 +33,11 @@ class SpoolBudget {
 
   uint64_t max_bytes() const { return max_bytes_; }
   bool HasRoom(uint64_t bytes) const;
-  // Reserves room for a file of `bytes` bytes. Returns false if there is none.
+  // Reserves room for a file of `bytes` bytes. Returns false if the room is too
+  // small.
   bool Reserve(uint64_t bytes);
-  // Corrects the counts: a file has more or fewer bytes than were reserved, or
-  // was removed.
+  // Adds to the counts after a file got more or fewer bytes than were reserved,
+  // or was removed.
   void Change(int64_t bytes, int64_t files);
   uint64_t bytes() const;
   uint64_t files() const;
@@ -51,8 +52,9 @@ class SpoolBudget {
   void Join(PartStore* store);
   // Removes the store. Blocks while another store is freeing one of its chunks.
   void Leave(PartStore* store);
-  // Frees a chunk in another store, which must use at least as much as
-  // `wanting` would then use. Returns false if there is no such chunk.
+  // Frees a chunk of another store, which must use at least as much of the
+  // budget as `wanting` would use after adding `bytes`. Returns false if no
+  // such chunk was found.
   bool FreeElsewhere(const PartStore* wanting, uint64_t bytes);
 
  private:
@@ -75,18 +77,20 @@ struct PartStoreOptions {
   std::string directory;   // the files use this directory's file system
   std::shared_ptr<SpoolBudget> budget;
   uint64_t chunk_bytes = 64'000'000;
-  // Returns the free bytes of that file system. Null: space is not checked.
+  // Returns the free bytes of the directory's file system. Null: space is not
+  // checked.
   std::function<uint64_t()> free_bytes;
   // Maximum number of bytes of a chunk that may be in memory if the disk is
   // full. A longer chunk is abandoned.
   uint64_t max_memory_bytes = 64u << 20;
-  // Number of the newest bytes of each unfinished chunk that stay in memory,
-  // for readers that keep up.
+  // Number of the newest bytes of each unfinished chunk that stay in memory, so
+  // that readers that keep up need not read the file.
   uint64_t newest_bytes = 1u << 20;
   int max_builders = 16;
 };
 
-// Counts entries as they are built; may be null.
+// Receives the number of entries that were built since the last call; may be
+// null.
 using OnProgress = std::function<void(uint64_t entries)>;
 
 // Builds the chunks that `from` asks for and passes them to `sink`, until
@@ -100,7 +104,7 @@ struct PartRead {
   PartRequest request;
   const Part* part = nullptr;
   UnitPlace unit;
-  BuildChunks build;      // for other parts: builds on the reader's thread
+  BuildChunks build;      // unless the part is a unit; on the caller's thread
   // Builds on a thread of the store, for all targets; must stay valid as long
   // as the store. Null: no other target requests the same bytes.
   BuildChunks build_for_all;
@@ -115,23 +119,24 @@ struct PartRead {
 // Sends the bytes of parts to lanes, in one of three ways:
 //
 //   unit            read from the file itself, starting at any byte
-//   chunk or delta  built directly into the lane that requests it. If the
-//                   lane's connection breaks, the builder ends and nothing is
-//                   kept; the next request starts the chunk over
+//   chunk or delta  built by the lane that requests it, and sent at once. If
+//                   the lane's connection breaks, nothing is kept; the next
+//                   request starts the chunk over
 //   shared chunk    built once for all targets of a plan, on a thread of the
 //                   store, into a spool (a file without a name). Each lane
 //                   reads it at its own pace, and may request it again
 //
 // Chunks are shared while the plan has at least two targets: with one target, a
-// spool would cost a copy that nobody reads. A lane that builds for itself when
-// the second target arrives switches at its next chunk.
+// spool would cost a copy that no other target reads. A lane that builds for
+// itself when the second target arrives switches at its next chunk.
 //
 // A slow reader does not delay others: a builder stays ahead of the fastest
-// reader, and a reader whose next chunk is gone builds it for itself. If there
-// is no room, spooled chunks without readers are removed first.
+// reader, and a reader whose next chunk was removed builds it for itself. If
+// the budget is used up, spooled chunks without readers are removed first.
 //
 // Ownership: owns its threads and spools.
-// Threads:   any. The destructor waits for builders; no reader may be left.
+// Threads:   any. The destructor waits for builders. All calls of Send() must
+//            have returned before.
 class PartStore {
  public:
   explicit PartStore(PartStoreOptions options);
@@ -162,7 +167,7 @@ class PartStore {
   class Builder;
   class OwnLane;
   using ChunkPtr = std::shared_ptr<Chunk>;
-  // Counts this store's files, some of which may outlive it.
+  // Bytes and number of this store's files. A file may outlive the store.
   struct Usage {
     std::atomic<uint64_t> bytes{0};
     std::atomic<uint64_t> files{0};
@@ -170,12 +175,12 @@ class PartStore {
   friend class SpoolBudget;
 
   bool is_shared() const { return targets_ >= 2; }
-  // Sends spooled chunks, starting with the requested one, while the store has
-  // the next one or builds it. Updates the request to ask for what is missing.
-  // *complete: nothing is missing.
+  // Sends spooled chunks from the requested one on, as long as the next chunk
+  // is in the store or being built. Updates the request to ask for the chunks
+  // that were not sent. Sets *complete if all were sent.
   [[nodiscard]] rocksdb::Status SendSpooled(PartRead* read, bool* complete,
                                             ChunkSink* sink);
-  // The next functions require mu_.
+  // The functions below require mu_, except SendChunk(), which locks it.
   Spool* Join(const PartRead& read);
   [[nodiscard]] rocksdb::Status Start(const PartRead& read, Spool* part);
   // Returns true if there is room for one more chunk. `reserve`: reserves it.
@@ -203,7 +208,8 @@ class PartStore {
   int builders_ = 0;   // running builders
   uint64_t uses_ = 0;  // number of uses of chunks; orders chunks by use
   bool stopping_ = false;
-  // A chunk did not fit: all readers build for themselves.
+  // The disk was full and a chunk was too large for memory. From then on, all
+  // readers build for themselves.
   bool gave_up_ = false;
 };
 

@@ -94,7 +94,8 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
         region->weights.push_back({point.key, bytes});
       }  // else: building the chunk refuses such a long key
     } else if (points.size() == 1) {
-      // The interval ends inside a file without cut points.
+      // The interval ends inside a file without cut points: assume half of the
+      // file.
       inside += bytes / 2;
     }
   }
@@ -123,7 +124,8 @@ void FamilyCutter::CutRegion(Region* region) {
   uint64_t cut_bytes = 0;
   for (const Weight& weight : region->weights) {
     bytes += weight.bytes;
-    // A file's last cut point may be after its last key.
+    // Two files may have the same cut point. A second cut there would make an
+    // empty part.
     const bool between =
         (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);

@@ -1,6 +1,6 @@
-// Cuts a pinned snapshot into parts: half-open key intervals that cover the
-// requested interval without gaps or overlaps, have about equal payload, and
-// are many more than the lanes.
+// Cuts a pinned snapshot into parts. Parts are half-open key intervals that
+// cover the requested interval without gaps or overlaps. They have about equal
+// numbers of bytes, and there are usually several for each lane.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct PlannerOptions {
 struct PlannerFamily {
   uint32_t index = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // Files cannot be cut inside: PlainTable without total order.
+  // True: the family becomes a single part, because PlainTable files cannot be
+  // cut.
   bool one_part = false;
 };
 
@@ -62,8 +63,8 @@ uint64_t RebuiltBytes(const FamilyPlan& plan);
 // lane, and not larger than a chunk.
 uint64_t PartTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
-// Returns the maximum size of a part: slightly less than a chunk. If the
-// estimate is too low, the part then does not need a second, tiny chunk.
+// Returns the maximum size of a part: slightly less than a chunk, so that a
+// part whose size was estimated too low does not need a second, tiny chunk.
 inline uint64_t MostPartBytes(uint64_t chunk_bytes) {
   return chunk_bytes / 16 * 15;
 }

@@ -1,8 +1,9 @@
 // Reads the entries of a part for its chunks. Merges the tables itself if it
-// can, because that is cheaper; otherwise lets RocksDB iterate.
+// can, because that needs less CPU time; otherwise lets RocksDB iterate.
 //
-// RocksDB decides: at the first entry that is not a plain put or deletion, and
-// after every error, RocksDB's iterator continues after the last good key.
+// This class reports no damage itself. At the first entry that is not a plain
+// put or deletion, and after every error, RocksDB's iterator continues after
+// the last good key. Its result counts.
 #pragma once
 
 #include <functional>
@@ -18,13 +19,15 @@ namespace sstferry {
 struct RangeEntriesOptions {
   uint64_t readahead_bytes = 0;
   // All live files of the family, sorted by smallest keys; set only if they
-  // contain all entries of the family. Null: memtables have some.
+  // contain all entries of the family. Null: memtables may have some, so
+  // RocksDB iterates.
   const std::vector<TableFile>* files = nullptr;
   std::function<bool()> cancelled;  // polled; may be null
 };
 
-// Returns the readahead in bytes for each of `sorted_runs` of a family in each
-// of `lanes`: 16 MiB in total, but at least 64 KiB and at most 1 MiB each.
+// Returns the readahead in bytes of one sorted run in one lane, if each of
+// `lanes` merges `sorted_runs` runs. All together get 16 MiB, but each gets at
+// least 64 KiB and at most 1 MiB.
 uint64_t ReadaheadOf(uint64_t lanes, uint64_t sorted_runs);
 
 // Reads the entries of one interval. Borrows its arguments, except the
@@ -58,8 +61,8 @@ class RangeEntries : public EntryReader {
   }
   rocksdb::Iterator* iterator() const override { return iterated_->iterator(); }
 
-  // Returns false if RocksDB iterates, even if it does so only from a later
-  // entry on.
+  // Returns true as long as this object merges. Returns false once RocksDB
+  // iterates, even if only from a later entry on.
   bool is_merging() const { return merged_ != nullptr; }
 
  private:
@@ -75,9 +78,9 @@ class RangeEntries : public EntryReader {
   rocksdb::ColumnFamilyHandle* const family_;
   const KeyInterval interval_;
   const RangeEntriesOptions options_;
-  std::unique_ptr<MergedEntries> merged_;  // exactly one of the two is set
+  std::unique_ptr<MergedEntries> merged_;  // at most one of the two is set
   std::unique_ptr<IntervalReader> iterated_;
-  rocksdb::Status stopped_;  // why the merge was cancelled
+  rocksdb::Status stopped_;  // not OK: the merge was cancelled
 };
 
 }  // namespace sstferry

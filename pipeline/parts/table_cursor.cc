@@ -11,7 +11,7 @@ using rocksdb::Status;
 namespace {
 
 // Maximum number of blocks in one interval, to limit memory. A part has far
-// fewer; RocksDB reads a larger interval.
+// fewer. RocksDB's iterator reads an interval with more.
 constexpr size_t kMaxBlocks = 1u << 17;
 // Version of the files that RocksDB has written for ingestion since 5.0.
 constexpr uint32_t kExternalVersion = 2;
@@ -50,9 +50,10 @@ bool TableCursor::IsBeforeEnd(const Slice& key) const {
 
 Status TableCursor::CheckKind(const TableFile& file) {
   const SstProperties& properties = table_.properties();
-  // A dictionary would be digested again for each block. Range deletions are
-  // found early enough, because a run opens a file before the merge returns an
-  // entry after the file's smallest key.
+  // RocksDB's iterator reads tables with a compression dictionary, because this
+  // class would have to load the dictionary again for each block. It also reads
+  // tables with range deletions. These are detected in time: a run opens a file
+  // before the merge returns an entry after the file's smallest key.
   bool known = !table_.has_dictionary() && !table_.has_range_deletions();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&

@@ -44,7 +44,7 @@ class TableCursor {
 
   // Returns false after the interval's last entry.
   bool valid() const { return valid_; }
-  // Return the current entry, until the next call of Next().
+  // Return the current entry. It stays valid until the next call of Next().
   const rocksdb::Slice& user_key() const { return user_key_; }
   const rocksdb::Slice& value() const { return cursor_.value(); }
   uint64_t sequence() const { return sequence_; }
@@ -63,12 +63,12 @@ class TableCursor {
   std::shared_ptr<const FileSource> file_;
   std::optional<ReadAhead> read_ahead_;
   SstReader table_;
-  // Sequence number of all entries of an ingested file, which does not contain
-  // it.
+  // Sequence number of all entries of an ingested file. RocksDB keeps it in the
+  // MANIFEST, not in the file.
   std::optional<uint64_t> ingested_sequence_;
   std::vector<SstBlockHandle> blocks_;
   bool ends_inside_ =
-      false;  // the last block may have keys after the end
+      false;  // the last block may have keys after the interval
   size_t next_block_ = 0;
   SstBlock block_;
   SstBlockCursor cursor_;

@@ -20,9 +20,9 @@ namespace sstferry {
 // Threads: any.
 class SharedFile {
  public:
-  // Sets *file to the open table file, which stays open while somebody holds
-  // the pointer.
-  //   NotSupported  this process has MostOpen() tables open for merges
+  // Sets *file to the open table file. The file stays open as long as a copy of
+  // the pointer exists.
+  //   NotSupported  this process already has MostOpen() tables open for merges
   //   others        errors of FileSource::Open()
   [[nodiscard]] rocksdb::Status Open(rocksdb::FileSystem* file_system,
                                      const std::string& path,

@@ -101,7 +101,8 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
-  // A UnitSource compares a whole unit, so the whole unit is sent.
+  // A UnitSource can check a unit only as a whole, so it always reads all of
+  // it.
   begin.first_byte = place.source != nullptr ? 0 : first_byte;
   if (status.ok()) status = sink->Begin(begin);
   const auto append = [sink](const Slice& piece) {

@@ -1,5 +1,5 @@
-// Reads a unit of a clone (bytes of a file as they are), to send it or to
-// compute its digest. Also checks such a file by the file's own checksums.
+// Reads a unit of a clone (unchanged bytes of a file), to send it or to compute
+// its digest. Also checks a complete file by the checksums that it contains.
 #pragma once
 
 #include <functional>
@@ -40,7 +40,8 @@ struct UnitPlace {
                                          Digest128* digest);
 
 // Answers a FileDigestRequest for the file at `path`, which is divided into
-// units of `unit_bytes`. `on_read` as in CheckUnitFile().
+// units of `unit_bytes`. `on_read` as in CheckUnitFile(). A request for the
+// first piece also checks the whole file with CheckUnitFile().
 //   kCorrupt  the file has no such piece, or a checksum is wrong
 //   kRefused  the piece has more units than fit into a reply
 //   others    errors of SendUnit()
