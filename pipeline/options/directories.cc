@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
-// Maximum per directory; databases are not nested more deeply.
+// Maximum number of digests per directory. Databases are not nested more
+// deeply.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 
 // Returns an id that changes at each boot of the machine; empty if the system
@@ -32,8 +33,8 @@ std::string BootId() {
   return id.substr(0, id.find('\n'));
 }
 
-// Removes backslash escapes. An escaped character stands for itself, except in
-// escapes of line ends.
+// Resolves backslash escapes. Escapes of line ends become line ends; any other
+// escaped character becomes itself.
 std::string Unescaped(const std::string& value) {
   std::string text;
   for (size_t i = 0; i < value.size(); ++i) {
@@ -60,7 +61,8 @@ std::string NearestThere(const std::string& dir, bool* is_there) {
 }
 
 // Returns the digests of a directory and of all its parents, nearest first.
-// *is_there: the directory exists, so the first digest is the directory's own.
+// Sets *is_there if the directory exists. The first digest is then its own;
+// otherwise it is that of the nearest existing parent.
 std::vector<Digest128> ChainOf(const std::string& dir,
                                const std::string& machine, bool* is_there) {
   std::vector<Digest128> chain;

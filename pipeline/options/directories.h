@@ -19,7 +19,8 @@ namespace sstferry {
 // file is missing or cannot be read.
 bool ReadNewestOptions(const std::string& dir, std::string* text);
 
-// Directories that the newest OPTIONS file specifies; empty: not specified.
+// Directories that the newest OPTIONS file specifies. A path that it does not
+// specify is empty.
 struct NamedDirectories {
   std::string wal_dir;
   std::string db_log_dir;
@@ -40,7 +41,7 @@ bool IsSameDirectory(const std::string& a, const std::string& b);
 bool LiesIn(const std::string& inner, const std::string& outer);
 
 // Returns digests of these directories and all their parents, nearest first.
-// The digests reveal nothing to another machine. Returns nothing if this
+// The digests reveal nothing to another machine. Returns an empty list if this
 // machine has no boot id, because the digests could then be guessed.
 std::vector<Place> PlacesOf(const std::vector<std::string>& dirs);
 

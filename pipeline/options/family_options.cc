@@ -22,7 +22,7 @@ using OptionMap = std::unordered_map<std::string, std::string>;
 
 constexpr size_t kPullWriteBufferBytes = 1u << 20;
 constexpr size_t kPullCacheBytes = 4u << 20;
-// RocksDB's minimum.
+// RocksDB's minimum for write_buffer_size.
 constexpr size_t kMinWriteBufferBytes = 64u << 10;
 // Twice the maximum size of a hashed memtable's buckets (option_table.h).
 constexpr size_t kMinHashedBufferBytes = 32u << 20;
@@ -135,8 +135,8 @@ std::string ValueOf(const std::vector<NamedValue>& options,
   return "";
 }
 
-// Adds a note if RocksDB did not make an object. For an id that its registry
-// lacks, RocksDB returns OK without an object.
+// Adds a note if RocksDB did not make an object. For an unknown id, RocksDB
+// returns OK without an object.
 void NoteMissingObject(const std::string& where, const std::string& name,
                        const std::string& value, bool made,
                        std::vector<std::string>* notes) {
@@ -186,8 +186,8 @@ class FamilyBuilder {
   }
 
  private:
-  // Sets the family's options. Extractors that the application registered take
-  // precedence over RocksDB's own.
+  // Sets the family's options. Prefix extractors that the application
+  // registered take precedence over RocksDB's own.
   Status SetFamilyOptions() {
     ColumnFamilyOptions* options = &out_->final_options;
     std::vector<NamedValue> rest = description_.options;
@@ -232,11 +232,13 @@ class FamilyBuilder {
     return s;
   }
 
-  // Adds advice where RocksDB drops or places entries by age. Elsewhere, age
-  // only decides when RocksDB compacts.
+  // Adds advice if RocksDB drops entries by age, or chooses their level by age,
+  // because the ages of rebuilt entries begin anew. Otherwise age only decides
+  // when RocksDB compacts.
   void AdviseAges() {
     const ColumnFamilyOptions& options = out_->final_options;
-    // 0 is not the default: with the default, RocksDB chooses a month.
+    // 0 means no age limit. It is not the default: with the default, RocksDB
+    // chooses a month.
     if (options.compaction_style == rocksdb::kCompactionStyleFIFO &&
         (options.ttl != 0 || options.periodic_compaction_seconds != 0)) {
       AddNote(&out_->advice,
@@ -391,7 +393,8 @@ class FamilyBuilder {
     const bool fifo = pull->compaction_style == rocksdb::kCompactionStyleFIFO;
     const bool universal =
         pull->compaction_style == rocksdb::kCompactionStyleUniversal;
-    // Leveled families have at least two levels.
+    // A universal family with one level stays universal, because leveled
+    // compaction needs at least two levels.
     const bool as_is =
         fifo || (universal && (limits_.universal_ingests_to_last_level ||
                                out_->keeps_level0));

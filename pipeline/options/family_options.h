@@ -41,7 +41,7 @@ struct BuiltFamily {
   // Options for the transfer: no compaction, small memtables, index and filter
   // blocks inside the small cache, leveled style if ingestion needs it.
   rocksdb::ColumnFamilyOptions pull_options;
-  uint32_t format_version = 0;  // of the chunks
+  uint32_t format_version = 0;  // of the chunks to build
   // All files stay in level 0 (FIFO, or only one level).
   bool keeps_level0 = false;
   // Omitted or changed options, each with the reason.
@@ -67,14 +67,15 @@ struct BuiltFamily {
                                           BuiltFamily* out);
 
 // Derives the SstFileWriter options for a family's chunks from the family's
-// options: the given format_version, no caches, no flush or compaction
-// settings, and limited dictionary buffering (SstFileWriter would otherwise
-// keep a complete chunk in memory). Chunks have no filters if the family builds
-// its last level without filters. They have marked blocks (kReadsMarkedBlocks)
-// only with `marked_blocks`, and a kind of checksum that `application`, if
-// known, can read. The caller sets env.
+// options: with the given format_version, without caches, and without flush or
+// compaction settings. Limits dictionary buffering, because SstFileWriter would
+// otherwise keep a complete chunk in memory. Chunks have no filters if the
+// family builds its last level without filters. They have marked blocks
+// (kReadsMarkedBlocks) only with `marked_blocks`, and a kind of checksum that
+// `application`, if known, can read. The caller sets env.
 //   InvalidArgument (kIncompatible)  format_version out of range
-//   NotSupported (kRefused)          no block-based or plain table factory
+//   NotSupported (kRefused)          the table factory is neither block-based
+//                                    nor plain
 [[nodiscard]] rocksdb::Status ChunkOptions(
     const rocksdb::ColumnFamilyOptions& family, uint32_t format_version,
     const RocksDbRelease& application, bool marked_blocks,

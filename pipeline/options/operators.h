@@ -17,17 +17,18 @@
 namespace sstferry {
 
 // Finds the comparator `name` for column family `family`.
-//   NotSupported (kRefused)          it uses user-defined timestamps
-//   InvalidArgument (kIncompatible)  this process does not have it
+//   NotSupported (kRefused)          the comparator uses user-defined
+//                                    timestamps
+//   InvalidArgument (kIncompatible)  this process does not have the comparator
 [[nodiscard]] rocksdb::Status FindComparator(const std::string& family,
                                              const std::string& name,
                                              const OperatorRegistry& registry,
                                              const rocksdb::Comparator** out);
 
 // Finds the merge operator of an OPTIONS value, which is a name or
-// {id=NAME;...}; "" means no merge operator. If this process lacks the
-// operator, returns OK, null and a note; the caller must fail only if merge
-// operands exist.
+// {id=NAME;...}; "" means no merge operator. If this process does not have the
+// operator, returns OK, sets *out to null and adds a note. The caller must then
+// fail only if merge operands exist.
 [[nodiscard]] rocksdb::Status FindMergeOperator(
     const std::string& family, const std::string& value,
     const OperatorRegistry& registry,

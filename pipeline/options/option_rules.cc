@@ -153,9 +153,10 @@ class LinkedOptions {
   LinkedOptions() {
     FamilyDescription family;
     rocksdb::ColumnFamilyOptions options;
-    options.compression_per_level = {rocksdb::kNoCompression};  // else omitted
+    // RocksDB omits an empty list.
+    options.compression_per_level = {rocksdb::kNoCompression};
     DescribeFamily("", options, &family)
-        // After a failure there are no names; tests detect this.
+        // If this fails, no option counts as known; tests detect that.
         .PermitUncheckedError();
     for (const NamedValue& option : family.options) {
       family_.insert(option.name);

@@ -1,8 +1,8 @@
-// Checks options that an untrusted peer sent, before RocksDB's own parser reads
-// them, against a short list of names and values that must not come from a
-// peer. No rule makes a pull fail. If a rule drops an option, sstferry opens
-// the new database without it, but the OPTIONS file for the application keeps
-// it (replica_options.h).
+// Checks options that an untrusted peer sent against a short list of names and
+// values that must not come from a peer. Runs before RocksDB's own parser reads
+// the options. An option that a rule drops does not make a pull fail. sstferry
+// opens the new database without it, but the OPTIONS file for the application
+// keeps it (replica_options.h).
 //
 // All functions may be called from any thread.
 #pragma once
@@ -27,7 +27,7 @@ enum class OptionKind : uint8_t {
   kVitalName,    // enumeration value; unknown names are an error
   kCompression,  // must be supported by the linked RocksDB
   kCompressions,
-  kObject,  // an id with limited numbers; RocksDB's registry makes it
+  kObject,  // one of `ids` with limited numbers; RocksDB makes the object
   kDropped  // never accepted; reported if set
 };
 

@@ -135,7 +135,7 @@ inline constexpr OptionRule kTableRules[] = {
     Real("data_block_hash_table_util_ratio", 0, 1000),
     Object("filter_policy", kFilterIds, kMinInt, kAnyInt),
     Integer("super_block_alignment_size", 0, kAnyUint),
-    // RocksDB 6.8 wrote 8589934592 instead of 0.
+    // RocksDB 6.8 wrote 8589934592 instead of 0; this limit drops that value.
     Integer("read_amp_bytes_per_bit", 0, kGiB),
     Integer("max_auto_readahead_size", 0, kGiB),
     Integer("initial_auto_readahead_size", 0, kGiB),
@@ -145,7 +145,7 @@ inline constexpr OptionRule kTableRules[] = {
     Dropped("persistent_cache", kObjectOfApplication),
     Dropped("cache_usage_options", kObjectOfApplication),
     Dropped("user_defined_index_factory", kObjectOfApplication),
-    // If one of these is set, no chunks are built (transfer_planner.h).
+    // If one of these is set, no chunks are built (transfer_planner.cc).
     Dropped("use_udi_as_primary_index", nullptr),
     Dropped("fail_if_no_udi_on_open", nullptr),
 };

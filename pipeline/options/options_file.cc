@@ -208,7 +208,8 @@ class OptionsTextParser {
                                  Quoted(section.argument));
     }
     family_ = it->second;
-    // The title of a table section contains the family of its options.
+    // The title names the table factory, for example
+    // TableOptions/BlockBasedTable.
     FamilyDescription& family = out_->families[family_];
     family.table_factory = section.title.substr(kTablePrefix.size());
     if (family.table_factory.size() > kMaxIdentifierBytes) {
@@ -441,9 +442,9 @@ Status WriteOptionsText(const DatabaseDescription& description,
 
 namespace {
 
-// Returns the text in a form that any release can load: with a version above
-// all releases, so that RocksDB ignores unknown names; with a format_version
-// that the linked RocksDB knows; and without unknown kinds of sections, which
+// Returns the text in a form that the linked RocksDB can load. Sets a version
+// above all releases, so that RocksDB ignores unknown names. Lowers a
+// format_version that is too high. Removes unknown kinds of sections, which
 // RocksDB does not ignore.
 std::string Loadable(const std::string& text) {
   std::string out;

@@ -1,5 +1,5 @@
 // Reads a database's options into bounded lists of names and values, from
-// option structs or from the text of an OPTIONS file, which may come from a
+// option structs or from the text of an OPTIONS file. The file may come from a
 // much newer RocksDB. Writes such lists as text, and loads text of any release
 // or fork into option structs. Values keep the escapes of OPTIONS files.
 //
@@ -27,7 +27,7 @@ namespace sstferry {
 inline constexpr size_t kMaxOptionsTextBytes = 256u << 20;
 
 struct DatabaseDescription {
-  RocksDbRelease release;           // that wrote the file; may be unknown
+  RocksDbRelease release;           // release that wrote the file, or unknown
   std::vector<NamedValue> options;  // DBOptions
   std::vector<FamilyDescription> families;
 };
@@ -48,16 +48,16 @@ struct DatabaseDescription {
 
 // Writes the text of an OPTIONS file, the inverse of ParseOptionsText(). Names
 // and values are unchanged. Families keep their order, except that `default` is
-// first, without options if the description lacks it.
+// first, without options if the description does not have it.
 //   Corruption  a name or a value from a peer is not one line of text
 [[nodiscard]] rocksdb::Status WriteOptionsText(
     const DatabaseDescription& description, std::string* text);
 
 // Loads the text into option structs with RocksDB's own parser. Unlike
-// RocksDB's loader, accepts files of any release and of forks: ignores unknown
-// names for any version of the file, and lowers a format_version that is too
+// RocksDB's loader, accepts files of any release and of forks. Ignores unknown
+// names, whichever release wrote the file. Lowers a format_version that is too
 // high to the library's maximum. Values that RocksDB cannot load keep their
-// defaults, and objects that its registry lacks are omitted. *cache may be
+// defaults. Objects that are not in its registry are omitted. *cache may be
 // null; otherwise all block caches share it.
 //   InvalidArgument, Corruption, ...  not an OPTIONS file
 [[nodiscard]] rocksdb::Status LoadOptionsText(

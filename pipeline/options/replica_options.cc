@@ -14,7 +14,7 @@
 namespace sstferry {
 namespace {
 
-// RocksDB may replace an OPTIONS file at any time.
+// Number of tries to read OPTIONS. RocksDB may replace the file at any time.
 constexpr int kTries = 5;
 
 // Returns the release that wrote the file, even if the file is for another
@@ -43,8 +43,9 @@ std::string MembersFor(const std::string& value,
   return known + "}";
 }
 
-// Returns the line for an application that is older than the source's; empty if
-// the application does not know the name or the value, so the line is omitted.
+// Returns the line for an application that is older than the source's. Empty:
+// the line is omitted, because the application does not know the name or the
+// value.
 std::string LineForOlder(const std::string& line, const std::string& name,
                          const std::string& value,
                          const RocksDbRelease& application) {

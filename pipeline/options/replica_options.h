@@ -14,15 +14,16 @@
 namespace sstferry {
 
 // Returns the OPTIONS text without the source host's directories (wal_dir,
-// db_log_dir, db_paths, cf_paths).
+// db_log_dir, db_paths, cf_paths). If `families` is not empty, the text has
+// only these families.
+//
 // If the application is known, replaces a format_version or kind of checksum
-// that the application cannot read, and records the application's release in
+// that the application cannot read. Also records the application's release in
 // the text: as the release that wrote the file, or in a comment if the
 // application is older than that release. The text for an older application
-// omits names and values that this application does not know. Names that no
-// known release has are kept, because RocksDB can be told to ignore unknown
-// names in files of a later release.
-// If `families` is not empty, the text has only these families.
+// omits names and values that it does not know. Names that no known release has
+// are kept, because an application can make RocksDB ignore unknown names in
+// files of a later release.
 std::string ReplicaOptionsText(const std::string& source_text,
                                const RocksDbRelease& application,
                                const std::vector<std::string>& families = {});

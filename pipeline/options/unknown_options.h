@@ -1,8 +1,8 @@
 // Finds options in an OPTIONS file that are not in the table of known names
 // (format/rocksdb/known.h). They come from a later RocksDB or a fork, and their
-// effects are unknown. They are reported to the operator, but nothing fails
-// because of them. Code that can either trust a record or read all data again
-// then reads all data.
+// effects are unknown. They are reported to the operator, but no command fails
+// because of them. If code can either trust a record or read all data again,
+// unknown options make it read all data.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -15,7 +15,7 @@ namespace sstferry {
 
 struct UnknownOption {
   std::string where;  // "the database", "column family 'users'"
-  std::string name;   // of a member: "compression_opts.level"
+  std::string name;   // or of a member: "compression_opts.level"
   std::string value;
 };
 
@@ -39,7 +39,8 @@ UnknownOptions FindUnknownOptions(const std::string& options_text);
 // kMaxNoteBytes.
 std::string UnknownOptionsNote(const UnknownOptions& unknown);
 
-// Adds this sentence to *notes if the text has unknown options.
+// Adds the sentence of UnknownOptionsNote() to *notes if the text has unknown
+// options.
 void NoteUnknownOptions(const std::string& options_text,
                         std::vector<std::string>* notes);
 
