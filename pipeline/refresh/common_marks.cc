@@ -34,8 +34,9 @@ std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
 // entries that have equal marks by chance.
 std::vector<std::pair<uint32_t, uint32_t>> LongestAscending(
     const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  // ends[n]: of all ascending subsequences of n + 1 pairs, the last pair with
-  // the smallest second index.
+  // ends[n] is the last pair of an ascending subsequence of n + 1 pairs: of all
+  // such pairs, the one with the smallest second index. before[i] is the pair
+  // that precedes pair i in its subsequence.
   std::vector<uint32_t> ends;
   std::vector<uint32_t> before(pairs.size());
   for (uint32_t i = 0; i < pairs.size(); ++i) {

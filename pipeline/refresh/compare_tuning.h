@@ -27,8 +27,8 @@ struct IndexLimits {
 enum class CompareFault {
   kIndexLacksEntry,     // drops an entry that the target reads
   kGroupTakenForEqual,  // treats a missing group as equal
-  kMarkBelieved,        // treats an entry as equal that the source lacks
-  kSiftedAway,          // treats an entry as equal that the target lacks
+  kMarkBelieved,        // treats an entry that only the target has as equal
+  kSiftedAway,          // treats an entry that only the source has as equal
   kEntryNotTold,        // leaves out the last entry of a message
   kPutLeftOut,
   kDeletionLeftOut,

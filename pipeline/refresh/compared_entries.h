@@ -18,7 +18,7 @@
 
 namespace sstferry {
 
-// Reads parts as the source does: if the tables hold all entries and no other
+// Reads parts as the source does. If the tables hold all entries and no other
 // process writes, merges the tables itself, which takes half the CPU time of
 // RocksDB's iterator. If a compaction removes a table, RocksDB's iterator takes
 // over.
@@ -30,9 +30,9 @@ class ComparedEntries {
   // `lanes`: number of concurrent readers.
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
-  // Fills the index with the interval's entries while they fit, and adds these
-  // to *sums. *rest receives the key of the first entry that does not fit, if
-  // any. `is_alone`: no other process writes to the database. Polls
+  // Fills the index with the interval's entries while they fit, and adds their
+  // digests to *sums. Sets *rest to the key of the first entry that does not
+  // fit, if any. `is_alone`: no other process writes to the database. Polls
   // `cancelled`. Returns errors of RocksDB and of IndexFitting().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
@@ -50,7 +50,7 @@ class ComparedEntries {
 
   const uint32_t lanes_;
   std::mutex mu_;
-  std::map<uint32_t, std::unique_ptr<Tables>> tables_;  // by id; guarded by mu_
+  std::map<uint32_t, std::unique_ptr<Tables>> tables_;  // by id; under mu_
 };
 
 }  // namespace sstferry

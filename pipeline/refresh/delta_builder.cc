@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Number of entries between two calls of `cancelled`.
+// Number of entries between two polls of `cancelled`.
 constexpr uint64_t kDeltaLookInterval = 64;
 
 }  // namespace

@@ -27,12 +27,14 @@ struct PieceDifference {
   // only); each has a begin.
   std::vector<KeyInterval> spans;
   // Source keys outside of `spans`, in key order. If the source has such keys
-  // between two of `entries`, at least one of these is listed.
+  // between two of `entries`, at least one of them is listed, so that no range
+  // deletion covers a source key.
   std::vector<std::string> between;
   // For each source entry in `spans`: true if the target has an equal entry
   // (kSifted only).
   std::vector<bool> common;
-  // Target entries in the interval, in key order. `basis` determines which.
+  // Target entries in the interval, in key order. `basis` determines which of
+  // them.
   std::vector<GroupEntry> entries;
   uint32_t most_point_deletions = 0;  // as in a DeltaRequest
 };
@@ -55,11 +57,12 @@ class DeltaBuilder {
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~DeltaBuilder();
 
-  // Sends one chunk with all differences, or no chunk if there are none. Also
+  // Sends one chunk with all differences, or no chunk if nothing differs. Also
   // returns the sink's errors.
   //   kRefused      an entry cannot be sent; the message has its key
-  //   kCorrupt      reading failed (also kSourceError); or the target's request
-  //                 says that the source has no entries, but it has some
+  //   kCorrupt      reading failed (also kSourceError); or the source has
+  //                 entries, although the target's request says that the source
+  //                 has none
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
                                                  EntryDigester* digester);
@@ -72,8 +75,8 @@ class DeltaBuilder {
     size_t end = 0;
   };
 
-  // Adds the target's entries before `key` to the run, to be deleted; null: all
-  // remaining ones.
+  // Adds the target's entries before `key` to the run, which will be deleted.
+  // Null: all remaining entries.
   [[nodiscard]] rocksdb::Status DeleteBefore(const rocksdb::Slice* key,
                                              const PieceDifference& piece);
   // Ends the run, and writes its deletions.

@@ -21,19 +21,20 @@ constexpr double kMostAbove = 0.15;
 // few files.
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
-// The maximum for merging deltas into one sorted run. It is larger than
-// kMostRewritten, because a Get searches each run: after ten nightly refreshes
-// with 1.5 % changes each, the median Get takes 1.07 times as long as in a
-// fresh copy, and 1.09 times if the limit is 0.08.
+// Maximum bytes that a merge of deltas into one sorted run rewrites, as a share
+// of the family's bytes. It is larger than kMostRewritten, because a Get
+// searches each run. After ten nightly refreshes with 1.5 % changes each, the
+// median Get takes 1.07 times as long as in a fresh copy. With a limit of 0.08,
+// it takes 1.09 times as long.
 constexpr double kMostMerged = 0.12;
 // Minimum share of a family's bytes in LastLevel() and the levels below it.
 constexpr double kLeastOfLast = 0.25;
 // Maximum number of sorted runs above the last level (levels, and runs in level
 // 0) that may stay unmerged.
 constexpr size_t kMostRuns = 2;
-// Minimum size of the files that a merge above the last level writes. Their
-// size is the merged bytes per file of the last level, so that each overlaps
-// few files there.
+// Minimum size of the files that a merge above the last level writes. If there
+// are more bytes, the size is the merged bytes divided by the number of files
+// in the last level, so that each file overlaps few files there.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
 // Threads of one merge of the levels above the last one.
 constexpr uint32_t kMergeThreads = 4;
@@ -44,7 +45,7 @@ constexpr size_t kMostInLevel0 = 4;
 // The files of one family, grouped by their role in the compaction.
 struct Levels {
   int last = 0;                   // LastLevel(); levels below are not touched
-  int above = 0;                  // the deepest used one above `last`; or 0
+  int above = 0;                  // deepest used level above `last`, or 0
   size_t runs_above = 0;          // sorted runs above the last level
   std::vector<LiveTable> upper;   // in levels above the last one
   std::vector<LiveTable> bottom;  // in the last level
@@ -52,8 +53,8 @@ struct Levels {
   uint64_t upper_bytes = 0;
   uint64_t bottom_bytes = 0;
 
-  // Returns the bytes that one call may rewrite: `share` of the family's, or
-  // more in a small family.
+  // Returns the bytes that one call may rewrite: `share` of the family's bytes,
+  // but at least kMostRewrittenOfSmall.
   uint64_t Most(double share) const {
     return std::max(kMostRewrittenOfSmall,
                     static_cast<uint64_t>(
@@ -139,12 +140,14 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
-// Merges the files of all levels above `into` into this level. RocksDB adds its
-// overlapping files: a delta whose keys are close together overlaps few.
+// Merges the files of all levels above `into` into this level. RocksDB adds the
+// files of `into` that they overlap, which are few if the keys of a delta are
+// close together.
 Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
              const Levels& levels, int into) {
   rocksdb::CompactionOptions options;
-  options.compression = rocksdb::kDisableCompressionOption;  // the family's
+  // Uses the family's compression.
+  options.compression = rocksdb::kDisableCompressionOption;
   options.max_subcompactions = kMergeThreads;
   std::vector<std::string> names;
   uint64_t bytes = 0;
@@ -157,7 +160,7 @@ Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   options.output_file_size_limit = std::max<uint64_t>(
       kLeastFileBytes, bytes / std::max<size_t>(1, levels.bottom.size()));
   const Status status = db->CompactFiles(options, family, names, into);
-  // Another compaction already uses some of the files.
+  // Another compaction already uses some of the files. This is no failure.
   return status.IsAborted() || status.IsInvalidArgument() ? Status::OK()
                                                           : status;
 }
@@ -194,15 +197,15 @@ uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
 // Does the first step of CompactDeltas(). RocksDB ingests deltas into level 0
 // while the levels between it and the last one are unused
 // (level_compaction_dynamic_level_bytes). A Get checks each file of level 0, so
-// files leave it if there is another run.
+// they are moved out of it if another run exists.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   const bool too_many = levels.runs_above > kMostRuns;
   const bool cheap =
       BytesOfMerge(levels, family->GetComparator()) <= levels.Most(kMostMerged);
   if (too_many || (levels.runs_above > 1 && cheap)) {
-    // Into the deepest of the levels; if all files are in level 0, into the
-    // level above the last one.
+    // Merge into the deepest used level above the last one or, if all files are
+    // in level 0, into the level just above the last one.
     const int into = levels.above != 0 ? levels.above : levels.last - 1;
     return Merge(db, family, levels, into);
   }
@@ -235,7 +238,7 @@ struct Candidate {
 // largest share first.
 std::vector<Candidate> Full(const Levels& levels,
                             const rocksdb::Comparator* order) {
-  // Bytes of the last level below each upper file.
+  // Bytes of the last level that each upper file overlaps.
   std::vector<uint64_t> under(levels.upper.size(), 0);
   for (size_t i = 0; i < levels.upper.size(); ++i) {
     for (const LiveTable& bottom : levels.bottom) {
@@ -278,7 +281,8 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
     return status;
   }
   if (levels.last == 1) {
-    // The family is small and has no other files.
+    // The only files above the last level are in level 0, so the family is
+    // small.
     const bool many = levels.upper.size() >= kMostInLevel0;
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;

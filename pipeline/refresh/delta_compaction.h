@@ -1,6 +1,6 @@
-// Compacts the deltas that refreshes have ingested above the data: a bounded
-// amount per refresh, so that readers search few levels, and old entries do not
-// stay forever.
+// Compacts the deltas that refreshes have ingested above the data, so that
+// readers search few levels and old entries do not stay forever. Each refresh
+// compacts a bounded amount.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ namespace sstferry {
 //
 // First merges the files above the last level into one level, if they form more
 // than two sorted runs, or two runs whose merge rewrites at most 12 % of the
-// family. If it does not merge two runs, it moves files of level 0 to an unused
-// level. Then merges a file of the last level with the files above it, if these
-// have more than 15 % of its size or a range deletion. Begins with the largest
-// share, and rewrites at most 8 % of the family. The limits of 12 % and 8 % are
-// at least 4 MiB.
+// family. If two runs stay unmerged, moves files of level 0 to an unused level.
+//
+// Then merges files of the last level with the files above them, if the upper
+// files have more than 15 % of the lower file's size, or a range deletion.
+// Begins with the largest share, and rewrites at most 8 % of the family. The
+// limits of 12 % and 8 % are at least 4 MiB.
 //   kCancelled  `stop` was set
 [[nodiscard]] rocksdb::Status CompactDeltas(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,

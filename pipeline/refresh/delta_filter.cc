@@ -40,8 +40,8 @@ Policy WithMoreBits(const FilterPolicy& own) {
   return status.ok() ? more : nullptr;
 }
 
-// Uses the application's policy in the last level, and the one with more bits
-// elsewhere. All policies of RocksDB can read each other's filters.
+// Uses the application's policy in the last level, and the policy with more
+// bits elsewhere. All policies of RocksDB can read each other's filters.
 class DeltaFilter : public FilterPolicy {
  public:
   DeltaFilter(Policy own, Policy above)

@@ -1,7 +1,7 @@
 // Filters for tables above the last level. Most keys that readers want are in
-// the last level, so a false positive of a filter above it costs a useless
-// block read: with 10 bits per key, in one of a hundred reads per level. These
-// tables are small, so their filters can use more bits per key.
+// the last level. So a false positive of a filter above it costs a useless
+// block read. With 10 bits per key, that happens in one of a hundred reads per
+// level. These tables are small, so their filters can use more bits per key.
 #pragma once
 
 #include "rocksdb/options.h"

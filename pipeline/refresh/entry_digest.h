@@ -32,7 +32,7 @@ void AddDigest(const Digest128& digest, Digest128Stream* stream);
 
 // Identifies a set of entries, independent of their order: their number, and
 // the sum of their digests modulo 2^128. An entry may be removed before it is
-// added: the number wraps around.
+// added, because the number wraps around.
 struct EntrySums {
   uint64_t entries = 0;
   Digest128 sum;

@@ -149,7 +149,8 @@ Status GroupCompare::Compare(const GroupReply* reply,
     TellAllEntries(delta);
     return Status::OK();
   }
-  // The source has no entries: all of this side's in the part will be deleted.
+  // The source has no entries in the part, so all entries of this side there
+  // will be deleted.
   if (reply->entries == 0 && comparer_->most_point_deletions() != 0 &&
       read_.entries > comparer_->most_point_deletions()) {
     return TellOutermost(delta);
@@ -192,10 +193,10 @@ void GroupCompare::TellGroups(std::vector<DeltaRequest>* delta) const {
   TellEntries(here_, delta);
 }
 
-// Requests the entries whose marks the source does not have. The others count
-// as equal only if one digest of all of them is equal on both sides. Otherwise
-// a mark matched another entry by chance, and all entries of the groups are
-// sent.
+// Requests the entries whose marks the source does not have. The other entries
+// count as equal only if one digest of all of them is equal on both sides.
+// Otherwise a mark matched a different entry by chance, and all entries of the
+// groups are sent.
 void GroupCompare::TakeSifted(const SiftReply& reply,
                               std::vector<DeltaRequest>* delta) {
   std::vector<size_t> others;

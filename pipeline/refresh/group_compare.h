@@ -26,11 +26,11 @@
 namespace sstferry {
 
 // Compares the parts of one refresh. Ownership: borrows the lanes' state.
-// Threads: BeginPlan() before lanes run; all other methods from any.
+// Threads: BeginPlan() before lanes run; all other methods from any thread.
 class GroupComparer : public PartComparer {
  public:
-  // Reads the target's entries of a piece of a part, as many as fit. *rest
-  // receives the key of the next entry, if any.
+  // Reads the target's entries of a piece of a part, as many as fit. Sets *rest
+  // to the key of the next entry, if any.
   using ReadIndex = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece, EntryDigester* digester,
       EntrySums* sums, GroupIndex* index, std::optional<std::string>* rest)>;
@@ -70,7 +70,8 @@ class GroupComparer : public PartComparer {
                                       std::optional<std::string>* rest) const {
     return index_(part, piece, digester, sums, index, rest);
   }
-  // Counts a part that was read completely. `part.bytes` is an estimate.
+  // Counts a part that was read completely, for ChooseGroupEntries().
+  // `part.bytes` is an estimate.
   void Count(const Part& part, uint64_t entries);
   const LaneShared& lanes() const { return *lanes_; }
   uint32_t most_point_deletions() const { return most_point_deletions_; }
@@ -134,8 +135,9 @@ class GroupCompare : public PartComparison {
   KeyInterval piece_;
   EntrySums read_;
   std::optional<GroupIndex> index_;  // set by Read()
-  bool clears_ = false;  // the source has none; this side sent two keys
-  // This side's entries, and the source's groups, of the groups that differ.
+  bool clears_ = false;  // the source has no entries in the part
+  // Entries of this side's groups that the source does not have, and indexes of
+  // the source's groups that this side does not have.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
   std::optional<std::string> rest_;  // begin of the next piece

@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Number of entries between two calls of `cancelled`.
+// Number of entries between two polls of `cancelled`.
 constexpr uint64_t kCancelInterval = 1024;
 
 constexpr size_t kDigestBytes = 16;

@@ -24,14 +24,14 @@ namespace sstferry {
 // Threads: one.
 class GroupIndex {
  public:
-  // Selects what is kept of each group besides its digest.
+  // Selects what an index keeps of each group besides the group's digest.
   enum class Keep { kFirstKeys, kEntries };
   // `salt` is the transfer's id. `group_entries` is the desired mean number of
   // entries per group, at least 1.
   GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep,
              const IndexLimits& limits = TuningOfComparisons().index);
 
-  // Adds an entry. Returns false, without a change, if it does not fit.
+  // Adds an entry. Returns false, and adds nothing, if the entry does not fit.
   // REQUIRES: keys are added in order; Finish() was not called.
   [[nodiscard]] bool Add(const rocksdb::Slice& key, const Digest128& digest);
   void Finish();
@@ -56,7 +56,7 @@ class GroupIndex {
 
   const IndexLimits limits_;
   const uint64_t seed_;
-  const uint32_t least_entries_;  // of a group, except the last one
+  const uint32_t least_entries_;  // per group, except the last group
   const uint32_t most_entries_;
   const uint64_t divisor_;
   const Keep keep_;
@@ -69,7 +69,7 @@ class GroupIndex {
 };
 
 // Reads all remaining entries of the reader: adds them to *sums, and to *index
-// while they fit. If one does not fit, resets *index, so that no index is
+// while they fit. If an entry does not fit, resets *index, so that no index is
 // incomplete. Polls `cancelled`. Returns read errors and kCancelled.
 [[nodiscard]] rocksdb::Status IndexAll(EntryReader* reader,
                                        EntryDigester* digester,
@@ -79,7 +79,7 @@ class GroupIndex {
                                        std::optional<GroupIndex>* index);
 
 // Adds entries to the index and to *sums while they fit, and leaves the reader
-// at the first one that does not fit.
+// at the first entry that does not fit.
 //   kRefused  an entry does not fit even alone: its key is too long
 [[nodiscard]] rocksdb::Status IndexFitting(
     EntryReader* reader, EntryDigester* digester,

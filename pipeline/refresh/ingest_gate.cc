@@ -26,7 +26,7 @@ uint64_t Number(DB* db, rocksdb::ColumnFamilyHandle* family,
 }  // namespace
 
 uint64_t FilesInLevel0(DB* db, rocksdb::ColumnFamilyHandle* family) {
-  std::string text;  // RocksDB has no integer property for it
+  std::string text;  // RocksDB has no integer property for this
   return db->GetProperty(family, DB::Properties::kNumFilesAtLevelPrefix + "0",
                          &text)
              ? strtoull(text.c_str(), nullptr, 10)
@@ -58,9 +58,9 @@ Status IngestGate::Pass(uint64_t bytes) {
                  : Status::OK();
 }
 
-// With level_compaction_dynamic_level_bytes, a small family has no level
-// between 0 and its last one. So its deltas are in level 0, and slow down
-// writers until RocksDB compacts them.
+// Reports mainly small families. With level_compaction_dynamic_level_bytes,
+// these have no level between 0 and the last one, so their deltas are in level
+// 0, and slow down writers until RocksDB compacts them.
 std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families) {
   std::vector<std::string> notes;

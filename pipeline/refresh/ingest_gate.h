@@ -21,7 +21,7 @@ namespace sstferry {
 class IngestGate {
  public:
   // Pass() waits while is_busy() returns true, but lets at least
-  // `min_bytes_per_sec` pass; 0: never waits. Borrows `stop`.
+  // `min_bytes_per_sec` pass. If that is 0, it never waits. Borrows `stop`.
   IngestGate(std::function<bool()> is_busy, uint64_t min_bytes_per_sec,
              StopSignal* stop);
 
@@ -37,7 +37,8 @@ class IngestGate {
   std::atomic<uint64_t> waited_micros_{0};
 };
 
-// Returns the number of files in level 0; 0 if RocksDB does not report it.
+// Returns the number of files in level 0; 0 if RocksDB does not report the
+// number.
 uint64_t FilesInLevel0(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
 
 // Returns a sentence for the operator about each family with so many files in
@@ -46,7 +47,8 @@ std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 // Returns true if RocksDB delays or stops writers of one of these families, or
-// will soon do so, because of files in level 0 or bytes that need compaction.
+// will soon do so. It does so because of files in level 0 or bytes that need
+// compaction.
 bool IsBehind(rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 }  // namespace sstferry

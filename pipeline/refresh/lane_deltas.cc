@@ -20,7 +20,7 @@ namespace {
 // Maximum number of parts whose group digests are kept until the target
 // requests a delta.
 constexpr size_t kIndexesKept = 3;
-// Number of entries between two calls of `cancelled`.
+// Number of entries between two polls of `cancelled`.
 constexpr uint64_t kSiftLookInterval = 64;
 // Maximum bytes of a target's entries of one part: keys, digests and overhead.
 constexpr uint64_t kMaxAskedBytes =
@@ -55,7 +55,7 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
                   "compare");
   reply->entries = sums.entries;
   reply->content = sums.sum;
-  // The groups of an earlier answer for this part may differ.
+  // An earlier reply for this part may have had other groups.
   std::erase_if(told_, [&part](const Told& one) {
     return one.part_id == part.id;
   });
@@ -126,7 +126,7 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
   bool fit = false;
   RETURN_IF_ERROR(ReadSpans(part, piece.spans, cancelled, &here, &fit));
   if (!fit) {
-    return Status::OK();  // no target accepts this reply's digest
+    return Status::OK();  // the target does not accept an empty digest
   }
   std::vector<uint32_t> ours;
   for (const Digest128& digest : here) {
@@ -203,7 +203,7 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
                               " bytes, found more");
 }
 
-// Joins consecutive groups into one span.
+// Makes one span of consecutive groups.
 Status GroupDeltas::TakeGroups(const GroupIndex& index,
                                const std::vector<uint32_t>& groups,
                                PieceDifference* piece) {

@@ -1,6 +1,6 @@
 // The source's part in the comparisons of one lane: sends group digests to the
-// target, and builds a delta chunk after the target has sent its entries of the
-// groups that differ.
+// target. Then builds a delta chunk, after the target has sent its entries of
+// the groups that differ.
 #pragma once
 
 #include <deque>
@@ -49,7 +49,7 @@ class GroupDeltas : public LaneDeltas {
     uint32_t part_id = 0;
     std::unique_ptr<GroupIndex> index;
     // The groups of the target's newest SiftRequest, and for each source entry
-    // in them whether the target has it.
+    // in these groups: true if the target has it, too.
     std::vector<uint32_t> sifted;
     std::vector<bool> common;
   };
@@ -59,8 +59,8 @@ class GroupDeltas : public LaneDeltas {
   [[nodiscard]] static rocksdb::Status TakeGroups(
       const GroupIndex& index, const std::vector<uint32_t>& groups,
       PieceDifference* piece);
-  // Computes the digests of the entries in the spans, at most kMaxMarks. *fit:
-  // false if there are more.
+  // Computes the digests of the entries in the spans, at most kMaxMarks. Sets
+  // *fit to false if the spans have more entries.
   [[nodiscard]] rocksdb::Status ReadSpans(
       const Part& part, const std::vector<KeyInterval>& spans,
       const std::function<bool()>& cancelled, std::vector<Digest128>* digests,

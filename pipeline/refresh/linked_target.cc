@@ -33,7 +33,8 @@ std::string Differs(const std::string& family, const std::string& what,
 }
 
 // Returns a text that changes when a process writes to the database in `dir`:
-// names, inodes, sizes and times of CURRENT, MANIFEST and WALs. Empty: unknown.
+// names, inodes, sizes and times of CURRENT, MANIFEST and WALs. Returns an
+// empty text if the state is unknown.
 std::string WrittenState(const std::string& dir) {
   std::vector<std::string> names;
   if (!ListDirectory(dir, &names).ok()) {
@@ -140,9 +141,10 @@ Status LinkedTarget::Look(FoundTarget* found) {
   return status;
 }
 
-// Returns true also if the transfer is complete and only this pull has changed
-// the copy since: if one chunk was ingested, all were; the record of the
-// transfer in the copy proves the same. (A plan has no copy.)
+// Returns true also if the journal says Complete and only this pull has changed
+// the copy since. An ingested chunk proves that, because one call ingests all
+// chunks; so does the record of this transfer in the copy. Always returns true
+// for a plan, which has no copy.
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
@@ -156,7 +158,7 @@ bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
           RefreshTarget::IsAsLeft(journal));
 }
 
-// Makes the copy, unless a pull that starts over has kept one.
+// Makes the copy, unless a pull that started over has kept one.
 Status LinkedTarget::TakeCopy(FoundTarget* found) {
   if (is_only_planned()) {
     return Status::OK();
@@ -245,8 +247,8 @@ Status LinkedTarget::Reopen(
 }
 
 // Returns false if an earlier run made the copy, because TARGET_DIR may have
-// changed since; also if files were copied to get another owner or mode,
-// because these files must replace the old ones.
+// changed since. Returns false also if files were copied to get another owner
+// or mode, because these files must replace the old ones.
 bool LinkedTarget::HeldTheSame() const {
   if (!HasAskedAccess(options())) {
     return false;

@@ -1,12 +1,12 @@
-// The target of a swap that sends only changes, for a replica that was
-// ingested: links the files of TARGET_DIR into db/ (pull/linked_copy.h),
-// refreshes this copy as a refresh in place would refresh TARGET_DIR, and
+// The target of a swap that sends only changes, for a replica that was made of
+// chunks. Links the files of TARGET_DIR into db/ (pull/linked_copy.h), and
+// refreshes this copy as a refresh in place would refresh TARGET_DIR. Then
 // exchanges the two directories. Only reads TARGET_DIR.
 //
 // The new directory has the same contents as one that is built from scratch:
-// families and entries that the source does not have are gone, and OPTIONS are
-// the source's. If this way fails, the target gives way
-// (PullTarget::gives_way()), and the operation builds a new database.
+// families and entries that the source does not have are missing, and OPTIONS
+// are the source's. If this target fails, it gives way
+// (PullTarget::gives_way()): the operation then builds a new database instead.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class LinkedTarget : public RefreshTarget {
  public:
   explicit LinkedTarget(const TargetInputs& inputs);
 
-  // For a plan, examines TARGET_DIR itself: there is no copy.
+  // For a plan, examines TARGET_DIR itself, because a plan makes no copy.
   [[nodiscard]] rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) override;
@@ -38,8 +38,7 @@ class LinkedTarget : public RefreshTarget {
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
-  // Closes the copy: it is in the workspace, which is about to be unlocked or
-  // emptied.
+  // Closes the copy, because its workspace is about to be unlocked or emptied.
   void CloseDatabase() override { ForgetLive(); }
 
  protected:
@@ -49,8 +48,9 @@ class LinkedTarget : public RefreshTarget {
   // Gives way if `status` is an error that a swap without links may avoid.
   rocksdb::Status GiveWayAt(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status CheckWhole() const;
-  // Refuses prepared transactions (a clone has them): the source may have ended
-  // them, and a delta cannot end them.
+  // Refuses a copy with prepared transactions, which a clone may contain. The
+  // source may have committed or rolled them back since, and a delta cannot do
+  // so.
   [[nodiscard]] rocksdb::Status CheckNothingPrepared() const;
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
   // Checks that the source's options can be used with the tables of the copy.

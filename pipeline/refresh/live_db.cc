@@ -49,8 +49,8 @@ Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
 
-// Returns the name of the family's compaction filter or its factory in OPTIONS;
-// empty: none.
+// Returns the name of the family's compaction filter, or of its factory, in
+// OPTIONS; empty if the family has neither.
 std::string FilterIn(const FamilyDescription& family) {
   for (const NamedValue& option : family.options) {
     if ((option.name == "compaction_filter" ||
@@ -98,8 +98,8 @@ Status ResolveObjects(const DatabaseDescription& description,
 }
 
 // Refuses a WAL directory outside of `dir`. That directory may belong to
-// another database: the OPTIONS of a copied database name the WAL directory of
-// the original, and RocksDB deletes files in its WAL directory.
+// another database, because the OPTIONS of a copied database name the WAL
+// directory of the original. RocksDB deletes files in its WAL directory.
 Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
   if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
     options->wal_dir.clear();
@@ -140,9 +140,10 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
 
 // Turns off what RocksDB does by itself with the application's options: info
 // logs, recycled WALs, compaction filters and automatic compactions. Replaces
-// hashed memtables and the hash index, which abort on a key outside of the
-// prefix extractor's domain: the WAL or a chunk may contain such keys. Makes
-// flushes and compactions write tables that the release `application` can read.
+// hashed memtables and the hash index, with which RocksDB aborts at a key
+// outside of the prefix extractor's domain. The WAL or a chunk may contain such
+// keys. Makes flushes and compactions write tables that the release
+// `application` can read.
 void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
   options->info_log = std::make_shared<SilentLogger>();

@@ -30,18 +30,18 @@ class LiveDb {
   // compactions and the application's compaction filters. *notes receives
   // remarks about options that were not understood.
   //   kBusy          another process holds its LOCK
-  //   kRefused       no database, or no OPTIONS file; WALs or tables may be in
-  //                  another directory; WALs whose sequence numbers count
-  //                  batches, not entries
+  //   kRefused       `dir` has no database or no OPTIONS file; WALs or tables
+  //                  may be in another directory; or the sequence numbers of
+  //                  WALs count batches, not entries
   //   kCorrupt       a file of the database is missing or damaged
-  //   kIncompatible  neither RocksDB nor the registry knows its comparator or
-  //                  merge operator
+  //   kIncompatible  neither RocksDB nor the registry knows the database's
+  //                  comparator or merge operator
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, const OperatorRegistry& registry,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
   // Opens the database for reading, even if another process has it open. Writes
-  // nothing. families() says which families have entries in WALs. Errors as
+  // nothing. families() shows which families have entries in WALs. Errors as
   // Open().
   [[nodiscard]] static rocksdb::Status OpenToRead(
       const std::string& dir, const OperatorRegistry& registry,
@@ -64,8 +64,8 @@ class LiveDb {
   // Returns the bytes of tables and blob files that RocksDB wrote, by flushes
   // and compactions, if this object opened the database; otherwise 0.
   uint64_t written_bytes() const;
-  // Returns null if there is no such column family. Valid until Create() or
-  // Drop().
+  // Return null if the database has no such column family. The pointers are
+  // valid until Create() or Drop().
   const FamilyHandle* FindFamily(const std::string& name) const;
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
@@ -75,7 +75,7 @@ class LiveDb {
   [[nodiscard]] rocksdb::Status Create(
       const std::string& name, const rocksdb::ColumnFamilyOptions& options,
       const std::string& options_text);
-  // Drops a column family. Returns OK if there is no family of that name.
+  // Drops a column family. Returns OK if no family has this name.
   [[nodiscard]] rocksdb::Status Drop(const std::string& name);
   // Flushes these families without stalling writers.
   [[nodiscard]] rocksdb::Status Flush(
@@ -97,7 +97,7 @@ class LiveDb {
   bool wals_hold_single_deletes_ = false;
   std::map<std::string, std::string> compaction_filters_;
   std::shared_ptr<WrittenFiles> written_;
-  std::shared_ptr<std::string> offered_;  // OPTIONS of new families
+  std::shared_ptr<std::string> offered_;  // OPTIONS text for new families
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> owned_;
   std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;

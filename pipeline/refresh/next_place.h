@@ -51,8 +51,8 @@ class NextPlace {
   const rocksdb::Comparator* const order_;
   IntervalReader* const reader_;
   bool sought_ = false;
-  int seeks_ = 0;       // number to make after Next() did not reach a key
-  int seeks_left_ = 0;  // of these, not made yet
+  int seeks_ = 0;       // seeks to make after Next() did not reach a key
+  int seeks_left_ = 0;  // seeks that were not made yet
 };
 
 }  // namespace sstferry

@@ -49,7 +49,7 @@ Status UnknownType(uint8_t type) {
                     "type " + std::to_string(type));
 }
 
-// Finds entries of an index. The keys must ascend.
+// Finds the entries of an index. The keys of successive calls must ascend.
 class EntriesByKey {
  public:
   EntriesByKey(const GroupIndex& index, const rocksdb::Comparator* order)

@@ -66,7 +66,8 @@ class PartProof {
 
   bool holds() const { return here_ == source_; }
   const EntrySums& source() const { return source_; }
-  // Returns the sums that this side will have after the chunks so far.
+  // Returns the sums that this side will have after the ingestion of the chunks
+  // so far.
   const EntrySums& here() const { return here_; }
 
  private:

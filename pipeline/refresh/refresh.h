@@ -1,7 +1,7 @@
 // Refresh in place: makes a replica equal to its source without a new
 // directory. Both sides read all entries, and the source sends those that
 // differ. This directory has the code of both sides; api/ connects the source's
-// to a server, and the target's to a pull.
+// code to a server, and the target's code to a pull.
 //
 // The decisions of a refresh, in order:
 //
@@ -52,7 +52,7 @@
 //     | call, delayed while RocksDB slows down    | IngestGate
 //     | writers                                   |
 //  12 | Are deltas compacted now? A little, if    | CompactDeltas()
-//     | nobody else has the database open         |
+//     | no other process has the database open    |
 #pragma once
 
 #include <memory>

@@ -41,9 +41,10 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
-// Returns true if at least one chunk is known to be ingested: after the
-// Complete record, one call ingests all chunks, so one proves all. A file that
-// is missing in staging/ proves nothing.
+// Returns true if at least one chunk is known to be ingested. REQUIRES: the
+// journal says Complete. After that record, one call ingests all chunks, so one
+// ingested chunk proves that all are. A chunk that is missing in staging/
+// proves nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
       journal.plan.parts.begin(), journal.plan.parts.end(),

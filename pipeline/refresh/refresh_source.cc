@@ -15,13 +15,13 @@ namespace {
 
 using rocksdb::Status;
 
-// Compared parts have at least the chunk size divided by this.
+// The minimum size of a compared part is the chunk size divided by this.
 constexpr uint64_t kComparedPerChunk = 16;
 
 // Desired number of entries per compared part: a quarter of what an index can
 // keep, because numbers of entries are estimates.
 constexpr uint64_t kEntriesPerCompared = kMaxIndexEntries / 4;
-// Assumed if no number of entries is known.
+// Size of an entry, assumed if no number of entries is known.
 constexpr uint64_t kAssumedEntryBytes = 64;
 
 uint64_t BytesOf(const TransferFamily& family) {
@@ -33,8 +33,8 @@ uint64_t BytesOf(const TransferFamily& family) {
 }
 
 // Returns the size of compared parts: as large as the memory for keys allows,
-// because each part may become a file; larger if the plan would have too many
-// parts.
+// because each part may become a file. If the plan would have too many parts,
+// the size is larger.
 uint64_t ComparedBytes(const PlanOrder& order, const TransferPlan& plan,
                        const TransferFamily& family) {
   const uint64_t small = std::max(
@@ -75,8 +75,8 @@ Status RefreshSource::Decide(const PlanOrder& order,
   return CheckSingleDeletes(order, family);
 }
 
-// A delta puts entries above older puts, so a SingleDelete would remove only
-// the newer put, and expose the older one.
+// Refuses SingleDeletes, because a delta puts entries above older puts. A
+// SingleDelete would then remove only the newer put, and expose the older one.
 Status RefreshSource::CheckSingleDeletes(const PlanOrder& order,
                                          const TransferFamily& family) const {
   std::string where;

@@ -56,7 +56,7 @@ std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
 }
 
 // Notes which options of a column family stay unchanged although the source has
-// other ones.
+// other values.
 void NoteKept(const std::string& where, const Family& family,
               const BuiltFamily& built, const rocksdb::Options& ours,
               PullReporter* report) {
@@ -166,7 +166,8 @@ Status RefreshTarget::Look(FoundTarget* found) {
   status = status.ok() ? Own(OpenAndList()) : status;
   if (!status.ok() && !workspace()->has_unfinished() &&
       workspace()->swap_state() == SwapState::kNone) {
-    // No transfer was begun, or a swap ended before it created its journal.
+    // No transfer was begun, or a swap ended before it created its journal: the
+    // workspace holds nothing useful.
     workspace()->Discard().PermitUncheckedError();
   }
   found->families = FilledFamilies();
@@ -186,7 +187,7 @@ Status RefreshTarget::CheckFault() {
   return Status::OK();
 }
 
-// Also reports damage in a plan, but records it only in a refresh.
+// Reports damage in a plan, too, but records it only in a refresh.
 Status RefreshTarget::Own(const Status& status) {
   if (EndStateOf(status) != EndState::kCorrupt) {
     return status;
@@ -212,9 +213,9 @@ Status RefreshTarget::Own(const Status& status) {
 
 Status RefreshTarget::OpenAndList() {
   std::vector<std::string> notes;
-  // RocksDB replaces CURRENT when it opens the database, and the refresh
-  // replaces its record when it ends. A failure then would waste the received
-  // data.
+  // Check now that these files can be replaced. RocksDB replaces CURRENT when
+  // it opens the database, and the refresh replaces its record when it ends. A
+  // failure at that time would waste the received data.
   Status status = CheckReplaceable(
       dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kLastTransferName});
   if (!status.ok()) {
@@ -326,8 +327,8 @@ Status RefreshTarget::SearchTables(const std::string& family,
   return Status::OK();
 }
 
-// Lists the tables again, because no process held the LOCK between the two
-// opens.
+// Lists the tables again: no process held the LOCK between the two opens, so
+// another process may have changed the database.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
@@ -374,7 +375,7 @@ Status RefreshTarget::CheckSupported() {
   return Status::OK();
 }
 
-// Refuses a directory that does not remember its source. (In a swap, the
+// Refuses a directory that has no record of its source. (In a swap, the
 // exchange checks the directory that it replaces.)
 Status RefreshTarget::CheckRecord() {
   return in_place() == nullptr || options().adopt ||
@@ -402,7 +403,8 @@ Status RefreshTarget::CheckSource() {
 }
 
 Status RefreshTarget::BuildFamilies() {
-  // RocksDB's row cache ignores range deletions, so a delta then has none.
+  // RocksDB's row cache ignores range deletions. If it is used, deltas contain
+  // no range deletions.
   std::vector<std::string> names;
   for (const Family& family : plan().families) {
     names.push_back(family.description.name);
@@ -497,7 +499,7 @@ void RefreshTarget::NoteMissing() {
 
 Status RefreshTarget::CreateFamilies() {
   planned_.clear();
-  std::string text;  // OPTIONS of all families, if one is missing
+  std::string text;  // OPTIONS text; made for the first new family
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
@@ -517,10 +519,10 @@ Status RefreshTarget::CreateFamilies() {
   return Status::OK();
 }
 
-// Raises the sequence number of a replica that an earlier version made. In an
-// application's database this writes keys, which are flushed before the tables
-// are listed. In a directory it writes no keys, because the source has already
-// planned.
+// Raises the sequence number of a replica that an earlier version of sstferry
+// made. In an application's database this writes keys, which are flushed before
+// the tables are listed. In a directory it writes no keys, because the source
+// has already planned without them.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
@@ -570,9 +572,10 @@ void RefreshTarget::BeginRead() {
   }
 }
 
-// If the application has written, some entries were not read, so the deltas may
-// be right, but are not proven. In a directory that this process opened, only
-// the later ingestion changes the sequence number.
+// If the application wrote during the comparison, some entries may not have
+// been read. The deltas may still be right, but they are not proven. In a
+// directory that this process opened, only the later ingestion changes the
+// sequence number.
 void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
   const std::lock_guard<std::mutex> lock(lanes()->mu);
@@ -599,8 +602,9 @@ void RefreshTarget::CheckUnwritten() {
 Status RefreshTarget::Finish() {
   CheckUnwritten();
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
-  // The ingestion reads tables that a chunk may overlap, and may find damage. A
-  // chunk that changed on the disk since it was checked counts as damage, too.
+  // The ingestion reads tables that a chunk may overlap, and may find damage in
+  // them. A chunk that changed on the disk since it was checked counts as
+  // damage, too.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
@@ -671,7 +675,7 @@ Status RefreshTarget::DropMissing() {
   }
   for (const std::string& name : Missing()) {
     if (name == rocksdb::kDefaultColumnFamilyName) {
-      continue;  // RocksDB keeps it
+      continue;  // RocksDB cannot drop it
     }
     RETURN_IF_ERROR(live_->Drop(name));
     report()->Note("column family '" + name + "' was dropped");
@@ -686,7 +690,8 @@ Status RefreshTarget::Record(const Summary& summary) {
   last_summary_ = summary;
   Status status = WriteSummary(summary);
   FaultPoint("Refresh:SummaryWritten");
-  // Everything was compared, and all differences were received.
+  // Everything was compared, and all differences were received: the fault is
+  // repaired.
   if (status.ok()) {
     status = ClearFault(disk(), dir_, fault());
   }
@@ -731,7 +736,7 @@ Status RefreshTarget::CompactAndClose() {
   const Status closed = live_->Close();
   status = status.ok() ? closed : status;
   if (status.ok() && closes && left_zero_) {
-    // Maybe no ingested file has recorded the new sequence number.
+    // If no file was ingested, nothing has recorded the new sequence number.
     status = RaiseLastSequence(disk(), dir_,
                                plan().opened.snapshot_sequence);
   }

@@ -78,7 +78,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Returns the names of the target's families that the source does not have.
   std::vector<std::string> Missing() const;
   // Compacts some of the deltas.
-  //   kCorrupt  a file turned out to be damaged
+  //   kCorrupt  a file is damaged
   [[nodiscard]] rocksdb::Status Compact();
   void TakeLevels();
   void FillLevels(Summary* summary) const;
@@ -105,7 +105,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Examines the database. REQUIRES: its workspace is open.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
   // Adds a note about a known fault that this refresh repairs.
-  //   kCorrupt  the known fault is one that it does not repair
+  //   kCorrupt  this refresh does not repair the known fault
   [[nodiscard]] rocksdb::Status CheckFault();
   // Reopens the database for writing: a directory is open only for reading
   // until the refresh is accepted.
@@ -121,16 +121,16 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status CheckSingleDeletes() const;
   [[nodiscard]] rocksdb::Status HasSingleDelete(const std::string& family,
                                                 const std::string& where) const;
-  // Searches these tables of a family. *gone: a compaction removed a table
-  // before it was searched.
+  // Searches these tables of a family. Sets *gone if a compaction removed a
+  // table before it was searched.
   [[nodiscard]] rocksdb::Status SearchTables(
       const std::string& family, const std::vector<LiveTable>& tables,
       bool* gone) const;
   void NoteFilters();
   [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  // Checks that RocksDB can ingest chunks above the existing data; else
-  // kRefused.
+  // Checks that RocksDB can ingest chunks above the existing data; otherwise
+  // returns kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
   [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
@@ -142,8 +142,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // depend on their order.
   static JournalTargetFiles FilesOf(const std::vector<FamilyTables>& listed,
                                     rocksdb::DB* db);
-  // Read the database's entries of a piece of a part, to compare it. May be
-  // called from any thread.
+  // Read the database's entries of a piece of a part, for its comparison. May
+  // be called from any thread.
   [[nodiscard]] rocksdb::Status IndexPart(const Part& part,
                                           const KeyInterval& piece,
                                           EntryDigester* digester,
@@ -155,9 +155,10 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // Stores the last sequence number before the first read. May be called from
   // any thread.
   void BeginRead();
-  // Counts no part as proven if the application wrote since BeginRead().
+  // Resets the count of proven parts if the application wrote since
+  // BeginRead().
   void CheckUnwritten();
-  // Returns all families, or the requested ones.
+  // Returns all families, or only the requested families.
   std::vector<FamilyHandle> Selected() const;
 
   const OpenReplica replica_;
@@ -165,21 +166,21 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   const bool drops_missing_;
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
-  SelectionText held_;      // part of the source held after this refresh
+  SelectionText held_;      // selection in dir_ after this refresh
   bool left_zero_ = false;  // this run raised the last sequence
-  Ingestor* ingestor_ = nullptr;  // the store
-  LastTransfer last_;       // the directory's, before this refresh
+  Ingestor* ingestor_ = nullptr;  // made by MakeStore()
+  LastTransfer last_;       // record in dir_ before this refresh
   std::vector<FamilyTables> tables_;
-  std::vector<BuiltFamily> built_;     // of the plan, by index
-  std::vector<FamilyHandle> planned_;  // by the same index
+  std::vector<BuiltFamily> built_;     // families of the plan, by index
+  std::vector<FamilyHandle> planned_;  // handles, by the same index
   bool is_complete_ = false;
   std::mutex damage_mu_;
   bool damage_recorded_ = false;  // guarded by damage_mu_
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
-  // The last sequence number before the first compared entry was read; not set:
-  // no entry was read.
+  // The last sequence number before the first compared entry was read. Not set
+  // if no entry was read.
   std::mutex first_read_mu_;
   std::optional<uint64_t> first_read_;  // guarded by first_read_mu_
   ComparedEntries compared_;

@@ -104,7 +104,7 @@ class Failures {
   std::atomic<bool> failed_{false};
 };
 
-// A file that reports its failures.
+// A file that notes its failures in a Failures object.
 class ReplicaFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   ReplicaFile(std::unique_ptr<FSWritableFile> file,
@@ -159,7 +159,7 @@ class ReplicaFile : public rocksdb::FSWritableFileOwnerWrapper {
   const std::shared_ptr<Failures> failures_;
 };
 
-// A directory that reports its failures.
+// A directory that notes its failures in a Failures object.
 class ReplicaDirectory : public FSDirectory {
  public:
   ReplicaDirectory(std::unique_ptr<FSDirectory> base,

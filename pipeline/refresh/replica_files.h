@@ -19,7 +19,7 @@ std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
 // It keeps the text of OPTIONS: RocksDB rewrites the file whenever it opens a
 // database, with only the options that this process knows. It removes the
 // sections of dropped column families, and adds sections for created ones: from
-// *offered, an OPTIONS text, if this has them.
+// the OPTIONS text *offered, if that has them.
 //
 // It does not write to an existing WAL.
 //
@@ -32,7 +32,7 @@ std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<const std::string> offered);
 
 // Returns `kept` with exactly the families of `written`. A family's section
-// comes from `kept`, or from `written` if `kept` has none.
+// comes from `kept`, or from `written` if `kept` does not have it.
 std::string MergeOptionsTexts(const std::string& kept,
                               const std::string& written);
 
