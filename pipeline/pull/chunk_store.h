@@ -1,5 +1,5 @@
-// Stores received chunks: the interface for lanes and pulls, the same for every
-// kind of target.
+// Stores received chunks: the interface that lanes and pulls use for every kind
+// of target.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class ChunkStore {
   virtual ~ChunkStore() = default;
 
   // Adds a chunk, and charges *clock with this thread's time. After OK, the
-  // journal has the chunk's record, so the chunk survives if the process dies;
-  // record and chunk may still be unsynced. May block.
+  // journal has the chunk's record, so the chunk survives a crash of the
+  // process; record and chunk may still be unsynced. May block.
   [[nodiscard]] virtual rocksdb::Status Add(StagedChunk chunk,
                                             StageClock* clock) = 0;
   // Blocks until every added chunk is stored.

@@ -16,10 +16,10 @@ namespace sstferry {
 
 // Facts about the finished clone.
 struct FinishedClone {
-  std::string database_id;  // empty: the first open makes one
+  std::string database_id;  // empty: the first open creates it
   std::vector<std::string> families;
   std::map<int, uint64_t> levels;  // level -> tables
-  std::string manifest;            // name for CURRENT
+  std::string manifest;            // the name to write into CURRENT
   // Number of files that were compared with their checksum in the MANIFEST
   // because their own checksums do not cover every byte.
   uint64_t checked_whole = 0;
@@ -28,11 +28,12 @@ struct FinishedClone {
 // Compares the MANIFEST with the files that arrived, then writes OPTIONS,
 // IDENTITY and MANIFEST into db/. After that only CURRENT is missing. The files
 // are as durable as `file_system` makes them. May be called again after a crash
-// at any point. `new_id`: the clone's new database id; empty: it has none;
-// nullopt: it keeps the source's id. `application`: the RocksDB release that
-// will open the clone, written to OPTIONS (replica_options.h). `families`: the
-// families to keep; other families in the MANIFEST are dropped. Empty: all.
-//   kCorrupt       the MANIFEST lists other files than arrived, or is damaged
+// at any point. `new_id`: the clone's new database id; empty: the clone gets no
+// id; nullopt: it keeps the source's id. `application`: the RocksDB release
+// that will open the clone, written to OPTIONS (replica_options.h). `families`:
+// the families to keep; other families in the MANIFEST are dropped. Empty: all.
+//   kCorrupt       the MANIFEST lists other files for the kept families than
+//                  arrived, or is damaged
 //   kIncompatible  the MANIFEST has records that sstferry does not know
 [[nodiscard]] rocksdb::Status FinishClone(const CloneLayout& layout,
                                           const std::optional<std::string>&

@@ -3,8 +3,8 @@
 //
 // Tables, blob files and WALs are written into db/ under their final names.
 // MANIFEST, OPTIONS and IDENTITY are received into staging/, because the clone
-// gets new ones that are made from them. There is no CURRENT until everything
-// is complete, so nobody can open an incomplete database.
+// gets new ones that are made from them. CURRENT is not written before
+// everything is complete, so no process can open an incomplete database.
 //
 // A link to another database's file stays in staging/ until all files have
 // arrived, so that no write in db/ goes through a link.
@@ -84,9 +84,10 @@ class CloneLayout {
   std::unique_ptr<SstPartCheck> StartCheck(
       uint32_t part_id, rocksdb::FileSystem* file_system) const;
 
-  // Counts a unit that has arrived, now or earlier. `blocks`: the span of its
-  // checked blocks. Returns true if the unit's file is now complete; *checked
-  // then has the checked spans of all its units, which need not be read again.
+  // Counts a unit that has arrived, in this run or an earlier one. `blocks`:
+  // the span of its checked blocks. Returns true if the unit's file is now
+  // complete; *checked then has the checked spans of all its units, which need
+  // not be read again.
   bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 

@@ -19,8 +19,8 @@ namespace sstferry {
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
   // `is_drill`: removes the database at the end. A drill resumes nothing: it
-  // removes what a killed drill left, and returns kRefused if a pull left
-  // something.
+  // removes what a killed drill left, and returns kRefused if a pull left its
+  // data.
   explicit CloneTarget(const TargetInputs& inputs, bool is_drill = false);
 
   [[nodiscard]] rocksdb::Status ReadExisting(
@@ -42,7 +42,7 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
       const JournalState& unfinished, ReceivedChunks* received) override;
   std::unique_ptr<ChunkStore> MakeStore(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Finish() override;
-  // Writes CURRENT last: nothing can open the directory before that.
+  // Writes CURRENT last. No process can open the directory before that.
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
@@ -65,29 +65,30 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   // Sets *verify if that database is known to be wrong.
   [[nodiscard]] rocksdb::Status LinkPresent(const std::string& directory,
                                             bool* verify);
-  // Takes over files of an unfinished pull that was started over.
+  // Reuses files that an unfinished pull received before it started over.
   [[nodiscard]] rocksdb::Status TakeEarlier(const JournalState& earlier);
   // Lists the parts of the files that are reused.
   ReusedParts ListReused() const;
-  // Returns the directory whose files may be linked; empty if there is none.
+  // Returns the directory whose files may be linked; empty if no such directory
+  // exists.
   std::string PresentDirectory() const;
   // Returns true if the database whose files may be linked already has the
   // source's contents, so that a swap would change only names.
   bool HoldsTheSame(const PresentFiles& present) const;
   // Returns the numbers of the files that the journal records as linked and
-  // that are still there.
+  // whose links still exist.
   std::set<uint64_t> FindLinked(const JournalState& journal) const;
   bool IsReceived(const Part& part, const JournalChunk& chunk) const;
   // Finds out which units of the journal have arrived.
   void FindReceived(const JournalState& journal, ReceivedChunks* received);
   // Returns the names of the files that Reopen() leaves in staging/.
   std::set<std::string> WaitingInStaging() const;
-  // Sets new_id_, before data moves.
-  //   kRefused  the id of the replica that is refreshed is not known
+  // Sets new_id_, before any data is sent.
+  //   kRefused  the id of the refreshed replica cannot be read
   [[nodiscard]] rocksdb::Status ChooseNewId();
   [[nodiscard]] rocksdb::Status CheckFamilyNames() const;
 
-  // The database id of the clone; empty: it has none, nullopt: the source's.
+  // The database id of the clone. Empty: no id; nullopt: the source's id.
   std::optional<std::string> new_id_;
   std::unique_ptr<CloneLayout> layout_;
   FinishedClone finished_;

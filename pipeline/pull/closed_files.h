@@ -21,13 +21,13 @@ namespace sstferry {
 struct ManifestFileFound {
   std::string path;
   uint64_t bytes = 0;
-  uint64_t end = 0;  // after its last whole record or group
+  uint64_t end = 0;  // offset after its last complete record or group
 };
 
 // Reads the MANIFEST of the database in `dir`, which may be open. `found` may
 // be null. Calls `each`, if set, with every record after the reader accepted
 // it.
-//   kRefused  there is no database
+//   kRefused  `dir` contains no database
 //   kCorrupt  the MANIFEST is damaged
 //   others    errors of `each`
 [[nodiscard]] rocksdb::Status ReadManifest(
@@ -41,7 +41,7 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
                   uint64_t oldest, WalFacts* facts);
 
 // Checks that every file that the MANIFEST lists is in `dir` itself. OPTIONS
-// files cannot tell, because they never contain db_paths.
+// files do not show this, because they never contain db_paths.
 //   kRefused  a file is in another directory; the message names it
 //   kCorrupt  a file is missing, or the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status CheckFilesAreHere(

@@ -32,7 +32,7 @@ struct CompressionSample {
 };
 
 // Makes the decisions for one pull. The source's values are not trusted, but
-// whatever they are, they only switch compression. Threads: one.
+// wrong values can only turn compression on or off. Threads: one.
 class CompressionControl {
  public:
   static constexpr uint64_t kWindowMicros = 700'000;

@@ -46,7 +46,7 @@ class SourceDigests : public DigestSide {
   // Borrows link, failure and state. `state`: the pull's; a request is repeated
   // on a new connection until state->retry_for passes without progress. Null:
   // no request is repeated. `label` begins failure messages, such as "left";
-  // empty: none.
+  // empty: no label.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
                 std::string label, LaneShared* state = nullptr);

@@ -25,7 +25,7 @@ class PullWorkspace;
 // Ownership: borrows its arguments.
 // Threads:   the pull's thread.
 // Crash:     disk/workspace.h lists the steps at which an earlier run may have
-//            died.
+//            crashed.
 class Exchange {
  public:
   // `plan`: the source's plan; may still be incomplete.
@@ -35,8 +35,8 @@ class Exchange {
 
   // Checks that the pull may replace the contents of TARGET_DIR. Called before
   // the first file is created, and again when more is known about the source.
-  // Keeps facts for the summary. Returns OK if this pull replaces nothing.
-  //   kRefused  the pull must not replace them
+  // Stores facts for the summary. Returns OK if this pull replaces nothing.
+  //   kRefused  the pull must not replace the contents
   [[nodiscard]] rocksdb::Status CheckTarget();
 
   // Checks, before data is transferred, that TARGET_DIR can be exchanged later.
@@ -52,8 +52,8 @@ class Exchange {
   // Returns true if before_swap ran for an exchange that did not happen. Valid
   // after FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
-  // Returns true if all data for that exchange has arrived, and was verified if
-  // the pull verifies. The pull then needs no source.
+  // Returns true if all data for the exchange that did not happen has arrived,
+  // and was verified if the pull verifies. The pull then needs no source.
   bool CanResume(const PullWorkspace& work);
   [[nodiscard]] rocksdb::Status Resume();
   // Runs after_swap to report that this exchange will not happen, so that the
@@ -61,9 +61,9 @@ class Exchange {
   [[nodiscard]] rocksdb::Status CloseHooks();
 
   // --- when db/ is complete and closed ---------------------------------------
-  // Gives db/ the name TARGET_DIR. `summary` returns the pull's summary at that
-  // time, for the record in TARGET_DIR. After an error, TARGET_DIR is the new
-  // database if PullReporter::published().
+  // Gives db/ the name TARGET_DIR. `summary` returns the pull's summary at the
+  // time of the call, for the record in TARGET_DIR. After an error,
+  // PullReporter::published() is true if TARGET_DIR is the new database.
   [[nodiscard]] rocksdb::Status Publish(
       const std::function<Summary()>& summary);
   // Returns true if the last failed call returned the failure of after_swap.

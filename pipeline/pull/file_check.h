@@ -13,9 +13,9 @@
 
 namespace sstferry {
 
-// Checks the file except the blocks in `checked` (CheckSstFile()). *unchecked:
-// some of its bytes have no checksum (a table that is not block-based, blocks
-// without checksums).
+// Checks the file except the blocks in `checked` (CheckSstFile()). Sets
+// *unchecked if some of the file's bytes have no checksum (a table that is not
+// block-based, blocks without checksums).
 //   kCorrupt       a checksum is wrong, or a log is shorter than the source's
 //   kIncompatible  this process's RocksDB could not read the whole file
 [[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
@@ -24,8 +24,8 @@ namespace sstferry {
                                               std::vector<ByteSpan> checked,
                                               bool* unchecked);
 
-// Compares the whole file with its checksum in a MANIFEST. *compared is false
-// if this process does not know the checksum function `function`.
+// Compares the whole file with its checksum in a MANIFEST. Sets *compared to
+// false if this process does not know the checksum function `function`.
 [[nodiscard]] rocksdb::Status CompareWithManifest(
     rocksdb::FileSystem* file_system, const std::string& path,
     const std::string& function, const std::string& checksum, bool* compared);

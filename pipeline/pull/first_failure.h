@@ -17,11 +17,11 @@ namespace sstferry {
 class FirstFailure {
  public:
   // `close` is called once, by the thread that fails first and after failed()
-  // is true. It wakes threads that wait.
+  // is true. It must wake all threads that wait.
   explicit FirstFailure(std::function<void()> close)
       : close_(std::move(close)) {}
 
-  // Keeps the first failure and its place; later ones change nothing.
+  // Keeps the first failure and its place; later failures change nothing.
   void Set(const rocksdb::Status& status, const FailurePlace& place) {
     {
       std::lock_guard<std::mutex> lock(mu_);

@@ -1,10 +1,10 @@
 // Ensures that a database with entries has a last sequence number above 0.
 //
 // Ingestion may leave every entry, and RocksDB's last sequence number, at 0. A
-// snapshot that is taken then has sequence 0, and while such a snapshot exists,
+// snapshot that is taken then has sequence 0. While such a snapshot exists,
 // RocksDB before 9.10 drops the entries at 0 in each compaction
-// (facebook/rocksdb#13155): all readers lose them. When the last sequence is 1
-// or more, no later snapshot has sequence 0.
+// (facebook/rocksdb#13155), so all readers lose them. When the last sequence is
+// 1 or more, no later snapshot has sequence 0.
 //
 //   closed directory    RaiseLastSequence() appends to the MANIFEST
 //   open database       SpendFirstSequence() makes RocksDB assign a number to
@@ -48,8 +48,8 @@ namespace sstferry {
 // Raises RocksDB's last sequence from 0 to 1 if one of these families has a
 // table. Writes a range deletion from a key to the same key: RocksDB logs and
 // counts it, but it deletes nothing, even when the WAL is replayed. Sets *spent
-// if it wrote one. Threads: any; the application may read, write and compact
-// meanwhile.
+// if it wrote the range deletion. Threads: any; the application may read, write
+// and compact meanwhile.
 //   kRefused  RocksDB accepts no range deletions in any of the families
 [[nodiscard]] rocksdb::Status SpendFirstSequence(
     rocksdb::DB* db,

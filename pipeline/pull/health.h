@@ -21,11 +21,11 @@
 
 namespace sstferry {
 
-// Records *fault durably in `dir`, and gives it an id if it has none. If the
-// file already records a worse fault, keeps the worse one. Joins the selections
-// in which both were found. *fault receives the contents of the file. If the
-// record cannot be written, removes last_transfer.json, so that no refresh
-// relies on the replica.
+// Records *fault durably in `dir`, and gives the fault an id if it does not
+// have one. If the file already records a worse fault, keeps the worse one.
+// Joins the selections in which both were found. *fault receives the contents
+// of the file. If the record cannot be written, removes last_transfer.json, so
+// that no refresh relies on the replica.
 [[nodiscard]] rocksdb::Status RecordFault(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           HealthFile* fault);
@@ -51,7 +51,7 @@ std::string SwapCommand(const PullOptions& options);
 std::string ReplaceCommand(const PullOptions& options);
 
 // Returns kCorrupt with the finding and the command that repairs it. REQUIRES:
-// there is a fault.
+// `fault` is a fault, not kNone.
 [[nodiscard]] rocksdb::Status FaultStatus(const PullOptions& options,
                                           const HealthFile& fault);
 

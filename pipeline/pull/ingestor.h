@@ -37,17 +37,17 @@ struct IngestRules {
   std::function<std::chrono::steady_clock::time_point()> now;
 };
 
-// Ingests the chunks of all lanes, without a thread of its own: a lane that
-// adds a chunk while no other lane ingests does so for all lanes, and the
-// others continue to receive. A call costs five syncs regardless of the number
-// of chunks. A single chunk therefore waits for a second one or for Flush(),
-// unless calls are rare: over a slow link, a chunk of a new database is
-// ingested as soon as it has arrived.
+// Ingests the chunks of all lanes, without a thread of its own. If no other
+// lane ingests when a lane adds a chunk, that lane ingests all waiting chunks;
+// the others continue to receive. An ingest call costs five syncs, regardless
+// of the number of chunks. So a single chunk waits for a second one or for
+// Flush(), unless calls are rare: over a slow link, a chunk of a new database
+// is ingested as soon as it has arrived.
 //
 // Ownership: borrows db, handles and journal.
 // Threads:   any.
-// Crash:     a chunk's record is durable before the chunk is ingested;
-//   RocksDB's MANIFEST says which of the recorded chunks are ingested.
+// Crash:     a chunk's record is durable before the chunk is ingested.
+//            RocksDB's MANIFEST says which recorded chunks are ingested.
 class Ingestor : public ChunkStore {
  public:
   Ingestor(rocksdb::DB* db, std::vector<IngestFamily> families,
@@ -129,7 +129,7 @@ class Ingestor : public ChunkStore {
   uint64_t ingest_calls_ = 0;
   std::vector<uint64_t> call_micros_;
   std::map<int, uint64_t> ingested_levels_;
-  // End of the last call; before the first call, the start.
+  // End of the last call; before the first call, the creation of this object.
   std::chrono::steady_clock::time_point last_end_;
   std::chrono::steady_clock::duration last_duration_; // duration of that call
   bool stopped_ = false;

@@ -15,8 +15,8 @@ namespace sstferry {
 //
 // Threads:  any; appends are serialized.
 // Errors:   after a failed write or sync, every later call returns that error.
-// A failed sync is never repeated: a second sync may succeed although
-//           data is lost.
+//           A failed sync is never repeated, because a second sync may succeed
+//           although data is lost.
 class JournalFile {
  public:
   // Creates a new journal; overwrites an existing file.

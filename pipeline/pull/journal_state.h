@@ -32,8 +32,8 @@ struct JournalState {
   // By part id: true if every chunk of the part is recorded.
   std::vector<bool> whole;
   bool complete = false;
-  uint64_t bytes = 0;  // size of the complete records; a torn one may follow
-  bool torn = false;
+  uint64_t bytes = 0;  // size of the complete records
+  bool torn = false;   // an incomplete record follows
 
   Totals ReceivedTotals(uint32_t part_id) const;
   Totals ReceivedTotals() const;

@@ -34,7 +34,8 @@ class LaneChannel {
   [[nodiscard]] rocksdb::Status Damaged(const rocksdb::Status& status) {
     return As(LaneFailure::kDamaged, status);
   }
-  // Final(): fail, because of our own failure or an intact but wrong frame.
+  // Final(): fail, because of this side's own failure or an intact but wrong
+  // frame.
   [[nodiscard]] rocksdb::Status Final(const rocksdb::Status& status) {
     return As(LaneFailure::kFinal, status);
   }

@@ -33,7 +33,7 @@ class LaneClient {
   // Borrows the state.
   LaneClient(LaneShared* state, uint32_t lane);
 
-  // Works until no part is left. After an error, nobody uses the files in
+  // Works until no part is left. After an error, no code uses the files in
   // staging that the lane has not passed to the store.
   //   kCorrupt   in every try, bytes, totals or keys differed from what the
   //              source announced
@@ -70,7 +70,7 @@ class LaneClient {
     // The members below are only for a compared part.
     uint32_t group_entries = 0;
     HowToTell how = HowToTell::kWhatDiffers;
-    // Null until the first piece is at the front.
+    // Null until the first piece is at the front of asked_.
     std::unique_ptr<PartComparison> comparison;
     bool is_later_piece = false;
     bool was_read = false;  // this side has read the piece
@@ -94,9 +94,10 @@ class LaneClient {
   // Decides whether to request a new part's chunks or to compare the part.
   [[nodiscard]] rocksdb::Status ChooseAsked(const Part& part, Asked* asked);
   // Restarts a part, to be compared from its first piece. Drops the chunks that
-  // were received of it.
+  // were received for it.
   void CompareAnew(Asked* asked);
-  // Compares the front part's piece: counts it as equal, or asks for a delta.
+  // Compares the piece of the front part. Counts it as equal, or asks for a
+  // delta.
   [[nodiscard]] rocksdb::Status ComparePart(const Part& part);
   [[nodiscard]] rocksdb::Status ReceiveGroups(GroupReply* reply);
   // Receives the answer to a SiftRequest for the front part, and asks for the
@@ -105,20 +106,22 @@ class LaneClient {
   // Called when all chunks of the front part, or of its piece, have been
   // received. Asks for the next piece, or ends the part.
   [[nodiscard]] rocksdb::Status EndPart(const Part& part);
-  // Passes on the chunks of a part that is proven to be equal to the source's.
+  // Passes the chunks of the front part, which is proven to be equal to the
+  // source's, to the store.
   [[nodiscard]] rocksdb::Status EndProven();
-  // Starts a second comparison of the part; after the second, fails with
-  // `status`.
+  // Starts a second comparison of the part. Fails with `status` if this was
+  // already the second one.
   [[nodiscard]] rocksdb::Status EndUnproven(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status RecordEnd(const Part& part,
                                           const Totals& totals);
-  // Removes the front part, and returns the state with which the next request
-  // for it continues.
+  // Moves out the state of the front part, with which the next request for the
+  // part continues. AskInstead() then removes the front part.
   Asked TakeFront();
-  // Replaces the front part by `next`, which is requested after all other
-  // parts.
+  // Replaces the front part by `next`, which is requested after all other parts
+  // in asked_.
   [[nodiscard]] rocksdb::Status AskInstead(Asked next);
-  // Sends the request for a part. `front`: some of it may have been received.
+  // Sends the request for a part. `front`: the part is at the front, so some of
+  // it may have been received.
   [[nodiscard]] rocksdb::Status Ask(const Asked& asked, bool front);
   void StartPart();
   void StartTime();
@@ -130,8 +133,8 @@ class LaneClient {
   void DropChunk();
   // Drops data that the source builds again after a lost connection.
   void DropBuilt();
-  // Checks the chunk together with this side's entries, with which it must make
-  // up the part. Keeps the chunk until the whole part is proven.
+  // Adds the chunk to the proof of the front part, and keeps it until the whole
+  // part is proven.
   [[nodiscard]] rocksdb::Status HoldChunk(StagedChunk chunk);
   // Blocks until `bytes` more may be written.
   [[nodiscard]] rocksdb::Status AwaitPace(uint64_t bytes);
@@ -162,25 +165,26 @@ class LaneClient {
   StagingBuffer buffer_;
   WireDecompressor decompressor_;
   std::deque<Asked> asked_;     // in the order of the requests
-  Clock::time_point until_;     // for the current chunk, on this connection
+  Clock::time_point until_;     // limit of the current chunk on this connection
 
   // Returns the ordinal of the next chunk.
   uint64_t next_ordinal() const {
     return part_received_.chunks + part_totals_.chunks;
   }
 
-  // Totals of the part being received: received earlier, and received now.
+  // Totals of the front part: chunks that were received before its current
+  // request, and since.
   Totals part_received_;
   Totals part_totals_;
   std::string last_key_;  // last key of the part's last chunk of entries
   // Kind of the part's last chunk. A chunk of another kind than kRebuilt is the
-  // only one of its part.
+  // only chunk of its part.
   PartKind chunk_kind_ = PartKind::kRebuilt;
   uint64_t planned_done_ = 0;
   std::unique_ptr<OpenChunk> open_;
   // Chunk size to request; 0: the transfer's chunk size.
   uint64_t chunk_bytes_ = 0;
-  // Counts of the answer being received, since the last request for the part.
+  // Totals and chain of the chunks since the last request for the front part.
   Totals answer_totals_;
   PartDigest answer_chain_;
 };

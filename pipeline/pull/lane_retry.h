@@ -14,7 +14,7 @@ namespace sstferry {
 enum class LaneFailure {
   kFinal,    // our own failure, the source's final answer, or an intact frame
              // with wrong contents
-  kLost,     // connection lost: retried for retry_for without progress
+  kLost,     // connection lost: retried for retry_for after the last progress
   kTold,     // the source asks for another try: retried as kLost is
   // Bytes or the chunk made of them were damaged: retried kMaxTries times.
   kDamaged,
@@ -37,9 +37,10 @@ class LaneRetry {
   // The count of damage restarts after this many new bytes of a unit arrived
   // intact. For other chunks it restarts when the chunk has been received.
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
-  // Maximum number of times that one chunk is lost. A chunk that starts over
-  // receives bytes, so the time limit without progress does not end a lane
-  // whose connections always break within one chunk (with one large entry).
+  // Maximum number of times that one chunk is lost. Needed for a lane whose
+  // connections always break within one chunk, for example with one large
+  // entry. The time limit does not end such a lane, because a chunk that starts
+  // over counts as progress.
   static constexpr int kMaxLosses = 32;
 
   // Borrows the state. Log lines contain `what`, such as "lane 2".
@@ -70,7 +71,7 @@ class LaneRetry {
   const std::string what_;
   Backoff backoff_;
   LostSource::Clock::time_point since_{};  // start of the connection
-  // The next two describe the current failure.
+  // The next two members describe the current failure.
   bool counted_ = false;
   bool lost_ = false;  // reported to lost_source
   int tries_ = 0;

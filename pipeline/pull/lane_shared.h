@@ -55,8 +55,9 @@ struct LaneResults {
   uint64_t chunks_unchecked = 0;
 };
 
-// Borrows everything that it points to. Constant while lanes run, except the
-// results, the counters, the pace, the scheduler and the store.
+// The data of all lanes of a pull. Borrows everything that it points to.
+// Constant while lanes run, except the results, the counters, the pace, the
+// scheduler and the store.
 struct LaneShared : LaneResults {
   // --- what to receive -------------------------------------------------------
   const std::vector<Part>* parts = nullptr;
@@ -65,7 +66,7 @@ struct LaneShared : LaneResults {
   std::vector<PullFamily> families;
   TransferId transfer_id{};
   uint64_t chunk_bytes = 0;
-  // Paths and offsets of a clone's units; null if the pull is no clone.
+  // Paths and offsets of a clone's units; null if the pull is not a clone.
   CloneLayout* clone = nullptr;
   std::string staging_dir;
   bool sync_chunks = true;
@@ -88,9 +89,9 @@ struct LaneShared : LaneResults {
   TokenBucket pace{0};  // limits SST bytes written to staging by all lanes
   SpaceGate* space = nullptr;  // null: no space is kept free
   PartScheduler* scheduler = nullptr;
-  ChunkStore* store = nullptr;  // null: none is open
+  ChunkStore* store = nullptr;  // null: no store is open
   const StallGuard* guard = nullptr;
-  StopSignal* stop = nullptr;  // null: waits before a try cannot be stopped
+  StopSignal* stop = nullptr;  // null: no wait before a try can be stopped
   LogFunction log;
   LostSource* lost_source = nullptr;  // null: losses are not logged
 

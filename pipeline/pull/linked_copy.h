@@ -4,11 +4,11 @@
 // Links tables and blob files, because RocksDB does not change them once a
 // MANIFEST lists them. Copies all other files: CURRENT, the MANIFEST, OPTIONS,
 // IDENTITY, and WALs up to where they were read. Finds a consistent set of
-// files as a source does (snapshot/snapshot_files.h).
+// files in the same way as a source (snapshot/snapshot_files.h).
 //
-// If a standby's own follower makes the copy, it knows the consistent set, and
-// that only the newest WAL changes. Then no file is read to find the set, and
-// the other WALs are linked, too.
+// A standby's own follower knows the consistent set, and that only the newest
+// WAL changes. If it makes the copy, no file is read to find the set, and the
+// other WALs are linked, too.
 //
 // Nothing may be written, truncated or given another owner or mode through a
 // link. So a file is copied if the copy needs another owner or mode.

@@ -15,8 +15,8 @@ namespace sstferry {
 
 // One SST file of the database.
 struct LiveTable {
-  // RocksDB's unique id; nullopt if the file's properties have none, or the
-  // file was deleted while they were read.
+  // RocksDB's unique id; nullopt if the file's properties contain no id, or if
+  // the file was deleted while they were read.
   std::optional<Digest128> id;
   std::string name;      // "000012.sst"; does not change with the level
   std::string path;
@@ -58,11 +58,12 @@ std::vector<rocksdb::ColumnFamilyHandle*> HandlesOf(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
     std::vector<LiveTable>* tables);
 
-// Returns RocksDB's identity of the database; empty if it has none.
+// Returns RocksDB's identity of the database; empty if the database has no
+// identity.
 std::string DatabaseIdOf(rocksdb::DB* db);
 
-// Returns the unique id of a chunk's file; nullopt if the chunk's record has
-// none.
+// Returns the unique id of a chunk's file; nullopt if the chunk's record has no
+// id.
 std::optional<Digest128> TableIdOf(const JournalChunk& chunk);
 
 }  // namespace sstferry

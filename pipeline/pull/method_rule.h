@@ -21,8 +21,8 @@ struct MethodInput {
   std::optional<PullMethod> unfinished;
   // Method that made the replica in TARGET_DIR.
   std::optional<PullMethod> replica;
-  // Why this pull sends no files unless the user asks for them; empty: no
-  // reason.
+  // The reason why this pull sends no files unless the user asks for them;
+  // empty: no reason.
   std::string no_clone;
 };
 

@@ -14,12 +14,12 @@
 
 namespace sstferry {
 
-// Notes which of the source's files are (or would be) transferred, and which
-// are not.
+// Adds notes about the source's files that are (or would be) transferred, and
+// about those that are not.
 void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
                     PullReporter* report);
 
-// Asks the source for the bytes of a file after the first `offset` bytes.
+// Requests the bytes of a file after the first `offset` bytes from the source.
 using AskForFilePart = std::function<rocksdb::Status(
     const std::string& name, uint64_t offset, OtherFilePart* part)>;
 

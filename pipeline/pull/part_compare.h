@@ -67,13 +67,13 @@ class PartComparer {
 
   // Returns the number of entries that a group of the source should have.
   virtual uint32_t ChooseGroupEntries(const Part& part) const = 0;
-  // Starts to compare a part. The source was asked for groups of
+  // Starts the comparison of a part, after the source was asked for groups of
   // `group_entries` entries. Borrows the part.
   virtual std::unique_ptr<PartComparison> Begin(const Part& part,
                                                 uint32_t group_entries,
                                                 HowToTell how) = 0;
-  // Sets the first and the last key that this side has in the interval; neither
-  // is set if it has none.
+  // Sets *first and *last to the first and last key that this side has in the
+  // interval. Resets both if this side has no key there.
   [[nodiscard]] virtual rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& interval,
       std::optional<std::string>* first, std::optional<std::string>* last) = 0;

@@ -1,4 +1,4 @@
-// Hands out the parts that are left to lanes, the largest one first.
+// Hands out the remaining parts to the lanes, the largest part first.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace sstferry {
 
-// The state of a part before its lane starts. In a new pull, nothing
-// has been received.
+// The state of a part before its lane starts. In a new pull, nothing has been
+// received.
 struct PartStart {
   Totals received;
   std::string last_key;  // last received key, if the chunks have entries
@@ -30,10 +30,10 @@ class PartScheduler {
                  const std::function<bool(uint32_t)>& first = nullptr);
 
   // Returns the next part for a lane with `outstanding` unfinished parts. To
-  // hide the round trip, a lane requests one part ahead; but not one of the
-  // last parts, which would wait for a busy lane while another lane is free.
-  // Returns nullopt if nothing is left for the lane, or if it must not request
-  // ahead.
+  // hide the round trip, a lane requests one part ahead. It does not do so for
+  // the last parts, because such a part would wait for a busy lane while
+  // another lane is free. Returns nullopt if nothing is left for the lane, or
+  // if it must not request ahead.
   std::optional<uint32_t> Next(size_t outstanding);
 
  private:

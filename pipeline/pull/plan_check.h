@@ -12,7 +12,8 @@
 namespace sstferry {
 
 // Returns kCorrupt unless the plan has exactly the families in `asked`, each
-// once; if `asked` is empty, all families including `default`.
+// once. If `asked` is empty, requires only that each family appears once, and
+// `default` among them.
 [[nodiscard]] rocksdb::Status CheckFamilies(
     const Plan& plan, const std::vector<std::string>& asked);
 

@@ -41,9 +41,9 @@ class PlanReceiver {
 
   // Adds a frame. REQUIRES: Expects(frame.type).
   //   NotFound       the frame is not part of a plan.
-  //   kCorrupt       it is malformed, out of order, or one too many.
-  //   kSnapshotGone  the frame is of another transfer, or the plan differs from
-  //                  the earlier one.
+  //   kCorrupt       the frame is malformed, out of order or surplus.
+  //   kSnapshotGone  the frame belongs to another transfer, or the plan differs
+  //                  from the earlier one.
   //   kBusy          the source has no free transfer slot.
   [[nodiscard]] rocksdb::Status Take(const Frame& frame);
 
@@ -52,8 +52,8 @@ class PlanReceiver {
   // Returns the transfer id of the plans received so far.
   const std::optional<TransferId>& transfer_id() const { return transfer_id_; }
   bool gave_plan() const { return digest_.has_value(); }
-  // Forgets the id: nothing depends on this transfer yet, so another one will
-  // do.
+  // Forgets the id, so that another transfer may follow: nothing depends on
+  // this transfer yet.
   void ForgetTransfer() { transfer_id_.reset(); }
   // Returns true if the source resumed the transfer, according to the last
   // Opened.

@@ -4,9 +4,9 @@
 // The database may be in use. A snapshot made of links, as a source makes it,
 // shows which files the database has; the snapshot is removed when the call
 // returns. Two files are the same if their identities are equal
-// (format/rocksdb/file_identity.h). RocksDB writes to a table or a blob file
-// only before a MANIFEST lists the file, and truncates only a file with a
-// single name, so both databases may be used afterwards.
+// (format/rocksdb/file_identity.h). Both databases may be used afterwards:
+// RocksDB writes to a table or a blob file only before a MANIFEST lists the
+// file, and truncates only a file with a single name.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct PresentDatabase {
   // Only finds out which files would be linked. Takes no snapshot, so for a
   // database in use it may find fewer files.
   bool looks = false;
-  // Nobody opens the database during the call: its files are read in place.
-  // kRefused: it has files that cannot be linked.
+  // No process opens the database during the call: its files are read in place.
+  // A file that cannot be linked is then an error (kRefused).
   bool is_closed = false;
 };
 
@@ -48,8 +48,8 @@ struct PresentFiles {
 // Links the files into the layout's staging_dir; they are durable after OK.
 //   kCancelled  `cancelled` returned true
 //   kRefused    with is_closed: a link failed (present->links_none)
-//   others      the database cannot be read and nothing is linked; that is no
-//               reason to fail a pull
+//   others      the database cannot be read and nothing is linked; the pull can
+//               continue
 [[nodiscard]] rocksdb::Status LinkPresentFiles(
     const PresentDatabase& database, const CloneLayout& layout,
     rocksdb::FileSystem* file_system, PresentFiles* present);

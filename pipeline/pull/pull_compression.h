@@ -25,7 +25,8 @@ class PullCompression {
                   PullReporter* report)
       : options_(options), counters_(counters), report_(report) {}
 
-  // Returns the option's value, if the source supports it.
+  // Returns the compression to use: the option's value, or none if the source
+  // is local or does not support it.
   WireCompression Choose(const HelloAck& source);
   // Returns the frame flags that lanes accept with that choice.
   uint16_t frame_flags() const;

@@ -1,5 +1,5 @@
-// Does the first steps of a pull, until there are a target and a journal that
-// lanes can fill: new ones, or those of an unfinished pull.
+// Does the first steps of a pull, until a target and a journal exist that lanes
+// can fill: new ones, or those of an unfinished pull.
 #pragma once
 
 #include <memory>
@@ -42,8 +42,8 @@ class PullOpener {
   void AskWhetherClonable() { asks_clonable_ = true; }
 
   // --- once each, in this order ----------------------------------------------
-  // Opens the workspace, completes what an earlier run left half done, and
-  // finds out whether there is a pull to resume.
+  // Opens the workspace, completes an exchange that an earlier run left
+  // unfinished, and finds out whether there is a pull to resume.
   [[nodiscard]] rocksdb::Status OpenWorkspace();
   // Gets the plan from the source, or from the journal if all data has arrived.
   [[nodiscard]] rocksdb::Status Connect();
@@ -59,8 +59,8 @@ class PullOpener {
   // Returns true if all data has arrived, and only an earlier run's exchange is
   // left to do.
   bool resumes_exchange() const { return resumes_exchange_; }
-  // Returns the source's facts from before the transfer; all zero: not
-  // requested.
+  // Returns the facts that the source reported before the transfer; all zero:
+  // not requested.
   const FactsReply& facts() const { return facts_; }
   // Returns true if TARGET_DIR is equal to the source and stays as it is.
   bool is_current() const { return reused_.is_current; }

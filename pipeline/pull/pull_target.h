@@ -69,8 +69,8 @@ struct FoundTarget {
   HealthFile fault;                      // known fault of TARGET_DIR
   // Families of a replica that have entries, for the request of a refresh.
   std::vector<std::string> families;
-  // The last refresh in place of this replica that ended with OK. A journal of
-  // the same transfer is only a leftover that could not be removed.
+  // Id of the last refresh in place of this replica that ended with OK. A
+  // journal of the same transfer is only a leftover that could not be removed.
   std::optional<TransferId> transfer;
 };
 
@@ -96,8 +96,8 @@ class FileReuse {
   // Links files of a database on this machine, and takes over files that an
   // unfinished pull had received. `earlier`: that pull's journal, or null. Sets
   // *verify if the database on this machine is known to be wrong, so that its
-  // files must be compared with the source's. REQUIRES: nothing of another
-  // transfer is left.
+  // files must be compared with the source's. REQUIRES: the workspace holds no
+  // data of another transfer, except the files of `earlier`.
   [[nodiscard]] virtual rocksdb::Status FindReused(const JournalState* earlier,
                                                    bool* verify,
                                                    ReusedParts* reused) = 0;
@@ -128,7 +128,7 @@ class PullTarget {
 
   const char* mode() const { return mode_; }
   // Returns true if the failure that ended the pull would not occur with a new
-  // database that is built without the one in TARGET_DIR. Any thread.
+  // database that is built without the database in TARGET_DIR. Any thread.
   bool gives_way() const { return gives_way_; }
   // Returns null if the target becomes a new directory.
   InPlaceTarget* in_place() const { return in_place_; }
@@ -164,8 +164,8 @@ class PullTarget {
   // sets LaneShared::families.
   //   kRefused, kIncompatible  the plan's data cannot be stored here
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
-  // Prepares a target that has no chunks yet. *held: the files that it had
-  // before, for the journal; a new directory does not set it.
+  // Prepares a target that has no chunks yet. Sets *held to the files that the
+  // target had before, for the journal. A new directory does not set it.
   [[nodiscard]] virtual rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) = 0;
@@ -186,7 +186,7 @@ class PullTarget {
   [[nodiscard]] virtual rocksdb::Status DigestPart(const Part& part,
                                                    DigestReply* reply) = 0;
   // Returns true if TARGET_DIR had the same contents as the source when this
-  // pull began, and nobody has written to it since. Called if no chunk was
+  // pull began, and no process has written to it since. Called if no chunk was
   // received.
   virtual bool HeldTheSame() const { return false; }
   // Makes everything durable and closes the journal.

@@ -22,7 +22,7 @@ namespace sstferry {
 // Compares the data of one pull.
 //
 // Ownership: borrows its arguments.
-// Threads:   Run() and Compare() from one.
+// Threads:   Run() and Compare() from one thread.
 class PullVerifier {
  public:
   PullVerifier(const Plan* plan, LaneShared* lanes, SourceLink* link,
@@ -34,13 +34,14 @@ class PullVerifier {
         report_(report),
         target_(target) {}
 
-  // Compares, over all lanes, all parts that Compare() did not find equal.
-  // *difference describes the difference; OK: none was found. The first
-  // difference in a clone ends the comparison.
+  // Compares, over all lanes, all parts that Compare() did not find equal. Sets
+  // *difference to a description of the first difference; OK: none was found.
+  // The first difference in a clone ends the comparison.
   //   kCorrupt  parts differ, or the bytes of a side are wrong; then no later
   //             run may resume this one
   [[nodiscard]] rocksdb::Status Run(rocksdb::Status* difference);
-  // Compares these parts over all lanes. *different: the parts that differ.
+  // Compares these parts over all lanes. Adds the parts that differ to
+  // *different.
   [[nodiscard]] rocksdb::Status Compare(const std::vector<uint32_t>& parts,
                                         std::vector<uint32_t>* different);
 

@@ -28,9 +28,9 @@ class PullWorkspace {
   PullWorkspace(const PullOptions* options, bool plans, LaneShared* lanes,
                 PullReporter* report, PullTarget* target);
 
-  // Lets the target open the workspace, and keeps what the target found.
+  // Lets the target open the workspace, and stores what the target found.
   [[nodiscard]] rocksdb::Status Open();
-  // Finds out whether there is a pull to resume.
+  // Finds out whether there is an unfinished pull to resume.
   [[nodiscard]] rocksdb::Status ReadUnfinished();
   // Prepares the workspace for the pull: empties it, unless a pull is resumed.
   [[nodiscard]] rocksdb::Status Prepare();
@@ -39,11 +39,12 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status StartAnew(bool keeps);
 
   bool is_resuming() const { return is_resuming_; }
-  // Returns true if it resumes a pull that has received everything.
+  // Returns true if this pull resumes a pull that has received everything.
   bool resumes_complete() const { return is_resuming_ && unfinished_.complete; }
-  // Returns the state of the unfinished pull, while this one resumes it.
+  // Returns the state of the unfinished pull, while this pull resumes it.
   const JournalState& unfinished() const { return unfinished_; }
-  // Returns the journal of the pull whose files were kept; null: there is none.
+  // Returns the journal of the pull whose files were kept; null: no files were
+  // kept.
   const JournalState* earlier() const {
     return earlier_.has_value() ? &*earlier_ : nullptr;
   }
@@ -76,13 +77,14 @@ class PullWorkspace {
                                               const Plan& plan);
   [[nodiscard]] rocksdb::Status ReopenJournal();
   // Makes the next run start over, and records that a verification failed.
-  // `difference` says how the replica differs. OK: it is not known to differ,
-  // but bytes could not be read, and the code that read them has recorded that.
+  // `difference` says how the replica differs. OK: the replica is not known to
+  // differ, but bytes could not be read, and the code that read them has
+  // recorded that.
   [[nodiscard]] rocksdb::Status MarkUnverified(
       const rocksdb::Status& difference);
   JournalFile* journal() const { return journal_.get(); }
 
-  // Sets whether a later run could resume this one.
+  // Sets whether a later run could resume this pull.
   void SetResumable(bool is_resumable) { is_resumable_ = is_resumable; }
   // Logs what a repetition of the command would do after this failure.
   // `has_all`: all parts have been received.
@@ -112,7 +114,7 @@ class PullWorkspace {
   bool is_resuming_ = false;
   bool is_resumable_ = false;
   bool finishes_alone_ = false;
-  std::optional<TransferId> dropped_;  // its snapshot is not needed any more
+  std::optional<TransferId> dropped_;  // this snapshot is no longer needed
   std::unique_ptr<JournalFile> journal_;
 };
 

@@ -25,8 +25,8 @@
 // [3] If the remains of an unfinished pull are damaged, it starts over, once.
 // [4] Only for a swap of a clone that would change only names.
 // [5] The first failure of any thread stops all (first_failure.h).
-// [6] If the process dies after this, the next run needs no source.
-// [7] Whatever happens now, the target is complete.
+// [6] If the process crashes after this, the next run needs no source.
+// [7] The target is complete, even if this step fails.
 #pragma once
 
 #include <functional>
@@ -63,19 +63,19 @@ class Puller {
          const PullTargetFactory& make_target, bool plans = false);
   ~Puller();
 
-  // Explains why options.method was chosen; `note` for the operator may be
-  // empty. Called before Run().
+  // Sets the reason for options.method. `note`: a warning for the operator; may
+  // be empty. Called before Run().
   void ExplainMethod(const MethodDecision& decision, const std::string& note) {
     if (decision.asks_source) opener_.AskWhetherClonable();
     report_.SetMethodReason(decision.reason);
     if (!note.empty()) report_.Say(note);
   }
-  // Returns the source's facts from before the transfer; all zero: not
-  // requested. If they have a reason against a clone, Run() has refused for
+  // Returns the facts that the source reported before the transfer; all zero:
+  // not requested. If they have a reason against a clone, Run() has refused for
   // that reason.
   const FactsReply& facts() const { return opener_.facts(); }
   // Returns true if the failure would not occur in a pull that builds its new
-  // database without the one in TARGET_DIR.
+  // database without the database in TARGET_DIR.
   bool gives_way() const { return target_->gives_way(); }
 
   // Makes the pull a drill. Called before Run(). Instead of giving the new
@@ -107,7 +107,7 @@ class Puller {
   using Step = std::function<rocksdb::Status()>;
   [[nodiscard]] rocksdb::Status RunSteps();
   [[nodiscard]] rocksdb::Status RunPlan();
-  // Checks, before data moves, that the end of the pull will be possible.
+  // Checks, before data is sent, that TARGET_DIR can be exchanged at the end.
   [[nodiscard]] rocksdb::Status CheckExchange();
   [[nodiscard]] rocksdb::Status RunEach(const std::vector<Step>& steps);
   [[nodiscard]] rocksdb::Status CompareReused();
@@ -127,16 +127,17 @@ class Puller {
   [[nodiscard]] rocksdb::Status Settle();
   [[nodiscard]] rocksdb::Status RemoveDrill();
   void FillSummary(Summary* summary) const;
-  // Sets what only a plan reports: its items and the bytes of both methods.
+  // Sets the members that only a plan reports: its items and the bytes of both
+  // methods.
   void FillPlan(Summary* summary) const;
-  // Returns the bytes of the plan that would have to be sent.
+  // Returns the bytes of the plan that would be sent.
   uint64_t BytesToCome() const;
   // Returns the summary of a pull that ends with OK.
   Summary CompleteSummary() const;
 
   const PullOptions options_;
   const bool plans_;
-  std::function<rocksdb::Status(const std::string&)> drill_;  // null: none
+  std::function<rocksdb::Status(const std::string&)> drill_;  // null: no drill
   bool has_workspace_ = false;  // a drill has opened its workspace
   bool is_unchanged_ = false;   // a swap has nothing to exchange
   FirstFailure failure_;

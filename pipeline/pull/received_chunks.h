@@ -30,7 +30,8 @@ struct ReusedParts {
 // The usable chunks of an unfinished pull.
 struct ReceivedChunks {
   std::vector<PartStart> starts;  // by part id
-  // Recorded and checked again, but not in the database yet.
+  // Chunks that are recorded and were checked again, but are not in the
+  // database yet.
   std::vector<StagedChunk> staged;
   // Parts that are complete although their end was not recorded: a delta or a
   // unit is the only chunk of its part.
@@ -42,7 +43,7 @@ struct ReceivedChunks {
   uint64_t chunks_lost = 0;  // recorded, but missing or damaged
   Totals totals;
   ReusedParts reused;  // reused by the unfinished pull
-  // Names in staging/ that are still needed. Not set: none.
+  // Names in staging/ that are still needed. Not set: no name is needed.
   std::optional<std::set<std::string>> waited_for;
 };
 
@@ -56,7 +57,7 @@ using IsIngested =
 // Finds the chunks of a journal. A chunk that is not in the database counts as
 // received if its file in staging/, read completely, matches its record.
 // Otherwise that chunk and the later chunks of its part count as not received.
-// kCorrupt with `in_order`: a chunk is in the database, but the one before it
+// kCorrupt with `in_order`: a chunk is in the database, but the chunk before it
 // is not.
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,
@@ -64,10 +65,11 @@ using IsIngested =
     rocksdb::FileSystem* file_system, const std::string& staging_dir,
     ReceivedChunks* received);
 
-// Finds the chunks of a new database. A chunk is in it if a live file of its
-// family has its bounds and size: chunks of a family share no key.
+// Finds the chunks of a new database. A chunk is in the database if a live file
+// of its family has its bounds and its size, because chunks of a family share
+// no key.
 //   kCorrupt  the database has files without a record, or a chunk without the
-//             one before it: no pull leaves such a state
+//             chunk before it: no pull leaves such a state
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const TargetDb& db,
     const std::vector<PullFamily>& families,

@@ -20,17 +20,17 @@ struct Replica {
 // Checks options.target_dir. Returns OK with *found false if it is empty or
 // does not exist. An empty `source_database_id` (the source has not been asked
 // yet) is not compared.
-//   kRefused  TARGET_DIR is no database; or has more than the pull asks for, or
-//             files that an exchange must not remove; or, without
-//             options.adopt, was made from another or an unknown source, or
-//             has less than the pull asks for
+//   kRefused  TARGET_DIR is not a database, has more than the pull asks for, or
+//             has files that an exchange must not remove. Without
+//             options.adopt, also if it was made from another or an unknown
+//             source, or has less than the pull asks for
 [[nodiscard]] rocksdb::Status CheckReplica(
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
 
 // Checks that the pull asks for no more than TARGET_DIR has according to the
 // record of its last transfer. A replica of a part of the source must not grow
-// because somebody forgot --cf, --begin and --end.
+// because the user forgot --cf, --begin and --end.
 //   kRefused  the pull asks for more, without options.adopt
 [[nodiscard]] rocksdb::Status CheckNotMore(const PullOptions& options,
                                            const LastTransfer& last);
@@ -40,11 +40,11 @@ std::string InPlaceCommand(const PullOptions& options);
 SelectionText HeldAfterRefresh(const PullOptions& options,
                                const LastTransfer& last);
 
-// Sets *id to the transfer that made the database in `dir`; zeros: there is no
-// database. Returns false if there is one, but its transfer is unknown.
+// Sets *id to the transfer that made the database in `dir`; zeros if `dir` has
+// no database. Returns false if it has one, but the transfer is unknown.
 bool FindOwnTransfer(const std::string& dir, TransferId* id);
 
-// Sets *source_database_id, the id by which a target remembers its source, to
+// Sets *source_database_id, the id by which a target recognizes its source, to
 // options.source_id if the source has no id.
 //   kRefused  both exist and differ, or a refresh has neither
 [[nodiscard]] rocksdb::Status ChooseSourceId(const PullOptions& options,

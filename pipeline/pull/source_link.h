@@ -27,11 +27,12 @@ struct LaneShared;
 // Settings of a SourceLink.
 struct SourceLinkOptions {
   Timeouts timeouts;
-  // Every wait of the session ends by then with kDeadline.
+  // Time at which every wait of the session ends with kDeadline.
   Clock::time_point until = Clock::time_point::max();
-  // Time that a closed lane waits for the control connection to get the reason.
+  // Time that a lane, after the source has closed it, waits for the reason on
+  // the control connection.
   std::chrono::milliseconds last_words{2000};
-  // Prefix of the place of a failure, such as "left"; empty: none.
+  // Prefix of the place of a failure, such as "left"; empty: no prefix.
   std::string side;
   LogFunction log;
   // Grows while the source serves lanes. Null: only the session's own progress
@@ -66,11 +67,13 @@ class SourceLink {
   // only once.
   [[nodiscard]] rocksdb::Status Connect();
   void Tolerate(Tolerated tolerated) { tolerated_ = tolerated; }
-  // Returns null if there is no source, or no longer one.
+  // Returns null before the first Connect(), after a failed one, and after
+  // Drop().
   SourceSession* session() const { return session_.get(); }
-  // Ends a session that was refused; Connect() may start another one.
+  // Ends a session that was refused. Connect() may start another session.
   void Drop(const rocksdb::Status& status);
-  // Tells the source once how the operation ended; the session's data stays.
+  // Tells the source once how the operation ended. The session's data can still
+  // be read.
   void End(const rocksdb::Status& status, const FailurePlace& place);
 
   // Sets the number of lanes and the frame flags that they accept. Called
@@ -101,7 +104,7 @@ class SourceLink {
   // Returns why the operation waits for the source; empty if it does not.
   std::string waiting_for() const;
   uint32_t lanes() const;
-  // Returns the source's latest counts; zeros without a session.
+  // Returns the latest counts from the source; zeros without a session.
   Stats stats() const;
   // Returns the bytes of the session and of all lanes, including lost ones.
   uint64_t wire_bytes() const;
@@ -124,7 +127,7 @@ class SourceLink {
   std::atomic<Tolerated> tolerated_{Tolerated::kNothing};
   bool answered_ = false;  // the source answered once
   bool ended_ = false;     // End() was called
-  // Only the reader thread of the control connection uses the next two.
+  // Only the reader thread of the control connection uses the next two members.
   bool is_lost_ = false;
   LostSource::Clock::time_point since_ = LostSource::Clock::now();
   uint16_t allowed_flags_ = 0;

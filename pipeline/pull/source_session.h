@@ -1,6 +1,6 @@
 // The target's side of a control connection: asks a source for a snapshot and
-// its plan, keeps the connection alive, agrees on totals. Used by pull, plan
-// and verify. In a pull, a lost connection is replaced.
+// its plan, keeps the connection alive, and agrees on totals. Used by pull,
+// plan and verify. In a pull, a lost connection is replaced.
 #pragma once
 
 #include <condition_variable>
@@ -26,25 +26,28 @@ namespace sstferry {
 // Settings of a SourceSession.
 struct SourceSessionOptions {
   Timeouts timeouts;  // except for retries, see below
-  // Every wait ends by then with kDeadline.
+  // Time at which every wait ends with kDeadline.
   Clock::time_point until = Clock::time_point::max();
-  // Connect() tries for this time to get an answer; 0: once.
+  // Connect() tries for this time to get an answer; 0: it tries once.
   std::chrono::milliseconds first_answer_within{0};
-  // Contains each channel during its handshake, so that CloseAll() ends it;
-  // must outlive the session. Null: only timeouts.connect ends a handshake.
+  // Contains each channel during its handshake, so that CloseAll() ends the
+  // handshake; must outlive the session. Null: only timeouts.connect ends a
+  // handshake.
   ChannelSet* handshakes = nullptr;
-  // Retries of a connection that is lost after Connect(); by default none. They
-  // require that the source still has the snapshot and the same plan.
+  // Retries of a connection that is lost after Connect(); by default there are
+  // no retries. They require that the source still has the snapshot and the
+  // same plan.
   BackoffOptions retry;
   StopSignal* stop = nullptr;  // ends a wait before a try; may be null
   // Called from a thread of the session for each loss that is retried, and when
   // the transfer is resumed on another connection (OK). May be null.
   std::function<void(const rocksdb::Status&)> on_retry;
-  // Called for each failed try that another try follows, if its failure differs
-  // from the previous one, which may be that of on_retry. May be null.
+  // Called for each failed try after which another try follows, but not if its
+  // failure is the same as the previous one, or as the loss itself. May be
+  // null.
   std::function<void(const rocksdb::Status&)> on_failed_try;
   // Called once, from a thread of the session, when the session fails after
-  // Connect(). May call no other function of the session than Cancel().
+  // Connect(). It may call Cancel(), but no other function of the session.
   std::function<void(const rocksdb::Status&)> on_fail;
   // Called from a thread of the session when the source has no free transfer
   // slot; asks_again_at() is the time of the next request. May be null.
@@ -56,7 +59,7 @@ struct SourceSessionOptions {
 
 // The latest answer of each kind.
 struct SourceAnswers {
-  bool answered = false;  // list, retained, facts or other_file
+  bool answered = false;  // one of the next six members was received
   ListReply list;
   StatusReply received;
   FactsReply facts;
@@ -64,7 +67,7 @@ struct SourceAnswers {
   PinReply pins;
   FollowEnd follow_end;
   std::vector<FollowBytes> follow_bytes;  // since the last follow_end was taken
-  uint64_t follow_total = 0;              // bytes of these
+  uint64_t follow_total = 0;              // bytes in follow_bytes
   uint64_t other_bytes = 0;  // bytes of all parts
   bool finished = false;
   Finish finish;
@@ -102,16 +105,16 @@ class SourceSession {
   [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
                                           std::vector<FollowBytes>* bytes,
                                           FollowEnd* end);
-  // Tells the source that one or all databases of a pinned set are not needed
-  // any more.
+  // Tells the source that one or all databases of a pinned set are no longer
+  // needed.
   [[nodiscard]] rocksdb::Status EndPin(const PinEnd& end);
   // Asks for a piece of an application's file. REQUIRES: Open() has got the
   // plan of a pull.
   [[nodiscard]] rocksdb::Status AskOtherFile(const OtherFileRequest& ask,
                                              OtherFilePart* part);
   // Blocks while the source pins and plans, as long as it makes progress. If
-  // the source has no free transfer slot, asks again when the source says,
-  // until `until`.
+  // the source has no free transfer slot, asks again at the time that the
+  // source sets, until `until`.
   [[nodiscard]] rocksdb::Status Open(const OpenRequest& request,
                                      Plan* plan);
   [[nodiscard]] rocksdb::Status ConnectLane(uint32_t lane,
@@ -132,9 +135,9 @@ class SourceSession {
   // connection.
   [[nodiscard]] rocksdb::Status AwaitFailure(std::chrono::milliseconds limit);
 
-  Stats stats() const;  // latest of the source
-  // Returns the time of the next request for a transfer slot; nullopt if the
-  // source has given one.
+  Stats stats() const;  // latest from the source
+  // Returns the time of the next request for a transfer slot; nullopt if no
+  // such request is planned.
   std::optional<Clock::time_point> asks_again_at() const {
     std::lock_guard<std::mutex> lock(mu_);
     return plan_.asks_again_at();
@@ -157,14 +160,14 @@ class SourceSession {
   // Blocks until `turn`. kCancelled: the operation ends.
   [[nodiscard]] rocksdb::Status AwaitTime(Clock::time_point turn);
   [[nodiscard]] rocksdb::Status Reopen(std::shared_ptr<Channel> channel);
-  // Blocks until the next try, which must begin before `until`. If there is
-  // none, returns the final status.
+  // Blocks until the next try, which must begin before `until`. Returns the
+  // final status if no try is left.
   [[nodiscard]] rocksdb::Status AwaitTurn(Backoff* backoff,
                                           Clock::time_point until,
                                           const rocksdb::Status& status);
   std::shared_ptr<Channel> channel() const;
-  // Blocks until there is a usable channel, and returns its number in
-  // *connection; otherwise returns the failure of the session.
+  // Blocks until a channel is usable, and sets *connection to its number.
+  // Returns the failure of the session if no channel becomes usable.
   [[nodiscard]] rocksdb::Status AwaitChannel(std::shared_ptr<Channel>* channel,
                                              uint64_t* connection);
   void ReadLoop();
@@ -209,11 +212,11 @@ class SourceSession {
   uint64_t past_wire_bytes_ = 0;      // bytes of earlier channels
   uint64_t connections_ = 0;
   // The handshake of `channel_` is done, and it has received the complete plan
-  // if one was requested.
+  // if a plan was requested.
   bool connected_ = false;
   bool dialing_ = false;      // after a loss or a busy answer
   bool resumed_ = false;      // set by the current frame
-  bool may_retry_ = false;    // the current failure is the connection's
+  bool may_retry_ = false;    // the current failure may be retried
   bool stopping_ = false;
   rocksdb::Status status_;    // not OK: the session has failed
   OpenRequest request_;
@@ -224,7 +227,7 @@ class SourceSession {
 // Returns the Hello that this process sends.
 Hello MakeHello();
 
-// Returns the text that tells the source's operator which target asks, such as
+// Returns the text that shows the source's operator which target asks, such as
 // "db2:/data/users"; `target_dir` may be empty.
 std::string TargetText(const std::string& target_dir);
 

@@ -1,4 +1,4 @@
-// Waits for a source that is alive but may have nothing to send for a long
+// Waits for a source that is working but may have nothing to send for a long
 // time, because it reads a run of tombstones or computes a digest.
 #pragma once
 
@@ -17,8 +17,8 @@ class StallGuard {
  public:
   // `progress` grows while the source does anything for this transfer, on any
   // lane; called from any thread. `frame_limit`, if smaller, is the limit for
-  // the bytes of a frame that has begun: if its length was damaged on the way,
-  // some of its bytes never arrive.
+  // the rest of a frame that has begun. If the frame's length was damaged on
+  // the way, some of its bytes never arrive.
   StallGuard(std::chrono::milliseconds limit,
              std::function<uint64_t()> progress,
              std::chrono::milliseconds frame_limit =
@@ -31,8 +31,8 @@ class StallGuard {
   //   kTooSlow   the source sent no byte on this channel for the limit and made
   //              no progress elsewhere meanwhile; or it stopped inside a frame,
   //              and then the channel can receive no more. Only the control
-  //              connection finds out that the source is gone.
-  //   kDeadPeer  at `until`, regardless of progress elsewhere
+  //              connection detects that the source is gone.
+  //   kDeadPeer  `until` has passed, regardless of progress elsewhere
   [[nodiscard]] rocksdb::Status Receive(
       Channel* channel, Frame* frame,
       Clock::time_point until = Clock::time_point::max()) const;

@@ -60,7 +60,7 @@ class TargetDb {
   //   kInternal  a file is not in the last level at sequence 0, as it must be
   [[nodiscard]] rocksdb::Status CountLevels(std::map<int, uint64_t>* levels);
   // Closes the database and writes `options_text` as its only OPTIONS file.
-  // After that all its files are written.
+  // After that, all its files are complete.
   //   kInternal  its WAL has data
   [[nodiscard]] rocksdb::Status Close();
 

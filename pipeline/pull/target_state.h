@@ -19,7 +19,7 @@ namespace sstferry {
                                               bool* is_target);
 
 // Returns a warning if the database in `dir` has entries and last sequence 0
-// (pipeline/pull/first_sequence.h); empty if not, or if there is no database.
+// (pipeline/pull/first_sequence.h); otherwise, or without a database, empty.
 std::string NoteOfZero(const std::string& dir);
 
 // Returns the mode (format/journal.h) of the unfinished pull of TARGET_DIR;

@@ -9,8 +9,8 @@
 
 namespace sstferry {
 
-// Time limit of sends on the control connection. They are small, and a request
-// to stop must not wait longer for one.
+// Time limit of sends on the control connection. The messages are small, and a
+// request to stop must not wait longer for a send.
 inline constexpr std::chrono::milliseconds kSendLimit{4'000};
 
 // Sends the parts that are complete at the target. After a reconnect the source

@@ -1,4 +1,4 @@
-// Checks a unit of a clone in the ways that do not apply to other chunks.
+// Checks the units of a clone. chunk_check.h checks all other chunks.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace sstferry {
 // one.
 class OpenUnit {
  public:
-  // Returns null if the pull is no clone.
+  // Returns null if the pull is not a clone.
   static std::unique_ptr<OpenUnit> Make(const LaneShared* state,
                                         uint32_t part_id);
 
@@ -53,7 +53,7 @@ class OpenUnit {
 StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal);
 
-// Returns the maximum number of bytes that may follow: bytes after the unit
+// Returns the maximum number of bytes of the chunk. Bytes after a unit may
 // belong to another lane.
 uint64_t MostBytes(const ChunkBegin& begin);
 

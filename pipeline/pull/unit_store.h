@@ -35,8 +35,8 @@ class UnitStore : public ChunkStore {
   [[nodiscard]] rocksdb::Status Flush(StageClock* clock) override;
   [[nodiscard]] rocksdb::Status EndPart(
       const JournalPartDone& done) override;
-  // Marks the units as unsynced: the process that recorded them may have died
-  // before the sync.
+  // Marks the units as unsynced: the process that recorded them may have
+  // crashed before the sync.
   [[nodiscard]] rocksdb::Status AddRecorded(
       const std::vector<StagedChunk>& chunks, StageClock* clock) override;
   void Stop() override;
@@ -54,8 +54,8 @@ class UnitStore : public ChunkStore {
   std::mutex mu_;
   std::set<std::string> unsynced_files_;  // under mu_, and all below
   uint64_t unsynced_bytes_ = 0;
-  uint32_t unsynced_ = 0;  // units
-  bool has_unsynced_ = false;  // records
+  uint32_t unsynced_ = 0;  // number of unsynced units
+  bool has_unsynced_ = false;  // true: records are unsynced
   bool stopped_ = false;
   rocksdb::Status status_;
 };
