@@ -199,8 +199,9 @@ Status Finisher::CheckFiles() {
   return status;
 }
 
-// Moves the links into db/: from now on no existing file in db/ is written to.
-// An earlier run may have moved some links.
+// Moves the links from staging/ into db/. From now on, nothing is written to
+// existing files in db/, so nothing is written through a link. An earlier run
+// may have moved some links.
 Status Finisher::MoveReused() {
   Status status;
   for (const CloneFile& file : layout_.files()) {
@@ -253,7 +254,6 @@ Status Finisher::WriteOptions() {
                       ReplicaOptionsText(text, application_, families_));
 }
 
-// Writes IDENTITY.
 Status Finisher::WriteIdentity() {
   const CloneFile* const file = layout_.Find(CloneFileKind::kIdentity);
   std::string& id = finished_->database_id;
@@ -281,8 +281,8 @@ Status Finisher::WriteIdentity() {
 }
 
 // Returns edits to append to a MANIFEST of `bytes` bytes: the new database id,
-// a last sequence of 1 if the source's is 0 (pipeline/pull/first_sequence.h),
-// and the drop of each family that is not selected.
+// and the drop of each family that is not selected. If the source's last
+// sequence is 0, sets it to 1 (pipeline/pull/first_sequence.h).
 std::string Finisher::Edits(uint64_t bytes) const {
   const ManifestState& state = manifest_.state();
   std::string edits;
@@ -300,8 +300,9 @@ std::string Finisher::Edits(uint64_t bytes) const {
   return edits;
 }
 
-// Writes the MANIFEST. If edits are added, they follow its last complete record,
-// in place of a torn one; otherwise it stays byte for byte as it was.
+// Writes the MANIFEST. If edits are added, they follow the last complete
+// record, and replace an incomplete one. Otherwise the MANIFEST stays
+// unchanged.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
   const std::string edits = Edits(manifest_end_);

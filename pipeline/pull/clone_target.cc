@@ -103,8 +103,8 @@ ReusedParts CloneTarget::ListReused() const {
   for (const Part& part : plan().parts) {
     if (layout_->IsReused(part.id)) {
       reused.linked.push_back(part.id);
-      // Such a file may have other bytes despite the same identity; in an
-      // adopted directory, because a failing disk may have caused the failover.
+      // A weak identity does not prove equal bytes. In an adopted directory no
+      // identity does: a failing disk may have caused the failover.
       if (options().adopts_old || layout_->file_of(part.id).identity_is_weak) {
         reused.weak.push_back(part.id);
       }
@@ -367,9 +367,10 @@ Status CloneTarget::Finish() {
   return status;
 }
 
-// A clone gets a new id: two databases with the same id that diverge could be
-// mistaken for each other. A refreshed replica remains the same database, of
-// which others may be replicas in turn, and which they refuse under another id.
+// Gives a clone a new id, because two databases with the same id that diverge
+// could be mistaken for each other. A refreshed replica keeps its id: other
+// replicas may have been pulled from it, and they refuse a source with another
+// id.
 Status CloneTarget::ChooseNewId() {
   new_id_.reset();
   if (options().keep_identity) {

@@ -57,9 +57,9 @@ uint64_t WalNumber(const std::string& name) {
 
 namespace {
 
-// Reads the MANIFEST's name from CURRENT. The name must be that of a file in
-// this directory, because the directory's owner may want this process to read
-// another file.
+// Reads the MANIFEST's name from CURRENT. Accepts only the name of a MANIFEST
+// in this directory: a hostile owner of the directory may want this process to
+// read another file.
 Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
                    std::string* manifest) {
   const std::string path = dir + "/CURRENT";
@@ -169,7 +169,7 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
       return Refused(dir, "has files in other directories (" + name +
                               "; db_paths or cf_paths)");
     }
-    // Old databases have tables with another suffix.
+    // Tables in old databases are named .ldb.
     const bool here = IsThere(file_system, dir, name) ||
                       IsThere(file_system, dir, NumberedName(number, ".ldb"));
     found += here ? 1 : 0;

@@ -46,8 +46,8 @@ class Taker {
     }
   }
 
-  // Moves the complete file with the identity of `file`. *took is false if
-  // it is missing, or if its bytes are not as recorded.
+  // Moves the complete file with the identity of `file`. Sets *took to false if
+  // the file is missing, or if its bytes do not match the journal.
   Status Take(const CloneFile& file, bool* took) {
     *took = false;
     const auto found = by_identity_.find(ToHex(file.identity));
@@ -124,7 +124,7 @@ Status TakeEarlierFiles(const std::string& earlier_dir,
     }
   }
   if (status.ok()) status = RemoveTree(file_system, earlier_dir);
-  // The process that recorded these files may have died before they were
+  // The process that recorded these files may have crashed before they were
   // durable.
   return status.ok() ? SyncAll(file_system, taken, {layout.staging_dir()})
                      : status;

@@ -50,7 +50,7 @@ Status Exchange::CheckAhead(bool is_plan) {
                         "--before-swap do so");
 }
 
-// Resumes at the step at which the earlier run died, according to the
+// Resumes at the step at which the earlier run ended, according to the
 // workspace. In state kBegun nothing was exchanged; CanResume() decides whether
 // the exchange may still happen. The workspace's record says what to do with an
 // old database that was adopted.

@@ -150,8 +150,8 @@ struct FreeMemory {
   void operator()(char* data) const { std::free(data); }
 };
 
-// Computes the digest with direct reads. Returns false if the file system has
-// none, or the file is too short.
+// Computes the digest with direct reads. Returns false if the file system does
+// not support direct reads, or if the file is too short.
 bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t offset, uint64_t bytes, Digest128* digest) {
   rocksdb::FileOptions direct;

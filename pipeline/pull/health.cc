@@ -64,7 +64,7 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
   if (status.ok()) {
     return status;
   }
-  // This is possible even on a full disk.
+  // A file can be removed even from a full disk.
   Status removed = RemoveTree(file_system, dir + "/" + kLastTransferName);
   if (removed.ok()) {
     removed = SyncDirectory(file_system, dir);

@@ -25,12 +25,13 @@ using rocksdb::Status;
 
 namespace {
 
-// Minimum number of chunks in a call, which share its five syncs: one of the
+// Minimum number of chunks in a call. They share its five syncs: one of the
 // staging directory, one of the journal, two of the MANIFEST, and one of the
 // database's directory.
 constexpr size_t kLeastTogether = 2;
-// A single chunk is ingested if the last call ended at least this many times
-// its duration ago: calls then take only a small share of the time.
+// A single chunk is ingested if the time since the last call is at least this
+// many times the call's duration. Calls then take only a small share of the
+// time.
 constexpr int kRareCalls = 8;
 // Assumed duration of a call before the first one, and minimum duration.
 constexpr std::chrono::milliseconds kCallGuess{50};
@@ -288,7 +289,8 @@ Status Ingestor::SyncRecords(const std::vector<StagedChunk>& batch,
   FaultPoint("Ingestor:JournalAppended");
   Status status;
   if (sync_journal_) {
-    // A record says that its file exists, so the file's name must be durable.
+    // A record says that its file exists, so the file's name must be durable
+    // first.
     status = SyncDirectory(
         db_->GetFileSystem(),
         std::filesystem::path(batch.front().path).parent_path().string());
@@ -375,8 +377,8 @@ Status Ingestor::FlushFamilies(const std::vector<IngestExternalFileArg>& args) {
 }
 
 Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
-  // While there is a snapshot at sequence 0, RocksDB's compactions drop
-  // entries.
+  // While a snapshot at sequence 0 exists, RocksDB's compactions drop entries.
+  // So raise the last sequence before a snapshot is taken below.
   bool spent = false;
   Status status = SpendFirstSequence(db_, HandlesOf(families_), &spent);
   if (!status.ok()) {

@@ -46,7 +46,7 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
     Asked& asked = asked_[i];
-    // A part that still awaits groups keeps the piece that it has read.
+    // A part that still awaits its first groups keeps what this side has read.
     const bool begins =
         asked.is_compared() &&
         (asked.is_later_piece || asked.awaits != Asked::Awaits::kGroups);
@@ -121,8 +121,8 @@ Status LaneClient::AskAhead() {
   return status;
 }
 
-// Decides to request the chunks of a part if this side has no entries in it. If
-// an earlier run received chunks of the part, it has none.
+// Decides to request the chunks of a part if this side has no entries in it. It
+// has none if an earlier run received chunks of the part.
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;
@@ -195,8 +195,8 @@ Status LaneClient::AskForDelta() {
 
 Status LaneClient::Ask(const Asked& asked, bool front) {
   if (asked.is_compared()) {
-    // The source reads its groups while this side reads. For a later piece no
-    // groups are needed: the request will contain all entries of this side.
+    // The source reads its groups while this side reads. A later piece needs no
+    // groups: its DeltaRequest will contain all entries of this side.
     GroupRequest groups;
     groups.part_id = asked.part_id;
     groups.group_entries = asked.group_entries;
@@ -386,7 +386,7 @@ Status LaneClient::ReceivePart(const Part& part) {
     if (frame.type == FrameType::kPartEnd) {
       PartEnd end;
       status = channel_.Damaged(Decode(frame.payload, &end));
-      // Every frame was intact, so asking again could only hide the fault.
+      // Every frame was intact, so a second request could only hide the fault.
       status = status.ok() ? channel_.Final(CheckTotals(part, end,
                                                         answer_totals_,
                                                         answer_chain_.Finish()))

@@ -24,8 +24,8 @@ constexpr uint64_t kLeastChunkBytes = 256u << 10;
 
 }  // namespace
 
-// Opens the file of a new chunk, or keeps the open one if the source resumes
-// it.
+// Opens the file of a new chunk, or keeps the open file if the source resumes
+// its chunk.
 Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   const Status status =
       CheckTurn(*state_, part, begin, next_ordinal(),
@@ -58,7 +58,7 @@ Status LaneClient::OpenForChunk(const Part& part, const ChunkBegin& begin) {
   return channel_.Final(open_->file.Open());
 }
 
-// Blocks without counting the time of the wait against the source.
+// Extends the chunk's time limit by the wait, which the source does not cause.
 Status LaneClient::AwaitSpace(const Part& part, const ChunkBegin& begin) {
   if (state_->space == nullptr) {
     return Status::OK();
@@ -208,7 +208,7 @@ Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   return channel_.Final(file->Room(bytes, room));
 }
 
-// Blocks without counting the time of the wait against the source.
+// Extends the chunk's time limit by the wait, which the source does not cause.
 Status LaneClient::AwaitPace(uint64_t bytes) {
   StageScope scope(&clock_, Stage::kReceive);
   BlockedScope paced(&state_->counters.paced_micros);
@@ -284,7 +284,7 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
   return status;
 }
 
-// Drops the chunk, so that the next request is for all of it.
+// Drops the chunk, so that the next request asks for all of it.
 Status LaneClient::BadChunk(const Status& status) {
   DropChunk();
   retry_.ChunkBad();
@@ -325,7 +325,7 @@ Status LaneClient::CheckStored(const Part& part, StagedChunk* chunk) {
   const Status checked = CheckStagedChunk(state_->file_system,
                                           state_->families[part.family],
                                           /*all_blocks=*/false, chunk);
-  // If the file is not corrupt, this side cannot read it.
+  // Any other error is this side's own: it could not read the file.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
                                                    : channel_.Final(checked);
 }

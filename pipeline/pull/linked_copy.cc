@@ -145,9 +145,9 @@ class Copier {
     }
     copy_->files_linked++;
     copy_->bytes_linked += static_cast<uint64_t>(info.st_size);
-    // Link by the file's name in the database while that exists: a file system
-    // that tracks names knows no other. The owner may delete the name at any
-    // time.
+    // Link by the file's name in the database as long as that name exists,
+    // because a file system that tracks names knows the file only by it. The
+    // owner may delete the name at any time.
     const std::string to = options_.copy_dir + "/" + name;
     const std::string own = real_ + "/" + name;
     const bool is_named = FileIdOfName(own).IsSameFile(FileIdOf(from));
@@ -235,7 +235,7 @@ LinkedCopy CountLinks(const std::string& database_dir,
                       const std::string& copy_dir) {
   LinkedCopy found;
   std::vector<std::string> names;
-  ListDirectory(copy_dir, &names).PermitUncheckedError();  // counts none
+  ListDirectory(copy_dir, &names).PermitUncheckedError();  // error: no links
   for (const std::string& name : names) {
     CloneFile file;
     struct stat ours;

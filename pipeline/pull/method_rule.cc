@@ -19,7 +19,8 @@ bool HasDefault(const Selection& selection) {
              selection.families.end();
 }
 
-// Returns true for a refresh whose TARGET_DIR has a database or remains of one.
+// Returns true for a refresh whose TARGET_DIR has a database or remains of a
+// database.
 bool Refreshes(const PullOptions& options) {
   std::error_code error;
   return options.mode == PullMode::kRefresh &&
@@ -42,8 +43,8 @@ std::optional<PullMethod> MethodOfReplica(const PullOptions& options) {
              : std::nullopt;
 }
 
-// Returns the method of the unfinished pull. An unfinished refresh in place
-// binds no other command, because a swap replaces what the refresh did.
+// Returns the method of the unfinished pull. Ignores an unfinished refresh in
+// place for other commands, because a swap replaces its result.
 std::optional<PullMethod> MethodOfUnfinished(const PullOptions& options) {
   const std::string mode =
       options.restart ? "" : UnfinishedMode(options.target_dir);

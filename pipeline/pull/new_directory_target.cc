@@ -20,9 +20,9 @@ Existing ExistingOf(const PullOptions& options) {
                                               : Existing::kSwap;
 }
 
-// Returns the command to run instead, if this one does not suit TARGET_DIR. The
-// command has the given source: a user who pulls from an archive wants to
-// restore the archive, not to refresh from the replica's own source.
+// Returns the command to suggest if this command does not suit TARGET_DIR. The
+// suggested command has the given source: a user who pulls from an archive
+// wants to restore the archive, not to refresh from the replica's own source.
 std::string Instead(const PullOptions& options) {
   if (options.mode == PullMode::kRefresh) {
     return InPlaceCommand(options);
@@ -64,13 +64,13 @@ Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   RETURN_IF_ERROR(WriteDurably(files, dir + "/" + kLastTransferName,
                                SummaryToJson(summary, summary.mode) + "\n"));
   FaultPoint("Puller:SummaryWritten");
-  Access access;  // recomputed: its place may have changed since
+  Access access;  // chosen again, as TARGET_DIR may have changed
   RETURN_IF_ERROR(ChooseAccess(*made.options, &access));
   RETURN_IF_ERROR(RemovePlacedFiles(files, dir));
   RETURN_IF_ERROR(
       AtTarget(*made.options, CopyAttributes(made.options->target_dir, dir)));
   RETURN_IF_ERROR(SetTreeAccess(files, dir, access));
-  std::vector<std::string> kept;  // unused: there is no TARGET_DIR here yet
+  std::vector<std::string> kept;  // stays empty without an old_dir
   RETURN_IF_ERROR(PlaceOtherFiles(files, made.workspace->other_dir(),
                                   /*old_dir=*/"", dir, &kept));
   FaultPoint("Puller:AccessSet");
@@ -96,7 +96,8 @@ SyncBatch* NewDirectoryTarget::last_files() {
 Status NewDirectoryTarget::Close(JournalFile* journal) {
   Status status = CloseFiles();
   if (status.ok()) {
-    // After TARGET_DIR is complete, the journal shows whose workspace this was.
+    // After TARGET_DIR is complete, the journal shows to which transfer this
+    // workspace belonged.
     status = journal->Sync();
   }
   if (status.ok()) {

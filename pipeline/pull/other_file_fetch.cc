@@ -68,8 +68,8 @@ Status AskForFile(const AskForFilePart& ask, const std::string& name,
                                               : OtherBytes(name);
 }
 
-// Receives one file from the source. *problem: why the file was not received;
-// empty: it was received.
+// Receives one file from the source. Sets *problem to the reason if the file
+// was not received; empty: it was received.
 Status ReadOne(const AskForFilePart& ask, const std::string& name,
                uint64_t bytes_left, std::string* contents, CopiedFile* file,
                std::string* problem) {

@@ -15,8 +15,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Time after which a snapshot of a database that changes in every round is
-// given up; the files are then received from the source.
+// Time after which a snapshot is given up because the database changes in every
+// round. The files are then received from the source.
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 
 Status TakeSnapshot(const PresentDatabase& database,
@@ -51,8 +51,8 @@ class Linker {
     }
   }
 
-  // Links the file if the database has it. If the database loses it meanwhile,
-  // or it must not be linked, it is received from the source.
+  // Links the file if the database has it. If the database deletes the file
+  // meanwhile, or the file must not be linked, it is received from the source.
   [[nodiscard]] Status Link(const CloneFile& file, PresentFiles* present) {
     const bool data = file.kind == CloneFileKind::kTable ||
                       file.kind == CloneFileKind::kBlob;
@@ -92,7 +92,7 @@ class Linker {
       present->numbers.insert(file.number);
       return Status::OK();
     }
-    // The name belongs to another file now.
+    // The name now belongs to another file.
     return RemoveTree(file_system_, link);
   }
 

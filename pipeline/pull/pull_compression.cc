@@ -11,7 +11,7 @@ WireCompression PullCompression::Choose(const HelloAck& source) {
   chosen_ = options.compression;
   if (chosen_ == WireCompression::kAuto &&
       (options.source.is_directory() || options.source.is_archive())) {
-    chosen_ = WireCompression::kNone;  // there is no link
+    chosen_ = WireCompression::kNone;  // no network link
   }
   if ((source.features & kFeatureWireCompression) == 0) {
     chosen_ = WireCompression::kNone;

@@ -17,7 +17,7 @@ std::string& ImitatedBootId() {
 }
 
 // Returns an id that changes with every boot of the machine; empty if the
-// kernel has none.
+// kernel has no such id.
 std::string BootId() {
   if (!ImitatedBootId().empty()) {
     return ImitatedBootId();

@@ -22,7 +22,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Time that lanes wait for free space.
+// Maximum time that lanes wait for free space.
 constexpr std::chrono::milliseconds kSpaceWait{60'000};
 
 // Minimum difference of the clocks that is reported.
@@ -131,7 +131,7 @@ Status PullOpener::Connect() {
   if (!work_->is_resuming()) {
     const Status opened = OpenSession(SnapshotUse::kNew);
     if (!opened.ok()) {
-      // Nothing has started: an empty workspace would only be in the way.
+      // Nothing has started, so the empty workspace is not needed.
       work_->workspace()->Discard().PermitUncheckedError();
     }
     return opened;
@@ -305,8 +305,8 @@ Status PullOpener::CheckStillSource() {
 }
 
 // Asks for a new snapshot, and refuses another source. In an adoption, the
-// received data may be of an earlier source: then nothing matches and all is
-// received again.
+// received data may come from an earlier source. Then nothing matches, and
+// everything is received again.
 Status PullOpener::OpenSessionInstead() {
   const Status status = OpenSession(SnapshotUse::kNew);
   return status.ok() && !options().adopts_old
@@ -356,8 +356,8 @@ Status PullOpener::CheckPlan() {
 }
 
 // Adopts the remains of an unfinished pull. If they are damaged, drops them and
-// continues as if there were none; if the source was not asked, because
-// everything had been received, StartOver() asks it first.
+// makes a new target. If the source was not asked, because everything had been
+// received, StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
   report_->SetPhase("plan");
   Status status = CheckFamilies(*plan_, options().selection.families);
@@ -396,7 +396,7 @@ Status PullOpener::PrepareTarget() {
   if (status.ok()) {
     status = CheckSpace();
     if (!status.ok() && begins && reused_.linked.empty()) {
-      // Nothing has started: an empty workspace would only be in the way.
+      // Nothing has started, so the empty workspace is not needed.
       work_->workspace()->Discard().PermitUncheckedError();
     }
   }
@@ -456,8 +456,8 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
   return CheckSpace();
 }
 
-// Counts nothing before all steps have succeeded: if one finds damage, the pull
-// starts over.
+// Counts nothing before all steps have succeeded, because the pull starts over
+// if a step finds damage.
 Status PullOpener::AdoptUnfinished() {
   const JournalState& unfinished = work_->unfinished();
   ReceivedChunks received;
@@ -551,8 +551,8 @@ Status PullOpener::CheckSpace() {
   return CheckFreeSpace(work_->file_system().get(), dir, need);
 }
 
-// Checks the disk of the directory in which the workspace would be made: a plan
-// makes no workspace.
+// Checks the disk of the directory in which the pull would make its workspace,
+// because a plan makes no workspace.
 Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
   if (options().target_dir.empty()) {
     report_->SetSpace(need.bytes(), 0);
@@ -574,8 +574,8 @@ Status PullOpener::PlanSpace(SpaceNeed need, bool is_needed) {
 }
 
 // Makes lanes wait while less than the reserve is free, but at most for half a
-// stall timeout: the source gives up on a lane that the target does not read
-// for longer.
+// stall timeout. If the target does not read a lane for longer than that
+// timeout, the source gives up on the lane.
 void PullOpener::KeepFree(uint64_t reserve_bytes) {
   lanes_->space = nullptr;
   space_.reset();

@@ -15,7 +15,7 @@ namespace {
 
 // Returns the note about a source whose WALs are empty. An idle application
 // that uses the WAL causes the note, too: from outside it cannot be
-// distinguished from one that writes without the WAL.
+// distinguished from an application that writes without the WAL.
 std::string UnloggedNote(uint64_t seconds) {
   const std::string ago = FormatDuration(std::chrono::seconds(seconds));
   return "an application has the source open, and its WALs are empty: if it "

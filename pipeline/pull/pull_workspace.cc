@@ -95,8 +95,8 @@ Status PullWorkspace::ReadUnfinished() {
 }
 
 // Decides from a complete journal whether to resume its pull. --restart drops
-// the pull without comparing it with this command: it may be that of another
-// command.
+// the pull without comparing it with this command, because the pull may belong
+// to another command.
 Status PullWorkspace::JudgeUnfinished() {
   const JournalTransfer& head = unfinished_.head;
   if (found_.transfer == head.transfer_id) {
@@ -107,7 +107,7 @@ Status PullWorkspace::JudgeUnfinished() {
     DropUnfinished("removing the leftovers of an unfinished drill");
     return Status::OK();
   }
-  // A former primary's workspace may be older than its time as a primary.
+  // The workspace of a former primary may be from before it became the primary.
   if (options().adopts_old && (head.mode != target_->mode() ||
                                head.source != options().source.ToString())) {
     DropUnfinished("removing the leftovers of a pull of another kind");
@@ -155,7 +155,7 @@ void PullWorkspace::DropUnfinished(const std::string& why) {
 }
 
 // Tells the user of a plan what the pull would do, then forgets the unfinished
-// pull: the plan is made from the start, because only the pull itself may take
+// pull. The plan is made from the start, because only the pull itself may take
 // the snapshot that the source retains for it.
 void PullWorkspace::TellOfUnfinished() {
   std::error_code error;
@@ -191,8 +191,8 @@ Status PullWorkspace::Prepare() {
   return target_->TakeCopy(&found_);
 }
 
-// Records the command that resumes the pull, if it differs from the last one.
-// `sstferry status` shows it, with its hooks.
+// Records the command that resumes the pull, if it differs from the last
+// recorded command. `sstferry status` shows it, with its hooks.
 Status PullWorkspace::RecordCommand() {
   JournalTransfer head = unfinished_.head;
   if (options().command_line == head.command_line ||
@@ -213,9 +213,9 @@ Status PullWorkspace::RecordCommand() {
   return WithContext(sized, EndState::kInternal, path);
 }
 
-// Keeps the durability of the unfinished pull: if it did not sync its chunks,
-// later syncs of single files do not cover them, and only a sync of everything
-// does.
+// Keeps the durability of the unfinished pull. If that pull did not sync its
+// chunks, later syncs of single files do not cover them; only a sync of
+// everything does.
 void PullWorkspace::ChooseDurability() {
   const bool asked = options().durability == Durability::kChunk;
   const bool durable = is_resuming_ ? unfinished_.head.durable : asked;
@@ -312,8 +312,8 @@ Status PullWorkspace::ReopenJournal() {
                      : status;
 }
 
-// Records a difference only for a target with TARGET_DIR's own files: any other
-// new directory was not published, so nobody relies on it.
+// Records a difference only for a target with TARGET_DIR's own files. Any other
+// new directory was not published, so no reader uses it.
 Status PullWorkspace::MarkUnverified(const Status& difference) {
   is_resumable_ = false;
   Status status;
@@ -333,8 +333,8 @@ Status PullWorkspace::RemoveJournal() {
                       : Status(deleted);
 }
 
-// Promises that the same command resumes only if both sides allow it: the
-// journal is here, and according to MayGoOnAfter() the source keeps its
+// Promises that the same command resumes only if both sides allow it: this side
+// has the journal, and according to MayGoOnAfter() the source keeps its
 // snapshot.
 void PullWorkspace::SayHowToResume(const Status& status, bool has_all) const {
   const EndState state = EndStateOf(status);

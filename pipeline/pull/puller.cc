@@ -52,7 +52,7 @@ SourceLinkOptions Puller::LinkOptions() {
   SourceLinkOptions link;
   link.timeouts = options_.timeouts;
   if (options_.source.is_ssh() && !link.timeouts.first_answer.has_value()) {
-    // Connect only once: ssh itself says why it failed.
+    // Connect only once: ssh itself reports why it failed.
     link.timeouts.first_answer = std::chrono::milliseconds(0);
   }
   link.log = options_.log;
@@ -66,7 +66,7 @@ SourceLinkOptions Puller::LinkOptions() {
   };
   link.on_lane_thread = [this] {
     // The lanes of a refresh read the application's database, and may hold one
-    // of its locks: they must make progress even if others want every CPU.
+    // of its locks: they must make progress even if other threads use all CPUs.
     if (!options_.full_rate) {
       state_.refreshes() ? LowerThreadPriority() : StepBack();
     }
@@ -104,7 +104,7 @@ Status Puller::Run(Summary* summary) {
   return status;
 }
 
-// Removes the journal first, so that nothing resumes from the rest.
+// Removes the journal first, so that no later run resumes from the rest.
 Status Puller::RemoveDrill() {
   Workspace* const workspace = work_->workspace();
   RETURN_IF_ERROR(workspace->Clear());
@@ -145,7 +145,7 @@ void Puller::FillPlan(Summary* summary) const {
   }
   const FactsReply& facts = opener_.facts();
   if (target_->in_place() != nullptr || plan_.families.empty()) {
-    return;  // one method only, or the plan did not get so far
+    return;  // only one method, or the plan ended earlier
   }
   if (plan_.clone.has_value()) summary->sst_bytes = plan_.bytes();
   for (const PullMethod method : {PullMethod::kIngest, PullMethod::kClone}) {
@@ -200,7 +200,7 @@ Status Puller::RunSteps() {
                       [this] { return FinishTarget(); },
                       [this] { return Publish(); }});
   }
-  // A cancellation after the rename is too late.
+  // A cancellation after the rename is too late, so it is not checked here.
   return status.ok() ? Settle() : status;
 }
 
@@ -287,7 +287,7 @@ Status Puller::SetLanes() {
 
 Status Puller::Transfer() {
   if (link_.session() == nullptr) {
-    return Status::OK();  // everything is here
+    return Status::OK();  // everything was received earlier
   }
   report_.SetPhase("transfer");
   compression_.LanesStart();
@@ -306,8 +306,8 @@ void Puller::RunLane(uint32_t lane) {
                  FailurePlace::Lane(FailedPart::kTargetLane, lane));
 }
 
-// Sets is_unchanged_ if nothing has changed: a swap that exchanges a directory
-// for an equal one would stop an application for nothing.
+// Sets is_unchanged_ if nothing has changed, because a swap of two equal
+// directories would stop an application without need.
 void Puller::FindUnchanged() {
   const std::vector<Totals>& all = state_.family_totals;
   is_unchanged_ = MayExchange(options_) && !options_.always_swap &&
@@ -445,8 +445,8 @@ Status Puller::Publish() {
   return status;
 }
 
-// Tells the source that everything is here, and records the snapshot of which
-// TARGET_DIR is a copy.
+// Tells the source that everything is here, and records the snapshot that
+// TARGET_DIR is equal to.
 Status Puller::EndUnchanged() {
   report_.SetPhase("swap");
   struct Finish ours;

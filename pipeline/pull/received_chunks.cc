@@ -37,7 +37,8 @@ std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
   return live;
 }
 
-// Removes the chunk's file from the list. Returns false if it is not there.
+// Removes the chunk's file from the list. Returns false if the list does not
+// have it.
 bool TakeLive(const ChunkEnd& chunk, LiveFiles* live) {
   const auto found = live->find(chunk.smallest);
   if (found == live->end() || found->second.largest != chunk.largest ||

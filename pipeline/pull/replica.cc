@@ -34,7 +34,7 @@ std::string KeyOfText(const std::string& text) {
 
 // Returns true if `held` includes all of `asked`, comparing bounds bytewise. If
 // the application's comparator has another order, a command may be refused
-// without need, or not refused.
+// without need, or wrongly accepted.
 bool IsWithin(const SelectionText& asked, const SelectionText& held) {
   const auto has = [&held](const std::string& family) {
     return std::find(held.families.begin(), held.families.end(), family) !=

@@ -104,8 +104,9 @@ Status SeedTarget::Finish() {
   return status.ok() ? CheckFileCount() : status;
 }
 
-// Compares the live files of the database with the chunks: nothing compacts, so
-// there is one file per chunk. The totals only count what was received.
+// Compares the number of live files of the database with the number of chunks.
+// They must be equal, because nothing compacts. The totals count only what was
+// received, not what was ingested.
 Status SeedTarget::CheckFileCount() const {
   uint64_t files = 0;
   for (const auto& level : levels_) {

@@ -77,7 +77,8 @@ Status SourceLink::Connect() {
     waiting_for_.clear();
   }
   if (status.ok() && failure_->failed()) {
-    // The operation failed before there was a session to cancel.
+    // The operation failed before the session existed, so Close() could not
+    // cancel it.
     status = failure_->status();
   }
   answered_ = answered_ || status.ok();
@@ -183,7 +184,8 @@ void SourceLink::AwaitLastWords() {
   }
 }
 
-// Logs that the control connection was lost, or is back (OK).
+// Logs that the control connection was lost or, if `lost` is OK, that it is
+// back.
 void SourceLink::OnRetry(const Status& lost) {
   if (lost.ok()) {
     if (is_lost_) {

@@ -157,7 +157,8 @@ void SourceSession::StopThreads() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     stopping_ = true;
-    // A failed session does not dial, and the dialer serves the next session.
+    // A failed session no longer dials, and its dialer may already serve the
+    // next session.
     dialing = dialing_ && status_.ok();
     for (const std::shared_ptr<Channel>& open : {channel_, dialed_}) {
       if (open != nullptr) {
@@ -215,7 +216,7 @@ void SourceSession::ReadLoop() {
     {
       std::lock_guard<std::mutex> lock(mu_);
       connected_ = false;
-      // A missing transfer slot is not a loss.
+      // Waiting for a transfer slot is no loss, so it needs no retries.
       retry = may_retry_ && !stopping_ &&
               (options_.retry.give_up_after.count() > 0 || status.IsBusy());
       dialing_ = retry;
@@ -368,7 +369,7 @@ Status SourceSession::Question(FrameType type, const Message& message,
                                              WaitLimit::Within(kSendLimit));
     if (!sent.ok() && options_.retry.give_up_after.count() == 0) {
       return sent;
-    }  // else: the reader notices it, too, and connects again
+    }  // else: the reader also notices it, and reconnects
     status = WaitFor([this, connection] {
       return answers_.answered || connections_ != connection;
     });
@@ -495,7 +496,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
     if (status.ok() && plan_.is_complete()) {
       *plan = plan_.TakePlan();
       break;
-    }  // else: it was lost and asked for again
+    }  // else: the plan was lost and is requested again
   }
   return status;
 }
@@ -525,7 +526,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
     *channel = std::move(opened);
   } else if (EndStateOf(status) == EndState::kSnapshotGone) {
     // Only the control connection's answer counts. Close that connection to get
-    // a new answer, unless it is new already.
+    // a new answer, unless it was replaced since.
     std::lock_guard<std::mutex> lock(mu_);
     if (connections_ == control && connected_ &&
         options_.retry.give_up_after.count() > 0) {
@@ -538,7 +539,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
 Status SourceSession::AwaitChannel(std::shared_ptr<Channel>* channel,
                                    uint64_t* connection) {
   std::unique_lock<std::mutex> lock(mu_);
-  // This wait ends: the reader connects again, or gives up.
+  // This wait needs no limit, because the reader connects again or gives up.
   changed_.wait(lock,
                 [this] { return connected_ || stopping_ || !status_.ok(); });
   *channel = channel_;
@@ -594,7 +595,8 @@ void SourceSession::End(const Status& status, const std::string& where) {
   {
     std::unique_lock<std::mutex> lock(mu_);
     if (status.ok()) {
-      // A source that does not get the message keeps its snapshot for a while.
+      // Wait for a connection: a source that does not get the message keeps its
+      // snapshot for a while.
       changed_.wait_for(lock, kLastWordsLimit, [this] {
         return connected_ || stopping_ || !status_.ok();
       });

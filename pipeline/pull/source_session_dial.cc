@@ -1,4 +1,5 @@
-// Connects the control connection of a SourceSession, and replaces it.
+// Connects the control connection of a SourceSession, and replaces it after a
+// loss.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +11,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Number of handshakes with an unreadable answer before it is final.
+// Number of handshakes with an unreadable answer after which the failure is
+// final.
 constexpr int kTriesToShake = 3;
 
 constexpr std::chrono::milliseconds kLastTry{500};
@@ -26,7 +28,7 @@ void ResumeInstead(const TransferId& transfer, OpenRequest* request) {
 }  // namespace
 
 // Connects for the first time. An answer is final: only silence is retried and,
-// a few times, an answer that may be damaged on the way.
+// a few times, an answer that may have been damaged on the way.
 Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
   BackoffOptions tries = options_.retry;
   tries.give_up_after = options_.first_answer_within;
@@ -37,7 +39,7 @@ Status SourceSession::FirstContact(std::shared_ptr<Channel>* channel) {
           : std::min(options_.until, Clock::now() + tries.give_up_after);
   int damaged = 0;
   while (true) {
-    // The last try starts when the time has passed, and gets kLastTry.
+    // The last try starts when the time has passed, and may take kLastTry.
     const Clock::time_point moment = Clock::now() + kLastTry;
     const Status status = DialControl(
         std::min(options_.until, std::max(until, moment)), channel);

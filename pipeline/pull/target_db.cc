@@ -75,8 +75,8 @@ Status TargetDb::Make(bool create, const std::string& dir,
 
 TargetDb::~TargetDb() {
   if (db_ != nullptr) {
-    // Still open only after a failure: the next pull opens or removes the
-    // database.
+    // The database is still open only after a failure. The next pull opens or
+    // removes it.
     CloseHandles().PermitUncheckedError();
     db_->Close().PermitUncheckedError();
   }
@@ -120,7 +120,7 @@ Status LeaveOnlyOptions(rocksdb::FileSystem* file_system,
   std::vector<std::string> names;
   Status status =
       file_system->GetChildren(dir, rocksdb::IOOptions(), &names, nullptr);
-  // A full disk may have prevented RocksDB from writing OPTIONS.
+  // 5 is the number if RocksDB wrote no OPTIONS, because the disk was full.
   CloneFile kept{CloneFileKind::kOptions, 5, 0, 0};
   std::vector<CloneFile> found;
   for (const std::string& name : names) {

@@ -75,7 +75,7 @@ Status ReadState(const std::string& target_dir, TargetState* state,
                  bool* is_target) {
   *state = TargetState();
   ReadTarget(target_dir, state);
-  // Stays false if there is no database, or it cannot be read.
+  // Stays false if target_dir has no database, or if it cannot be read.
   StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,
                &state->stands_at_zero)
       .PermitUncheckedError();
@@ -103,7 +103,7 @@ Status ReadState(const std::string& target_dir, TargetState* state,
     unfinished.damage = MessageOf(status);
   } else if (!status.IsIncomplete() && !status.IsNotFound() &&
              !unfinished.running && Workspace::IsOne(workspace)) {
-    return status;  // else: a pull has just removed the workspace
+    return status;  // otherwise a pull has just removed the workspace
   }
   if (!Workspace::IsOne(workspace)) {
     const bool at_zero = state->stands_at_zero;

@@ -8,7 +8,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Bytes, and units, after which a sync is due.
+// Number of bytes, and of units, after which a sync is due.
 constexpr uint64_t kSyncBytes = 256u << 20;
 constexpr uint32_t kSyncUnits = 512;
 
