@@ -388,8 +388,8 @@ Status CloneTarget::ChooseNewId() {
                       "target " + target +
                           ": a refresh keeps its database id, which cannot be "
                           "read: " + SentenceOf(read) +
-                          "; a swap gives it a new one, by which its own "
-                          "replicas do not know it",
+                          "; a swap gives it a new id, which its own replicas "
+                          "do not know",
                       SwapCommand(options()));
   }
   new_id_ = id;

@@ -461,8 +461,8 @@ void RefreshTarget::NoteFilters() {
       continue;
     }
     report()->NoteDetail(
-        filter + " that its OPTIONS name was not run; what it removes stays "
-                 "until the application compacts");
+        filter + ", which its OPTIONS name, was not run; entries that it "
+                 "removes stay until the application compacts");
   }
 }
 
