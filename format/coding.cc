@@ -1,5 +1,7 @@
 #include "format/coding.h"
 
+#include <algorithm>
+
 #include "format/end_state.h"
 
 namespace sstferry {
@@ -66,6 +68,11 @@ void PutFixed64(std::string* out, uint64_t value) {
 void PutBytes(std::string* out, const Slice& data) {
   PutFixed32(out, static_cast<uint32_t>(data.size()));
   out->append(data.data(), data.size());
+}
+
+bool AllZero(const Slice& bytes) {
+  return std::all_of(bytes.data(), bytes.data() + bytes.size(),
+                     [](char byte) { return byte == 0; });
 }
 
 std::string ToHex(const Slice& data) {

@@ -44,11 +44,6 @@ size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-bool AllZero(const Slice& bytes) {
-  return std::all_of(bytes.data(), bytes.data() + bytes.size(),
-                     [](char byte) { return byte == 0; });
-}
-
 Status TooLarge(uint64_t offset) {
   return MakeStatus(EndState::kCorrupt,
                     "log record: expected at most " +

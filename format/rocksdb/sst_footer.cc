@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "format/coding.h"
 #include "format/crc32c.h"
 #include "format/end_state.h"
 #include "format/rocksdb/sst_coding.h"
@@ -60,15 +61,6 @@ Status CheckMagic(uint64_t magic, uint64_t offset) {
                      Hex(magic),
                  offset);
   }
-}
-
-bool AllZero(const Slice& bytes) {
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != 0) {
-      return false;
-    }
-  }
-  return true;
 }
 
 Status DecodeHandles(const Slice& bytes, SstFooter* footer) {

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using rocksdb::IOOptions;
 using rocksdb::Status;
 
-constexpr size_t kMaxRecordBytes = 4096;
+constexpr size_t kMaxSwapRecordBytes = 4096;
 
 Status Strange(const std::string& record, const std::string& dir) {
   return MakeStatus(EndState::kRefused,
@@ -41,7 +41,7 @@ Status Workspace::FindSwap() {
                               path + ": " + error.message())
                  : Status::OK();
   }
-  if (!swap_.DecodeFrom(ReadStart(path, kMaxRecordBytes))) {
+  if (!swap_.DecodeFrom(ReadStart(path, kMaxSwapRecordBytes))) {
     return Strange(path, db_dir());
   }
   const std::string old = IdentityOf(old_dir());
