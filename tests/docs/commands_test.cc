@@ -1,5 +1,5 @@
-// Command lines, options and config lines of the documents, held against the
-// parser. Each rule is seen on a small bad text first.
+// Checks command lines, options and config lines in the documents against the
+// parser. Each rule is first tried on a small bad text.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -62,7 +62,7 @@ std::string OptionName(const std::string& word) {
   return word.substr(2, end == std::string::npos ? end : end - 2);
 }
 
-// What is wrong with a line to be typed as it stands; empty: nothing.
+// Returns what is wrong with a line that a user would type literally, or "".
 std::string BadCommand(const Words& words) {
   if (words.empty() || words[0] != "sstferry") {
     return "";
@@ -76,8 +76,8 @@ std::string BadCommand(const Words& words) {
   return status.ok() ? "" : text != nullptr ? text : status.ToString();
 }
 
-// The same of a line that may hold placeholders: its command and its options
-// exist.
+// Returns what is wrong with a line that may contain placeholders, or "". Only
+// the names of its command and options are checked.
 std::string BadMention(const std::string& code) {
   if (code.starts_with("--")) {
     const std::string name = OptionName(code);
@@ -102,8 +102,9 @@ std::string BadMention(const std::string& code) {
   return "";
 }
 
-// A config file is one command's: all its names are options or operands of it.
-// One with paths of databases is that of a host.
+// Returns what is wrong with a config file, or "". All its names must be
+// options or operands of one command. A file with paths of databases is parsed
+// as a host's file.
 std::string BadConfig(const Block& block) {
   std::string bad;
   std::string whole;
@@ -122,7 +123,7 @@ std::string BadConfig(const Block& block) {
     for (const std::string& line : block.lines) {
       const size_t end = line.find(" = ");
       if (line.starts_with("[[database]]")) {
-        break;  // a table of serve, whose keys are no options
+        break;  // a table of serve: its keys are not options
       }
       if (end == std::string::npos) {
         continue;  // empty, or a comment
@@ -188,8 +189,7 @@ TEST_CASE("A command line that the parser refuses is found", "[docs]") {
               .starts_with("x.md:2: --listen"));
 }
 
-TEST_CASE("A mention of a command or an option that is none is found",
-          "[docs]") {
+TEST_CASE("A mention of an unknown command or option is found", "[docs]") {
   REQUIRE(BadLinesOf("type `sstferry fetch SOURCE`\n") ==
           "x.md:1: there is no command fetch\n");
   REQUIRE(BadLinesOf("`sstferry status SOURCE --lanes 3`\n") ==
@@ -210,12 +210,12 @@ TEST_CASE("A config line that no command knows is found", "[docs]") {
   REQUIRE(BadLinesOf("```toml\n[[database]]\npath = \"/a\"\npush.wen = "
                      "\"b\"\n```\n")
               .find("line 3, column ") != std::string::npos);
-  // Each is known, but to two commands.
+  // Both names are known, but no single command has both.
   REQUIRE_FALSE(
       BadLinesOf("```toml\nlisten = \"a\"\nlanes = 4\n```\n").empty());
 }
 
-TEST_CASE("What may be typed is let pass", "[docs]") {
+TEST_CASE("A line that a user may type passes", "[docs]") {
   REQUIRE(BadLinesOf("```\n"
                      "source# systemctl reload sstferry-serve\n"
                      "$ sstferry pull sst://h/n '/a b' --cf x --cf y | tee z\n"
@@ -245,7 +245,7 @@ TEST_CASE("Every command line of README and docs parses", "[docs]") {
     }
   }
   REQUIRE(bad == "");
-  REQUIRE(commands >= 10);  // they were looked for in the right places
+  REQUIRE(commands >= 10);  // or the search missed the pages
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Links and lengths of the documents. Each rule is seen on a small bad text
-// first.
+// Checks links and lengths of the documents. Each rule is first tried on a
+// small bad text.
 #include <filesystem>
 #include <set>
 #include <string>
@@ -20,7 +20,7 @@ std::string BadLinksOf(const std::map<std::string, std::string>& texts) {
   });
 }
 
-TEST_CASE("A link that leads nowhere is found", "[docs]") {
+TEST_CASE("A broken link is found", "[docs]") {
   REQUIRE(BadLinksOf({{"README.md", "see [it](docs/no.md)\n"}}) ==
           "README.md:1: (docs/no.md): there is no docs/no.md\n");
   REQUIRE(BadLinksOf({{"docs/a.md", "\n[b](b.md#two)\n"},
@@ -35,7 +35,7 @@ TEST_CASE("A link that leads nowhere is found", "[docs]") {
           "headings\n");
 }
 
-TEST_CASE("A link that leads somewhere is let pass", "[docs]") {
+TEST_CASE("A link to an existing target passes", "[docs]") {
   REQUIRE(BadLinksOf({{"docs/a.md",
                        "# A `b`: c\n## A b c\n[1](#a-b-c) [2](#a-b-c-1)\n"
                        "[`code`](../tools/check) [web](https://example.org)\n"
@@ -43,11 +43,11 @@ TEST_CASE("A link that leads somewhere is let pass", "[docs]") {
           "");
 }
 
-TEST_CASE("Every link of the documents leads somewhere", "[docs]") {
+TEST_CASE("Every link of the documents has a target", "[docs]") {
   REQUIRE(BadLinks(AllDocuments(), IsInRepository) == "");
 }
 
-TEST_CASE("A path that is not there is found", "[docs]") {
+TEST_CASE("A path that does not exist is found", "[docs]") {
   const auto exists = [](const std::string& path) {
     return path == "format/limits.h" || path == "pipeline/base/";
   };
@@ -60,7 +60,7 @@ TEST_CASE("A path that is not there is found", "[docs]") {
           "docs/a.md:1: there is no pipeline/bace/x.h\n");
 }
 
-TEST_CASE("Every path that a document names is there", "[docs]") {
+TEST_CASE("Every path that a document names exists", "[docs]") {
   std::string bad;
   for (const auto& [path, document] : AllDocuments()) {
     if (path != "CHANGELOG.md") {  // which tells what was

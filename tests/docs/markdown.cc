@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 const char kFence[] = "```";
 
-// "## A *small* `Word`" -> "a-small-word"
+// Returns the anchor of a heading: "A *small* `Word`" gives "a-small-word".
 std::string AnchorOf(const std::string& heading) {
   std::string anchor;
   for (const char c : heading) {
@@ -46,7 +46,8 @@ void AddHeading(const std::string& line, Document* document) {
   document->anchors.push_back(unique);
 }
 
-// Takes the code out of a line, so that no link is looked for inside it.
+// Moves pieces of code (`...`) from a line to `document`, and returns the rest.
+// So text inside code is not taken for a link.
 std::string TakeCodes(const std::string& line, size_t number,
                       Document* document) {
   std::string rest;

@@ -1,5 +1,5 @@
-// Numbers and names that stand both in a document and in the code. Each rule
-// is seen on a small bad text first.
+// Compares numbers and names in the documents with the code. Each rule is
+// first tried on a small bad text.
 #include <map>
 #include <regex>
 #include <set>
@@ -34,7 +34,7 @@ std::vector<std::string> Split(const std::string& text, char at) {
   return parts;
 }
 
-// The cells of the rows of all tables, heads included.
+// Returns the cells of all rows of all tables, including header rows.
 std::vector<std::vector<std::string>> Rows(const std::string& text) {
   std::vector<std::vector<std::string>> rows;
   for (const std::string& line : Split(text, '\n')) {
@@ -50,7 +50,8 @@ bool IsNumber(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// "## Heading" up to the next heading of its rank or above.
+// Returns the section that begins with `heading` ("## Name"). It ends at the
+// next heading of the same or a higher level.
 std::string Section(const std::string& text, const std::string& heading) {
   const std::string start = "\n" + heading + "\n";
   const size_t begin = text.find(start);
@@ -68,7 +69,7 @@ std::string WithoutBreaks(const std::string& text) {
 
 using Names = std::map<int, std::string>;
 
-// The rows "| BIT | NAME | ... |" behind "Feature bits".
+// Returns the rows "| BIT | NAME | ... |" after "Feature bits".
 Names FeatureBits(const std::string& text) {
   Names bits;
   for (const auto& cells :
@@ -81,7 +82,8 @@ Names FeatureBits(const std::string& text) {
   return bits;
 }
 
-// Each "feature bit N (NAME)" that is not in `bits`, or has no name.
+// Returns each "feature bit N (NAME)" of the text that is not in `bits` or has
+// no name.
 std::string BadFeatureBits(const std::string& text, const Names& bits) {
   const std::string flat = WithoutBreaks(text);
   static const std::regex mention("feature bit (\\d+)(?: \\(([^)]*)\\))?");
@@ -96,7 +98,7 @@ std::string BadFeatureBits(const std::string& text, const Names& bits) {
   return bad;
 }
 
-// The rows "| NUMBERS | MESSAGES | SENDER | ... |".
+// Returns the rows "| NUMBERS | MESSAGES | SENDER | ... |".
 Names MessageTypes(const std::string& text) {
   Names types;
   for (const auto& cells : Rows(text)) {
@@ -111,7 +113,7 @@ Names MessageTypes(const std::string& text) {
   return types;
 }
 
-// The end states with another exit code in the table than in the code.
+// Returns the end states whose exit code in the text differs from the code's.
 std::string BadExitCodes(const std::string& text) {
   std::string bad;
   for (int i = 0; i <= kMaxEndState; ++i) {
@@ -127,7 +129,7 @@ std::string BadExitCodes(const std::string& text) {
   return bad;
 }
 
-// What stands between backticks in the first cell of each row.
+// Returns the text between backticks in the first cell of each row.
 std::set<std::string> FirstCells(const std::string& text) {
   static const std::regex code("`([^`]*)`");
   std::set<std::string> names;
@@ -140,7 +142,7 @@ std::set<std::string> FirstCells(const std::string& text) {
   return names;
 }
 
-TEST_CASE("A feature bit that the list does not have is found", "[docs]") {
+TEST_CASE("A feature bit that is missing from the list is found", "[docs]") {
   const Names bits = FeatureBits(
       "| 9 | no list |\n**Feature bits**:\n| Bit | Name |\n| 2 | wide | x |\n"
       "| 3 | zip | y |\n");
@@ -262,8 +264,9 @@ TEST_CASE("docs/json.md has every key of a progress object, and no other",
   REQUIRE(FirstCells(Section(text, "## `--progress json`")) == written);
 }
 
-// A row of the rule: its condition, what it gives, and a pull for which it is
-// the first that holds. `give` makes an input on which no row above depends.
+// A row of the rule that chooses the method of a pull (docs/methods.md). `give`
+// changes the input so that the condition is true. It does not make the
+// condition of an earlier row true.
 struct RuleRow {
   const char* condition;
   const char* then;
@@ -310,14 +313,14 @@ const std::vector<RuleRow>& RuleRows() {
   return rows;
 }
 
-TEST_CASE("Each row of the rule in docs/methods.md gives what it says, "
+TEST_CASE("Each row of the rule in docs/methods.md chooses what it says, "
           "whatever the rows below it say",
           "[docs][method]") {
   const size_t at = GENERATE(range<size_t>(0, 8));
   const RuleRow& row = RuleRows()[at];
   INFO(row.condition);
   MethodInput input;
-  // The conditions of all rows below are true, too.
+  // The conditions of all later rows are true as well: the first one must win.
   for (size_t below = RuleRows().size(); below-- > at + 1;) {
     RuleRows()[below].give(&input);
   }

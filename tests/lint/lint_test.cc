@@ -1,5 +1,5 @@
-// Rules of the house that a compiler does not check. The rules themselves are
-// tested on small texts first, so that a rule that finds nothing is seen.
+// Rules for sources that a compiler does not check. Each rule is first tried on
+// small texts: a rule that finds nothing in them is broken.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ const std::vector<File>& SourceFiles() {
   return files;
 }
 
-// What is wrong with one line of a file; empty: nothing.
+// Returns what is wrong with one line of a file, or "".
 using LineRule =
     std::function<std::string(const File& file, const std::string& line)>;
 
@@ -83,7 +83,7 @@ std::string Violations(const std::vector<File>& files, const LineRule& rule) {
 }
 
 struct Include {
-  std::string path;  // empty: the line is no include
+  std::string path;  // empty: the line is not an include
   bool quoted = false;
 };
 
@@ -115,11 +115,11 @@ bool IsSliceOrStatus(const std::string& include) {
 std::string FormatInclude(const Include& include) {
   const std::string& path = include.path;
   if (Under(path, "rocksdb") && !IsSliceOrStatus(path)) {
-    return "format/ takes of RocksDB only slice.h and status.h";
+    return "format/ may include only slice.h and status.h of RocksDB";
   }
   if (Under(path, "boost") || Under(path, "openssl") ||
       Under(path, "nlohmann") || Under(path, "spdlog")) {
-    return "format/ uses no such library";
+    return "format/ does not use this library";
   }
   static const std::set<std::string> kForbidden = {
       "thread", "fstream", "mutex", "condition_variable", "filesystem",
@@ -129,7 +129,7 @@ std::string FormatInclude(const Include& include) {
     return "format/ has no files, sockets, threads or clocks";
   }
   return Under(path, "pipeline") || Under(path, "sstferry")
-             ? "format/ stands below pipeline/"
+             ? "format/ is below pipeline/"
              : "";
 }
 
@@ -147,15 +147,17 @@ std::string PipelineInclude(const std::string& file, const Include& include) {
                : "";
   }
   if (Under(path, "rocksdb") && !IsSliceOrStatus(path)) {
-    return "wire/ takes of RocksDB only slice.h and status.h";
+    return "wire/ may include only slice.h and status.h of RocksDB";
   }
   return "";
 }
 
-// The table of pipeline/README.md: the layer of each room.
+// The layer of each room, from the table in pipeline/README.md. A room is a
+// directory with sources.
 using Rooms = std::map<std::string, int>;
 
-// Rows are: | 7 | `room/` | what it is for | what to know first |
+// Parses rows of the form: | 7 | `room/` | what it is for | what to know first
+// |
 Rooms ReadRooms(const std::string& text) {
   Rooms rooms;
   std::istringstream stream(text);
@@ -176,7 +178,7 @@ std::string RoomOf(const std::string& path) {
   return folder == "sstferry" ? "pipeline/include/sstferry" : folder;
 }
 
-// A room includes itself and rooms of lower layers.
+// Finds includes of another room that is not in a lower layer.
 std::string RoomRule(const Rooms& rooms, const File& file,
                      const std::string& line) {
   const Include include = IncludeOf(line);
@@ -204,7 +206,7 @@ std::string RoomRule(const Rooms& rooms, const File& file,
   }
   return Under(from + "/", "tools") && Under(to + "/", "pipeline") &&
                  to != "pipeline/include/sstferry"
-             ? "tools/ sees of pipeline/ only its public headers"
+             ? "tools/ may include only public headers of pipeline/"
              : "";
 }
 
@@ -243,7 +245,7 @@ std::string IncludeRule(const File& file, const std::string& line) {
   }
   if ((Under(file.path, "format") || Under(file.path, "pipeline")) &&
       Under(include.path, "tools")) {
-    return wrong("tools/ stands above");
+    return wrong("tools/ is above");
   }
   if (Under(file.path, "format")) {
     return wrong(FormatInclude(include));
@@ -263,8 +265,9 @@ std::string TextRule(const File& file, const std::string& line) {
   }
   const size_t text = line.find_first_not_of(' ');
   const std::string code = text == std::string::npos ? "" : line.substr(text);
-  // Split, so that this file keeps its own rules.
-  // A main function outside the namespace may open our own, inside its body.
+  // The forbidden words are split here, because this file is checked as well.
+  // A function outside the namespace, such as main(), may use "using namespace
+  // sstferry" inside its body.
   const std::string directive = std::string("using name") + "space ";
   const bool is_local = text != std::string::npos && text > 0 &&
                         !file.is_header() &&
@@ -288,7 +291,8 @@ std::string SleepRule(const File& file, const std::string& line) {
   for (const std::string& call :
        {std::string("sleep") + "_for", std::string("sleep") + "_until",
         std::string("usl") + "eep(", std::string("nanosl") + "eep("}) {
-    // One that paces a slow peer synchronises nothing and says so on its line.
+    // A sleep that only paces a slow peer is allowed. A comment on its line
+    // must say so.
     if (line.find(call) != std::string::npos &&
         line.find("; //") == std::string::npos &&
         line.find(";  //") == std::string::npos) {
@@ -298,10 +302,10 @@ std::string SleepRule(const File& file, const std::string& line) {
   return "";
 }
 
-// Finds where the text of a status or of RocksDB's log may decide something.
-// RocksDB's words change between versions; its codes, its functions and the
-// bytes of its files do not. format/end_state.cc reads back the end state that
-// our own statuses begin with.
+// Finds decisions that may depend on the text of a status or of RocksDB's log.
+// These texts change between versions of RocksDB. Its codes, functions and
+// files do not. format/end_state.cc is an exception: it parses the end state at
+// the start of our own statuses.
 std::string StatusTextRule(const File& file, const std::string& line) {
   const size_t text = line.find_first_not_of(' ');
   if (!(Under(file.path, "format") || Under(file.path, "pipeline") ||
@@ -340,8 +344,7 @@ std::string StatusTextRule(const File& file, const std::string& line) {
              : "";
 }
 
-// Finds comments that begin with half a sentence ("What a pull keeps."), at
-// the first line of each.
+// Finds comments that begin with half a sentence, such as "What a pull keeps."
 std::string CommentRule(const File& file) {
   std::string found;
   bool is_first = true;
@@ -363,9 +366,10 @@ std::string CommentRule(const File& file) {
   return found;
 }
 
-// The files that open others or start processes by themselves, each with the
-// reason. All else uses sstferry/descriptor.h and base/open_file.h, which follow
-// no link and wait for nobody, and sstferry/spawn.h.
+// Returns the files that open files or start processes by themselves, each with
+// the reason. All other code uses sstferry/descriptor.h and base/open_file.h,
+// which follow no link and do not wait for a FIFO's writer, and
+// sstferry/spawn.h.
 const std::map<std::string, std::string>& OpenersAndWhy() {
   static const std::map<std::string, std::string> files = {
       {"pipeline/base/open_file.cc", "is OpenForeign() and OpenOwn()"},
@@ -373,7 +377,7 @@ const std::map<std::string, std::string>& OpenersAndWhy() {
       {"pipeline/base/spawn.cc", "is Spawn() and ForkAs()"},
       {"tools/sstferry/main.cc", "the standard files, which children inherit"},
       {"tools/sstferry/manual_main.cc", "writes manuals at build time"},
-      // Libraries that open by name.
+      // These call libraries that open files by name.
       {"pipeline/archive/http_client.cc", "libcurl takes its CA file by name"},
       {"pipeline/base/file_source.cc", "RocksDB's file systems, checked"},
       {"pipeline/snapshot/stoppable_file_system.cc", "wraps RocksDB's calls"},
@@ -393,7 +397,7 @@ bool Opens(const std::string& line) {
       R"(|->New(RandomAccess|Sequential)File\()"
       R"(|\bstd::[io]?fstream\b|\bSYS_openat2?\b)"
       R"(|\bCURLOPT_(CAINFO|CAPATH|SSLCERT|SSLKEY)\b)");
-  // Most lines have none of these, and the expression is slow.
+  // The regular expression is slow. Most lines contain none of these parts.
   static const std::vector<std::string> kParts = {
       "open", "creat", "fork", "spawn", "File", "_file", "_verify", "stream",
       "CURLOPT"};
@@ -422,7 +426,7 @@ bool HasPragmaOnce(const File& file) {
 
 }  // namespace
 
-TEST_CASE("The include rule sees every wrong direction", "[lint]") {
+TEST_CASE("The include rule finds every wrong direction", "[lint]") {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"format/a.h", "#include \"rocksdb/db.h\""},
       {"format/a.h", "#include <thread>"},
@@ -461,7 +465,7 @@ TEST_CASE("The include rule sees every wrong direction", "[lint]") {
   }
 }
 
-TEST_CASE("The rules of text, comments and sleep see what they forbid",
+TEST_CASE("The rules of text, comments and sleep find what they forbid",
           "[lint]") {
   const File test{"tests/a.cc", {}};
   REQUIRE_FALSE(TextRule(test, "// caf\xc3\xa9").empty());
@@ -483,14 +487,15 @@ TEST_CASE("The rules of text, comments and sleep see what they forbid",
   REQUIRE_FALSE(HasPragmaOnce(MakeFile("a.h", "// #pragma once\n")));
 }
 
-TEST_CASE("Includes go one way through the house", "[lint]") {
+TEST_CASE("Includes go only one way between format, pipeline and tools",
+          "[lint]") {
   REQUIRE(SourceFiles().size() > 10);
   const std::string found = Violations(SourceFiles(), IncludeRule);
   INFO(found);
   REQUIRE(found.empty());
 }
 
-TEST_CASE("The rule of rooms sees what lies above, beside, or in no room",
+TEST_CASE("The rule of rooms finds includes from above, beside or no room",
           "[lint]") {
   const Rooms rooms = ReadRooms(
       "| layer | room | what it is for | to know first |\n|---|---|---|---|\n"
@@ -529,7 +534,7 @@ TEST_CASE("Includes go down the layers of pipeline/README.md", "[lint]") {
   REQUIRE(found.empty());
 }
 
-TEST_CASE("Sources are ASCII without using directives or promises",
+TEST_CASE("Sources are ASCII without using directives or notes to do later",
           "[lint]") {
   const std::string found = Violations(SourceFiles(), TextRule);
   INFO(found);
@@ -548,7 +553,7 @@ TEST_CASE("Comments begin with a subject or a verb", "[lint]") {
   REQUIRE(found.empty());
 }
 
-TEST_CASE("The rule of statuses sees decisions by their text", "[lint]") {
+TEST_CASE("The rule of statuses finds decisions by their text", "[lint]") {
   const auto rule = [](const char* path, const char* line) {
     return StatusTextRule(File{path, {}}, line);
   };
@@ -580,7 +585,7 @@ TEST_CASE("The text of a status decides nothing", "[lint]") {
   REQUIRE(found.empty());
 }
 
-TEST_CASE("The rule of opens sees every call", "[lint]") {
+TEST_CASE("The rule of opens finds every call", "[lint]") {
   for (const char* line :
        {"  const int fd = open(path.c_str(), O_RDONLY);", "  ::open(path, 0);",
         "  Descriptor(openat(dir.get(), name, 0));", "  pid_t child = fork();",
@@ -615,7 +620,7 @@ TEST_CASE("Files are opened and processes started in their rooms", "[lint]") {
     }
   }
   for (const auto& [path, why] : OpenersAndWhy()) {
-    INFO(path << " opens nothing: take it from the list");
+    INFO(path << " opens nothing: remove it from the list");
     REQUIRE(openers.count(path) == 1);
     REQUIRE_FALSE(why.empty());
   }
