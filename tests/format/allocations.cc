@@ -12,10 +12,10 @@ size_t AllocatedBytes() { return allocated_bytes; }
 
 }  // namespace sstferry
 
-// A sanitizer replaces these itself and counts nothing for us: the bounds on
-// allocations are then met by zero, and checked by every other build.
+// A sanitizer replaces these operators itself, so nothing is counted in its
+// builds and tests see 0 allocated bytes. Other builds check the bounds.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// The array and nothrow forms call these two.
+// The array and nothrow forms of new and delete call these two.
 void* operator new(size_t bytes) {
   sstferry::allocated_bytes += bytes;
   void* memory = malloc(bytes == 0 ? 1 : bytes);

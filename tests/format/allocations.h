@@ -1,11 +1,11 @@
-// Counts what operator new hands out on this thread.
+// Counts the bytes that operator new allocates on this thread.
 #pragma once
 
 #include <cstddef>
 
 namespace sstferry {
 
-// Bytes allocated on this thread since it began (never decreases).
+// Returns the bytes allocated on this thread since it started. Never decreases.
 size_t AllocatedBytes();
 
 }  // namespace sstferry

@@ -1,5 +1,5 @@
-// Segments of an archive's log: a head comes back as it was written, and no
-// other bytes are one.
+// Segments of an archive's log: a decoded head equals the encoded one, and
+// other bytes are refused.
 #include "format/archive_log.h"
 
 #include <functional>
@@ -24,7 +24,7 @@ std::string Encoded(const LogHead& head) {
   return bytes;
 }
 
-TEST_CASE("A segment's head comes back as it was written",
+TEST_CASE("A segment's head is decoded as it was encoded",
           "[format][archive]") {
   const LogHead head = SampleLogHead();
   LogHead read;
@@ -41,7 +41,7 @@ TEST_CASE("A segment's head comes back as it was written",
   idle.moments.clear();
   REQUIRE_OK(DecodeLogHead(Encoded(idle), idle.key, &read));
   REQUIRE(read.end() == idle.begin);
-  LogHead same = head;  // it continues in one WAL
+  LogHead same = head;  // it continues in the same WAL
   same.wals = {{12, 3100}};
   REQUIRE_OK(DecodeLogHead(Encoded(same), same.key, &read));
   REQUIRE(read.end().wal_bytes == 34567 + 3100);
@@ -93,7 +93,7 @@ TEST_CASE("A segment's head that is cut or changed anywhere is damage",
   REQUIRE(LogHeadBytes(large) == 0);
 }
 
-TEST_CASE("A segment's head of before tells nothing of its history",
+TEST_CASE("A segment's head in the older format says nothing of its history",
           "[format][archive]") {
   LogHead head = SampleLogHead();
   head.database_id.clear();
@@ -109,7 +109,7 @@ TEST_CASE("A segment's head of before tells nothing of its history",
                          {13, 14}});
 }
 
-TEST_CASE("A segment that is another one, or cannot be one, is damage",
+TEST_CASE("A segment with another's name or impossible fields is damage",
           "[format][archive][corruption]") {
   const LogHead good = SampleLogHead();
   const auto refuse = [&good](const std::function<void(LogHead*)>& change) {
@@ -127,7 +127,7 @@ TEST_CASE("A segment that is another one, or cannot be one, is damage",
   refuse([](LogHead* head) { head->previous_lineage = {}; });
   refuse([](LogHead* head) {
     head->previous = {};
-    head->previous_lineage = {};  // only number 1 has none before it
+    head->previous_lineage = {};  // only number 1 may have no previous lineage
   });
   refuse([](LogHead* head) { head->wals.pop_back(); });
   refuse([](LogHead* head) { head->wals[1].wal_number = 12; });
@@ -138,7 +138,8 @@ TEST_CASE("A segment that is another one, or cannot be one, is damage",
   refuse([](LogHead* head) { head->moments[1].bytes = 60; });
   refuse([](LogHead* head) { head->moments[0].micros += 1; });
   refuse([](LogHead* head) { head->moments[2].bytes += 1; });
-  // Beyond its bounds, so that no encoder takes it.
+  // The encoder refuses a head out of bounds. So the test encodes a head with
+  // the marker kPlace, and then overwrites the marker in the bytes.
   constexpr uint64_t kPlace = 0x02345678;
   const auto refuse_largest = [&good](LogHead head) {
     std::string bytes = Encoded(head);

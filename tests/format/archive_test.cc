@@ -1,5 +1,5 @@
-// The objects of an archive: what is written comes back, and nothing else is
-// believed.
+// The objects of an archive: decoded objects equal the encoded ones, and other
+// bytes are refused.
 #include "format/archive.h"
 
 #include <rapidcheck.h>
@@ -24,13 +24,13 @@ std::string Encoded(const ArchiveSet& set) {
   return object;
 }
 
-// Decodes a record that was changed after it was encoded.
+// Encodes and decodes a set, and returns the status of the decoding.
 Status Decoded(const ArchiveSet& set) {
   ArchiveSet read;
   return DecodeArchiveSet(Encoded(set), SampleArchiveSet().name, &read);
 }
 
-TEST_CASE("A set comes back as it was written", "[format][archive]") {
+TEST_CASE("A set is decoded as it was encoded", "[format][archive]") {
   const ArchiveSet set = SampleArchiveSet();
   ArchiveSet read;
   REQUIRE_OK(DecodeArchiveSet(Encoded(set), set.name, &read));
@@ -38,7 +38,7 @@ TEST_CASE("A set comes back as it was written", "[format][archive]") {
   REQUIRE(read.bytes() == 100'000'100);
 }
 
-TEST_CASE("A set with any bit flipped, cut or longer is refused",
+TEST_CASE("A set that is truncated, longer or has a flipped bit is refused",
           "[format][archive]") {
   const ArchiveSet set = SampleArchiveSet();
   const std::string good = Encoded(set);
@@ -56,7 +56,7 @@ TEST_CASE("A set with any bit flipped, cut or longer is refused",
   REQUIRE(DecodeArchiveSet(good + '\0', set.name, &read).IsCorruption());
 }
 
-TEST_CASE("A whole set that can be no database, or another, is refused",
+TEST_CASE("An intact set that cannot be a database, or is another, is refused",
           "[format][archive]") {
   const ArchiveSet good = SampleArchiveSet();
   REQUIRE_OK(Decoded(good));
@@ -75,13 +75,13 @@ TEST_CASE("A whole set that can be no database, or another, is refused",
   refuse([](ArchiveSet* set) { set->files[1].key.set[0] ^= 1; });
   refuse([](ArchiveSet* set) { set->files[1].key.number = 6; });
   refuse([](ArchiveSet* set) { set->unit_bytes *= 2; });
-  // Parts of a seal, and none.
+  // Fields of a seal in a set that is not sealed.
   refuse([](ArchiveSet* set) { set->files[0].salt[15] = 1; });
   refuse([](ArchiveSet* set) { set->key_id[0] = 1; });
   refuse([](ArchiveSet* set) { set->seal[31] = 1; });
 }
 
-TEST_CASE("A sealed set comes back as it was written", "[format][archive]") {
+TEST_CASE("A sealed set is decoded as it was encoded", "[format][archive]") {
   ArchiveSet set = SampleArchiveSet();
   set.is_sealed = true;
   set.key_id[0] = 1;
@@ -96,9 +96,9 @@ TEST_CASE("A sealed set comes back as it was written", "[format][archive]") {
   REQUIRE(SealedBytes(65537) == 32 + 65537 + 32);
 }
 
-TEST_CASE("A set that says it is larger than it is takes no memory",
+TEST_CASE("A set that announces a false size takes no memory",
           "[format][archive]") {
-  // A frame whose header says 128 MiB.
+  // A zstd frame whose header announces 128 MiB.
   std::string frame = "\x28\xb5\x2f\xfd";
   frame += '\xa0';  // a single segment, 4 bytes of content size
   frame += std::string("\0\0\0\x08", 4);
@@ -111,7 +111,7 @@ TEST_CASE("A set that says it is larger than it is takes no memory",
   REQUIRE(set.files.capacity() == 0);
 }
 
-TEST_CASE("The small objects of an archive come back as they were written",
+TEST_CASE("The small objects of an archive are decoded as they were encoded",
           "[format][archive]") {
   std::string object;
   ArchiveHead head;
@@ -174,7 +174,7 @@ TEST_CASE("The largest mark and the largest intent can be read",
   REQUIRE_OK(DecodeArchiveIntent(object, &intent));
 }
 
-TEST_CASE("An archive of a later format is told from damage",
+TEST_CASE("An archive of a later format is not reported as damage",
           "[format][archive]") {
   ArchiveHead head;
   head.format = kArchiveFormat + 1;
@@ -215,7 +215,7 @@ TEST_CASE("Names of sets sort by their times, and only they are parsed",
   });
 }
 
-TEST_CASE("Keys of files are parsed as they are made, and no others",
+TEST_CASE("Only keys of files that the archive makes are parsed",
           "[format][archive]") {
   for (const ArchivedFile& file : SampleArchiveSet().files) {
     ArchiveKey key;
@@ -243,7 +243,7 @@ TEST_CASE("Keys of files are parsed as they are made, and no others",
   }
 }
 
-TEST_CASE("Any bytes are an object of an archive or are refused",
+TEST_CASE("Random bytes are refused, or decoded as an object of an archive",
           "[format][archive]") {
   rc::check([](const std::string& bytes) {
     const SetName name = SampleArchiveSet().name;

@@ -1,5 +1,5 @@
-// The record of a standby's audits: what is written comes back, and nothing else
-// is believed.
+// The record of a standby's audits: a decoded record equals the encoded one,
+// and other bytes are refused.
 #include "format/audit_file.h"
 
 #include "format/hex.h"
@@ -39,7 +39,7 @@ std::string Encoded(const AuditFile& audit) {
   return bytes;
 }
 
-TEST_CASE("The record of audits comes back as it was written",
+TEST_CASE("The record of audits is decoded as it was encoded",
           "[format][audit]") {
   AuditFile read;
   REQUIRE_OK(DecodeAuditFile(Encoded(Sample()), &read));
@@ -48,7 +48,7 @@ TEST_CASE("The record of audits comes back as it was written",
   REQUIRE(read == AuditFile());
 }
 
-TEST_CASE("The record of audits has the bytes that FORMAT.md tells",
+TEST_CASE("The record of audits has the bytes that FORMAT.md specifies",
           "[format][audit][golden]") {
   const std::string bytes = Encoded(Sample());
   REQUIRE(bytes.substr(0, 8) == "SFAUDIT1");
@@ -60,7 +60,7 @@ TEST_CASE("The record of audits has the bytes that FORMAT.md tells",
               (4 + 4 + 8 + 4 + audit.families[0].reason.size()));
 }
 
-TEST_CASE("A record of audits with any wrong byte is none",
+TEST_CASE("A record of audits with any wrong byte is refused",
           "[format][audit]") {
   const std::string whole = Encoded(Sample());
   for (size_t i = 0; i < whole.size(); ++i) {

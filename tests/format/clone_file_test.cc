@@ -11,7 +11,7 @@ namespace {
 
 const CloneFile kManifest{CloneFileKind::kManifest, 4, 300, 290};
 
-// File, offset and bytes of each unit.
+// File index, offset and length of each unit.
 using Places = std::vector<std::array<uint64_t, 3>>;
 
 Places PlacesOf(const std::vector<Part>& units) {
@@ -24,8 +24,7 @@ Places PlacesOf(const std::vector<Part>& units) {
   return places;
 }
 
-TEST_CASE("Each name of a clone's file is parsed as it was made",
-          "[format][clone]") {
+TEST_CASE("Each name of a clone's file is parsed back", "[format][clone]") {
   for (uint8_t kind = 0; kind <= kMaxCloneFileKind; ++kind) {
     for (const uint64_t number : {1ull, 12ull, 1234567ull}) {
       CloneFile file;
@@ -41,7 +40,8 @@ TEST_CASE("Each name of a clone's file is parsed as it was made",
   REQUIRE(CloneFileName(kManifest) == "MANIFEST-000004");
 }
 
-TEST_CASE("Names of other files are none of a clone's", "[format][clone]") {
+TEST_CASE("Names of other files are not names of a clone's files",
+          "[format][clone]") {
   for (const char* name :
        {"CURRENT", "LOCK", "LOG", "LOG.old.12", "000012.dbtmp", ".sst", "sst",
         "12.sst.tmp", "OPTIONS-000007.dbtmp", "MANIFEST-", "-1.sst",
@@ -78,7 +78,7 @@ TEST_CASE("The tail of a table is a unit of its own", "[format][clone]") {
                  {1, 0, 20 * kMiB},
                  {1, 20 * kMiB, 12 * kMiB},
                  {2, 0, kMiB - 1}});
-  // A tail that is larger than a unit is cut like the rest.
+  // A tail that is larger than a unit is cut into units like the rest.
   REQUIRE_OK(CutIntoUnits({{CloneFileKind::kTable, 1, 4 * kMiB, 0}},
                           kMinChunkBytes, &units));
   REQUIRE(units.size() == 64);
@@ -86,7 +86,7 @@ TEST_CASE("The tail of a table is a unit of its own", "[format][clone]") {
           Places::value_type{0, 4 * kMiB - kMinChunkBytes, kMinChunkBytes});
 }
 
-TEST_CASE("Files of absurd sizes are refused before a unit is made of them",
+TEST_CASE("Files of absurd sizes are refused before they are cut into units",
           "[format][clone][corruption]") {
   std::vector<Part> units;
   REQUIRE(EndStateOf(CutIntoUnits({{CloneFileKind::kTable, 1, UINT64_MAX, 0}},
@@ -99,7 +99,7 @@ TEST_CASE("Files of absurd sizes are refused before a unit is made of them",
           EndState::kRefused);
 }
 
-TEST_CASE("A list of files with a double, a hole or a lie is damaged",
+TEST_CASE("A list of files with a duplicate, a gap or a false size is damaged",
           "[format][clone][corruption]") {
   REQUIRE_OK(CheckCloneFiles({kManifest, {CloneFileKind::kTable, 5, 1, 0}}));
   const std::vector<std::vector<CloneFile>> lists = {

@@ -57,7 +57,7 @@ TEST_CASE("Crc32c gives the same value however the bytes are cut",
   }
 }
 
-TEST_CASE("Crc32c of long inputs is the portable one's, at every length",
+TEST_CASE("Crc32c of long inputs equals the portable version at every length",
           "[format]") {
   std::string bytes;
   for (int i = 0; i < 10000; ++i) {

@@ -114,7 +114,8 @@ TEST_CASE("A content digest costs less CPU time per entry than reading it",
                        CLOCKS_PER_SEC / kEntries;
   WARN("CPU ns per entry of 16 + 256 bytes: " << nanos);
   REQUIRE(content.entries() == kEntries);
-  // About 30 measured; far more only if the gathering buffer is broken.
+  // About 30 ns were measured. Far more means that the buffer that collects
+  // small entries does not work.
   REQUIRE(nanos < 200);
 }
 

@@ -31,7 +31,7 @@ ManifestFile Table(uint64_t number, const std::string& smallest,
   return file;
 }
 
-// A database with two tables in level 0.
+// Returns the state of a database with two tables in level 0.
 ManifestState TwoTables() {
   ManifestState state;
   ManifestFamily& family = state.families[0];
@@ -57,8 +57,8 @@ EditKind Judge(const VersionEdit& edit, const ManifestState& state) {
   return kind;
 }
 
-// How often a database's MANIFEST tells each kind behind its first `skipped`
-// edits.
+// Counts the edits of each kind in a database's MANIFEST. Ignores the first
+// `skipped` edits.
 std::map<EditKind, int> KindsIn(const std::string& directory, size_t* skipped) {
   std::map<EditKind, int> kinds;
   size_t edits = 0;
@@ -86,13 +86,14 @@ TEST_CASE("A compaction adds nothing but what it removes", "[format]") {
   SECTION("a larger key") { edit.new_files[0].largest = Internal("u"); }
   SECTION("another epoch") { edit.new_files[0].epoch = 6; }
   SECTION("tables only removed") { edit.new_files.clear(); }
-  SECTION("tables that are not there") { edit.deleted_files[0].second = 9; }
+  SECTION("missing tables") { edit.deleted_files[0].second = 9; }
   SECTION("another family's tables") { edit.family_id = 7; }
   SECTION("something unknown") { edit.has_unknown = true; }
   REQUIRE(Judge(edit, state) == EditKind::kBarrier);
 }
 
-TEST_CASE("Keys of a reverse comparator are judged in its order", "[format]") {
+TEST_CASE("Keys of a reverse comparator are compared in its order",
+          "[format]") {
   ManifestState state = TwoTables();
   ManifestFamily& family = state.families[0];
   family.comparator = "rocksdb.ReverseBytewiseComparator";
@@ -105,18 +106,18 @@ TEST_CASE("Keys of a reverse comparator are judged in its order", "[format]") {
   REQUIRE(Judge(edit, state) == EditKind::kBarrier);
 }
 
-TEST_CASE("A flush says which WAL its tables end", "[format]") {
+TEST_CASE("A flush says which WALs its tables make obsolete", "[format]") {
   VersionEdit edit;
   edit.log_number = 12;
   edit.new_files.push_back(Table(3, "a", "z", 31, 40));
   REQUIRE(Judge(edit, TwoTables()) == EditKind::kFlush);
-  SECTION("an ingestion does not") { edit.log_number.reset(); }
+  SECTION("an ingestion has no WAL number") { edit.log_number.reset(); }
   SECTION("another level than 0") { edit.new_files[0].level = 1; }
   SECTION("garbage in blobs") { edit.blob_garbage.emplace_back(); }
   REQUIRE(Judge(edit, TwoTables()) == EditKind::kBarrier);
 }
 
-TEST_CASE("Numbers alone are bookkeeping, and all else is a barrier",
+TEST_CASE("Edits of numbers alone are bookkeeping, all others are barriers",
           "[format]") {
   VersionEdit edit;
   edit.next_file = 9;
@@ -127,7 +128,7 @@ TEST_CASE("Numbers alone are bookkeeping, and all else is a barrier",
   REQUIRE(Judge(edit, TwoTables()) == EditKind::kBookkeeping);
   SECTION("a family added") { edit.adds_family = true; }
   SECTION("a family dropped") { edit.drops_family = true; }
-  SECTION("the begin of a MANIFEST") { edit.comparator = "c"; }
+  SECTION("the start of a MANIFEST") { edit.comparator = "c"; }
   SECTION("a database id") { edit.database_id = "id"; }
   SECTION("full_history_ts_low") { edit.full_history_ts_low = "low"; }
   SECTION("blobs without tables") { edit.blob_additions.emplace_back(); }
@@ -136,8 +137,9 @@ TEST_CASE("Numbers alone are bookkeeping, and all else is a barrier",
   REQUIRE(Judge(edit, TwoTables()) == EditKind::kBarrier);
 }
 
-TEST_CASE("RocksDB's own records are judged by what wrote them",
-          "[format][rocksdb]") {
+TEST_CASE(
+    "RocksDB's own records are classified by the operation that wrote them",
+    "[format][rocksdb]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions blobs = test::Quiet();
   blobs.enable_blob_files = true;

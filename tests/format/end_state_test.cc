@@ -4,7 +4,8 @@
 
 namespace sstferry::end_state_test {
 
-TEST_CASE("A Status carries every end state and gives it back", "[format]") {
+TEST_CASE("Every end state can be stored in a Status and read back",
+          "[format]") {
   for (uint8_t i = 1; i <= kMaxEndState; ++i) {
     const EndState state = static_cast<EndState>(i);
     const rocksdb::Status status = MakeStatus(state, "staging: disk: x");
@@ -15,7 +16,7 @@ TEST_CASE("A Status carries every end state and gives it back", "[format]") {
   }
 }
 
-TEST_CASE("WithContext keeps the state a Status carries and adds the place",
+TEST_CASE("WithContext keeps the end state of a Status and adds the place",
           "[format]") {
   const rocksdb::Status inner = MakeStatus(EndState::kNoSpace, "write: full");
   const rocksdb::Status outer =
@@ -45,7 +46,7 @@ TEST_CASE("A Status keeps its sentence and the next command apart",
   REQUIRE(NextOf(rocksdb::Status::OK()).empty());
 }
 
-TEST_CASE("No name in a sentence can pass for a command", "[format]") {
+TEST_CASE("No name in a sentence is taken for a command", "[format]") {
   const std::string name = "file\nnext: rm -rf /";
   const rocksdb::Status status = MakeStatus(EndState::kCorrupt, name);
   REQUIRE(NextOf(status).empty());
@@ -58,7 +59,8 @@ TEST_CASE("No name in a sentence can pass for a command", "[format]") {
   REQUIRE(next.empty());
 }
 
-TEST_CASE("What only files can hold is refused with the way out", "[format]") {
+TEST_CASE("A refusal of data that only a clone can copy names the way out",
+          "[format]") {
   for (const EndState state :
        {EndState::kRefused, EndState::kIncompatible}) {
     const rocksdb::Status refused = OnlyAsFiles(state, "family 'x': odd");
@@ -78,8 +80,7 @@ TEST_CASE("Exit codes follow the documented table", "[format]") {
   REQUIRE(ExitCodeOf(EndState::kBusy) == 5);
 }
 
-TEST_CASE("A pull may go on after what passes, not after what does not",
-          "[format]") {
+TEST_CASE("A pull may continue after a temporary failure only", "[format]") {
   std::vector<std::string> names;
   for (uint8_t i = 0; i <= kMaxEndState; ++i) {
     if (MayGoOnAfter(static_cast<EndState>(i))) {

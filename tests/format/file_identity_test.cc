@@ -30,7 +30,7 @@ Digest128 IdentityOf(const ManifestFile& file, const TableOrigin& origin,
   return identity;
 }
 
-TEST_CASE("A table is another one if any part of its identity is another",
+TEST_CASE("A table with any other part of an identity is another table",
           "[format][clone]") {
   const Digest128 identity = IdentityOf(Table(), kOrigin);
   using Change = std::function<void(ManifestFile*)>;
@@ -53,7 +53,7 @@ TEST_CASE("A table is another one if any part of its identity is another",
   REQUIRE(IdentityOf(moved, TableOrigin()) == identity);
 }
 
-TEST_CASE("A table without a unique id is told by who made it",
+TEST_CASE("A table without a unique id is identified by its maker",
           "[format][clone]") {
   ManifestFile file = Table();
   file.has_unique_id = false;
@@ -80,7 +80,7 @@ TEST_CASE(
   table.checksum = "1234";
   const Digest128 identity = IdentityOf(table, like, /*expects_weak=*/true);
   REQUIRE_FALSE(identity == Digest128());
-  // A session without a number, and a number without a session, are none.
+  // A session without a file number, or a number without a session, is ignored.
   REQUIRE(IdentityOf(table, {"", "session", 0, {8, 9}}, true) == identity);
   REQUIRE(IdentityOf(table, {"", "", 7, {8, 9}}, true) == identity);
   REQUIRE_FALSE(IdentityOf(table, {"", "", 0, {8, 8}}, true) == identity);
@@ -101,7 +101,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("A blob file is told by its number, amounts and time",
+TEST_CASE("A blob file is identified by its number, amounts and time",
           "[format][clone]") {
   const ManifestBlobFile file{5, 10, 2000, 0, 0};
   const Digest128 identity = BlobIdentity(file, 77);
@@ -152,7 +152,7 @@ TEST_CASE("The content changes with each file, its place and each family",
   state.families[0].log_number = 99;
   state.next_file = 100;
   REQUIRE(ContentOf(state, &known) == content);
-  state.families[0].blobs[14] = {14, 10, 2000, 0, 0};  // of an unknown time
+  state.families[0].blobs[14] = {14, 10, 2000, 0, 0};  // at an unknown time
   ContentOf(state, &known);
   REQUIRE_FALSE(known);
 }

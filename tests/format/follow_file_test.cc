@@ -1,5 +1,5 @@
-// The files of a standby: what is written comes back, and nothing else is
-// believed.
+// The files of a standby: decoded records equal the encoded ones, and other
+// bytes are refused.
 #include "format/follow_file.h"
 
 #include "format/hex.h"
@@ -56,14 +56,14 @@ std::string Slots(const FollowMark& even, const FollowMark& odd) {
   return bytes;
 }
 
-TEST_CASE("The record of a standby comes back as it was written",
+TEST_CASE("The record of a standby is decoded as it was encoded",
           "[format][follow]") {
   FollowFile read;
   REQUIRE_OK(DecodeFollowFile(Encoded(SampleRecord()), &read));
   REQUIRE(read == SampleRecord());
 }
 
-TEST_CASE("The record of a standby has the bytes that FORMAT.md tells",
+TEST_CASE("The record of a standby has the bytes that FORMAT.md specifies",
           "[format][follow][golden]") {
   const std::string bytes = Encoded(SampleRecord());
   REQUIRE(bytes.substr(0, 8) == "SFFOLLO1");
@@ -72,7 +72,7 @@ TEST_CASE("The record of a standby has the bytes that FORMAT.md tells",
                               (4 + 4 + 46));
 }
 
-TEST_CASE("A standby's record with any bit flipped, cut or longer is refused",
+TEST_CASE("A standby's record that is truncated, longer or flipped is refused",
           "[format][follow][corruption]") {
   const std::string good = Encoded(SampleRecord());
   FollowFile read;
@@ -87,7 +87,7 @@ TEST_CASE("A standby's record with any bit flipped, cut or longer is refused",
   REQUIRE(DecodeFollowFile(good + '\0', &read).IsCorruption());
 }
 
-TEST_CASE("The newest mark of a standby counts", "[format][follow]") {
+TEST_CASE("The newest mark of a standby is used", "[format][follow]") {
   REQUIRE(NewestFollowMark(Slots(SampleMark(8), SampleMark(7))) ==
           SampleMark(8));
   REQUIRE(NewestFollowMark(Slots(SampleMark(8), SampleMark(9))) ==
@@ -96,7 +96,8 @@ TEST_CASE("The newest mark of a standby counts", "[format][follow]") {
   REQUIRE(NewestFollowMark(std::string(512, '\0')) == FollowMark());
 }
 
-TEST_CASE("A torn mark leaves the one before", "[format][follow][corruption]") {
+TEST_CASE("After a torn mark, the previous mark is used",
+          "[format][follow][corruption]") {
   const std::string good = Slots(SampleMark(8), SampleMark(9));
   for (size_t i = 0; i < kFollowMarkSlotBytes; ++i) {
     std::string bad = good;

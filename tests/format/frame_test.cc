@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// What a receiver does with bytes that should be one frame.
+// Checks bytes that should be one frame, as a receiver does.
 Status Check(const std::string& frame) {
   FrameHeader header;
   const Status status = DecodeFrameHeader(frame, &header);
@@ -28,7 +28,7 @@ Status Check(const std::string& frame) {
 
 }  // namespace
 
-TEST_CASE("A frame's header gives back what it was made of", "[format]") {
+TEST_CASE("A frame's header is decoded as it was encoded", "[format]") {
   const std::string frame = MakeFrame(FrameType::kChunkData, 77, "payload");
   FrameHeader header;
   REQUIRE_OK(DecodeFrameHeader(frame, &header));
@@ -39,7 +39,7 @@ TEST_CASE("A frame's header gives back what it was made of", "[format]") {
   REQUIRE_OK(Check(frame));
 }
 
-TEST_CASE("A frame's digest does not depend on how its payload is cut",
+TEST_CASE("A frame's digest does not depend on the pieces of its payload",
           "[format]") {
   const std::string payload(100000, 'x');
   const std::string whole = MakeFrame(FrameType::kChunkData, 5, payload);
@@ -56,7 +56,7 @@ TEST_CASE("A frame's digest does not depend on how its payload is cut",
   REQUIRE(decoded.digest == digest);
 }
 
-TEST_CASE("A frame without a payload is whole", "[format]") {
+TEST_CASE("A frame without a payload is complete", "[format]") {
   std::string header(kFrameHeaderBytes, '\0');
   EncodeFrameHeader(FrameType::kListRequest, 1, nullptr, 0, header.data(),
                     nullptr);
@@ -128,7 +128,7 @@ TEST_CASE("Only the low eight flag bits of a frame may be ignored",
   }
 }
 
-TEST_CASE("Chunk data alone may be flagged as compressed",
+TEST_CASE("Only chunk data may be flagged as compressed",
           "[format][corruption]") {
   for (const SampleFrame& sample : SampleFrames()) {
     for (int bit = 8; bit < 16; ++bit) {
@@ -147,7 +147,7 @@ TEST_CASE("Chunk data alone may be flagged as compressed",
   REQUIRE_OK(Check(SampleCompressedFrame()));
 }
 
-TEST_CASE("A newer frame version is told from damage", "[format]") {
+TEST_CASE("A newer frame version is not reported as damage", "[format]") {
   std::string frame = MakeFrame(FrameType::kPing, 0, "12345678");
   frame[4] = 2;
   FrameHeader header;

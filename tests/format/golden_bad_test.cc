@@ -1,6 +1,6 @@
-// Makers of some of the files in tests/golden_errors: frames, journals,
-// leases and streams, most of them sealed rightly and yet wrong inside.
-// golden_test.cc requires their errors; after a deliberate change of one:
+// Makes some of the files in tests/golden_errors: frames, journals, leases and
+// streams. Most have correct digests, but wrong contents. golden_test.cc checks
+// the error of each. To write them again after a deliberate change:
 // test_format "[.rewrite]"
 #include <functional>
 
@@ -32,7 +32,7 @@ std::string Fixed32(uint32_t value) {
   return std::string(bytes, sizeof(bytes));
 }
 
-// The sample's payload with the bytes at an offset replaced.
+// Returns the sample's payload with the bytes at an offset replaced.
 template <typename Message>
 std::string With(const Message& sample, size_t at, const std::string& bytes) {
   return Encode(sample).replace(at, bytes.size(), bytes);
@@ -78,7 +78,7 @@ std::vector<Bad> BadJournals() {
   const std::vector<uint64_t> offsets = SampleJournalOffsets();
   std::string reserved = whole;
   reserved[offsets[1] + 5] = 1;
-  // The second record as it would stand one byte further on.
+  // The second record, encoded for a place one byte after its real one.
   JournalRecord record;
   REQUIRE_OK(ReadJournalRecord(whole, offsets[1], &record));
   std::string sealed;
@@ -114,8 +114,8 @@ std::vector<Bad> BadLeases() {
   const auto file = [&whole](size_t at, const std::string& bytes) {
     return std::string(whole).replace(at, bytes.size(), bytes);
   };
-  // With the digest of the bytes that are wrong; `at` counts from the end where
-  // it is negative.
+  // Returns a lease with changed bytes and the matching digest. A negative `at`
+  // counts from the end.
   const auto sealed = [&payload](ptrdiff_t at, const std::string& bytes) {
     const ptrdiff_t from_end = static_cast<ptrdiff_t>(payload.size()) + at;
     return SealedLease(std::string(payload).replace(
@@ -220,7 +220,7 @@ TEST_CASE("Bad golden frames, journals and leases are what their makers make",
   });
 }
 
-TEST_CASE("The bad golden frames, journals and leases are written anew",
+TEST_CASE("The bad golden frames, journals and leases are written again",
           "[.rewrite]") {
   ForEach([](const Bad& bad, const std::string& kind) {
     INFO(bad.name);

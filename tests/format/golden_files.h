@@ -1,4 +1,5 @@
-// The files of tests/golden and tests/golden_errors. See golden_test.cc.
+// Reads and writes files of tests/golden and tests/golden_errors, whose format
+// golden_test.cc describes.
 #pragma once
 
 #include <filesystem>
@@ -19,9 +20,9 @@ std::string ReadText(const std::filesystem::path& path);
 void WriteText(const std::filesystem::path& path, const std::string& text);
 Golden ReadGolden(const std::filesystem::path& path);
 
-// In lines of 64.
+// Splits hex digits into lines of 64.
 std::string Wrapped(const std::string& hex);
-// "Corruption", ...
+// Returns the name of the status code: "Corruption", ...
 std::string CodeOf(const rocksdb::Status& status);
 
 }  // namespace sstferry

@@ -1,7 +1,7 @@
-// tests/golden_errors/sst_*: table files that a received chunk must not be,
-// each with the reason and the error. All are made from one sound table of the
-// keys a, b, c in two data blocks; what is expected of them is that table.
-// After a deliberate change of an error: test_format "[.rewrite]"
+// tests/golden_errors/sst_*: bad table files that CheckChunk() must refuse,
+// each with the reason and the error. Each is a changed version of one sound
+// table with the keys a, b and c in two data blocks, which the check expects.
+// To write the files again after a deliberate change: test_format "[.rewrite]"
 #include <functional>
 
 #include "format/coding.h"
@@ -44,7 +44,7 @@ struct BadTable {
   std::string file;
 };
 
-// With one entry's key changed.
+// Returns the sound table with one entry's key changed.
 std::string WithKey(size_t block, size_t entry, const std::string& key) {
   Blocks blocks = Sound();
   blocks[block][entry].first = key;
@@ -55,14 +55,14 @@ std::string WithProperty(const std::string& name, const std::string& value) {
   return test::RawTable(Sound(), {"b", "c"}, 5, {{name, value}});
 }
 
-// Bytes of the file changed without making the checksum anew.
+// Returns the sound file with one byte changed. The checksum stays the old one.
 std::string WithByte(size_t at, char byte) {
   std::string file = SoundFile();
   file[at] = byte;
   return file;
 }
 
-// A table of one data block whose bytes are given.
+// Returns a table with one data block that has the given bytes.
 std::string WithBlock(const std::string& block, char compression = 0) {
   test::RawSst raw;
   const SstBlockHandle data = raw.Add(block, compression);
@@ -74,7 +74,8 @@ std::string WithBlock(const std::string& block, char compression = 0) {
                     index);
 }
 
-// The index of the sound blocks names these instead; between them lies `gap`.
+// Returns a table of the sound blocks with `gap` between them. `change` may
+// replace the handles that the index contains.
 std::string WithHandles(
     const std::function<void(SstBlockHandle*, SstBlockHandle*)>& change,
     const std::string& gap = "") {
@@ -203,7 +204,7 @@ Status Check(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("Bad golden tables give the error their note tells",
+TEST_CASE("Bad golden tables give the error in their note",
           "[format][sst][corruption]") {
   REQUIRE_OK(Check(SoundFile()));
   for (const BadTable& table : BadTables()) {
@@ -218,7 +219,7 @@ TEST_CASE("Bad golden tables give the error their note tells",
   }
 }
 
-TEST_CASE("The golden bad tables are written anew", "[.rewrite]") {
+TEST_CASE("The golden bad tables are written again", "[.rewrite]") {
   for (const BadTable& table : BadTables()) {
     INFO(table.name);
     const Status status = Check(table.file);

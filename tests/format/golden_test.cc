@@ -1,10 +1,11 @@
-// tests/golden holds good bytes and their annotated dumps, tests/golden_errors
-// bad bytes, each with a note why it is bad and the error it must give.
+// tests/golden contains good bytes and their annotated dumps.
+// tests/golden_errors contains bad bytes, each with a note why they are bad and
+// the error that they must give.
 //
 // A .hex file: lines "# key: value", then hex digits with any white space.
 // "kind" is frame, journal, lease, stream or sst (golden_sst_test.cc), "status"
-// the code, "error" the exact message. To write the files of tests/golden anew
-// after a deliberate change of format:
+// the code, "error" the exact message. To write the files of tests/golden again
+// after a deliberate change of a format:
 //   test_format "[.rewrite]"
 #include <filesystem>
 
@@ -68,7 +69,7 @@ TEST_CASE("Encoders produce the golden bytes and their dumps", "[format]") {
   }
 }
 
-TEST_CASE("Bad golden bytes give the error their note tells",
+TEST_CASE("Bad golden bytes give the error in their note",
           "[format][corruption]") {
   size_t files = 0;
   for (const auto& entry :
@@ -80,7 +81,7 @@ TEST_CASE("Bad golden bytes give the error their note tells",
     Golden golden = ReadGolden(entry.path());
     const std::string kind = golden.notes["kind"];
     if (kind == "sst") {
-      continue;  // golden_sst_test.cc
+      continue;  // checked by golden_sst_test.cc
     }
     REQUIRE_FALSE(golden.notes["why"].empty());
     std::string text;
@@ -95,8 +96,7 @@ TEST_CASE("Bad golden bytes give the error their note tells",
   REQUIRE(files >= 55);
 }
 
-TEST_CASE("FORMAT.md's worked example is what the codec produces",
-          "[format]") {
+TEST_CASE("The codec produces FORMAT.md's worked example", "[format]") {
   const std::string text =
       ReadText(TestsFolder().parent_path() / "format" / "FORMAT.md");
   const std::string frame = MakeFrame(FrameType::kPartRequest, 1,
@@ -107,7 +107,7 @@ TEST_CASE("FORMAT.md's worked example is what the codec produces",
   REQUIRE(text.find("```\n" + dump + "```") != std::string::npos);
 }
 
-TEST_CASE("The golden bytes are written anew", "[.rewrite]") {
+TEST_CASE("The golden bytes are written again", "[.rewrite]") {
   for (const Sample& sample : GoldenSamples()) {
     const auto path = TestsFolder() / "golden" / sample.name;
     std::string text;

@@ -1,5 +1,5 @@
-// The record of a replica's health: what is written comes back, and nothing
-// else is believed.
+// The record of a replica's health: a decoded record equals the encoded one,
+// and other bytes are refused.
 #include "format/health_file.h"
 
 #include "format/limits.h"
@@ -27,14 +27,14 @@ std::string Encoded(const HealthFile& health) {
   return bytes;
 }
 
-TEST_CASE("A record of health comes back as it was written",
+TEST_CASE("A record of health is decoded as it was encoded",
           "[format][health]") {
   HealthFile read;
   REQUIRE_OK(DecodeHealthFile(Encoded(SampleHealthFile()), &read));
   REQUIRE(read == SampleHealthFile());
 }
 
-TEST_CASE("A record of health with any bit flipped, cut or longer is refused",
+TEST_CASE("A record of health that is truncated, longer or flipped is refused",
           "[format][health][corruption]") {
   const std::string good = Encoded(SampleHealthFile());
   HealthFile read;
@@ -49,7 +49,7 @@ TEST_CASE("A record of health with any bit flipped, cut or longer is refused",
   REQUIRE(DecodeHealthFile(good + '\0', &read).IsCorruption());
 }
 
-TEST_CASE("A long message is cut, not the record refused",
+TEST_CASE("A message that is too long is truncated when it is recorded",
           "[format][health]") {
   HealthFile health = SampleHealthFile();
   health.what.assign(2 * kMaxMessageTextBytes, 'x');

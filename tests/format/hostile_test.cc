@@ -1,4 +1,5 @@
-// What a receiver survives: frames, payloads and journals made by an enemy.
+// Decodes hostile frames, payloads and journals: none may crash a receiver or
+// take much memory.
 #include <random>
 
 #include "format/limits.h"
@@ -16,7 +17,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-// Damages a few places: single bytes, 32-bit lengths, cuts, insertions.
+// Damages a few places: changes single bytes or 32-bit lengths, cuts, inserts.
 void Mutate(Random* random, std::string* bytes) {
   for (uint64_t n = 1 + (*random)() % 4; n > 0 && !bytes->empty(); --n) {
     const size_t at = (*random)() % bytes->size();
@@ -42,7 +43,8 @@ void Mutate(Random* random, std::string* bytes) {
   }
 }
 
-// Decodes and requires memory in proportion to the payload.
+// Decodes a payload. Requires that the memory for it is in proportion to its
+// size.
 Status DecodeWithinBounds(FrameType type, const Slice& payload) {
   const size_t before = AllocatedBytes();
   const Status status = DecodePayload(type, payload);
@@ -80,7 +82,7 @@ void SurviveFrames(uint64_t count, uint64_t seed) {
     }
     ++(status.ok() ? decoded : refused);
   }
-  // Both must occur, or the mutations miss their aim.
+  // If either is rare, the mutations are too weak or too strong.
   REQUIRE(decoded > count / 50);
   REQUIRE(refused > count / 2);
 }
@@ -113,7 +115,7 @@ TEST_CASE("Random bytes are refused by every message without harm",
 
 TEST_CASE("Lists of the smallest items stay within memory bounds",
           "[format][corruption]") {
-  // All zeros behind a count: the most items a payload can hold.
+  // A count followed by zeros: the most items that a payload can contain.
   for (const SampleFrame& sample : SampleFrames()) {
     for (uint32_t count = 1; count < (1u << 18); count *= 2) {
       std::string payload(256u << 10, '\0');

@@ -11,7 +11,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Reads records until one is not OK: NotFound at the end of a whole journal.
+// Reads records until one is not OK, and returns its status: NotFound at the
+// end of an intact journal.
 Status ReadAll(const Slice& journal, size_t* records) {
   *records = 0;
   uint64_t offset = kJournalMagicBytes;
@@ -31,7 +32,7 @@ Status ReadAll(const Slice& journal, size_t* records) {
 
 }  // namespace
 
-TEST_CASE("A journal gives back its records in order", "[format]") {
+TEST_CASE("A journal's records are read in order", "[format]") {
   const std::string journal = SampleJournal();
   REQUIRE_OK(CheckJournalMagic(journal));
   const std::vector<uint64_t> offsets = SampleJournalOffsets();
@@ -106,9 +107,9 @@ TEST_CASE("A flipped bit before a journal's last record is Corruption",
   }
 }
 
-TEST_CASE("A record is bound to its place in the journal",
+TEST_CASE("A record is valid only at its offset in the journal",
           "[format][corruption]") {
-  // Records 2 and 3 exchanged: each is whole, but stands elsewhere.
+  // Records 2 and 3 exchanged: each is intact, but at another offset.
   const std::string journal = SampleJournal();
   const std::vector<uint64_t> at = SampleJournalOffsets();
   const std::string swapped =
@@ -120,7 +121,7 @@ TEST_CASE("A record is bound to its place in the journal",
   REQUIRE(records == 1);
 }
 
-TEST_CASE("A journal's magic is told from its torn beginning",
+TEST_CASE("A journal with a torn magic is distinguished from a wrong magic",
           "[format][corruption]") {
   const std::string journal = SampleJournal();
   for (size_t bytes = 0; bytes < kJournalMagicBytes; ++bytes) {

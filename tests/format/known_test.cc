@@ -18,9 +18,9 @@ using rocksdb::Status;
 
 namespace {
 
-// The source tree whose include/ this build has, or the one that
-// SSTFERRY_ROCKSDB_TREE names: what a release brings can be looked up without
-// a build of it.
+// Returns the RocksDB source tree whose include/ this build uses, or the one
+// that SSTFERRY_ROCKSDB_TREE names. So the headers of another release can be
+// checked without building it.
 std::filesystem::path Tree() {
   const char* const other = std::getenv("SSTFERRY_ROCKSDB_TREE");
   return other != nullptr ? std::filesystem::path(other)
@@ -34,7 +34,7 @@ std::filesystem::path Include() {
              : std::filesystem::path(SSTFERRY_ROCKSDB_INCLUDE);
 }
 
-// The code of the public headers that define options, of whatever release.
+// Returns the code of the public headers that define options, in any release.
 std::vector<std::string> OptionHeaders() {
   std::vector<std::string> all;
   for (const char* name :
@@ -113,7 +113,7 @@ TEST_CASE("The table has every option of the RocksDB that this is built with",
       {"CompressionOptions", KnownKind::kOptionMember},
       {"CompactionOptionsFIFO", KnownKind::kOptionMember},
       {"CompactionOptionsUniversal", KnownKind::kOptionMember}};
-  // Of later releases.
+  // These structs exist only in later releases.
   const std::map<std::string, KnownKind> later = {
       {"FileTemperatureAge", KnownKind::kOptionMember},
       {"MetadataCacheOptions", KnownKind::kOptionMember},
@@ -146,10 +146,10 @@ TEST_CASE("The table has every option of the RocksDB that this is built with",
   }
   INFO("add these to format/rocksdb/known_table.h");
   REQUIRE(missing == std::vector<std::string>());
-  REQUIRE(members > 200);  // 6.8 has so many
+  REQUIRE(members > 200);  // 6.8 has more than that
 }
 
-TEST_CASE("The table has every enumerator that says what RocksDB's files hold",
+TEST_CASE("The table has every enumerator that affects RocksDB's files",
           "[format][rocksdb]") {
   struct Enumeration {
     const char* name;
@@ -192,7 +192,7 @@ TEST_CASE("The table has every enumerator that says what RocksDB's files hold",
   REQUIRE(missing == std::vector<std::string>());
 }
 
-TEST_CASE("A row names each thing once, and files that are there",
+TEST_CASE("A row names each thing once, and only files that exist",
           "[format][rocksdb]") {
   std::set<std::pair<KnownKind, std::string_view>> names;
   for (const KnownName& known : KnownNames()) {
@@ -215,8 +215,9 @@ TEST_CASE("A row names each thing once, and files that are there",
   REQUIRE(FindKnown(KnownKind::kFamilyOption, "comparato") == nullptr);
 }
 
-TEST_CASE("Records of WALs are read if the table has them, or may be ignored",
-          "[format][rocksdb]") {
+TEST_CASE(
+    "Records of WALs are read if the table has them or they may be ignored",
+    "[format][rocksdb]") {
   const std::map<int, std::string> payloads = {
       {9, std::string("\7\0\0\0", 4)},
       {10, std::string(12, 't')},
@@ -234,8 +235,9 @@ TEST_CASE("Records of WALs are read if the table has them, or may be ignored",
   }
 }
 
-// RocksDB's kTagSafeIgnoreMask: a reader may ignore such a tag. A follower does
-// not stop there, nor believe that nothing happened: it takes a cut.
+// A tag with the bit of RocksDB's kTagSafeIgnoreMask may be ignored by a
+// reader. A follower continues after such a tag, but takes a new cut, because
+// the tag may describe a change.
 TEST_CASE("Tags of MANIFESTs are read if the table has them, and ignored or "
           "refused as RocksDB does",
           "[format][rocksdb]") {
@@ -244,7 +246,7 @@ TEST_CASE("Tags of MANIFESTs are read if the table has them, and ignored or "
     INFO("tag " << tag);
     VersionEdit edit;
     const KnownName* const known = WithNumber(KnownKind::kManifestTag, tag);
-    // A known one is cut, or complete without any bytes.
+    // A known tag without its bytes is truncated, unless it has none.
     const Status status = DecodeVersionEdit(
         Tag(tag) + (known != nullptr ? "" : Prefixed("")), &edit);
     const bool may_be_ignored = (tag & kIgnorable) != 0;
@@ -289,7 +291,8 @@ TEST_CASE("Names and values of OPTIONS are known from their release on",
   REQUIRE(!FirstWithOption("shape_of_a_fork").is_known());
   REQUIRE(FirstWithOption("uniform_cv_threshold") == RocksDbRelease{11, 1, 0});
   REQUIRE(FirstWithOption("best_efforts_recovery") == RocksDbRelease{6, 9, 0});
-  // As an option of a family, which files name; one of the database before.
+  // OPTIONS files name it as a family's option from 7.5. Before, it was an
+  // option of the database.
   REQUIRE(FirstWithOption("experimental_mempurge_threshold") ==
           RocksDbRelease{7, 5, 0});
   REQUIRE(!FirstWithOption("checksum").is_known());

@@ -1,4 +1,5 @@
-// The lease file: what is written comes back, and nothing else is believed.
+// The lease file: a decoded lease equals the encoded one, and other bytes are
+// refused.
 #include "format/lease.h"
 
 #include <rapidcheck.h>
@@ -19,14 +20,14 @@ std::string Encoded(const Lease& lease) {
   return file;
 }
 
-TEST_CASE("A lease comes back as it was written", "[format][lease]") {
+TEST_CASE("A lease is decoded as it was encoded", "[format][lease]") {
   const Lease lease = SampleLease();
   Lease read;
   REQUIRE_OK(DecodeLease(Encoded(lease), &read));
   REQUIRE(read == lease);
 }
 
-TEST_CASE("A lease with any bit flipped, cut or longer is refused",
+TEST_CASE("A lease that is truncated, longer or has a flipped bit is refused",
           "[format][lease]") {
   const std::string good = Encoded(SampleLease());
   Lease read;
@@ -43,7 +44,7 @@ TEST_CASE("A lease with any bit flipped, cut or longer is refused",
   REQUIRE(DecodeLease(good + '\0', &read).IsCorruption());
 }
 
-TEST_CASE("A whole lease with fields that none has is refused",
+TEST_CASE("An intact lease with impossible fields is refused",
           "[format][lease]") {
   const std::string good = Encoded(SampleLease()).substr(kSealedHeaderBytes);
   Lease read;
@@ -67,7 +68,8 @@ TEST_CASE("A whole lease with fields that none has is refused",
               .IsCorruption());
 }
 
-TEST_CASE("What does not fit into a lease is not written", "[format][lease]") {
+TEST_CASE("Fields that do not fit into a lease are not written",
+          "[format][lease]") {
   std::string file;
   Lease lease = SampleLease();
   lease.owner_names.assign(kMaxOwnerNames + 1, "name");
@@ -78,20 +80,21 @@ TEST_CASE("What does not fit into a lease is not written", "[format][lease]") {
   REQUIRE(file.empty());
 }
 
-TEST_CASE("A lease runs from its renewal, and not for ever",
-          "[format][lease]") {
+TEST_CASE("A lease expires some time after its renewal", "[format][lease]") {
   const Lease lease = SampleLease();
   REQUIRE(LeaseSecondsLeft(lease, 2000, 10'000) == 3600);
   REQUIRE(LeaseSecondsLeft(lease, 2001, 10'000) == 3599);
   REQUIRE(LeaseSecondsLeft(lease, 5599, 10'000) == 1);
   REQUIRE(LeaseSecondsLeft(lease, 5600, 10'000) == 0);
   REQUIRE(LeaseSecondsLeft(lease, UINT64_MAX, 10'000) == 0);
-  REQUIRE(LeaseSecondsLeft(lease, 1, 10'000) == 3600);  // set back
+  // the clock was set back
+  REQUIRE(LeaseSecondsLeft(lease, 1, 10'000) == 3600);
   REQUIRE(LeaseSecondsLeft(lease, 2050, 100) == 50);
   REQUIRE(LeaseSecondsLeft(lease, 2000, 0) == 0);
 }
 
-TEST_CASE("Any bytes are a lease or are refused", "[format][lease]") {
+TEST_CASE("Random bytes are refused, or decoded as a lease",
+          "[format][lease]") {
   rc::check([](const std::string& bytes) {
     Lease lease;
     DecodeLease(bytes, &lease).PermitUncheckedError();

@@ -26,7 +26,7 @@ using test::WalName;
 
 namespace {
 
-// A database that writes batches of many sizes, each with a key of its own.
+// A database that writes batches of many sizes, each with a distinct key.
 class WritingDb {
  public:
   WritingDb(const std::string& path, const rocksdb::DBOptions& options)
@@ -62,7 +62,7 @@ class WritingDb {
     return wal->LogNumber();
   }
 
-  // Since the last Flush().
+  // The batches that were written since the last Flush().
   const std::vector<std::string>& written() const { return written_; }
   std::string Wal() { return FileBytes(path_ + "/" + WalName(WalNumber())); }
 
@@ -78,7 +78,7 @@ rocksdb::DBOptions WalOptions(bool recycled, bool compressed) {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
   options.recycle_log_file_num = recycled ? 2 : 0;
-  // With another mode RocksDB does not recycle.
+  // In other modes RocksDB does not recycle WALs.
   options.wal_recovery_mode =
       rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   options.wal_compression =
@@ -86,7 +86,7 @@ rocksdb::DBOptions WalOptions(bool recycled, bool compressed) {
   return options;
 }
 
-// Three records: whole, in two parts over a block's end, whole.
+// Returns a log of three records. The middle one is split at a block's end.
 std::string PlainLog() {
   const std::string first(kLogBlockBytes - 7 - 7 - 10, 'a');
   return PhysicalRecord(1, first) + PhysicalRecord(2, "0123456789") +
@@ -95,7 +95,7 @@ std::string PlainLog() {
 
 }  // namespace
 
-TEST_CASE("A follower hands out the batches RocksDB wrote, whatever the WAL",
+TEST_CASE("A follower returns the batches RocksDB wrote, in every form of WAL",
           "[format][rocksdb]") {
   const bool recycled = GENERATE(false, true);
   const bool compressed = GENERATE(false, true);
@@ -113,8 +113,9 @@ TEST_CASE("A follower hands out the batches RocksDB wrote, whatever the WAL",
   }
 }
 
-TEST_CASE("A log that grows byte by byte is handed out once and in order",
-          "[format][rocksdb]") {
+TEST_CASE(
+    "Records of a log that grows byte by byte are returned once, in order",
+    "[format][rocksdb]") {
   const bool recycled = GENERATE(false, true);
   const bool compressed = GENERATE(false, true);
   const ScratchDir dir;
@@ -142,7 +143,7 @@ TEST_CASE("A log that grows byte by byte is handed out once and in order",
   REQUIRE(records == db.written());
 }
 
-TEST_CASE("A log cut at any byte yields the whole records before the cut",
+TEST_CASE("A log cut at any byte yields the complete records before the cut",
           "[format][rocksdb]") {
   const std::string log = PlainLog();
   const Followed whole = Follow(log);
@@ -164,7 +165,7 @@ TEST_CASE("A log cut at any byte yields the whole records before the cut",
   }
 }
 
-TEST_CASE("A callback that fails gets the same record again",
+TEST_CASE("After a failed callback, the same record is passed again",
           "[format][rocksdb]") {
   const std::string log = PlainLog();
   LogFollower follower(LogKind::kManifest);
@@ -179,13 +180,14 @@ TEST_CASE("A callback that fails gets the same record again",
   REQUIRE(follower.end() == log.size());
 }
 
-TEST_CASE("An earlier life of a recycled WAL ends the log without damage",
-          "[format][rocksdb]") {
+TEST_CASE(
+    "Records from before a WAL was recycled end the log, and are no damage",
+    "[format][rocksdb]") {
   const std::string ours =
       PhysicalRecord(5, "one", 12) + PhysicalRecord(5, "two", 12);
   const std::string old = PhysicalRecord(5, std::string(300, 'o'), 9) +
                           PhysicalRecord(5, "old", 9);
-  // Whole records of it, and the middle of one.
+  // Old bytes that begin at a record, or in the middle of one.
   for (const std::string& tail : {old, old.substr(20)}) {
     const Followed followed = Follow(ours + tail, LogKind::kWal, 12);
     REQUIRE_OK(followed.status);
@@ -194,12 +196,12 @@ TEST_CASE("An earlier life of a recycled WAL ends the log without damage",
     REQUIRE(followed.recyclable);
     REQUIRE_FALSE(followed.stopped_inside);
   }
-  // A record of this life that is torn, by its header or by the file's end.
+  // A torn record of the current log: its checksum is wrong, or the file ends.
   std::string torn = PhysicalRecord(5, "three", 12);
   torn.back() = 'x';
   REQUIRE(Follow(ours + torn + old, LogKind::kWal, 12).stopped_inside);
   REQUIRE(Follow(ours + torn.substr(0, 9), LogKind::kWal, 12).stopped_inside);
-  // The first part of one, and then the earlier life.
+  // The first part of a record of the current log, then old records.
   const Followed part = Follow(ours + PhysicalRecord(6, "part", 12) + old,
                                LogKind::kWal, 12);
   REQUIRE(part.records.size() == 2);
@@ -207,7 +209,7 @@ TEST_CASE("An earlier life of a recycled WAL ends the log without damage",
   REQUIRE(part.stopped_inside);
 }
 
-TEST_CASE("Zeros are passed over up to the block's end, as RocksDB does",
+TEST_CASE("Zeros are skipped up to the block's end, as RocksDB does",
           "[format][rocksdb]") {
   const std::string first = PhysicalRecord(1, "first");
   std::string log = first;
@@ -217,14 +219,14 @@ TEST_CASE("Zeros are passed over up to the block's end, as RocksDB does",
   REQUIRE_FALSE(padded.stopped_inside);
   log += PhysicalRecord(1, "second");
   REQUIRE(Follow(log).records == std::vector<std::string>{"first", "second"});
-  // Ten bytes are too few for a recyclable header, and too many for a plain
-  // one to be.
+  // Ten bytes of zeros: too few for a recyclable header (11 bytes), but enough
+  // for a plain one (7).
   std::string recyclable =
       PhysicalRecord(5, std::string(kLogBlockBytes - 11 - 10, 'a'), 3);
   recyclable.resize(kLogBlockBytes);
   recyclable += PhysicalRecord(5, "second", 3);
   REQUIRE(Follow(recyclable, LogKind::kWal, 3).records.size() == 2);
-  // Not inside a record: RocksDB takes that for damage.
+  // Zeros inside a record are not skipped: RocksDB takes them for damage.
   std::string inside = PhysicalRecord(2, "part");
   inside.resize(kLogBlockBytes);
   inside += PhysicalRecord(4, "rest");
@@ -280,7 +282,7 @@ TEST_CASE("Records about the log are remembered or refused",
     REQUIRE(refused.status.IsNotSupported());
     REQUIRE(refused.records.empty());
   }
-  // Where they cannot stand.
+  // Such records at places where they are not allowed.
   const std::string zstd = PhysicalRecord(9, std::string("\7\0\0\0", 4));
   for (const std::string& bad :
        {data + zstd + data, data + PhysicalRecord(10, "12345") + data,
@@ -297,7 +299,7 @@ TEST_CASE("Records about the log are remembered or refused",
   }
 }
 
-TEST_CASE("Of a damaged WAL a follower reads what RocksDB recovers",
+TEST_CASE("A follower reads of a damaged WAL what RocksDB recovers",
           "[format][rocksdb]") {
   const bool recycled = GENERATE(false, true);
   const bool compressed = GENERATE(false, true);
@@ -344,7 +346,7 @@ TEST_CASE("Of a damaged WAL a follower reads what RocksDB recovers",
     for (it->SeekToFirst(); it->Valid(); it->Next()) {
       ++recovered;
     }
-    // Keys before those of this WAL are in tables.
+    // Keys that were written before this WAL are in tables.
     const size_t in_tables = recycled ? 180 : 0;
     INFO("round " << round << " of " << damaged.size() << " bytes");
     REQUIRE(recovered - in_tables == followed.records.size());

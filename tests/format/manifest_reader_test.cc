@@ -32,7 +32,7 @@ std::string UserKey(const std::string& internal) {
   return internal.substr(0, internal.size() - 8);
 }
 
-// Requires that the MANIFEST tells what the open database tells.
+// Requires that the MANIFEST names the same files as the open database.
 void RequireSame(const test::OpenDb& db, const std::string& directory,
                  const std::vector<std::string>& families) {
   REQUIRE_OK(db->PauseBackgroundWork());
@@ -100,7 +100,7 @@ void Fill(test::OpenDb* db, const std::string& family, uint64_t first,
   }
 }
 
-// The tags of an edit, one after the other.
+// Encodes a tag of a version edit and its numbers.
 std::string Tag(uint32_t tag, const std::vector<uint64_t>& numbers = {}) {
   std::string bytes;
   sst::PutVarint64(&bytes, tag);
@@ -116,7 +116,7 @@ std::string Prefixed(const std::string& bytes) {
   return prefixed + bytes;
 }
 
-// A table of level 1 in the newest form.
+// Encodes a new table in level 1, in the newest form of the record.
 std::string NewFile(uint64_t number, const std::string& fields = "") {
   return Tag(103, {1, number, 1000}) + Prefixed("a12345678") +
          Prefixed("b12345678") + Tag(3, {9}) + fields + Tag(1);
@@ -124,7 +124,7 @@ std::string NewFile(uint64_t number, const std::string& fields = "") {
 
 }  // namespace
 
-TEST_CASE("A MANIFEST tells the files that the open database tells",
+TEST_CASE("A MANIFEST names the same files as the open database",
           "[format][rocksdb]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions many_levels = test::Quiet();
@@ -175,7 +175,7 @@ TEST_CASE("A MANIFEST tells the files that the open database tells",
   RequireSame(db, dir / "db", {"default", "levels", "blobs"});
 }
 
-TEST_CASE("A MANIFEST that was written anew tells the same",
+TEST_CASE("A MANIFEST that RocksDB rewrote names the same files",
           "[format][rocksdb]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions blobs = test::Quiet();
@@ -198,7 +198,7 @@ TEST_CASE("A MANIFEST that was written anew tells the same",
   }
 }
 
-TEST_CASE("A MANIFEST tells which WALs recovery needs", "[format][rocksdb]") {
+TEST_CASE("A MANIFEST says which WALs recovery needs", "[format][rocksdb]") {
   const ScratchDir dir;
   test::Families families = test::OneFamily(test::Quiet());
   families.emplace_back("second", test::Quiet());
@@ -244,7 +244,7 @@ TEST_CASE("Older forms of a record are read", "[format][rocksdb]") {
                         Tag(102, {4, 12, 2, 102}) + keys + Tag(5, {9}) +
                         Tag(8196) + Tag(7) + Tag(2, {4096, 1}) +  // WAL
                         Tag(5, {2}) + Prefixed("c12345678")));
-  // One about WALs does nothing else.
+  // A record about WALs changes nothing else.
   REQUIRE(reader.state().families.at(0).files.empty());
   REQUIRE(reader.state().wals == std::map<uint64_t, uint64_t>{{7, 4096}});
   REQUIRE_OK(reader.Add(Tag(7, {2, 10, 100}) + keys + Tag(100, {3, 11, 101}) +
@@ -260,7 +260,7 @@ TEST_CASE("Older forms of a record are read", "[format][rocksdb]") {
   REQUIRE(reader.state().wals.empty());
 }
 
-TEST_CASE("Fields that may be ignored are, all others are refused",
+TEST_CASE("Unknown fields are ignored if they may be, and refused otherwise",
           "[format][rocksdb]") {
   ManifestReader reader;
   REQUIRE_OK(reader.Add(Tag(8192 + 77) + Prefixed("future") +
@@ -277,7 +277,8 @@ TEST_CASE("Fields that may be ignored are, all others are refused",
   }
 }
 
-TEST_CASE("A change against the state is damage", "[format][rocksdb]") {
+TEST_CASE("A change that contradicts the state is damage",
+          "[format][rocksdb]") {
   const std::string other_family = Tag(200, {7});
   for (const std::string& bad :
        {NewFile(5), Tag(6, {2, 5}), Tag(6, {1, 6}), other_family + NewFile(6),

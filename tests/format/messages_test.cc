@@ -36,7 +36,8 @@ void CheckRandom() {
         std::max(message.oldest_version, message.newest_version);
   }
   const std::string payload = Encode(message);
-  Message decoded = RandomMessage<Message>();  // leftovers must vanish
+  // old contents must be overwritten
+  Message decoded = RandomMessage<Message>();
   const Status status = Decode(payload, &decoded);
   if (!status.ok()) {
     RC_FAIL(status.ToString());
@@ -57,7 +58,7 @@ void CheckAllRandom() {
   (CheckRandom<Messages>(), ...);
 }
 
-// The message of the error that decoding `payload` gives.
+// Decodes `payload`, requires Corruption and returns its message.
 template <typename Message>
 std::string ErrorOf(const std::string& payload) {
   Message message;
@@ -69,7 +70,7 @@ std::string ErrorOf(const std::string& payload) {
 
 }  // namespace
 
-TEST_CASE("Every message gives back all its fields", "[format]") {
+TEST_CASE("Every message is decoded with all its fields", "[format]") {
   RequireRoundTrips(SampleHello(), SampleHelloAck(), SampleEnd(),
                     SampleListReply(), SampleOpenRequest(), SampleOpened(),
                     SampleFamily(), SampleParts(), SamplePlanItems(),
@@ -144,7 +145,7 @@ TEST_CASE("A decode error names message, field, bound and offset",
           "offset 0");
 
   payload = Encode(SampleParts());
-  payload[50] = '\xff';  // highest byte of the family of parts[1]
+  payload[50] = '\xff';  // the highest byte of parts[1].family
   REQUIRE(ErrorOf<Parts>(payload) ==
           "Parts: parts[1].family: expected at most 16383, found 4278190080, "
           "offset 47");
@@ -181,7 +182,7 @@ TEST_CASE("Unknown values of enums and flags are rejected",
           std::string::npos);
 }
 
-TEST_CASE("A key of the longest length fits, one byte more does not",
+TEST_CASE("A key of the maximum length fits, a longer one does not",
           "[format][corruption]") {
   ChunkEnd chunk = SampleChunkEnd();
   chunk.smallest.assign(kMaxKeyBytes, '\0');
@@ -204,14 +205,14 @@ TEST_CASE("A count that the rest of a payload cannot hold is rejected",
   for (uint32_t count : {2u, kMaxParts, 0xffffffffu}) {
     std::string payload;
     PutFixed32(&payload, count);
-    payload.append(35, '\0');  // one part takes at least 18
+    payload.append(35, '\0');  // one part takes at least 18 bytes
     REQUIRE(ErrorOf<Parts>(payload).find("found a count of " +
                                           std::to_string(count)) !=
             std::string::npos);
   }
 }
 
-TEST_CASE("Texts for a person are cut to fit when encoded", "[format]") {
+TEST_CASE("Texts for a person are truncated to fit when encoded", "[format]") {
   End end{EndState::kInternal, std::string(10000, 'm'), "w"};
   End decoded;
   REQUIRE_OK(Decode(Encode(end), &decoded));
@@ -242,7 +243,7 @@ TEST_CASE("Batches cover a list in order and fit into frames", "[format]") {
   REQUIRE(frames < 20);
 }
 
-TEST_CASE("EncodedBytes tells what an item adds to its payload", "[format]") {
+TEST_CASE("EncodedBytes returns what an item adds to its payload", "[format]") {
   REQUIRE(rc::check([] {
     const auto part = RandomMessage<Part>();
     RC_ASSERT(Encode(Parts{{part}}).size() == 4 + EncodedBytes(part));
@@ -265,13 +266,14 @@ TEST_CASE("Totals add up field by field", "[format]") {
   REQUIRE(totals == Totals{11, 22, 33, 44});
 }
 
-TEST_CASE("Any keys come back from what they share with the one before",
-          "[format]") {
+TEST_CASE(
+    "Keys that are encoded as a difference to the previous key are decoded",
+    "[format]") {
   REQUIRE(rc::check("shared bytes", [](const std::vector<std::string>& keys) {
     std::string before;
     std::string told;
     for (const std::string& key : keys) {
-      GroupEntry entry{told + key, {1, 2}};  // alike, or not
+      GroupEntry entry{told + key, {1, 2}};  // with or without a common prefix
       const std::string whole = entry.key;
       LeaveOutShared(before, &entry);
       RC_ASSERT(entry.key.size() + entry.shared_bytes == whole.size());
@@ -284,7 +286,8 @@ TEST_CASE("Any keys come back from what they share with the one before",
   }));
 }
 
-TEST_CASE("A key cannot share more than the one before it has", "[format]") {
+TEST_CASE("A key cannot share more bytes than the previous key has",
+          "[format]") {
   GroupEntry entry{"rest", {1, 2}, 4};
   REQUIRE(!PutBackShared("abc", &entry));
   REQUIRE(PutBackShared("abcd", &entry));

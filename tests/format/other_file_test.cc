@@ -1,4 +1,5 @@
-// Names and lists of the application's files, and the record of copied ones.
+// Names and lists of other files (files of neither RocksDB nor sstferry), and
+// the record of copied ones.
 #include "format/other_file.h"
 
 #include <string>
@@ -13,7 +14,7 @@ namespace sstferry::other_file_test {
 namespace {
 
 TEST_CASE(
-    "A name that may be copied is one plain component, unlike a database's",
+    "A name that may be copied is one plain component, and not a database's",
     "[format][other_files]") {
   for (const char* name :
        {"rocksdict-config.json", "SESSION_ID", "a", "A.b_c-9", "-x", "login",
@@ -26,14 +27,14 @@ TEST_CASE(
   for (const std::string& name : std::vector<std::string>{
            "", ".", "..", ".x", "../x", "a/b", "/etc", "a b", "a\n", "\xc3\xa9",
            std::string("a\0b", 3), std::string(129, 'a'), "a:b", "~", "a\\b",
-           // RocksDB's, and what looks like them
+           // names of RocksDB, and similar ones
            "000012.sst", "12.SST", "x.ldb", "000012.blob", "000012.log",
            "app.log", "000012.dbtmp", "CURRENT.dbtmp", "000012.sst.trash",
            "CURRENT", "current", "Current.bak", "IDENTITY", "identity", "LOCK",
            "lock", "LOG", "log", "LOG.old.17", "log.old.17", "MANIFEST-000001",
            "manifest-x", "OPTIONS-000007", "Options-000007", "METADB-000001",
            "COMPACTION_PROGRESS-1", "archive", "Archive", "lost", "LOST",
-           // ours
+           // names of sstferry
            "sstferry.health", "sstferry.x", "SSTferry.files",
            "last_transfer.json", "LAST_TRANSFER.JSON",
            "last_transfer.json.tmp"}) {
@@ -48,7 +49,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "What RocksDB and sstferry make is known by its name, and nothing else",
+    "Only names that RocksDB and sstferry make are recognized as theirs",
     "[format][other_files]") {
   for (const char* name :
        {"CURRENT", "IDENTITY", "LOCK", "LOG", "LOG.old.1700000000000000",
@@ -71,7 +72,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("A list of other files is checked before anything is asked for",
+TEST_CASE("A list of other files is checked before a file is requested",
           "[format][other_files]") {
   const auto refuses = [](const std::vector<OtherFile>& files) {
     const rocksdb::Status status = CheckOtherFiles(files);
@@ -96,13 +97,14 @@ TEST_CASE("A list of other files is checked before anything is asked for",
   REQUIRE(refuses({{"../x", 1, KeptBack::kNo}}));
   REQUIRE(refuses({{"CURRENT", 1, KeptBack::kNo}}));
   REQUIRE(refuses({{"core.1", 1, KeptBack::kNo}}));
-  // These names are only shown.
+  // These names are only displayed, so any name is allowed.
   REQUIRE_OK(CheckOtherFiles({{"../x", UINT64_MAX, KeptBack::kName},
                               {"../x", 1, KeptBack::kName}}));
 }
 
-TEST_CASE("The record of copied files is read as it was written, or not at all",
-          "[format][other_files]") {
+TEST_CASE(
+    "The record of copied files is read back, or refused if it is damaged",
+    "[format][other_files]") {
   const CopiedFiles files = {{"a.json", {{1, 2}, false}},
                              {"b", {{3, 4}, true}}};
   std::string bytes;

@@ -5,11 +5,12 @@
 namespace sstferry::printable_test {
 namespace {
 
-// U+202E turns the direction of what follows, U+009B begins a command.
+// U+202E reverses the direction of the text after it. U+009B begins a terminal
+// command.
 constexpr char kTurned[] = "\xe2\x80\xae";
 constexpr char kCommand[] = "\xc2\x9b";
 
-TEST_CASE("Text of others keeps what can be read and nothing a terminal obeys",
+TEST_CASE("Foreign text keeps readable characters, but no terminal commands",
           "[format]") {
   const std::string readable =
       "plain \xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\xa2 ~";  // e acute, euro, ship
@@ -27,7 +28,7 @@ TEST_CASE("Text of others keeps what can be read and nothing a terminal obeys",
   REQUIRE(PrintableLength("\xe2\x81\xa5") == 3);
 }
 
-TEST_CASE("Bytes that are no UTF-8 are not printable", "[format]") {
+TEST_CASE("Bytes that are not UTF-8 are not printable", "[format]") {
   for (const char* bytes :
        {"\x80", "\xbf", "\xc0\xaf", "\xc1\x81", "\xc3", "\xc3(",
         "\xe0\x80\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf0\x80\x80\xaf",

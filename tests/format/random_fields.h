@@ -1,5 +1,5 @@
-// Fills a message with random contents inside its bounds, by the same field
-// description that the codec uses. Call inside rc::check.
+// Fills a message with random contents inside its bounds. Uses the same field
+// description as the codec. Call it inside rc::check.
 #pragma once
 
 #include <rapidcheck.h>
@@ -11,7 +11,8 @@
 
 namespace sstferry {
 
-// Empty, NULs, 0xff, arbitrary bytes, rarely the longest one allowed.
+// Returns an empty string, NULs, 0xff, arbitrary bytes or, rarely, a string of
+// the maximum length.
 inline std::string RandomBytes(uint32_t max_bytes) {
   const int kind = *rc::gen::inRange(0, 40);
   const uint32_t bytes =

@@ -10,7 +10,8 @@ namespace {
 
 using rocksdb::Slice;
 
-// Byte i is i / 100. Reads into the caller's memory, as a file does.
+// A source whose byte i is i / 100. It reads into the caller's memory, as a
+// file does.
 class Hundreds : public ByteSource {
  public:
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
@@ -51,7 +52,7 @@ TEST_CASE("Small reads cost one large one, and their bytes stay while others "
   REQUIRE(bytes == std::string(100, '\x32'));
   REQUIRE(file.reads == 2);
   REQUIRE(first == std::string(100, '\0'));
-  // More than it keeps, and the end.
+  // More bytes than the buffer keeps, and the file's end.
   REQUIRE_OK(ahead.Read(0, 1001, &scratch, &bytes));
   REQUIRE(bytes.size() == 1001);
   REQUIRE_OK(ahead.Read(9950, 50, &scratch, &bytes));

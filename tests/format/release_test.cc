@@ -31,7 +31,8 @@ TEST_CASE("Releases are compared by their numbers", "[format]") {
   REQUIRE(RocksDbRelease() < RocksDbRelease{6, 8, 1});
 }
 
-TEST_CASE("Each format_version is read from its release on", "[format]") {
+TEST_CASE("Each format_version can be read since a certain release",
+          "[format]") {
   REQUIRE(MaxFormatVersion({6, 8, 1}) == 5);
   REQUIRE(MaxFormatVersion({8, 5, 4}) == 5);
   for (uint32_t version = 6; version <= 8; ++version) {
@@ -44,7 +45,7 @@ TEST_CASE("Each format_version is read from its release on", "[format]") {
   REQUIRE(FirstWithFormat(9) > RocksDbRelease{99, 0, 0});
 }
 
-TEST_CASE("Needs keep what the latest release is the first to read",
+TEST_CASE("Needs keep the feature that requires the latest release",
           "[format]") {
   Needs needs;
   REQUIRE(!needs.release().is_known());

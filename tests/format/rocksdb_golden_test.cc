@@ -1,6 +1,6 @@
-// tests/golden/rocksdb: MANIFESTs and WALs of released versions, each with
-// what is read of it beside. Written with the linked RocksDB by
-// test_format "[.rewrite-rocksdb]".
+// tests/golden/rocksdb contains MANIFESTs and WALs of released versions, each
+// with a text of what our readers read from it. To write them with the linked
+// RocksDB: test_format "[.rewrite-rocksdb]".
 #include <filesystem>
 
 #include "format/coding.h"
@@ -78,7 +78,7 @@ std::string Describe(const ManifestState& state) {
   return text;
 }
 
-// Writes down entries and markers.
+// Records entries and markers of transactions as text.
 class Writer : public BatchHandler {
  public:
   Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& key,
@@ -247,7 +247,8 @@ void RewriteTransactions(const ScratchDir& dir) {
     REQUIRE_OK(open[0]->Commit());
     REQUIRE_OK(open[1]->Rollback());
     RewriteWal(db.get(), name);
-    REQUIRE_OK(open[2]->Rollback());  // RocksDB asserts that none is open
+    // RocksDB asserts that no transaction is open
+    REQUIRE_OK(open[2]->Rollback());
   }
 }
 
@@ -272,7 +273,7 @@ TEST_CASE("Logs and MANIFESTs of released versions are read as before",
   REQUIRE(read >= 7);
 }
 
-TEST_CASE("Logs and MANIFESTs of the linked RocksDB are written anew",
+TEST_CASE("Logs and MANIFESTs of the linked RocksDB are written again",
           "[.rewrite-rocksdb]") {
   const ScratchDir dir;
   RewriteManifest(dir);

@@ -1,4 +1,5 @@
-// What the readers of RocksDB's logs and MANIFESTs survive.
+// Feeds hostile bytes to the readers of RocksDB's logs and MANIFESTs: none may
+// crash them or take much memory.
 #include <zstd.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ namespace {
 
 using Random = std::mt19937_64;
 
-// The logical records of the golden files whose names begin with `kind`.
+// Returns the logical records of the golden files with names that begin with
+// `kind`.
 std::vector<std::string> GoldenRecords(const std::string& kind,
                                        LogKind log_kind) {
   std::vector<std::string> records;
@@ -44,7 +46,7 @@ std::vector<std::string> GoldenRecords(const std::string& kind,
   return records;
 }
 
-// Single bytes, lengths, cuts, insertions.
+// Damages a few places: changes single bytes or lengths, cuts, inserts.
 void Mutate(Random* random, std::string* bytes) {
   for (uint64_t n = 1 + (*random)() % 3; n > 0 && !bytes->empty(); --n) {
     const size_t at = (*random)() % bytes->size();
@@ -70,7 +72,7 @@ void Mutate(Random* random, std::string* bytes) {
   }
 }
 
-// `read` must not take more than a multiple of its input.
+// Requires that `read` allocates at most a multiple of its input.
 template <typename Read>
 Status WithinBounds(const Slice& input, Read read) {
   const size_t before = AllocatedBytes();
@@ -92,7 +94,8 @@ Status AddToFacts(const Slice& record) {
   return facts.Add(1, record);
 }
 
-// Every cut and many changes of every record: some are read, most are not.
+// Reads every truncation and many mutations of every record: some are valid,
+// most are refused.
 void Survive(const std::vector<std::string>& records,
              Status (*add)(const Slice&)) {
   Random random(5);
@@ -157,7 +160,7 @@ TEST_CASE("Mutated logs yield only whole records within memory bounds",
                     return Status::OK();
                   })
           .PermitUncheckedError();
-      // One block of a zstd stream, and what it decompresses to.
+      // One block of a zstd stream, and its decompressed bytes.
       REQUIRE(AllocatedBytes() - before < 64 * bytes.size() + (512 << 10));
       REQUIRE(handed_out <= sound.records.size());
       REQUIRE(follower.end() <= bytes.size());

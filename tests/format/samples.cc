@@ -372,8 +372,9 @@ std::string MakeFrame(FrameType type, uint64_t sequence,
 }
 
 std::string SampleCompressedPayload() {
-  // Magic; single segment, content size in one byte; 100; the last block, a
-  // run of 100; its byte.
+  // The bytes of a zstd frame: the magic; a flag byte (single segment, content
+  // size in one byte); the size 100; a block header (last block, a run of 100
+  // bytes); the repeated byte.
   const unsigned char zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20,
                                 100,  0x23, 0x03, 0x00, 'a'};
   std::string payload;

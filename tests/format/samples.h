@@ -1,5 +1,5 @@
-// Hand-written messages with every field set to something that is not its
-// default, for goldens, bit flips, fuzzing and its seed corpora.
+// Hand-written messages with a non-default value in every field. Used for
+// golden files, bit flips, and the seed corpora of fuzzing.
 #pragma once
 
 #include <string>
@@ -82,40 +82,40 @@ std::string Encode(const Message& message) {
   return payload;
 }
 
-// Header and payload.
+// Returns a frame: header and payload.
 std::string MakeFrame(FrameType type, uint64_t sequence,
                       const std::string& payload, uint16_t flags = 0);
 
-// A ChunkData frame of 100 times "a", its zstd frame written by hand, so that
-// no version of a compressor changes it; and its payload.
+// Return a ChunkData frame of 100 times "a", and its payload. The zstd frame is
+// written by hand, so no version of the compressor changes it.
 std::string SampleCompressedPayload();
 std::string SampleCompressedFrame();
 
-// A hello, then a frame of each kind.
+// Returns a stream's hello, then a frame of each kind.
 std::string SampleStream();
 
 struct SampleFrame {
   FrameType type;
   std::string payload;
 };
-// One of each type; the sequence of a sample's frame is its index.
+// Returns one frame of each type. The sequence number of each is its index.
 std::vector<SampleFrame> SampleFrames();
 
-// Magic and one record of each type.
+// Returns a journal with the magic and one record of each type.
 std::string SampleJournal();
-// Offsets of the sample journal's records, then its size.
+// Returns the offsets of the sample journal's records, then its size.
 std::vector<uint64_t> SampleJournalOffsets();
 
 Lease SampleLease();
 ArchiveSet SampleArchiveSet();
 LogHead SampleLogHead();
 ArchiveMark SampleArchiveMark();
-// Inputs of fuzz_archive.cc, by name.
+// Returns the inputs of fuzz_archive.cc, by name.
 std::vector<std::pair<std::string, std::string>> SampleArchiveObjects();
-// A whole lease file around any payload.
+// Returns a complete lease file around any payload.
 std::string SealedLease(const std::string& payload);
 
-// Decode() of the message that `type` carries; OK for ChunkData.
+// Decodes the message that frames of `type` carry. Returns OK for ChunkData.
 [[nodiscard]] rocksdb::Status DecodePayload(FrameType type,
                                             const rocksdb::Slice& payload);
 [[nodiscard]] rocksdb::Status DecodeRecord(const JournalRecord& record);

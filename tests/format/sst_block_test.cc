@@ -11,7 +11,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// The number of entries, or the first error.
+// Reads all entries of a block, or returns the first error.
 Status Walk(const std::string& contents, const SstBlockLayout& layout,
             test::KeyValues* entries) {
   SstBlockCursor cursor;
@@ -55,7 +55,7 @@ std::string WithTail(const std::string& entries,
 
 TEST_CASE("SstBlockCursor returns the entries of a block in order",
           "[format][sst]") {
-  // A golden, put together by hand: "apple" = 1, "apply" = 2, "b" = "".
+  // A block put together by hand: "apple" = 1, "apply" = 2, "b" = "".
   const std::string block(
       "\x00\x05\x01" "apple1" "\x04\x01\x01" "y2" "\x00\x01\x00" "b"
       "\x00\x00\x00\x00" "\x0e\x00\x00\x00" "\x02\x00\x00\x00", 30);
@@ -74,7 +74,8 @@ TEST_CASE("SstBlockCursor decodes delta-encoded handles and first keys",
   layout.values_are_handles = true;
   layout.delta_handles = true;
   layout.has_first_key = true;
-  // (100, 50), then shared: size 50 - 3, offset 100 + 50 + 5.
+  // The first handle is (100, 50). The second is encoded as a difference: its
+  // size is 50 - 3, its offset 100 + 50 + 5 (after the block's 5-byte trailer).
   const std::string entries = std::string("\x00\x02k1\x64\x32\x01" "a", 8) +
                               std::string("\x01\x01" "2\x05\x01" "b", 6);
   const std::string block = WithTail(entries, {0});
@@ -96,14 +97,14 @@ TEST_CASE("SstBlockCursor refuses malformed tails", "[format][corruption]") {
   RequireCorrupt("");
   RequireCorrupt(std::string(7, '\0'));
   RequireCorrupt(WithTail(entry, {}));               // no restart at all
-  RequireCorrupt(WithTail(entry, {1}));              // first not 0
-  RequireCorrupt(WithTail(entry, {0, 0}));           // twice the same entry
+  RequireCorrupt(WithTail(entry, {1}));              // the first is not 0
+  RequireCorrupt(WithTail(entry, {0, 0}));           // the same entry twice
   RequireCorrupt(WithTail(entry, {0, 2}));           // inside an entry
-  RequireCorrupt(WithTail(entry, {0, 5}));           // behind the last entry
+  RequireCorrupt(WithTail(entry, {0, 5}));           // after the last entry
   RequireCorrupt(WithTail(entry, {0, 0xffffffffu}));
   RequireCorrupt(entry + std::string("\xff\xff\xff\x0f", 4));
   RequireCorrupt(WithTail(entry + entry, {0}, 1u << 30));
-  // The second entry shares a byte, so no restart may point at it.
+  // The second entry shares a byte with the first, so it cannot be a restart.
   RequireCorrupt(WithTail(entry + Entry(1, 1, 0, "x"), {0, 5}));
   for (const int bit : {28, 29}) {
     test::KeyValues entries;
@@ -117,7 +118,7 @@ TEST_CASE("SstBlockCursor refuses malformed tails", "[format][corruption]") {
   REQUIRE_OK(Walk(WithTail(entry, {0}), index, &entries));
 }
 
-// Entries, values, restarts, then where the values begin.
+// Builds a block: entries, values, restarts, then the offset of the values.
 std::string Separated(const std::string& entries, const std::string& values,
                       const std::vector<uint32_t>& restarts,
                       uint32_t values_at) {
@@ -130,12 +131,13 @@ std::string Separated(const std::string& entries, const std::string& values,
   return block;
 }
 
-TEST_CASE("SstBlockCursor returns values that lie apart from their keys",
+TEST_CASE("SstBlockCursor returns values that are stored apart from their keys",
           "[format][sst]") {
   SstBlockLayout layout;
   layout.is_data = true;
   layout.separated = true;
-  // "apple" = 1, "apply" = 23, "b" = ""; restarts hold their value's offset.
+  // "apple" = 1, "apply" = 23, "b" = "". An entry at a restart also contains
+  // the offset of its value.
   const std::string keys =
       std::string("\x00\x05\x01\x00" "apple", 9) +
       std::string("\x04\x01\x02" "y", 4) +
@@ -148,7 +150,7 @@ TEST_CASE("SstBlockCursor returns values that lie apart from their keys",
   REQUIRE_OK(Walk(Separated("", "", {0}, 0), layout, &entries));
   REQUIRE(entries.empty());
 
-  // What RocksDB would abort on: the properties and a block disagree.
+  // RocksDB would abort on these: the properties and a block disagree.
   RequireCorrupt(WithTail(Entry(0, 1, 1, "kv"), {0}), layout);
   RequireCorrupt(Separated(keys, "12", {0, 13}, 18), layout);
   RequireCorrupt(Separated(keys, "1234", {0, 13}, 18), layout);
@@ -163,7 +165,7 @@ TEST_CASE("SstBlockCursor returns values that lie apart from their keys",
   RequireCorrupt(std::string("\x00\x00\x00\x00\x01\x00\x00\x10", 8), layout);
 }
 
-TEST_CASE("SstBlockCursor reads separated values behind a hash index",
+TEST_CASE("SstBlockCursor reads separated values in a block with a hash index",
           "[format][sst]") {
   SstBlockLayout layout;
   layout.is_data = true;

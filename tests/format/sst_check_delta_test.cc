@@ -1,4 +1,4 @@
-// Deltas: which deletions CheckChunk() lets pass.
+// Deltas: the deletions that CheckChunk() accepts.
 #include "format/rocksdb/sst_check.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
@@ -13,7 +13,7 @@ using test::InternalKey;
 constexpr uint8_t kDeletion = 0;
 constexpr uint8_t kRangeDeletion = 15;
 
-// Entries in key order; an empty value is a deletion.
+// Entries in key order. An empty value means a deletion.
 struct Delta {
   test::KeyValues entries;
   test::KeyValues cleared;  // begin and end of each range deletion
@@ -90,7 +90,7 @@ TEST_CASE("CheckChunk accepts deltas in every table shape", "[format][sst]") {
   }
 }
 
-TEST_CASE("CheckChunk takes deletions of deltas alone", "[format][sst]") {
+TEST_CASE("CheckChunk accepts deletions only in deltas", "[format][sst]") {
   const test::SstShape shape;
   const Delta single = {{{"a", "1"}, {"b", ""}, {"c", "2"}}, {}};
   ChunkExpectation expected = single.Expected(shape);
@@ -113,7 +113,7 @@ TEST_CASE("CheckChunk refuses range deletions that reach further than the "
   const test::KeyValues entries = {{"b", ""}, {"f", ""}, {"k", "1"}};
   refused({entries, {{"a", "f"}}}, "range deletion 0: expected one");
   refused({entries, {{"b", "l"}}}, "range deletion 0: expected one");
-  // Both bounds are deleted singly, too.
+  // Each range deletion needs two point deletions of its own, at its bounds.
   refused({{{"b", "1"}, {"f", ""}, {"k", "1"}}, {{"b", "f"}}},
           "range deletions: expected 0, found 1");
   refused({{{"b", ""}, {"f", ""}, {"h", ""}, {"k", "1"}},
@@ -126,7 +126,7 @@ TEST_CASE("CheckChunk refuses range deletions that reach further than the "
   refused({four, {{"f", "h"}, {"b", "d"}}}, "range deletion 1: expected one");
 }
 
-// A raw table; what is wrong with it, SstFileWriter would not write.
+// A table built from raw blocks, for errors that SstFileWriter cannot write.
 struct RawDelta {
   std::vector<test::KeyValues> blocks = {{{InternalKey("c", kDeletion), ""}},
                                          {{InternalKey("d"), "2"}},
@@ -149,7 +149,7 @@ struct RawDelta {
   }
 };
 
-TEST_CASE("CheckChunk refuses deltas that only an enemy writes",
+TEST_CASE("CheckChunk refuses deltas that only a hostile peer writes",
           "[format][sst]") {
   const auto refused = [](auto change, const std::string& why) {
     RawDelta delta;

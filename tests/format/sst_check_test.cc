@@ -19,7 +19,7 @@ using test::InternalKey;
 
 const test::KeyValues kThree = {{"a", "1"}, {"b", "2"}, {"c", "3"}};
 
-// Blocks {a, b} and {c}.
+// Returns the blocks {a, b} and {c}.
 std::vector<test::KeyValues> TwoBlocks() {
   return {{{InternalKey("a"), "1"}, {InternalKey("b"), "2"}},
           {{InternalKey("c"), "3"}}};
@@ -54,7 +54,7 @@ TEST_CASE("CheckChunk accepts a sound table of every footer version",
   }
 }
 
-TEST_CASE("CheckChunk refuses what differs from the expectation",
+TEST_CASE("CheckChunk refuses a table that differs from the expectation",
           "[format][sst]") {
   const std::string file = test::RawTable(TwoBlocks(), {"b", "c"});
   const auto refused = [&](auto change, const std::string& why) {
@@ -157,7 +157,8 @@ TEST_CASE("CheckChunk refuses a file whose checksums are right and whose "
     block = entry.handle;
     return Status::OK();
   }));
-  // Second entry: 0, 14, 5 and 19 bytes; becomes 0, 3, 16.
+  // The second entry has the lengths 0, 14, 5 and then 19 bytes. The lengths
+  // become 0, 3, 16: the same sum, but the key is too short.
   const size_t at = block.offset + 3 + 14 + 5;
   REQUIRE(file.substr(at, 3) == std::string("\x00\x0e\x05", 3));
   file[at + 1] = 3;
@@ -195,7 +196,8 @@ TEST_CASE("CheckChunk refuses a wrong order of keys, blocks and index",
 
 TEST_CASE("CheckChunk refuses a top-level index that does not fit its parts",
           "[format][corruption]") {
-  // The top level's key, and a partition's one entry.
+  // Returns a table with the given key in the top-level index. Its only
+  // partition has one entry or none.
   const auto file = [](const std::string& top_key, bool empty_partition) {
     test::RawSst raw;
     const SstBlockHandle block =
@@ -235,7 +237,7 @@ TEST_CASE("SstFooter modifies checksums by offset from version 6 on",
 
 TEST_CASE("CheckChunk refuses a table without data blocks",
           "[format][corruption]") {
-  // Bounds that an absent entry would satisfy.
+  // A table without entries would meet this expectation.
   ChunkExpectation expected = ExpectThree();
   expected.smallest.clear();
   expected.largest.clear();
@@ -243,8 +245,9 @@ TEST_CASE("CheckChunk refuses a table without data blocks",
   RequireRefused(test::RawTable({}, {}), expected, "expected data blocks");
 }
 
-TEST_CASE("CheckChunk with all_blocks sees what the bounds hide",
-          "[format][corruption]") {
+TEST_CASE(
+    "CheckChunk with all_blocks finds errors in blocks between the bounds",
+    "[format][corruption]") {
   std::vector<test::KeyValues> blocks = {{{InternalKey("a"), "1"}},
                                          {{InternalKey("b"), "2"}},
                                          {{InternalKey("c"), "3"}}};
@@ -300,7 +303,7 @@ TEST_CASE("CheckChunk refuses data blocks that leave gaps or overlap",
           "[format][corruption]") {
   const std::string block_a = test::PlainBlock({{InternalKey("a"), "1"}});
   const std::string block_c = test::PlainBlock({{InternalKey("c"), "3"}});
-  // `moved`: how far behind its real offset the index says block c lies.
+  // `moved` is added to the offset of block c in the index.
   const auto file = [&](const std::string& gap, int64_t moved) {
     test::RawSst raw;
     const SstBlockHandle one = raw.Add(block_a);
@@ -326,8 +329,9 @@ TEST_CASE("CheckChunk refuses data blocks that leave gaps or overlap",
                  "index: expected a data block from");
 }
 
-TEST_CASE("CheckChunk refuses files a database flushed", "[format][sst]") {
-  // The same table without the two external properties is not for ingestion.
+TEST_CASE("CheckChunk refuses files that a database flushed", "[format][sst]") {
+  // The same table without the two properties of external files cannot be
+  // ingested.
   const auto env = test::NewMemoryEnv();
   const test::SstShape shape;
   std::string file = test::WriteSst(env.get(), shape, kThree);
@@ -346,7 +350,7 @@ TEST_CASE("CheckChunk refuses files a database flushed", "[format][sst]") {
   REQUIRE(s.IsCorruption());
 }
 
-TEST_CASE("Anchors split a file into parts of near equal bytes",
+TEST_CASE("Anchors split a file into parts of nearly equal size",
           "[format][sst]") {
   const auto env = test::NewMemoryEnv();
   test::SstShape shape;
@@ -366,7 +370,8 @@ TEST_CASE("Anchors split a file into parts of near equal bytes",
     const uint64_t total = reader.properties().data_bytes;
     REQUIRE(anchors.back().file_bytes == total);
     for (size_t i = 0; i < anchors.size(); ++i) {
-      // Within one block, and keys say the same as bytes.
+      // Each anchor is within one block of its ideal place. The number of keys
+      // before it must agree with its bytes.
       const double target = static_cast<double>(total) * (i + 1) / 16;
       REQUIRE(anchors[i].file_bytes >= target - 1);
       REQUIRE(anchors[i].file_bytes < target + 2 * 4096);

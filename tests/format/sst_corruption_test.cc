@@ -22,7 +22,7 @@ struct Region {
   uint64_t end;
 };
 
-// Everything CheckChunk promises to look at.
+// Returns the regions of a file that CheckChunk promises to check.
 std::vector<Region> CheckedRegions(const std::string& file) {
   const SliceSource source(file);
   SstReader reader;
@@ -72,7 +72,8 @@ void RequireFlipsRefused(const std::string& file,
   }
 }
 
-// Everything that reads a file, for the sake of sanitizers; results ignored.
+// Calls everything that reads a file, so that sanitizers find errors. Ignores
+// the results.
 void ReadEverything(const std::string& file, const ChunkExpectation& expected) {
   const SliceSource source(file);
   CheckChunk(source, expected, nullptr).PermitUncheckedError();
@@ -196,7 +197,8 @@ TEST_CASE("CheckChunk refuses a file cut at any length",
   }
 }
 
-TEST_CASE("ReadSstFooter names tables of other kinds", "[format][sst]") {
+TEST_CASE("ReadSstFooter names other kinds of tables in its errors",
+          "[format][sst]") {
   const auto with_magic = [](uint64_t magic, uint32_t version) {
     std::string file(41 + 100, '\0');
     test::PutFixed(&file, version, 4);
@@ -218,7 +220,7 @@ TEST_CASE("ReadSstFooter names tables of other kinds", "[format][sst]") {
   REQUIRE(with_magic(1, 5).IsCorruption());
 }
 
-TEST_CASE("SstReader survives noise behind a right magic number",
+TEST_CASE("SstReader survives noise with a correct magic number",
           "[format][corruption]") {
   test::SstShape shape;
   const ChunkExpectation expected = test::Expect(shape, {{"a", "b"}});
@@ -266,8 +268,9 @@ TEST_CASE("SstReader survives overwritten bytes where no checksum protects it",
   });
 }
 
-// Entries that share all but their last bytes with the first name, which is
-// `name_bytes` long; the names sort above all of RocksDB's own.
+// Returns a block of `head` and `count` more entries. The first of these names
+// has `name_bytes` bytes. The others share all but their last bytes with it, so
+// the block is small. The names sort after all names of RocksDB.
 std::string SharingBlock(const KeyValues& head, size_t name_bytes,
                          size_t count, const std::string& value) {
   std::string block;
@@ -292,7 +295,7 @@ std::string SharingBlock(const KeyValues& head, size_t name_bytes,
   return block;
 }
 
-// A file with `count` properties, or names in its metaindex, of that length.
+// Returns a file with `count` long names, as properties or in its metaindex.
 std::string FileOfLongNames(bool in_metaindex, size_t name_bytes,
                             size_t count) {
   RawSst file;
@@ -315,7 +318,7 @@ std::string FileOfLongNames(bool in_metaindex, size_t name_bytes,
                          index);
 }
 
-TEST_CASE("A small block that means huge names is not believed",
+TEST_CASE("A small block that expands to huge names is refused",
           "[sst][corruption]") {
   constexpr size_t kNameBytes = 64 << 10;
   const auto open = [](const std::string& file) {
@@ -334,7 +337,7 @@ TEST_CASE("A small block that means huge names is not believed",
   }
 }
 
-TEST_CASE("VerifySstBlockBytes refuses a block of another size or place",
+TEST_CASE("VerifySstBlockBytes refuses a block with another size or offset",
           "[sst][corruption]") {
   const auto env = test::NewMemoryEnv();
   test::SstShape shape;

@@ -1,9 +1,9 @@
-// tests/golden/sst holds small table files that databases of other versions
-// wrote (NAME.sst, the version is in the name) and what they must be read as
-// (NAME.txt), by DescribeSst(). All of them hold SampleEntries(60).
+// tests/golden/sst contains small table files of several RocksDB versions. Each
+// NAME.sst (NAME begins with the version) has the expected output of
+// DescribeSst() in NAME.txt. All of them contain SampleEntries(60).
 //
-// To add those of the linked version: test_format "[.rewrite-sst]". To write
-// only the texts anew: test_format "[.describe-sst]".
+// To add files of the linked version: test_format "[.rewrite-sst]". To write
+// only the texts again: test_format "[.describe-sst]".
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -124,7 +124,8 @@ std::vector<fs::path> GoldenFiles() {
   return paths;
 }
 
-TEST_CASE("Golden table files are described anew", "[.describe-sst]") {
+TEST_CASE("The texts of golden table files are written again",
+          "[.describe-sst]") {
   for (const fs::path& path : GoldenFiles()) {
     std::ofstream(fs::path(path).replace_extension("txt"))
         << Describe(ReadFile(path));

@@ -1,4 +1,4 @@
-// Blocks of a part of a table, checked while the part arrives.
+// Checks the blocks of a part of a table while the part arrives.
 #include <algorithm>
 
 #include "format/rocksdb/sst_file_check.h"
@@ -30,7 +30,7 @@ std::vector<SstShape> Shapes() {
   return {SstShape(), partitioned, hashed};
 }
 
-// The end of the last data block.
+// Returns the end of the last data block.
 uint64_t DataEnd(const std::string& table) {
   const SliceSource source{Slice(table)};
   SstReader reader;
@@ -71,7 +71,8 @@ TEST_CASE("Blocks of a part are checked in pieces of any size",
       REQUIRE(check->checked() == ByteSpan());
       REQUIRE_OK(AddInPieces(table, part, piece, check.get()));
       const ByteSpan checked = check->checked();
-      // Blocks have about 512 bytes: those that reach out are not checked.
+      // Blocks that cross the part's bounds are not checked. A block has about
+      // 512 bytes.
       REQUIRE(checked.begin >= part.begin);
       REQUIRE(checked.begin < part.begin + 1024);
       REQUIRE(checked.end <= part.end);
@@ -80,7 +81,7 @@ TEST_CASE("Blocks of a part are checked in pieces of any size",
   }
 }
 
-TEST_CASE("A file's check reads what its parts' checks have not seen, and "
+TEST_CASE("A file's check reads what its parts' checks have not read, and "
           "nothing else of its blocks", "[format][clone][corruption]") {
   const std::string table = Table(SstShape());
   const uint64_t end = DataEnd(table);
@@ -129,9 +130,9 @@ TEST_CASE("A part is not checked while it arrives where its blocks are not "
   const std::string table = Table(SstShape());
   const uint64_t end = DataEnd(table);
   const SliceSource source{Slice(table)};
-  // The index begins before what may be read.
+  // The index begins before the bytes that are present.
   REQUIRE(SstPartCheck::Make(source, table.size() - 60, {0, end}) == nullptr);
-  // No block lies in the part as a whole.
+  // No block is completely inside the part.
   REQUIRE(SstPartCheck::Make(source, end, {10, 20}) == nullptr);
   SstShape unchecked;
   unchecked.checksum = rocksdb::kNoChecksum;

@@ -37,7 +37,7 @@ void RequireSameProperties(const SstProperties& ours,
   REQUIRE(ours.db_session_id == theirs.db_session_id);
 }
 
-// All entries by our reader, as internal keys.
+// Returns all entries that our reader finds, with internal keys.
 test::KeyValues ReadAll(const SstReader& reader) {
   test::KeyValues entries;
   REQUIRE_OK(reader.ForEachIndexEntry([&](const SstIndexEntry& index) {
@@ -239,8 +239,9 @@ TEST_CASE("SstReader and CheckChunk read keys and values of all sizes",
   RequireReadsLikeRocksDb(env.get(), shape, entries);
 }
 
-// Flushed and compacted files of a database with overwrites, deletes of all
-// kinds and snapshots (so that versions share user keys over block borders).
+// The files are flushed and compacted, with overwrites, deletes of all kinds
+// and snapshots. With snapshots, several versions of one user key are kept,
+// also across block borders.
 TEST_CASE("SstReader agrees with RocksDB on the files of a database",
           "[format][sst]") {
   for (const int index : {0, 2, 3}) {

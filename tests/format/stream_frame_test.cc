@@ -20,7 +20,7 @@ std::string EncodedFrame(const StreamFrame& frame) {
 
 }  // namespace
 
-TEST_CASE("A stream's hello gives back what it was made of", "[format]") {
+TEST_CASE("A stream's hello is decoded as it was encoded", "[format]") {
   for (const uint32_t credit :
        {kMinStreamCreditBytes, 1u << 20, kMaxStreamCreditBytes}) {
     std::string bytes(kStreamHelloBytes, '\0');
@@ -31,7 +31,7 @@ TEST_CASE("A stream's hello gives back what it was made of", "[format]") {
   }
 }
 
-TEST_CASE("A stream's frames give back what they were made of", "[format]") {
+TEST_CASE("A stream's frames are decoded as they were encoded", "[format]") {
   const std::vector<StreamFrame> frames = {
       {StreamFrameKind::kOpen, 1, 0},
       {StreamFrameKind::kData, UINT32_MAX, 1},

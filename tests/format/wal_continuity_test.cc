@@ -10,7 +10,8 @@ namespace {
 // A put of key "k" and value "v" in family 0.
 const std::string kEntry("\x01\x01k\x01v", 5);
 
-// A batch of `count` entries from `sequence` on, and what else is in it.
+// Encodes a batch of `count` entries that begins at `sequence`. `before` and
+// `behind` are extra bytes before and after the entries.
 std::string Batch(uint64_t sequence, uint32_t count,
                   const std::string& before = "",
                   const std::string& behind = "") {
@@ -24,7 +25,8 @@ std::string Batch(uint64_t sequence, uint32_t count,
   return record + behind;
 }
 
-// Of a transaction: begin and end of a prepared section, and its ends.
+// Markers of a transaction: begin and end of a prepared section, then commit,
+// rollback and no-op.
 const std::string kPrepare(1, '\x09');
 const std::string kEndPrepare("\x0a\x01t", 3);
 const std::string kCommit("\x0b\x01t", 3);
@@ -40,12 +42,13 @@ WalStep Add(WalContinuity* wals, const std::string& record, uint64_t wal = 4) {
 
 }  // namespace
 
-TEST_CASE("Each batch continues behind the entries of the one before",
+TEST_CASE("Each batch continues after the entries of the previous batch",
           "[format]") {
   WalContinuity wals(6);
   REQUIRE(Add(&wals, Batch(7, 3)) == WalStep::kContinues);
   REQUIRE(Add(&wals, Batch(10, 1)) == WalStep::kContinues);
-  REQUIRE(Add(&wals, Batch(11, 0)) == WalStep::kContinues);  // takes none
+  // an empty batch takes no sequence number
+  REQUIRE(Add(&wals, Batch(11, 0)) == WalStep::kContinues);
   REQUIRE(wals.last_sequence() == 10);
   REQUIRE(Add(&wals, Batch(12, 1)) == WalStep::kGap);
   REQUIRE(Add(&wals, Batch(13, 1)) == WalStep::kContinues);
@@ -70,7 +73,7 @@ TEST_CASE("A first batch that does not continue is a gap", "[format]") {
   REQUIRE(Add(&wals, Batch(8, 3)) == WalStep::kContinues);
 }
 
-TEST_CASE("Numbers that only the MANIFEST tells of are in no WAL", "[format]") {
+TEST_CASE("Numbers that only the MANIFEST mentions are in no WAL", "[format]") {
   WalContinuity wals(20);
   REQUIRE(wals.last_sequence() == 20);
   REQUIRE(Add(&wals, Batch(5, 3)) == WalStep::kGap);
@@ -96,7 +99,7 @@ TEST_CASE("A prepared section takes its numbers at the commit", "[format]") {
   }
 }
 
-TEST_CASE("Behind the commit of an unseen section nothing is known",
+TEST_CASE("After the commit of an unseen section nothing is known",
           "[format]") {
   WalContinuity wals(6);
   REQUIRE(Add(&wals, Batch(7, 1)) == WalStep::kContinues);
@@ -106,7 +109,7 @@ TEST_CASE("Behind the commit of an unseen section nothing is known",
   REQUIRE(Add(&wals, Batch(12, 1)) == WalStep::kContinues);
 }
 
-TEST_CASE("A batch that refers to a blob is told", "[format]") {
+TEST_CASE("A batch that refers to a blob is reported", "[format]") {
   WalContinuity wals(6);
   std::string record = Batch(7, 1, "", kBlobIndex);
   record[8] = 2;
@@ -122,7 +125,7 @@ TEST_CASE("Other policies than WriteCommitted are refused", "[format]") {
         wals.Add(4, Batch(10, 1, begin, kEndPrepare), &step);
     REQUIRE(EndStateOf(status) == EndState::kRefused);
   }
-  // Three entries that took one number.
+  // The batch before had three entries that together took one number.
   REQUIRE(EndStateOf(wals.Add(4, Batch(8, 1), &step)) == EndState::kRefused);
 }
 
@@ -131,27 +134,28 @@ TEST_CASE("A batch that may have taken one number for all its entries is "
           "[format]") {
   WalContinuity wals(6);
   WalStep step;
-  // A transaction of three entries, and perhaps an empty one behind it.
+  // A transaction of three entries, perhaps followed by an empty one.
   REQUIRE(Add(&wals, Batch(7, 3, kNoop, kNoop)) == WalStep::kContinues);
   REQUIRE(wals.Covers(7, 7));
-  // A table with one of these may hold a batch of a WAL that nobody saw.
+  // A table with one of these numbers may contain a batch from a WAL that was
+  // never read.
   REQUIRE_FALSE(wals.Covers(8, 8));
   REQUIRE_FALSE(wals.Covers(9, 12));
-  REQUIRE(wals.Covers(10, 12));  // what is above is not judged
-  SECTION("which it does") {
+  REQUIRE(wals.Covers(10, 12));  // numbers after the last are not judged
+  SECTION("it continues") {
     REQUIRE(Add(&wals, Batch(10, 0, kNoop)) == WalStep::kContinues);
     REQUIRE_FALSE(wals.Covers(7, 9));
     REQUIRE(Add(&wals, Batch(10, 1, kNoop)) == WalStep::kContinues);
     REQUIRE(wals.Covers(7, 10));
   }
-  SECTION("not the first of the next WAL: others may have come and gone") {
+  SECTION("the next WAL's first record is no proof: WALs may be missing") {
     REQUIRE(Add(&wals, Batch(10, 1), 8) == WalStep::kGap);
     REQUIRE(wals.Covers(7, 7));
     REQUIRE(wals.Covers(10, 10));
     REQUIRE_FALSE(wals.Covers(9, 9));
     REQUIRE(Add(&wals, Batch(11, 1), 8) == WalStep::kContinues);
   }
-  SECTION("and refused if that shows that it did") {
+  SECTION("refused if that record shows that all entries took one number") {
     REQUIRE(EndStateOf(wals.Add(8, Batch(8, 1), &step)) == EndState::kRefused);
   }
 }
@@ -185,7 +189,7 @@ TEST_CASE("Numbers that tables explain are no gap", "[format]") {
     REQUIRE(Add(&wals, Batch(9, 1)) == WalStep::kContinues);
     REQUIRE(wals.Covers(7, 9));
   }
-  SECTION("a flush's of what no WAL has") {
+  SECTION("a flush's of entries that no WAL has") {
     wals.SkipTo(9);
     REQUIRE(Add(&wals, Batch(10, 1)) == WalStep::kContinues);
     REQUIRE_FALSE(wals.Covers(9, 9));
@@ -199,7 +203,7 @@ TEST_CASE("A table with a number that no WAL has is not covered", "[format]") {
   REQUIRE(Add(&wals, Batch(12, 2)) == WalStep::kGap);
   REQUIRE(wals.Covers(7, 8));
   REQUIRE(wals.Covers(12, 13));
-  REQUIRE(wals.Covers(12, 99));  // what is above is not judged
+  REQUIRE(wals.Covers(12, 99));  // numbers after the last are not judged
   REQUIRE_FALSE(wals.Covers(6, 8));
   REQUIRE_FALSE(wals.Covers(8, 9));
   REQUIRE_FALSE(wals.Covers(7, 12));

@@ -1,4 +1,5 @@
-// Where WALs end: the newest one with a record, whatever files are newer.
+// The end of the WALs: the end of the newest one that has a record. Newer files
+// without a record do not count.
 #include "format/rocksdb/wal_end.h"
 
 #include <map>
@@ -16,7 +17,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using test::PhysicalRecord;
 
-// A record about the log itself: it is compressed with zstd.
+// Returns the record that says that a log is compressed with zstd.
 std::string Compression() {
   return PhysicalRecord(9, std::string("\7\0\0\0", 4));
 }
@@ -38,24 +39,24 @@ WalEnd EndOf(const std::map<uint64_t, std::string>& wals, int* opened) {
   return end;
 }
 
-TEST_CASE("WALs end in the newest one that has a record", "[format]") {
+TEST_CASE("The WALs end with the newest one that has a record", "[format]") {
   const std::string one = PhysicalRecord(1, "record");
   int opened = 0;
   REQUIRE(EndOf({}, &opened) == WalEnd());
   REQUIRE(EndOf({{4, one}, {8, one + one}}, &opened) ==
           WalEnd{8, 2 * one.size()});
   REQUIRE(opened == 1);
-  // An empty one, or one that says only how it will be written, is as none.
+  // A WAL that is empty, or has only a record about compression, is ignored.
   REQUIRE(EndOf({{4, one}, {8, ""}, {9, Compression()}}, &opened) ==
           WalEnd{4, one.size()});
   REQUIRE(opened == 3);
   REQUIRE(EndOf({{4, ""}, {8, Compression()}}, &opened) == WalEnd{4, 0});
-  // Half a record is none.
+  // Half a record is ignored.
   REQUIRE(EndOf({{4, one}, {8, PhysicalRecord(2, "half of it")}}, &opened) ==
           WalEnd{4, one.size()});
 }
 
-// A database that a target may have followed.
+// The history of a database, as a target may have followed it.
 class Known : public History {
  public:
   const std::string& database_id() const override { return id; }
@@ -115,7 +116,7 @@ TEST_CASE("Only the same id, MANIFEST and WAL are the same history",
     at.manifest_number = 6;
     REQUIRE(standing() == Standing::kAnother);
   }
-  SECTION("other bytes behind the cut, where they were judged") {
+  SECTION("other bytes after the cut, which were compared") {
     known.manifest[6] = 'X';
     REQUIRE(standing() == Standing::kAnother);
   }
@@ -131,11 +132,11 @@ TEST_CASE("Only the same id, MANIFEST and WAL are the same history",
     known.wal.resize(6);
     REQUIRE(standing() == Standing::kAhead);
   }
-  SECTION("a WAL that is gone proves nothing") {
+  SECTION("a missing WAL proves nothing") {
     at.wal_number = 7;
     REQUIRE(standing() == Standing::kNotHeld);
   }
-  SECTION("unless the same MANIFEST says that tables have it") {
+  SECTION("a missing WAL that the same MANIFEST calls flushed is accepted") {
     at.wal_number = 4;
     REQUIRE(standing() == Standing::kSame);
   }

@@ -17,7 +17,7 @@ using rocksdb::Transaction;
 
 namespace {
 
-// All WALs of a directory, oldest first.
+// Adds all WALs of a directory, oldest first.
 void AddWals(const std::string& directory, WalFacts* facts) {
   std::map<uint64_t, std::string> wals;
   for (const std::string& path : test::PathsWith(directory, ".log")) {
@@ -33,7 +33,7 @@ void AddWals(const std::string& directory, WalFacts* facts) {
   }
 }
 
-// A TransactionDB, and transactions with names.
+// A TransactionDB with named transactions.
 class Transactions {
  public:
   Transactions(const std::string& path, rocksdb::TxnDBWritePolicy policy)
@@ -53,7 +53,7 @@ class Transactions {
     return transaction;
   }
 
-  // Prepared, with three keys.
+  // Returns a prepared transaction with three keys.
   std::unique_ptr<Transaction> Prepare(const std::string& name) {
     std::unique_ptr<Transaction> transaction = Begin(name);
     for (const char* key : {"a", "b", "c"}) {
@@ -77,7 +77,7 @@ class Transactions {
 
 using Names = std::set<std::string>;
 
-// What a batch with one put for each of `keys` looks like in a WAL.
+// Returns the bytes of a batch in a WAL, with one put for each of `keys`.
 std::string BatchAt(uint64_t sequence, const std::vector<std::string>& keys) {
   rocksdb::WriteBatch batch;
   for (const std::string& key : keys) {
@@ -100,7 +100,7 @@ TEST_CASE("Keys of every family are kept in the order of the WALs",
   test::OpenDb db(dir / "db", families);
   db.Put("z", "1");
   db.Put("a", "1", "second");
-  REQUIRE_OK(db->Flush({}, db.cf()));  // the next WAL begins
+  REQUIRE_OK(db->Flush({}, db.cf()));  // begins the next WAL
   db.DeleteRange("b", "d");
   db.Put("y", "2", "second");
   WalFacts facts;
@@ -140,7 +140,7 @@ TEST_CASE("Prepared transactions are named until they end",
   REQUIRE_OK(stays->Rollback());  // RocksDB asserts that none is open
 }
 
-TEST_CASE("Unprepared transactions are told from prepared ones",
+TEST_CASE("Unprepared transactions are distinguished from prepared ones",
           "[format][rocksdb]") {
   const ScratchDir dir;
   Transactions db(dir / "db", rocksdb::WRITE_UNPREPARED);
@@ -166,8 +166,9 @@ TEST_CASE("Unprepared transactions are told from prepared ones",
   REQUIRE_OK(open[2]->Rollback());
 }
 
-TEST_CASE("A commit without prepare of write-prepared shows in the sequences",
-          "[format][rocksdb]") {
+TEST_CASE(
+    "WritePrepared's commits without prepare are detected by their sequences",
+    "[format][rocksdb]") {
   const rocksdb::TxnDBWritePolicy policy =
       GENERATE(rocksdb::WRITE_COMMITTED, rocksdb::WRITE_PREPARED);
   const ScratchDir dir;
@@ -200,7 +201,7 @@ TEST_CASE("A batch without entries takes no sequence", "[format][rocksdb]") {
   WalFacts facts;
   REQUIRE_OK(facts.Add(1, BatchAt(10, {"a", "b"})));
   REQUIRE(facts.newest_sequence() == 11);
-  // As RocksDB writes it behind a recovery.
+  // RocksDB writes such a batch after a recovery.
   REQUIRE_OK(facts.Add(2, BatchAt(12, {})));
   REQUIRE(facts.newest_sequence() == 11);
   REQUIRE_OK(facts.Add(2, BatchAt(12, {"c"})));
@@ -209,7 +210,8 @@ TEST_CASE("A batch without entries takes no sequence", "[format][rocksdb]") {
 
 TEST_CASE("Entries of a write-committed section take no sequence",
           "[format][rocksdb]") {
-  // A group of writers in one batch: a section of two puts, and a put.
+  // RocksDB groups the batches of several writers into one record: here a
+  // prepared section of two puts, and a put.
   std::string group = BatchAt(10, {"a", "b", "c"});
   const std::string put = group.substr(group.size() - 9);
   REQUIRE(put == std::string("\1\1c\5value", 9));
@@ -221,13 +223,13 @@ TEST_CASE("Entries of a write-committed section take no sequence",
   REQUIRE(facts.prepared() == Names{"t"});
   REQUIRE(facts.entries() == 4);
   REQUIRE_FALSE(facts.counts_batches());
-  // The same name once more, and nothing ended the first.
+  // The same name is prepared again before the first transaction has ended.
   REQUIRE_FALSE(facts.prepares_twice());
   REQUIRE_OK(facts.Add(3, group));
   REQUIRE(facts.prepares_twice());
 }
 
-TEST_CASE("WALs tell which blob files they refer to", "[format][rocksdb]") {
+TEST_CASE("WALs report which blob files they refer to", "[format][rocksdb]") {
   const auto referring = [](const std::string& value) {
     std::string batch(12, '\0');
     batch[8] = 1;
@@ -240,7 +242,8 @@ TEST_CASE("WALs tell which blob files they refer to", "[format][rocksdb]") {
   const std::string plain("\x01\x63\x20\x05\x00", 5);
   REQUIRE_OK(facts.Add(1, referring(plain)));
   REQUIRE(facts.blob_files() == std::set<uint64_t>{99});
-  // A reference that cannot be read counts as one to a file that nobody has.
+  // A reference that cannot be read counts as one to file 0, which never
+  // exists.
   REQUIRE_OK(facts.Add(1, referring("v")));
   REQUIRE(facts.blob_files() == std::set<uint64_t>{0, 99});
 }

@@ -1,5 +1,5 @@
-// Whole files of a clone, checked by their own checksums: no flipped bit
-// passes.
+// Checks complete files of a clone by their own checksums: every flipped bit is
+// found.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -58,18 +58,21 @@ TEST_CASE("No flipped bit of a table passes the check of the whole file",
     REQUIRE_FALSE(facts.unchecked);
     REQUIRE(facts.format_version == shape.format_version);
     std::string bad = file;
-    // RocksDB may write this number after the checksum, which it then skips.
+    // RocksDB may overwrite this sequence number without a new checksum. So the
+    // checksum does not cover it.
     const std::string stamp = "global_seqno";
     const size_t stamped = file.find(stamp) + stamp.size();
     for (size_t at = 0; at < file.size(); ++at) {
-      // Below version 6 a footer has no checksum: it may name another version.
+      // Before version 6, a footer has no checksum. A flipped bit may turn its
+      // version into another valid one.
       const bool is_version = at + 12 >= file.size() && at + 8 < file.size();
       if ((at >= stamped && at < stamped + 8) || is_version) {
         continue;
       }
       bad[at] ^= static_cast<char>(1u << (at % 8));
       const Status status = CheckSstFile(SliceSource(bad), {}, &facts);
-      // Padding has no checksum: what is not zero counts as unchecked.
+      // Padding has no checksum. If it is not zero, the file counts as
+      // unchecked.
       if (status.ok() && !facts.unchecked) {
         FAIL("byte " << at << " of " << file.size());
       }
@@ -78,8 +81,9 @@ TEST_CASE("No flipped bit of a table passes the check of the whole file",
   }
 }
 
-TEST_CASE("A table without block checksums is unchecked, one cut short is bad",
-          "[format][clone][corruption]") {
+TEST_CASE(
+    "A table without block checksums is unchecked, a truncated one is bad",
+    "[format][clone][corruption]") {
   const auto env = NewMemoryEnv();
   SstShape shape;
   shape.checksum = rocksdb::kNoChecksum;
@@ -114,7 +118,7 @@ TEST_CASE("No flipped bit of a blob file passes its check",
   std::string bad = file;
   for (size_t at = 0; at < file.size();
        at += at < 4000 || at + 100 > file.size() ? 1 : 9973) {
-    // The header has no checksum behind its magic.
+    // The header has no checksum after its magic.
     if (at >= 4 && at < 30) {
       continue;
     }
@@ -129,7 +133,7 @@ TEST_CASE("No flipped bit of a blob file passes its check",
   }
 }
 
-TEST_CASE("A database id that is appended to a MANIFEST is its id",
+TEST_CASE("A database id that is appended to a MANIFEST takes effect",
           "[format][clone]") {
   const ScratchDir dir;
   {
@@ -138,7 +142,7 @@ TEST_CASE("A database id that is appended to a MANIFEST is its id",
     db.Flush();
   }
   const std::string before = ManifestBytes(dir / "db");
-  // At every distance from the end of a block.
+  // The record is appended at every distance from the end of a block.
   for (size_t padding = 0; padding < 40; ++padding) {
     const uint64_t at = 32768 - padding;
     std::string appended;
@@ -164,7 +168,7 @@ TEST_CASE("A database id that is appended to a MANIFEST is its id",
   REQUIRE(reader.state().families.at(0).files.size() == 1);
 }
 
-TEST_CASE("A family that is dropped behind a MANIFEST is not there",
+TEST_CASE("A family whose drop is appended to a MANIFEST is missing",
           "[format][clone]") {
   const ScratchDir dir;
   {
@@ -188,7 +192,7 @@ TEST_CASE("A family that is dropped behind a MANIFEST is not there",
   REQUIRE(reader.state().families.at(2).name == "kept");
 }
 
-TEST_CASE("RocksDB's unique id of a table follows from its properties",
+TEST_CASE("RocksDB's unique id of a table is derived from its properties",
           "[format]") {
   const ScratchDir dir;
   {
@@ -229,7 +233,7 @@ TEST_CASE("RocksDB's unique id of a table follows from its properties",
   REQUIRE(tables == 3);
 }
 
-TEST_CASE("Tables that are removed behind a MANIFEST are not there",
+TEST_CASE("Tables whose removal is appended to a MANIFEST are missing",
           "[format][archive]") {
   const ScratchDir dir;
   {

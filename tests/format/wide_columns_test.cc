@@ -1,4 +1,4 @@
-// The columns of stored entities, as digests take them.
+// Encodes the columns of stored entities for digests.
 #include "format/rocksdb/wide_columns.h"
 
 #include <string>
@@ -11,9 +11,9 @@ namespace {
 
 std::string Bytes(const char* text, size_t bytes) { return {text, bytes}; }
 
-TEST_CASE("Columns are encoded with their values beside their names",
+TEST_CASE("Columns are encoded as names, each followed by its value",
           "[format]") {
-  // Version 1, two columns: "" with "xyz", "b" with nothing.
+  // Version 1, two columns: "" with "xyz", "b" with "".
   const std::string stored = Bytes("\x01\x02\x00\x03\x01" "b" "\x00" "xyz", 10);
   std::string expected;
   PutFixed32(&expected, 0);
@@ -25,7 +25,7 @@ TEST_CASE("Columns are encoded with their values beside their names",
   std::string encoded = "what was there";
   REQUIRE(EncodeColumnsForDigest(stored, &encoded).ok());
   REQUIRE(encoded == expected);
-  // No byte of it may be missing, and none may follow.
+  // A missing byte, or one byte more, is damage.
   for (size_t bytes = 0; bytes < stored.size(); ++bytes) {
     REQUIRE(EncodeColumnsForDigest(stored.substr(0, bytes), &encoded)
                 .IsCorruption());
@@ -33,7 +33,7 @@ TEST_CASE("Columns are encoded with their values beside their names",
   REQUIRE(EncodeColumnsForDigest(stored + "x", &encoded).IsCorruption());
 }
 
-TEST_CASE("Entities of another version are not guessed at", "[format]") {
+TEST_CASE("Entities of another version are refused", "[format]") {
   std::string encoded;
   REQUIRE(EncodeColumnsForDigest(Bytes("\x02\x00", 2), &encoded)
               .IsNotSupported());
@@ -41,7 +41,7 @@ TEST_CASE("Entities of another version are not guessed at", "[format]") {
 
 TEST_CASE("Sizes that an entity does not have are damage", "[format]") {
   std::string encoded;
-  // 2^28 columns, a name of 2^28 bytes, a value of 2^28 bytes.
+  // Sizes of 2^28: of columns, of a name's bytes and of a value's bytes.
   REQUIRE(EncodeColumnsForDigest(Bytes("\x01\x80\x80\x80\x80\x01", 6), &encoded)
               .IsCorruption());
   REQUIRE(

@@ -1,4 +1,4 @@
-// The codec of compressed chunk data: what it gives back, and what it refuses.
+// The codec of compressed chunk data: round trips and refused payloads.
 #include "format/wire_compression.h"
 
 #include <malloc.h>
@@ -30,8 +30,7 @@ std::string Compressed(const std::string& raw, int level = 1) {
   return payload.ToString();
 }
 
-// Header of the payload and a zstd frame for `content` bytes, whose blocks
-// the caller made.
+// Returns a payload: the header, then the zstd frame that the caller made.
 std::string Payload(uint32_t raw_bytes, const std::string& zstd,
                     const std::string& raw = "") {
   std::string payload;
@@ -40,7 +39,7 @@ std::string Payload(uint32_t raw_bytes, const std::string& zstd,
   return payload + zstd;
 }
 
-// A zstd frame of runs of "a", that announces `content` bytes.
+// Returns a zstd frame of runs of "a" that announces `content` bytes.
 std::string Runs(uint64_t content, uint64_t real) {
   std::string frame("\x28\xb5\x2f\xfd\xe0", 5);  // single segment, 8-byte size
   PutFixed64(&frame, content);
@@ -59,7 +58,8 @@ std::string Runs(uint64_t content, uint64_t real) {
   }
 }
 
-// What a receiver does; requires that nothing is written behind raw_bytes.
+// Decompresses a payload as a receiver does. Requires that nothing is written
+// after raw_bytes.
 Status Receive(WireDecompressor* decompressor, const std::string& payload,
                std::string* raw) {
   CompressedPayload parsed;
@@ -91,7 +91,8 @@ void RequireRefused(const std::string& payload, const std::string& sentence) {
 
 }  // namespace
 
-TEST_CASE("Compressed chunk data gives back its bytes", "[format]") {
+TEST_CASE("Compressed chunk data is decompressed to the same bytes",
+          "[format]") {
   WireDecompressor decompressor;
   for (const int level : {1, 3, 19}) {
     WireCompressor compressor(level);
@@ -129,7 +130,7 @@ TEST_CASE("Random chunk data survives compression", "[format]") {
   }));
 }
 
-TEST_CASE("What does not shrink enough is left as it is", "[format]") {
+TEST_CASE("Data that does not shrink enough is not compressed", "[format]") {
   WireCompressor compressor(1);
   Slice payload;
   const std::string noise = RandomBytes(100'000, 1);
@@ -147,7 +148,7 @@ TEST_CASE("What does not shrink enough is left as it is", "[format]") {
                                     &payload));
 }
 
-TEST_CASE("The hand-written compressed frame is understood", "[format]") {
+TEST_CASE("The hand-written compressed frame is decompressed", "[format]") {
   WireDecompressor decompressor;
   std::string raw;
   REQUIRE_OK(Receive(&decompressor, SampleCompressedPayload(), &raw));
@@ -183,14 +184,14 @@ TEST_CASE("Every single-bit flip of compressed chunk data is refused",
   }
   INFO(harmless);
   REQUIRE(harmless <= 16);  // bits that zstd does not use
-  // The context is as good as new.
+  // The errors have not damaged the context.
   std::string back;
   REQUIRE_OK(Receive(&decompressor, payload, &back));
   REQUIRE((back == raw));
 }
 
 TEST_CASE("The digest finds bytes that zstd does not", "[format][corruption]") {
-  // A block of raw bytes: nothing of zstd protects them.
+  // zstd does not protect the byte of a run block, so it accepts another one.
   std::string payload = SampleCompressedPayload();
   payload.back() = 'b';
   RequireRefused(payload, "digest of the decompressed bytes");
@@ -216,7 +217,7 @@ TEST_CASE("A wrong raw size is refused", "[format][corruption]") {
 
 TEST_CASE("A decompression bomb costs no more than a frame",
           "[format][corruption]") {
-  // 1 GiB, announced or not.
+  // 1 GiB of decompressed bytes, whether the frame announces them or not.
   const uint64_t bomb = 1u << 30;
   const std::string runs = Runs(bomb, bomb);
   REQUIRE(runs.size() < 40'000);
@@ -230,7 +231,8 @@ TEST_CASE("A decompression bomb costs no more than a frame",
 }
 
 TEST_CASE("A huge window takes no memory", "[format][corruption]") {
-  // No single segment: window 2^30, size in four bytes, one run.
+  // A frame without the single-segment flag: a window of 2^30, the size in four
+  // bytes, one run.
   const std::string zstd("\x28\xb5\x2f\xfd\x80\xa0\x64\0\0\0\x23\x03\0a", 14);
   const struct mallinfo2 before = mallinfo2();
   const Status status =
@@ -242,11 +244,11 @@ TEST_CASE("A huge window takes no memory", "[format][corruption]") {
           before.arena + before.hblkhd + (1u << 20));
 }
 
-TEST_CASE("Only one zstd frame that tells its size is taken",
+TEST_CASE("Only a single zstd frame that announces its size is accepted",
           "[format][corruption]") {
   const std::string raw = ShrinkingBytes(500);
   SECTION("no size") {
-    // Window 2^10, no size; one run.
+    // A window of 2^10, no content size, one run.
     const std::string zstd("\x28\xb5\x2f\xfd\x00\x00\x23\x03\0a", 10);
     RequireRefused(Payload(100, zstd, std::string(100, 'a')),
                    "expected a content size");
@@ -264,7 +266,7 @@ TEST_CASE("Only one zstd frame that tells its size is taken",
       RequireRefused(old, "expected magic");
     }
   }
-  SECTION("no zstd at all") {
+  SECTION("not zstd") {
     RequireRefused(Payload(100, std::string(100, '\0')), "expected magic");
     RequireRefused(Payload(100, ""), "expected at least 16 bytes");
   }

@@ -14,7 +14,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Writes down what it is told.
+// Records entries and markers as text.
 class Recorder : public BatchHandler {
  public:
   Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& key,
@@ -38,7 +38,7 @@ Status Read(const std::string& record, BatchHeader* header,
   return ReadWriteBatch(record, header, recorder);
 }
 
-// A batch of `count` entries whose bytes are `body`.
+// Returns a batch that announces `count` entries and has the bytes `body`.
 std::string Batch(uint32_t count, const std::string& body) {
   std::string record(8, '\0');
   record[0] = 42;
@@ -69,7 +69,8 @@ TEST_CASE("A batch is read as RocksDB wrote it", "[format][rocksdb]") {
   REQUIRE_OK(Read(batch.Data(), &header, &recorder));
   REQUIRE(header.count == 7);
   const std::string second = std::to_string(id);
-  recorder.entries.back().resize(4);  // columns are RocksDB's own
+  // RocksDB's encoding of columns is not compared
+  recorder.entries.back().resize(4);
   REQUIRE(recorder.entries ==
           std::vector<std::string>{
               "0 0 a=1", "0 " + second + " b=" + std::string(300, 'x'),
@@ -77,7 +78,7 @@ TEST_CASE("A batch is read as RocksDB wrote it", "[format][rocksdb]") {
               "4 " + second + " g=operand", "6 0 "});
 }
 
-TEST_CASE("Markers of transactions are told with their names",
+TEST_CASE("Markers of transactions are reported with their names",
           "[format][rocksdb]") {
   BatchHeader header;
   Recorder recorder;
@@ -117,15 +118,16 @@ TEST_CASE("A batch cut at any byte, or with a wrong count, is damaged",
           std::string::npos);
 }
 
-TEST_CASE("An entry of a type that the table lacks is refused with its number",
-          "[format][rocksdb]") {
+TEST_CASE(
+    "An entry of a type that the table does not have is refused by number",
+    "[format][rocksdb]") {
   for (int type = 0; type < 256; ++type) {
     BatchHeader header;
     Recorder recorder;
     const Status status =
         Read(Batch(1, std::string(1, static_cast<char>(type)) + "\x01k\x01v"),
              &header, &recorder);
-    bool is_known = false;  // what stands in tables alone is no entry
+    bool is_known = false;  // types that only tables contain do not count
     for (const KnownName& known : KnownNames()) {
       is_known |= known.kind == KnownKind::kValueType &&
                   known.number == static_cast<uint32_t>(type) &&
