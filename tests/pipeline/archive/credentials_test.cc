@@ -1,5 +1,5 @@
-// Credentials come from the first place that has some, are asked for again
-// before they end, and stand in no message.
+// Credentials are taken from the first source that has some and renewed before
+// they expire. No message contains them.
 #include "pipeline/archive/credential_chain.h"
 
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// A world with these variables alone.
+// Returns a world with only these environment variables.
 CredentialWorld WorldOf(const Variables& variables,
                         const UnixSeconds* now = nullptr) {
   CredentialWorld world;
@@ -57,7 +57,8 @@ std::string Json(const std::string& id, const std::string& expiration = "") {
 
 }  // namespace
 
-TEST_CASE("The first place that has credentials gives them", "[archive]") {
+TEST_CASE("Credentials are taken from the first source that has some",
+          "[archive]") {
   const ScratchDir scratch;
   FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
     FakeAnswer answer;
@@ -159,7 +160,7 @@ TEST_CASE("The first place that has credentials gives them", "[archive]") {
                                          "AWS_ACCESS_KEY_ID") == 0);
 }
 
-TEST_CASE("Credentials are asked for again before they end", "[archive]") {
+TEST_CASE("Credentials are renewed before they expire", "[archive]") {
   const ScratchDir scratch;
   const std::string file = scratch.path() + "/json";
   const std::string count = scratch.path() + "/count";
@@ -186,7 +187,7 @@ TEST_CASE("Credentials are asked for again before they end", "[archive]") {
   now += 2 * 60;  // 12:56
   CHECK(id() == "TWO");
   CHECK(asked() == 2);
-  // Who gives them fails: those of before last to their end.
+  // The command fails: the last credentials are used until they expire.
   std::ofstream(file) << "rubbish with hidden-key";
   now = *ParseTime("2026-11-25T13:58:00Z");
   CHECK(id() == "TWO");
@@ -196,7 +197,8 @@ TEST_CASE("Credentials are asked for again before they end", "[archive]") {
   CHECK(id() == "none");
   std::ofstream(file) << Json("OLD", "2026-11-25T13:00:00Z");
   CHECK(id() == "none");
-  // A short life is renewed at its half.
+  // Credentials that are valid only for a short time are renewed after half of
+  // it.
   std::ofstream(file) << Json("SHORT", "2026-11-25T14:03:00Z");
   CHECK(id() == "SHORT");
   std::ofstream(file) << Json("NEXT");
@@ -224,7 +226,7 @@ TEST_CASE("A command's output is bounded in bytes and in time", "[archive]") {
         "the command did not end within 100 ms");
 }
 
-TEST_CASE("Credentials that cannot stand in a header are refused",
+TEST_CASE("Credentials that an HTTP header cannot contain are refused",
           "[archive]") {
   Credentials credentials;
   CHECK(ParseCredentialJson(Json("ID", "2026-11-25T12:00:00.5Z"), &credentials)
@@ -248,7 +250,7 @@ TEST_CASE("Credentials that cannot stand in a header are refused",
   }
 }
 
-TEST_CASE("Times of stores and credentials are read exactly", "[archive]") {
+TEST_CASE("Times of stores and credentials are parsed exactly", "[archive]") {
   CHECK(ParseTime("2026-11-25T12:00:00Z") == 1'795'608'000);
   CHECK(ParseTime("2026-11-25T12:00:00.000Z") == 1'795'608'000);
   CHECK(ParseTime("2026-11-25T13:30:00+01:30") == 1'795'608'000);

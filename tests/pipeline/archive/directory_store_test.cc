@@ -1,5 +1,5 @@
-// A directory as a store: the contract, what lies on the disk, and what others
-// may put there.
+// A directory as a store: the contract of stores, the files on the disk, and
+// files that others put there.
 #include "pipeline/archive/directory_store.h"
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@
 
 namespace {
 
-// What a file system without hard links says, and one without renames that
-// replace nothing; 0: it has them.
+// The errno that linkat() and renameat2() return, as on a file system that does
+// not have hard links or RENAME_NOREPLACE. 0: the calls work.
 std::atomic<int> link_error{0};
 std::atomic<int> rename_error{0};
 
@@ -35,7 +35,7 @@ int Refuse(int error) {
 
 }  // namespace
 
-// In the place of the C library's, for all of this program.
+// These replace the C library's functions in this whole program.
 extern "C" int linkat(int from_dir, const char* from, int to_dir,
                       const char* to, int flags) noexcept {
   return link_error != 0 ? Refuse(link_error)
@@ -73,7 +73,7 @@ std::string Contents(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("A directory does what every store does", "[archive]") {
+TEST_CASE("A directory keeps the contract of stores", "[archive]") {
   const ScratchDir scratch;
   const fs::path place = fs::path(scratch.path()) / "archive";
   fs::create_directory(place);
@@ -113,7 +113,7 @@ TEST_CASE("An object is a file with the directory's permissions",
   CHECK_FALSE(fs::exists(place / "files"));
 }
 
-TEST_CASE("What root puts into a user's archive belongs to that user",
+TEST_CASE("Files that root puts into a user's archive belong to that user",
           "[archive]") {
   if (geteuid() != 0) {
     WARN("SKIPPED: needs root");
@@ -160,10 +160,10 @@ TEST_CASE("No link below a directory is followed", "[archive]") {
   CHECK_FALSE(PutBytes(store.get(), "dangling", "x", true).ok());
   CHECK_FALSE(fs::exists(root / "elsewhere/new"));
   CHECK_FALSE(fs::exists(root / "elsewhere/made"));
-  // In the place of a link a put sets a file, and leaves what it led to.
+  // A put replaces a link by a file, and does not change the link's target.
   CHECK(PutBytes(store.get(), "file", "new", false).ok());
   CHECK(Contents(root / "elsewhere/secret") == "secret");
-  CHECK(store->Delete({"dir/secret"}).ok());  // there is no such object
+  CHECK(store->Delete({"dir/secret"}).ok());  // the object does not exist
   CHECK(fs::exists(root / "elsewhere/secret"));
 
   std::vector<ObjectInfo> objects;
@@ -174,8 +174,7 @@ TEST_CASE("No link below a directory is followed", "[archive]") {
   CHECK(foreign == 3);
 }
 
-TEST_CASE("A list of a directory of many names comes in pages, in order",
-          "[archive]") {
+TEST_CASE("A large directory is listed in pages, in order", "[archive]") {
   const ScratchDir scratch;
   const fs::path root = scratch.path();
   fs::create_directory(root / "many");
@@ -184,7 +183,7 @@ TEST_CASE("A list of a directory of many names comes in pages, in order",
     const std::string key = "many/" + std::to_string(i * 7919 % 10007);
     std::ofstream(root / key) << i;
     expected.push_back(key);
-    // Directories without a file take places, too.
+    // Empty directories also count toward the size of a page.
     fs::create_directory(root / ("many/" + std::to_string(i) + "-empty"));
   }
   std::sort(expected.begin(), expected.end());
@@ -197,7 +196,7 @@ TEST_CASE("A list of a directory of many names comes in pages, in order",
   }
 }
 
-TEST_CASE("A put that died leaves nothing but an upload that can be aborted",
+TEST_CASE("After a crash, a put leaves only an upload that can be aborted",
           "[archive]") {
   const ScratchDir scratch;
   const auto store = Open(scratch.path());
@@ -259,7 +258,7 @@ TEST_CASE("A directory without hard links keeps the contract by renames",
     pointers.push_back(clients.back().get());
   }
   CHECK(RaceToPut(pointers, "race/key") == 1);
-  // Without either it is named.
+  // Without hard links and such renames, Init refuses and names the reason.
   rename_error = EINVAL;
   fs::create_directory(fs::path(scratch.path()) / "other");
   const auto other = Open(fs::path(scratch.path()) / "other");
@@ -272,7 +271,7 @@ TEST_CASE("A directory without hard links keeps the contract by renames",
         std::string::npos);
 }
 
-TEST_CASE("An archive is made in an empty directory only", "[archive]") {
+TEST_CASE("An archive is created only in an empty directory", "[archive]") {
   const ScratchDir scratch;
   const fs::path place = scratch.path();
   const auto store = Open(place);
@@ -281,7 +280,7 @@ TEST_CASE("An archive is made in an empty directory only", "[archive]") {
   const auto init = [&] {
     return InitArchive(store.get(), {}, &head, &notes);
   };
-  // The root of a volume, and what a try left.
+  // Allowed names: lost+found of a volume, and files of an earlier attempt.
   fs::create_directory(place / "lost+found");
   fs::create_directory(place / ".sstferry");
   const std::string name = GENERATE("CURRENT", "000007.sst", ".hidden");

@@ -1,5 +1,5 @@
-// A database for pushes that is only a list of tables. Tables of one number
-// have the same bytes everywhere.
+// A database for pushes that is only a list of tables. Tables with the same
+// number have the same bytes in every source.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace sstferry {
 
 class FakeSetSource : public SetSource {
  public:
-  // `manifest`: the text of its MANIFEST, by which two points in time differ.
+  // `manifest` is the text of the MANIFEST. It differs between points in time.
   FakeSetSource(const std::vector<int>& tables, const std::string& manifest) {
     for (const int table : tables) {
       CloneFile file;
@@ -49,7 +49,7 @@ class FakeSetSource : public SetSource {
                                        rocksdb::Slice* out) const override {
       return bytes_.Read(offset, n, scratch, out);
     }
-    // Its tables are of one piece.
+    // Each table is one piece.
     [[nodiscard]] rocksdb::Status Digest(uint64_t, uint64_t bytes,
                                          FileDigests* digests) override {
       UnitDigester units(file_, unit_bytes_);

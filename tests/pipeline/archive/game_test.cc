@@ -1,12 +1,15 @@
-// A long game against an archive: pushes, prunes with any options, repairs,
-// restores and removals, by one machine or by several at once that may die; and
-// between them objects that are lost or rot, and clocks that jump. Whatever
-// comes, no step of ours removes the last whole set, none takes an object from a
-// set that counts, and a restore of the newest set is the newest set or an error
-// that names the newest whole one.
+// A long random run against an archive. Its steps are pushes, prunes with any
+// options, repairs, restores and removals, by one machine or by several at once
+// that may crash. Between them, objects are lost or damaged, and clocks jump.
+// After every step:
+// - No step of sstferry has removed the last whole set, or an object of a set
+//   that counts (a set with a done/ object).
+// - A restore of the newest set returns that set, or an error that names the
+//   newest whole one.
 //
-// SSTFERRY_ARCHIVE_GAME is the number of steps (default: 1,000), and
-// SSTFERRY_ARCHIVE_GAME_SEED that of the first world; each world plays 100.
+// SSTFERRY_ARCHIVE_GAME is the number of steps (default: 1,000).
+// SSTFERRY_ARCHIVE_GAME_SEED is the seed of the first world. A world runs 100
+// steps.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -41,7 +44,7 @@ constexpr UnixSeconds kGrace = kMinGraceSeconds;
 constexpr int kTables = 5;
 constexpr uint64_t kStepsOfWorld = 100;
 
-// Has every file that was ever pushed.
+// A donor that has every file that was ever pushed.
 class WholePast : public FileDonor {
  public:
   void Add(const std::string& point) { points_.push_back(point); }
@@ -71,10 +74,10 @@ class WholePast : public FileDonor {
   std::vector<std::string> points_;
 };
 
-// What counts, out of what lies there.
+// The sets in an archive that count, and those of them that are whole.
 struct Truth {
-  // By set that counts: its objects and their sizes. None: its record cannot be
-  // read.
+  // The objects and their sizes of each set that counts. nullopt: the set's
+  // record cannot be read.
   std::map<SetName, std::optional<std::map<std::string, uint64_t>>> sets;
   std::vector<SetName> whole;  // the oldest first
 
@@ -129,7 +132,7 @@ class Game {
     server_->Overwrite(kArchiveHeadKey, bytes);
   }
 
-  // Returns what was broken; empty: nothing.
+  // Runs steps. Returns the promise that was broken, or "".
   const std::string& Play(uint64_t steps) {
     for (uint64_t i = 0; i < steps && broken_.empty(); ++i) {
       Step();
@@ -193,7 +196,7 @@ class Game {
       const std::unique_ptr<ObjectStore> store = server_->NewClient();
       Act(store.get(), true);
     } else {
-      // Several machines at once, which may die.
+      // Several machines at once, which may crash.
       std::vector<std::function<void(int)>> clients;
       for (uint64_t i = 0; i < 2 + Below(2); ++i) {
         clients.emplace_back([this](int self) {
@@ -213,7 +216,7 @@ class Game {
     Compare(before, server_->Objects());
   }
 
-  // Compares what lies there after a step of ours with what lay there before.
+  // Compares the objects before and after a step of sstferry.
   void Compare(const Objects& before, const Objects& after) {
     const Truth was(before);
     const Truth is(after);
@@ -251,7 +254,7 @@ class Game {
     }
   }
 
-  // An object is lost, gets other bytes, or another size.
+  // Loses an object, or changes its bytes or its size.
   void Fault() {
     const Objects objects = server_->Objects();
     auto object = objects.begin();
@@ -375,7 +378,7 @@ class Game {
       std::advance(set, static_cast<std::ptrdiff_t>(Below(truth.sets.size())));
       options.set = SetNameText(set->first);
     }
-    // Each machine has its own.
+    // Each machine has its own donor.
     WholePast past = past_;
     options.from = Chance(3) ? nullptr : &past;
     RepairSummary summary;
@@ -408,7 +411,7 @@ class Game {
   }
 
   void Remove(const Archive& archive) {
-    // Mostly what cannot be read, else any set.
+    // Mostly removes marks and intents that cannot be read, else any set.
     std::vector<std::string> names;
     for (const auto& [key, bytes] : server_->Objects()) {
       const size_t slash = key.find('/');
@@ -450,7 +453,7 @@ class Game {
     }
     const SetName newest = truth.sets.rbegin()->first;
     if (status.ok()) {
-      // Sets that repair others have their second.
+      // A set that repairs another has the same second in its name.
       if (set.name.seconds != newest.seconds) {
         Break("a restore falls back to " + SetNameText(set.name));
       }
@@ -475,9 +478,9 @@ class Game {
       const bool is_whole = std::count(truth.whole.begin(), truth.whole.end(),
                                        set.name) != 0;
       if (status.ok() && !is_whole) {
-        Break("a restore of a damaged set went well");
+        Break("a restore of a damaged set succeeded");
       }
-      // A mark that cannot be read hides which sets are whole.
+      // While a mark cannot be read, it is unknown which sets are whole.
       if (!status.ok() && !is_whole && !truth.whole.empty() &&
           status.ToString().find("@" + SetNameText(truth.whole.back())) ==
               std::string::npos &&
@@ -508,7 +511,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : strtoull(text, nullptr, 10);
 }
 
-TEST_CASE("No step of ours removes the last whole set, whatever is lost",
+TEST_CASE("No step removes the last whole set, whatever objects are lost",
           "[archive]") {
   const uint64_t asked = FromEnvironment("SSTFERRY_ARCHIVE_GAME", 1'000);
   const uint64_t first = FromEnvironment("SSTFERRY_ARCHIVE_GAME_SEED", 1);
@@ -533,7 +536,7 @@ TEST_CASE("No step of ours removes the last whole set, whatever is lost",
   if (asked > 1'000) {
     WARN(asked << " steps: " << told);
   }
-  // It is no game if nothing happens.
+  // The run proves nothing if its steps rarely succeed.
   REQUIRE(counts["push"] * 20 > asked);
   REQUIRE(counts["dropped"] * 100 > asked);
   REQUIRE(counts["repaired"] * 100 > asked);

@@ -1,9 +1,9 @@
-// tests/golden/first_release holds what the first release wrote and sent: a
-// database, an archive with a set of it, the files of a restore that died, and
-// the frames of a pull. Every later release restores the set, resumes the
-// restore and answers the target. The database and the archive stay as they
-// are. To write the journal and the frames anew after a deliberate change of
-// their format:
+// tests/golden/first_release contains files and frames of the first release: a
+// database, an archive with a set of it, the files of a restore that crashed,
+// and the frames of a pull. Every later release must restore the set, resume
+// the restore and answer the target. The database and the archive must never be
+// changed. To write the journal and the frames again after a deliberate change
+// of their format:
 //   test_pipeline_archive "[.rewrite]"
 #include <atomic>
 #include <climits>
@@ -42,7 +42,7 @@ fs::path Folder() {
   return fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "first_release";
 }
 
-// What the database holds, in tables of two levels and a WAL.
+// Returns the database's entries, which are in tables of two levels and a WAL.
 std::map<std::string, std::string> GoldenEntries() {
   std::map<std::string, std::string> entries;
   for (int i = 0; i < 60; ++i) {
@@ -52,8 +52,8 @@ std::map<std::string, std::string> GoldenEntries() {
   return entries;
 }
 
-// Copies a golden directory, with the modes that sstferry gives its files:
-// a checkout has others.
+// Copies a golden directory and sets the modes that sstferry gives its files. A
+// checkout has other modes.
 void CopyPrivate(const fs::path& from, const fs::path& to) {
   fs::copy(from, to, fs::copy_options::recursive);
   fs::permissions(to, fs::perms::owner_all);
@@ -78,13 +78,14 @@ FrameHeader HeaderOf(const std::string& bytes) {
   return header;
 }
 
-// What either side says at its own times, or only of times.
+// Returns true for frames that depend on time: they are sent by a timer, or
+// contain only times.
 bool IsTimed(FrameType type) {
   return type == FrameType::kPing || type == FrameType::kPong ||
          type == FrameType::kStats;
 }
 
-// What was said, in the order in which the target saw it.
+// Records the frames of both sides, in the order in which the target saw them.
 class Record {
  public:
   void Add(bool by_target, size_t connection, const char* bytes, size_t n) {
@@ -101,7 +102,7 @@ class Record {
       ends_ += HeaderOf(said_.back().bytes).type == FrameType::kChunkEnd;
     }
   }
-  // Chunks that have come whole.
+  // Returns the number of chunks that arrived completely.
   int ends() {
     const std::lock_guard<std::mutex> lock(mu_);
     return ends_;
@@ -192,7 +193,7 @@ PullOptions CloneInto(const std::string& target_dir) {
   return pull;
 }
 
-// Restores the golden set, with at most so many chunks.
+// Restores the golden set, and stops after `chunks` chunks.
 Ferried RestoreGolden(const std::string& archive, const std::string& target,
                       int chunks, Record* record) {
   ServeOptions serve;
@@ -263,7 +264,7 @@ TEST_CASE("The set of the first release is restored as it was pushed",
   INFO(restored.message());
   REQUIRE_OK(restored.status);
   REQUIRE(sstferry::EntriesOf(dir / "target") == GoldenEntries());
-  // A push into it uses its files again.
+  // A push into this archive reuses its files.
   CopyPrivate(Folder() / "database", dir / "database");
   PushTo(dir / "archive", dir / "database", "again");
   ArchiveOptions check;
@@ -276,7 +277,8 @@ TEST_CASE("The set of the first release is restored as it was pushed",
   REQUIRE(report.orphans == 0);
 }
 
-TEST_CASE("A restore that died in the first release is resumed", "[archive]") {
+TEST_CASE("A restore that crashed in the first release is resumed",
+          "[archive]") {
   const ScratchDir dir;
   CopyPrivate(Folder() / "archive", dir / "archive");
   CopyPrivate(Folder() / "unfinished", dir / "target.sstferry");
@@ -289,7 +291,7 @@ TEST_CASE("A restore that died in the first release is resumed", "[archive]") {
   REQUIRE_OK(restored.status);
   REQUIRE(sstferry::EntriesOf(dir / "target") == GoldenEntries());
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
-  // What had come did not come again.
+  // Units that the first run received are not sent again.
   const int rest = record.ends();
   Record whole;
   REQUIRE_OK(
@@ -297,7 +299,7 @@ TEST_CASE("A restore that died in the first release is resumed", "[archive]") {
   REQUIRE(rest < whole.ends());
 }
 
-TEST_CASE("A server answers a target of the first release as that did",
+TEST_CASE("A server answers a target of the first release as that release did",
           "[archive]") {
   const ScratchDir dir;
   CopyPrivate(Folder() / "database", dir / "database");
@@ -318,7 +320,7 @@ TEST_CASE("A server answers a target of the first release as that did",
     }
     if (said.by_target) {
       if (header.type == FrameType::kHello && said.connection > 0) {
-        // The transfer has another id each time.
+        // Each transfer has another id.
         Hello hello;
         REQUIRE_OK(Decode(payload, &hello));
         std::string same;
@@ -350,7 +352,7 @@ TEST_CASE("A server answers a target of the first release as that did",
   REQUIRE(channels.size() == 2);
 }
 
-TEST_CASE("The journal and the frames of the first release are written anew",
+TEST_CASE("The journal and the frames of the first release are written again",
           "[.rewrite]") {
   const ScratchDir dir;
   CopyPrivate(Folder() / "archive", dir / "archive");

@@ -1,10 +1,10 @@
-// The log of an archive in memory: a follower that dies and comes back, a store
-// that lies, and every time in between, restored and compared with what a
-// source had then.
+// The log of an archive in memory: followers crash and restart, and the store
+// returns wrong bytes. Restores of times in the log are compared with the
+// contents that the source had at those times.
 //
-// SSTFERRY_LOG_TIMES is the number of random times (default: 12),
-// SSTFERRY_LOG_SEED says which, and SSTFERRY_LOG_KILLS at how many calls a
-// follower is killed (default: 5).
+// SSTFERRY_LOG_TIMES is the number of random times to restore (default: 12),
+// SSTFERRY_LOG_SEED their seed. SSTFERRY_LOG_KILLS is the number of calls at
+// which a follower is killed (default: 5).
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -62,15 +62,15 @@ uint64_t Micros() {
           .count());
 }
 
-// The family `extra`, from this sequence of the source on.
+// The contents of the family `extra`, since this sequence of the source.
 struct Extra {
   uint64_t sequence = 0;
   bool exists = false;
   std::set<std::string> keys;
 };
 
-// A source that is written to, an archive in memory, and a follower between
-// them, which does what its thread would do, step by step.
+// A source with a writer, an archive in memory, and a follower between them.
+// The test runs the steps of the follower's thread one by one.
 class World {
  public:
   explicit World(bool is_sealed = false) {
@@ -85,14 +85,14 @@ class World {
     std::string bytes;
     EncodeArchiveHead(head, &bytes);
     server.Overwrite(kArchiveHeadKey, bytes);
-    // The times of a set's name are the store's.
+    // Set names contain times of the store's clock, so set it to the real time.
     server.Advance(static_cast<UnixSeconds>(Micros() / 1'000'000) -
                    server.now());
     Write(30);
   }
 
-  // What the source had: after every write, between which times, and up to
-  // which sequence.
+  // A write to the source: the times before and after it, and the source's
+  // sequence after it.
   struct Write {
     uint64_t before = 0;
     uint64_t after = 0;
@@ -106,14 +106,14 @@ class World {
     }
   }
 
-  // Starts a follower, whose calls of the store go through `hook`.
+  // Starts a follower. `hook` sees its calls to the store.
   Status Start(StoreHook hook = nullptr) {
     Stop();
     options.pull = source.Options();
     options.pull.log = log;
     options.pull.timeouts = TriedOnce(Timeouts());
     options.into_archive = true;
-    options.max_gap = std::chrono::hours(1);  // on a busy machine
+    options.max_gap = std::chrono::hours(1);  // no gaps on a busy machine
     RETURN_IF_ERROR(Endpoint::Open(
         EndpointFor(options.pull.source, 1, options.pull), &endpoint));
     rounds = std::make_unique<SourceRounds>(endpoint->dialer(),
@@ -126,14 +126,14 @@ class World {
         },
         &target);
   }
-  // As if it was killed.
+  // Stops the follower without a last sync, as if it was killed.
   void Stop() {
     target.reset();
     rounds.reset();
     endpoint.reset();
   }
 
-  // Asks once, and takes what comes.
+  // Sends one request to the source, and applies the answer.
   Status Step() {
     FollowRequest request;
     request.database = endpoint->name();
@@ -154,7 +154,8 @@ class World {
     }
     return Status::OK();
   }
-  // Follows until it has all that the source has, and the set counts.
+  // Follows until the target has everything that the source has, and the set
+  // counts.
   Status Follow() {
     heard = 0;
     for (int i = 0; i < 5000; ++i) {
@@ -164,20 +165,21 @@ class World {
         return Status::OK();
       }
     }
-    return Status::Incomplete("does not come to an end");
+    return Status::Incomplete("following does not end");
   }
-  // The archive has it, too.
+  // Follows, then uploads all received records to the archive.
   Status FollowAndSync() {
     RETURN_IF_ERROR(Follow());
     return target->Sync();
   }
-  // A family that comes and goes: two records of the MANIFEST that are barriers.
+  // Changes the family `extra` twice: each change is a record of the MANIFEST
+  // that is a barrier.
   void MakeBarrier() {
     ChangeExtra(0);
     ChangeExtra(0);
   }
-  // Makes the family `extra`, ingests a file into it, or drops it: barriers that
-  // take no sequence.
+  // Creates the family `extra`, ingests a file into it, or drops it. Each is a
+  // barrier that takes no sequence.
   void ChangeExtra(uint64_t dice) {
     OpenDb* const db = source.source();
     Extra extra = extras.back();
@@ -214,7 +216,7 @@ class World {
     pull.target_dir = TargetDir(name);
     pull.lanes = 1;
     pull.timeouts = TriedOnce(Timeouts());
-    pull.timeouts.retry = std::chrono::seconds(60);  // of a lane
+    pull.timeouts.retry = std::chrono::seconds(60);  // for a lane
     return RestoreThrough(
         MakeArchiveOriginOf(server.NewClient(std::move(hook)), which, key),
         pull);
@@ -229,7 +231,7 @@ class World {
     REQUIRE_OK(ReadLog(Archive(client.get(), key.get()), &found));
     return found;
   }
-  // Reads all of it.
+  // Checks the archive and reads all its bytes.
   Status Check(const SealKey* with, CheckSummary* summary) {
     const std::unique_ptr<ObjectStore> client = server.NewClient();
     CheckOptions check;
@@ -246,8 +248,8 @@ class World {
     return keys;
   }
 
-  // Requires that the family `extra` is what it was when the source had this
-  // sequence: it may have changed right behind the last write.
+  // Requires that the family `extra` has contents that it had while the source
+  // was at this sequence. There may be several: changes take no sequence.
   void RequireExtra(uint64_t sequence) const {
     std::vector<std::string> names;
     const std::string path = TargetDir();
@@ -278,8 +280,8 @@ class World {
     REQUIRE(is_one);
   }
 
-  // Restores a time and compares it with what the source had: all that was
-  // written before it was taken, and nothing that was written after it.
+  // Restores a time. Requires that the replica has all that the follower had
+  // received by then, and nothing that the source wrote later.
   void RequireTime(uint64_t micros) {
     INFO("time " << LogTimeText(micros));
     bool is_in_window = false;
@@ -318,20 +320,21 @@ class World {
   StandbyWorld source;
   MemoryStore server;
   FollowOptions options;
-  LogFunction log;  // of the next follower
+  LogFunction log;  // used by the next follower
   std::shared_ptr<SealKey> key;  // null: nothing is sealed
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<SourceRounds> rounds;
   std::unique_ptr<RoundTarget> target;
-  uint64_t heard = 0;  // the source's sequence, when the target had all
+  uint64_t heard = 0;  // the source's sequence when the target had everything
   std::vector<struct Write> writes;
-  std::vector<struct Write> taken;  // when all of a sequence was received
+  // when the target had everything up to a sequence
+  std::vector<struct Write> taken;
   std::vector<Extra> extras = {Extra()};
-  uint64_t exact = 0;  // of RequireTime()
+  uint64_t exact = 0;  // times that RequireTime() restored
   uint64_t refused = 0;
 };
 
-TEST_CASE("A log in an archive restores the source at any time of it",
+TEST_CASE("A log in an archive restores the source at any time in the log",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -341,7 +344,7 @@ TEST_CASE("A log in an archive restores the source at any time of it",
     world.Write(20);
     REQUIRE_OK(world.Follow());
     times.push_back(Micros());
-    if (i == 1) world.source.source()->Flush();  // another WAL
+    if (i == 1) world.source.source()->Flush();  // begins another WAL
     if (i != 2) REQUIRE_OK(world.target->Sync());
   }
   const std::vector<LogWindow> windows = world.Index().Windows();
@@ -362,7 +365,7 @@ TEST_CASE("A log in an archive restores the source at any time of it",
           std::string::npos);
 }
 
-TEST_CASE("A log restores every sequence of whole batches", "[archive]") {
+TEST_CASE("A log restores every sequence at which a batch ends", "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
@@ -392,7 +395,7 @@ TEST_CASE("A log restores every sequence of whole batches", "[archive]") {
           EndState::kRefused);
 }
 
-TEST_CASE("A follower that comes back continues the log where it can prove it",
+TEST_CASE("A restarted follower continues the log if it can prove its place",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -401,19 +404,19 @@ TEST_CASE("A follower that comes back continues the log where it can prove it",
   REQUIRE_OK(world.FollowAndSync());
   const uint64_t early = Micros();
   world.Write(10);
-  REQUIRE_OK(world.Follow());  // killed before this is put
+  REQUIRE_OK(world.Follow());  // killed before these records are uploaded
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.FollowAndSync());
   REQUIRE(world.Index().sets.size() == 1);
   REQUIRE(world.Index().lineages.size() == 2);
-  // Of the time in between nobody knows what it had.
+  // It is unknown what the source had between the two runs.
   std::vector<LogWindow> windows = world.Index().Windows();
   REQUIRE(windows.size() == 2);
   REQUIRE(windows[0].why == "outage");
   world.RequireTime(early);
   world.RequireTime(windows[0].end_micros);
   world.RequireTime(windows[1].end_micros);
-  // The source's next life is another log.
+  // After the source is reopened, another log begins.
   world.source.CloseSource();
   world.source.OpenSource();
   world.Write(10);
@@ -428,8 +431,8 @@ TEST_CASE("A follower that comes back continues the log where it can prove it",
   world.RequireTime(windows[2].end_micros);
 }
 
-// Nobody else has seen the WALs that the flush took.
-TEST_CASE("A follower of a directory continues a log behind flushes",
+// The flush makes RocksDB delete WALs that only this follower has read.
+TEST_CASE("A follower of a directory continues a log after flushes",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -452,8 +455,8 @@ TEST_CASE("A follower of a directory continues a log behind flushes",
   }
   REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
           world.source.sequence());
-  // Nobody followed while these records came, and the source has deleted them: a
-  // gap.
+  // No follower ran while these records were written, and the source has
+  // deleted them: a gap.
   world.Write(10);
   world.source.source()->Flush();
   REQUIRE_OK(world.Start());
@@ -491,11 +494,11 @@ TEST_CASE("A sequence is found without reading the log before it",
   REQUIRE_OK(restored.status);
   REQUIRE(world.source.RequirePrefix(world.TargetDir()) == wanted);
   for (size_t i = 1; i + 1 < keys.size(); ++i) {
-    REQUIRE(gets[keys[i]] == 2);  // its head, and its payload once
+    REQUIRE(gets[keys[i]] == 2);  // one for the head, one for the payload
   }
 }
 
-TEST_CASE("A barrier ends a log, and is told as the reason of the gap",
+TEST_CASE("A barrier ends a log, and is reported as the reason of the gap",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -526,7 +529,7 @@ TEST_CASE("A barrier ends a log, and is told as the reason of the gap",
   world.RequireTime(windows[1].end_micros);
 }
 
-TEST_CASE("A segment that is missing, changed or another one is named and never "
+TEST_CASE("A missing, changed or foreign segment is named and never "
           "bridged",
           "[archive]") {
   const bool is_sealed = GENERATE(false, true);
@@ -560,7 +563,7 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
     world.server.Overwrite(keys[2], bad);
   } else if (kind == 3) {
     world.server.Overwrite(keys[2], good.substr(0, good.size() - 1));
-  } else if (kind == 4) {  // in each other's place
+  } else if (kind == 4) {  // two segments exchanged
     world.server.Overwrite(keys[2], object(keys[3]));
     world.server.Overwrite(keys[3], good);
   } else {
@@ -569,9 +572,9 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
     LogHead head;
     REQUIRE_OK(DecodeLogHead(good.substr(0, LogHeadBytes(good)), key, &head));
     std::string payload = good.substr(LogHeadBytes(good));
-    if (kind == 5) {  // a head that is whole, of another log
+    if (kind == 5) {  // an intact head of another log
       head.previous[0] ^= 1;
-    } else if (kind == 6) {  // bytes with their digest
+    } else if (kind == 6) {  // wrong bytes with a matching digest
       payload.back() = static_cast<char>(payload.back() ^ 1);
       head.payload = DigestOf(payload);
     } else {
@@ -589,7 +592,7 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
     EncodeLogHead(head, &other);
     world.server.Overwrite(keys[2], other + payload);
     if (kind == 6 && !is_sealed) {
-      return;  // whoever can write there and knows no key can do that
+      return;  // without a key, such a change cannot be detected
     }
   }
   world.RequireTime(times[1]);
@@ -599,7 +602,7 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
     REQUIRE(restored.state() ==
             (kind == 0 ? EndState::kRefused : EndState::kCorrupt));
     REQUIRE_FALSE(fs::exists(world.TargetDir()));
-    // It names the segment, and a time that can be had.
+    // The error names the segment, and a time that can be restored.
     REQUIRE((restored.message().find("segment 3") != std::string::npos ||
              restored.message().find(keys[2]) != std::string::npos ||
              restored.message().find(keys[3]) != std::string::npos));
@@ -608,14 +611,14 @@ TEST_CASE("A segment that is missing, changed or another one is named and never 
               std::string::npos);
     }
   }
-  // And the check finds it.
+  // The check finds the damage, too.
   CheckSummary summary;
   const Status checked = world.Check(world.key.get(), &summary);
   INFO(checked.ToString());
   REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
 }
 
-TEST_CASE("A sealed log is read with its key, and tells nothing without",
+TEST_CASE("A sealed log is read with its key, and shows no data without it",
           "[archive][seal]") {
   World world(/*is_sealed=*/true);
   REQUIRE_OK(world.Start());
@@ -626,7 +629,7 @@ TEST_CASE("A sealed log is read with its key, and tells nothing without",
   world.source.source()->Flush();
   world.Write(20);
   REQUIRE_OK(world.FollowAndSync());
-  REQUIRE_OK(world.Start());  // it continues its own
+  REQUIRE_OK(world.Start());  // continues its own log
   world.Write(20);
   REQUIRE_OK(world.FollowAndSync());
   REQUIRE(world.Index().sets.size() == 1);
@@ -646,7 +649,7 @@ TEST_CASE("A sealed log is read with its key, and tells nothing without",
   for (const auto& [name, bytes] : world.server.Objects()) {
     REQUIRE(bytes.find(wal.substr(500, 32)) == std::string::npos);
   }
-  // A check needs no key, and believes nothing else with one.
+  // A check works without the key. With another key, it accepts nothing.
   CheckSummary summary;
   const std::vector<const SealKey*> keys = {nullptr, world.key.get()};
   for (const SealKey* const with : keys) {
@@ -662,8 +665,8 @@ TEST_CASE("A sealed log is read with its key, and tells nothing without",
   const std::shared_ptr<SealKey> key = std::exchange(world.key, nullptr);
   REQUIRE(world.Restore(LogTimeText(windows[0].end_micros), "restored")
               .state() == EndState::kRefused);
-  // A follower without the key begins a log of its own, which the key does not
-  // show.
+  // A follower without the key begins another log, which is not listed when the
+  // key is given.
   world.options.store.key_file.clear();
   REQUIRE_OK(world.Start());
   REQUIRE_OK(world.Follow());
@@ -677,7 +680,7 @@ TEST_CASE("A sealed log is read with its key, and tells nothing without",
   world.RequireTime(windows[1].end_micros);
 }
 
-TEST_CASE("A store that gives other bytes now and then is asked again",
+TEST_CASE("If a store sometimes returns wrong bytes, they are requested again",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -705,14 +708,14 @@ TEST_CASE("A store that gives other bytes now and then is asked again",
           world.source.sequence());
 }
 
-// What a follower does from its start to its end, with a cut that is due, a
-// barrier and a flush.
+// Runs a follower from start to end, with a scheduled cut, a barrier and a
+// flush.
 Status Script(World* world) {
   RETURN_IF_ERROR(world->Follow());
   world->Write(5);
   RETURN_IF_ERROR(world->Follow());
   RETURN_IF_ERROR(world->target->Sync());
-  world->server.Advance(60);  // by it the sets are named
+  world->server.Advance(60);  // set names contain its clock
   RETURN_IF_ERROR(world->target->Cut({.reason = CutReason::kCutEvery}));
   world->source.source()->Flush();
   world->Write(5);
@@ -785,11 +788,11 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
   std::mt19937_64 random(Setting("SSTFERRY_LOG_SEED", 1));
   const uint64_t times = Setting("SSTFERRY_LOG_TIMES", 12);
   const uint64_t begin = Micros();
-  std::atomic<bool> is_out{false};  // the store
+  std::atomic<bool> is_out{false};  // the store does not answer
   const StoreHook hook = [&is_out](StoreCall*) {
     return is_out ? CallFate::kNeverArrives : CallFate::kArrives;
   };
-  // An outage ends so, and the follower tries again.
+  // Calls may fail with DEAD_PEER during an outage. The follower tries again.
   const auto may_pass = [](const Status& status) {
     INFO(status.ToString());
     REQUIRE((status.ok() || EndStateOf(status) == EndState::kDeadPeer));
@@ -843,7 +846,7 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
   REQUIRE(windows.size() > 1);
   for (uint64_t i = 0; i < times; ++i) {
     const LogWindow& window = windows[random() % windows.size()];
-    // Most of them within a window, or at its ends.
+    // Most times are inside a window or at its ends.
     const uint64_t width = window.end_micros - window.begin_micros + 1;
     world.RequireTime(i % 4 == 0   ? begin + random() % (end - begin)
                       : i % 4 == 1 ? window.end_micros + i % 2
@@ -855,8 +858,9 @@ TEST_CASE("Random times are restored exactly, or the gap is named",
   }
 }
 
-TEST_CASE("A prune keeps the log of the sets that stay, or that of a time",
-          "[archive]") {
+TEST_CASE(
+    "A prune keeps the log of the sets that stay, or a given length of log",
+    "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
   REQUIRE_OK(Script(&world));
@@ -868,7 +872,7 @@ TEST_CASE("A prune keeps the log of the sets that stay, or that of a time",
   const Archive archive(client.get());
   const auto prune = [&](std::optional<uint64_t> keep_log_seconds) {
     PruneSummary summary;
-    for (int i = 0; i < 2; ++i) {  // marks, and deletes
+    for (int i = 0; i < 2; ++i) {  // marks, then deletes
       PruneOptions options;
       options.retention.last = 1;
       options.keep_log_seconds = keep_log_seconds;
@@ -877,7 +881,8 @@ TEST_CASE("A prune keeps the log of the sets that stay, or that of a time",
     }
     return summary;
   };
-  // The second set of the first log saves time alone.
+  // The second set of the first log is not needed: it only makes restores
+  // faster.
   prune(100 * kMinGraceSeconds);
   REQUIRE(world.Index().sets.size() == 2);
   std::vector<LogWindow> after = world.Index().Windows();
@@ -900,8 +905,8 @@ TEST_CASE("A prune keeps the log of the sets that stay, or that of a time",
   REQUIRE(check.log.orphans == 0);
 }
 
-// tests/archive/run starts the server and says where it is.
-TEST_CASE("A real server's log is restored at times of it", "[.s3]") {
+// tests/archive/run starts the server and passes its address.
+TEST_CASE("A real server's log is restored at several times", "[.s3]") {
   StandbyWorld source;
   source.Write(30);
   ArchiveOptions archive;
@@ -981,21 +986,22 @@ TEST_CASE("A real server's log is restored at times of it", "[.s3]") {
   }
 }
 
-// Writes so many records of one size.
+// Writes `count` records of the same size.
 void PutOfOneSize(World* world, const std::string& value, int count) {
   for (int i = 0; i < count; ++i) {
     world->source.source()->Put("key" + std::to_string(100 + i), value);
   }
 }
 
-// Exchanges a source for its older copy. By renames: the server reads all the
-// time, and half a copy is another database.
+// Replaces a source by its older copy. Renames do this at once: the server
+// keeps reading, and must not see half a copy.
 void PutInPlace(const std::string& copy, const std::string& path) {
   fs::rename(path, path + ".away");
   fs::rename(copy, path);
 }
 
-// Follows a source that was not there for a moment, which the reader may have met.
+// Follows a source that was missing for a moment. Retries if the server read it
+// in that moment.
 Status FollowAnew(World* world) {
   Status status;
   for (int tries = 0; tries < 1000; ++tries) {
@@ -1008,7 +1014,7 @@ Status FollowAnew(World* world) {
   return status;
 }
 
-// Returns the values that a restored database has of these keys.
+// Counts how many keys of a restored database have each value.
 std::map<std::string, int> ValuesIn(const std::string& path) {
   std::map<std::string, int> values;
   OpenDb db(path, {{"default", Quiet()}, {"other", Quiet()}});
@@ -1022,14 +1028,15 @@ std::map<std::string, int> ValuesIn(const std::string& path) {
   return values;
 }
 
-TEST_CASE("A log begins anew behind a source that was restored from an older "
-          "copy, whatever the sizes",
+TEST_CASE("A new log begins if a source was restored from an older "
+          "copy, even if sizes are equal",
           "[archive]") {
   const bool is_running = GENERATE(false, true);
   World world;
   const std::string path = world.source.source_dir();
   const std::string copy = world.source.root() + "/copy";
-  // Nothing is in its WALs: RocksDB writes the same MANIFEST each time.
+  // With empty WALs, RocksDB writes the same MANIFEST each time it opens the
+  // source.
   world.source.source()->Flush();
   world.source.CloseSource();
   fs::copy(path, copy, fs::copy_options::recursive);
@@ -1085,7 +1092,7 @@ TEST_CASE("A set of another history does not continue a log", "[archive]") {
   PutInPlace(copy, path);
   world.source.OpenSource();
   PutOfOneSize(&world, "new", 90);
-  // It is due before the source was asked again.
+  // A cut is due before the follower's next request to the source.
   REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
   REQUIRE_OK(FollowAnew(&world));
   world.Stop();
@@ -1101,7 +1108,7 @@ TEST_CASE("A set of another history does not continue a log", "[archive]") {
           std::map<std::string, int>{{"new", 90}});
 }
 
-TEST_CASE("A log has all records, though the file of the next WAL is there "
+TEST_CASE("A log has all records, even if the file of the next WAL exists "
           "before they are",
           "[archive]") {
   World world;
@@ -1136,7 +1143,8 @@ TEST_CASE("A log has all records, though the file of the next WAL is there "
   REQUIRE_OK(world.Check(nullptr, &summary));
 }
 
-// As a follower would that was not told of some records: nobody is before it.
+// Appends a segment like a follower that missed some records would. In normal
+// runs the follower's check prevents this.
 void AppendWithAHole(World* world) {
   const std::unique_ptr<ObjectStore> client = world->server.NewClient();
   const Archive archive(client.get(), world->key.get());
@@ -1162,7 +1170,7 @@ void AppendWithAHole(World* world) {
   REQUIRE_OK(writer.Put(client.get()));
 }
 
-TEST_CASE("A hole in a log is found by a restore and a check, with the last good "
+TEST_CASE("A restore and a check find a hole in a log, and name the last good "
           "sequence",
           "[archive]") {
   World world;
@@ -1190,7 +1198,7 @@ TEST_CASE("A hole in a log is found by a restore and a check, with the last good
   REQUIRE(world.source.RequirePrefix(world.TargetDir()) == good);
 }
 
-TEST_CASE("A log that is given records with a hole ends, and another begins",
+TEST_CASE("If received records have a hole, the log ends and another begins",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -1216,7 +1224,7 @@ TEST_CASE("A log that is given records with a hole ends, and another begins",
   world.RequireTime(windows[1].end_micros);
 }
 
-TEST_CASE("A set that is due continues its log, though a flush has taken the WAL",
+TEST_CASE("A scheduled set continues its log, even after a flush",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Start());
@@ -1225,7 +1233,7 @@ TEST_CASE("A set that is due continues its log, though a flush has taken the WAL
     world.Write(10);
     if (i > 0) world.source.source()->Flush();
     REQUIRE_OK(world.FollowAndSync());
-    // The flush is judged, too, as it is soon.
+    // A few more steps, so that the follower also reads the flush's record.
     for (int more = 0; more < 5; ++more) REQUIRE_OK(world.Step());
     REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
     REQUIRE_OK(world.FollowAndSync());
@@ -1289,7 +1297,7 @@ TEST_CASE("A log of a clock that was ahead is not continued, and a warning says 
   REQUIRE(world.Index().sets[1].sequence == world.source.sequence());
 }
 
-// --- the writer alone --------------------------------------------------------
+// --- Tests of LogWriter alone -----------------------------------------------
 
 FollowEnd EndOf(bool has_all, uint64_t sequence) {
   FollowEnd end;
@@ -1298,7 +1306,7 @@ FollowEnd EndOf(bool has_all, uint64_t sequence) {
   return end;
 }
 
-// A clock that a test sets.
+// A LogWriter with a clock that the test sets.
 struct Writer {
   Writer() {
     LogWriterOptions options;
@@ -1329,17 +1337,17 @@ struct Writer {
   std::unique_ptr<LogWriter> log;
 };
 
-TEST_CASE("Segments tell from when to when the source was heard",
+TEST_CASE("Segments contain the time range in which the source answered",
           "[archive]") {
   Writer writer;
   const uint64_t begin = writer.now;
   writer.Round(begin + 1'000'000, "one");
   REQUIRE_OK(writer.log->Put(writer.client.get()));
   writer.Round(begin + 2'000'000, "");
-  REQUIRE_OK(writer.log->Put(writer.client.get()));  // nothing to tell yet
+  REQUIRE_OK(writer.log->Put(writer.client.get()));  // no segment yet
   REQUIRE(writer.Keys().size() == 1);
   writer.Round(begin + 3'000'000, "two");
-  // The follower hears nothing for longer than a gap may be.
+  // The source does not answer for longer than the maximum gap.
   writer.Round(begin + 30'000'000, "three", false);
   writer.Round(begin + 31'000'000, "four");
   REQUIRE_OK(writer.log->Put(writer.client.get()));
@@ -1375,7 +1383,8 @@ TEST_CASE("A source that writes nothing gets a segment now and then",
   REQUIRE(writer.Keys().back().end_micros == begin + 120'000'000);
 }
 
-TEST_CASE("A clock that goes back never makes a log go back", "[archive]") {
+TEST_CASE("If the clock is set back a little, the log's times do not go back",
+          "[archive]") {
   Writer writer;
   const uint64_t begin = writer.now;
   writer.Round(begin + 5'000'000, "one");
@@ -1384,8 +1393,9 @@ TEST_CASE("A clock that goes back never makes a log go back", "[archive]") {
   REQUIRE(writer.Keys()[0].end_micros == begin + 5'000'000);
 }
 
-TEST_CASE("A segment whose answer is lost is put once, and the next behind it",
-          "[archive]") {
+TEST_CASE(
+    "A segment whose answer is lost is put once, and the next one follows",
+    "[archive]") {
   Writer writer;
   CallFate fate = CallFate::kAnswerLost;
   const std::unique_ptr<ObjectStore> client =
@@ -1410,7 +1420,7 @@ TEST_CASE("A segment whose answer is lost is put once, and the next behind it",
   REQUIRE(writer.log->state().unput_micros == 0);
   REQUIRE(writer.log->state().segments == 3);
   REQUIRE(writer.Keys().size() == 3);
-  // Other bytes under its name are another follower's.
+  // If a segment's name has other bytes, another follower wrote them.
   writer.Round(writer.now + 1, "four");
   LogKey next = writer.Keys().back();
   const uint64_t end = writer.now;
@@ -1431,7 +1441,7 @@ TEST_CASE("Records that do not continue a log are refused", "[archive]") {
     REQUIRE(EndStateOf(writer.log->Append({part}, FollowEnd())) ==
             EndState::kCorrupt);
   }
-  // A WAL that begins here is read.
+  // Bytes of a new WAL are parsed, so bytes that are not a record are refused.
   REQUIRE(EndStateOf(writer.log->Append({{9, 100, "x"}, {10, 0, "no record"}},
                                         FollowEnd())) == EndState::kCorrupt);
   REQUIRE(writer.log->position().wal_bytes == 100);
@@ -1439,7 +1449,7 @@ TEST_CASE("Records that do not continue a log are refused", "[archive]") {
   REQUIRE(writer.log->position().wal_bytes == 101);
 }
 
-TEST_CASE("A clock that is set back for long ends a log", "[archive]") {
+TEST_CASE("A clock that is set back by much ends a log", "[archive]") {
   Writer writer;
   const uint64_t begin = writer.now;
   writer.Round(begin + 50'000'000, "one");
@@ -1452,7 +1462,8 @@ TEST_CASE("A clock that is set back for long ends a log", "[archive]") {
   REQUIRE(writer.Keys().back().end_micros == begin + 50'000'000);
 }
 
-TEST_CASE("Times are read with and without parts of a second", "[archive]") {
+TEST_CASE("Times are parsed with and without fractions of a second",
+          "[archive]") {
   uint64_t micros = 0;
   REQUIRE(ParseLogTime("20261124T030000Z", &micros));
   REQUIRE(micros == 1'795'489'200'000'000);

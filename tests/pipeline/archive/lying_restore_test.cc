@@ -1,6 +1,6 @@
-// Restores from a bucket whose server lies: what is restored is a set that was
-// pushed, or the restore ends with an error that says why. Nothing is written
-// or deleted there.
+// Restores from a bucket whose server returns wrong answers. Each restore
+// returns a set that was pushed, or ends with an error that says why. A restore
+// never writes to the bucket.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -53,7 +53,7 @@ std::unique_ptr<ObjectStore> Open(const FakeS3& server, milliseconds retry) {
   return store;
 }
 
-// A bucket with the two sets of two nights.
+// A bucket with two sets of a database.
 class Bucket {
  public:
   Bucket() {
@@ -80,7 +80,7 @@ class Bucket {
       db.Put(NumberedKey(1), "changed");
       db.Flush();
     }
-    // Its name says when; the store's clock has seconds.
+    // Waits for the next second of the store's clock, so that the names differ.
     SetName second = first;
     while (second.seconds == first.seconds) {
       REQUIRE_OK(Archive(store.get()).Now(&second.seconds));
@@ -109,8 +109,8 @@ class Bucket {
                           pull);
   }
 
-  // Requires that TARGET_DIR is the set of which the restore tells, and removes
-  // it.
+  // Requires that TARGET_DIR equals the set that the restore named, and removes
+  // the directory.
   void RequireRight(const Ferried& restored) const {
     const std::string* source = nullptr;
     for (const auto& [set, its] : sources) {
@@ -123,7 +123,7 @@ class Bucket {
 
   ScratchDir dir;
   std::map<std::string, std::string> objects;  // by path
-  std::map<std::string, std::string> sources;  // of sets, by name
+  std::map<std::string, std::string> sources;  // by name of a set
 
  private:
   SetName Push(ObjectStore* store, const char* name) const {
@@ -137,16 +137,16 @@ class Bucket {
   }
 };
 
-// How an answer is changed.
+// A way to change an answer.
 enum class Lie {
   kCutShort,       // fewer bytes than it announces
-  kSmaller,        // fewer bytes, announced so
+  kSmaller,        // fewer bytes, with the matching length
   kRepeated,       // the bytes twice
   kErrorIn200,     // 200 with the body of an error
-  kOtherRange,     // other bytes of the object, as if they were asked for
-  kWholeObject,    // 200 with all of it
-  kWrongRange,     // says that it is another range
-  kFlipped,        // a bit
+  kOtherRange,     // bytes of another range, labeled as the requested one
+  kWholeObject,    // 200 with the whole object
+  kWrongRange,     // labels the bytes as another range
+  kFlipped,        // a flipped bit
   kEmpty,
   kClosed,         // no answer at all
   kStorm,          // 503
@@ -158,7 +158,7 @@ enum class Lie {
 struct Liar {
   Lie lie;
   std::string where;  // part of the path, or of the prefix of a list
-  uint64_t every;     // answers of that kind; 0: the first alone
+  uint64_t every;     // every n-th such answer; 0: only the first
   std::atomic<uint64_t> seen{0};
   uint32_t random;
   const Bucket* bucket;
@@ -226,7 +226,7 @@ struct Liar {
         *answer = FakeError(404, "NoSuchKey");
         break;
       case Lie::kStaleList: {
-        // It does not know the last ones; their order is that of their keys.
+        // Removes the last entries of the list, which is ordered by key.
         for (uint32_t i = 0; i <= random % 3; ++i) {
           const size_t entry = body.rfind("<Contents>");
           const size_t end = body.rfind("</ListBucketResult>");
@@ -244,8 +244,8 @@ struct Liar {
 
 }  // namespace
 
-TEST_CASE("A restore from a store that lies is right, or says why it is not, "
-          "and changes nothing there",
+TEST_CASE("A restore from a store that lies is right or fails with a reason, "
+          "and writes nothing to the store",
           "[archive]") {
   const Bucket bucket;
   const char* const asked = std::getenv("SSTFERRY_LIES");
@@ -290,7 +290,7 @@ TEST_CASE("A restore from a store that lies is right, or says why it is not, "
     REQUIRE_FALSE(restored.message().empty());
   }
   REQUIRE(right > lies / 10);
-  // It does not lie any more.
+  // Now the server answers correctly.
   FakeS3 server;
   bucket.FillServer(&server);
   const Ferried restored = bucket.Restore(server, milliseconds(200));

@@ -1,18 +1,19 @@
-// The store that model tests use is a store, and lies only where it is told to.
+// The store in memory that model tests use keeps the contract of stores. It
+// returns wrong answers only where a test asks for them.
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 
 namespace sstferry::memory_store_test {
 
-TEST_CASE("A store in memory does what every store does", "[archive]") {
+TEST_CASE("A store in memory keeps the contract of stores", "[archive]") {
   MemoryStore server;
   CheckStoreContract(server.NewClient().get());
   MemoryStore with_locks({.has_locks = true, .max_page = 7});
   CheckStoreContract(with_locks.NewClient().get());
 }
 
-TEST_CASE("A key of a store leads nowhere else", "[archive]") {
+TEST_CASE("A key of a store cannot lead out of it", "[archive]") {
   for (const char* key : {"a", "a/b", "files/0a/b-1.c_D", "a.b", "a-", "-a"}) {
     CHECK(IsStoreKey(key));
   }

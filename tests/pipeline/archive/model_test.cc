@@ -1,13 +1,13 @@
-// The promises of pipeline/archive/push.h, for any order in which clients do
-// their calls: two pushes, two prunes, a restore and a follower, which puts
-// segments of a log and pushes sets that it continues, run at once; a scheduler
-// lets one of them do one call, or some, and stops any of them before any call,
-// for seconds, for longer than the grace, or for good.
+// Tests the promises of pipeline/archive/push.h for any order of the clients'
+// calls. Two pushes, two prunes, a restore and a follower run at once; the
+// follower puts segments of a log and pushes sets that the log continues. A
+// scheduler lets one client at a time do one or more calls. It stops clients
+// before any call: for seconds, for longer than the grace, or forever.
 //
-// SSTFERRY_ARCHIVE_MODEL is the number of interleavings (default: 1,000, since
-// after a time a busy machine would have seen less), and
-// SSTFERRY_ARCHIVE_MODEL_SEED that of the first one, so that many are run in
-// shards.
+// SSTFERRY_ARCHIVE_MODEL is the number of interleavings (default: 1,000). It is
+// a number and not a duration, so that busy machines test as much.
+// SSTFERRY_ARCHIVE_MODEL_SEED is the seed of the first one, so that many can
+// run in shards.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
@@ -44,7 +44,7 @@ const char* KindName(StoreCallKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-// One archive, its clients, and what must hold.
+// An archive, its clients, and the promises that must hold.
 class World {
  public:
   explicit World(uint64_t seed)
@@ -55,20 +55,21 @@ class World {
     server_ = std::make_unique<MemoryStore>(rules);
     ArchiveHead head;
     head.grace_seconds = kGrace;
-    // Or init was told so by a store that has two winners now and then.
+    // It may be true although the store has two winners: Init found only one.
     head.has_if_absent = Chance(2);
     std::string bytes;
     EncodeArchiveHead(head, &bytes);
     server_->Overwrite(kArchiveHeadKey, bytes);
   }
 
-  // Returns what was broken; empty: nothing.
+  // Runs one interleaving. Returns the promise that was broken, or "".
   const std::string& Play() {
-    // The past: a set or two, perhaps with marks that wait.
+    // The archive begins with one or two sets, perhaps with marks in their
+    // grace.
     std::unique_ptr<ObjectStore> store = server_->NewClient();
     const Archive archive(store.get());
     for (uint64_t i = 0; i <= random_() % 2; ++i) {
-      may_change_ = true;  // no hook tells of it
+      may_change_ = true;  // no hook reports these calls
       Push(-1, archive);
       server_->Advance(static_cast<UnixSeconds>(60 + random_() % kGrace));
       if (Chance(2)) {
@@ -163,8 +164,9 @@ class World {
     return 1'000'000 * static_cast<uint64_t>(server_->now());
   }
 
-  // A follower begins a log, continues that of an earlier one, or its
-  // own; it puts a segment, and pushes a set that the log continues.
+  // Runs a follower: it begins a log, or continues its own or that of an
+  // earlier follower. It puts segments, and may push a set that the log
+  // continues.
   void LogOnce(int self, const Archive& archive) {
     LogWriterOptions options;
     options.now_micros = [this] { return NowMicros(); };
@@ -206,7 +208,7 @@ class World {
     if (!clients_[self].is_dead) put();
   }
 
-  // Remembers a segment that was told to be put.
+  // Remembers a segment whose put succeeded.
   void NotePut(const Archive& archive, uint64_t number) {
     for (const auto& [text, bytes] : server_->Objects()) {
       LogKey key;
@@ -291,7 +293,7 @@ class World {
     }
   }
 
-  // Compares what lies in the store with what lay there before the last call.
+  // Compares the objects in the store with those before the last call.
   void Check() {
     if (!may_change_) {
       return;
@@ -299,7 +301,7 @@ class World {
     may_change_ = false;
     const std::map<std::string, std::string> objects = server_->Objects();
     for (const auto& [key, bytes] : before_) {
-      // A follower may put again what nobody needed.
+      // A follower may put a log segment again that was deleted.
       if (objects.count(key) == 0 && !key.starts_with(kArchiveIntentsPrefix) &&
           !key.starts_with(kArchiveLogPrefix)) {
         dead_.insert(key);
@@ -307,7 +309,7 @@ class World {
     }
     for (const auto& [key, bytes] : objects) {
       if (before_.count(key) == 0 && dead_.count(key) != 0) {
-        Break("a deleted key is used again: " + key);
+        Break("a deleted key is reused: " + key);
       }
     }
     std::set<SetName> counted;
@@ -327,7 +329,7 @@ class World {
       counted.insert(name);
       for (const std::string& key : KeysOf(name, record->second)) {
         if (objects.count(key) == 0) {
-          Break("the set " + SetNameText(name) + " lacks " + key);
+          Break(key + " is missing from the set " + SetNameText(name));
         }
       }
       CheckSegments(name, objects);
@@ -342,14 +344,14 @@ class World {
       if (IsMarkedAsDone(objects, name)) {
         given_up_.insert(name);
       } else if (reported_.count(name) != 0) {
-        Break("a set that was told to be done went: " + SetNameText(name));
+        Break("a set whose push ended with OK is gone: " + SetNameText(name));
       }
     }
     counted_ = counted;
     before_ = objects;
   }
 
-  // Whoever counts has the log behind it.
+  // Requires that the log after a set that counts is complete.
   void CheckSegments(const SetName& name,
                      const std::map<std::string, std::string>& objects) {
     const SetLog& log = logs_[name];
@@ -361,7 +363,7 @@ class World {
                ? put.key.number >= log.segment
                : fork != put.forks.end() && fork->second + 1 >= log.segment);
       if (is_behind && objects.count(LogKeyText(put.key)) == 0) {
-        Break("behind the set " + SetNameText(name) + " lacks " +
+        Break("after the set " + SetNameText(name) + ", the log misses " +
               LogKeyText(put.key));
       }
     }
@@ -402,7 +404,8 @@ class World {
   };
   struct PutSegment {
     LogKey key;
-    // The lineages that its own continues, and behind which segment.
+    // The lineages that its own lineage continues, each with the last segment
+    // before the fork.
     std::map<SetId, uint64_t> forks;
   };
 
@@ -419,12 +422,12 @@ class World {
   std::map<std::string, std::string> before_;
   std::set<std::string> dead_;  // names that were deleted
   std::set<SetName> counted_;   // sets that count
-  std::set<SetName> reported_;  // whose push ended with OK
-  std::set<SetName> given_up_;  // that a prune knew to be whole
+  std::set<SetName> reported_;  // sets whose push ended with OK
+  std::set<SetName> given_up_;  // sets that a prune marked as whole
   std::map<SetName, std::vector<std::string>> keys_;
   std::map<SetName, SetLog> logs_;
   std::unique_ptr<LogWriter> log_;
-  std::map<SetId, uint64_t> forks_;  // of log_
+  std::map<SetId, uint64_t> forks_;  // for log_
   std::vector<PutSegment> segments_;
   std::vector<std::string> trace_;
   std::string broken_;
@@ -435,7 +438,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : strtoull(text, nullptr, 10);
 }
 
-TEST_CASE("No set that counts lacks a file, whoever sleeps when",
+TEST_CASE("No set that counts misses a file, in any order of calls",
           "[archive]") {
   const uint64_t asked = FromEnvironment("SSTFERRY_ARCHIVE_MODEL", 1'000);
   const uint64_t first = FromEnvironment("SSTFERRY_ARCHIVE_MODEL_SEED", 1);
@@ -462,7 +465,7 @@ TEST_CASE("No set that counts lacks a file, whoever sleeps when",
     WARN(plays << " interleavings, " << pushed << " of " << pushes
                << " pushes, " << dropped << " sets dropped");
   }
-  // It is no proof of a protocol that nothing happens.
+  // The test proves nothing if its calls rarely succeed.
   REQUIRE(pushed * 2 > pushes);
   REQUIRE(dropped * 2 > plays);
   REQUIRE(segments > plays);

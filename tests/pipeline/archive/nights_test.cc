@@ -1,5 +1,5 @@
-// Nights of an archive: each uploads what a clone of that night would fetch.
-// SSTFERRY_ARCHIVE_KEYS makes the database larger.
+// Nightly pushes to an archive: each uploads what a clone refreshed in that
+// night would fetch. SSTFERRY_ARCHIVE_KEYS makes the database larger.
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -33,7 +33,7 @@ TEST_CASE("Each of 20 nights uploads what a clone of that night fetches, and "
   for (int night = 0; night < 20; ++night) {
     INFO("night " << night);
     {
-      // 1 % of the keys, in one neighbourhood: most tables stay.
+      // Changes 1 % of the keys, which are neighbours, so most tables stay.
       OpenDb db(source, OneFamily(SmallFiles()));
       const uint64_t changed = night == 0 ? keys : keys / 100;
       const uint64_t begin = night == 0 ? 0 : random() % (keys - changed);
@@ -60,8 +60,8 @@ TEST_CASE("Each of 20 nights uploads what a clone of that night fetches, and "
     push.label = "night " + std::to_string(night);
     ArchiveReport pushed;
     REQUIRE_OK(MakeArchiveJob(push)->Run(&pushed));
-    // A clone writes MANIFEST, OPTIONS and IDENTITY anew and counts them, too;
-    // each side has its own.
+    // A clone also writes and counts its own MANIFEST, OPTIONS and IDENTITY. So
+    // the two amounts differ by the size of such files.
     constexpr uint64_t kSmallFiles = 100'000;
     REQUIRE(pushed.uploaded_bytes < fetched.sst_bytes + kSmallFiles);
     REQUIRE(fetched.sst_bytes < pushed.uploaded_bytes + kSmallFiles);
@@ -73,9 +73,10 @@ TEST_CASE("Each of 20 nights uploads what a clone of that night fetches, and "
       ExpectSameEntries(source, dir / push.label);
     }
   }
-  // How much a compaction moves depends on which ones ran before it.
+  // The limit is generous: how much a compaction rewrites depends on the ones
+  // before it.
   REQUIRE(uploaded < all / 2);
-  // Nothing that later nights did has touched an older one.
+  // Later nights have not changed an older set.
   PullOptions again;
   const Ferried older =
       RestoreFrom(archive + "@night 4", dir / "again", again);

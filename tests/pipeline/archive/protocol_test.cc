@@ -1,5 +1,5 @@
-// Single rules of pipeline/archive/push.h and prune.h, each in the order of
-// calls in which it counts. model_test.cc tries any order.
+// Tests the rules of pipeline/archive/push.h and prune.h one by one, each in
+// the order of calls that needs it. model_test.cc tries any order.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -30,7 +30,7 @@ PruneOptions KeepLast(uint32_t sets) {
   return options;
 }
 
-// An archive in memory whose ids are counted.
+// An archive in memory, with ids that count up.
 class World {
  public:
   explicit World(MemoryStoreRules rules = {}) : server(rules) {
@@ -42,7 +42,7 @@ class World {
     server.Overwrite(kArchiveHeadKey, bytes);
   }
 
-  // A push by `store`, or by a client of its own.
+  // Pushes through `store`, or through a new client if it is null.
   Status Push(const std::vector<int>& tables, PushSummary* summary = nullptr,
               ObjectStore* store = nullptr) {
     const std::unique_ptr<ObjectStore> own = server.NewClient();
@@ -89,7 +89,7 @@ class World {
     return [this](ObjectStore* store) { return Prune(nullptr, store); };
   }
 
-  // Keys under a prefix.
+  // Returns the keys that begin with `prefix`.
   std::vector<std::string> Keys(const std::string& prefix) const {
     std::vector<std::string> keys;
     for (const auto& [key, bytes] : server.Objects()) {
@@ -99,7 +99,7 @@ class World {
     }
     return keys;
   }
-  // Where the table lies that only one set uploaded.
+  // Returns the key of a table that exactly one set uploaded.
   std::string KeyOf(int table) const {
     const std::string digits = ToHex(Digest128{
         1, static_cast<uint64_t>(table) + 1});
@@ -150,7 +150,7 @@ MemoryStoreRules WithoutSignatures() {
   return rules;
 }
 
-TEST_CASE("A push uploads only what no set before it has", "[archive]") {
+TEST_CASE("A push uploads only files that no earlier set has", "[archive]") {
   World world;
   PushSummary summary;
   REQUIRE_OK(world.Push({1, 2}, &summary));
@@ -162,7 +162,7 @@ TEST_CASE("A push uploads only what no set before it has", "[archive]") {
   REQUIRE(world.Keys(kArchiveIntentsPrefix).empty());
 }
 
-TEST_CASE("A push uses what a push left that died", "[archive]") {
+TEST_CASE("A push reuses files of a push that crashed", "[archive]") {
   World world;
   {
     StoppedClient dead(&world.server, world.Pusher({1, 2}));
@@ -177,7 +177,7 @@ TEST_CASE("A push uses what a push left that died", "[archive]") {
   REQUIRE(world.CountWhole() == 1);
 }
 
-TEST_CASE("What a dead push left is not marked while a push uses it",
+TEST_CASE("Files of a crashed push are not marked while another push uses them",
           "[archive]") {
   World world;
   {
@@ -196,7 +196,7 @@ TEST_CASE("What a dead push left is not marked while a push uses it",
   REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 2);
 }
 
-TEST_CASE("A push makes no name again that was deleted", "[archive]") {
+TEST_CASE("A push does not create a deleted name again", "[archive]") {
   World world;
   StoppedClient push(&world.server, world.Pusher({1}));
   REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
@@ -210,7 +210,7 @@ TEST_CASE("A push makes no name again that was deleted", "[archive]") {
   REQUIRE(world.Keys(kArchiveFilesPrefix).empty());
 }
 
-TEST_CASE("A file that is marked while a push uses it again is uploaded again",
+TEST_CASE("A file that is marked while a push reuses it is uploaded again",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1, 2}));
@@ -219,7 +219,7 @@ TEST_CASE("A file that is marked while a push uses it again is uploaded again",
   REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
   world.MarkKey(key);
   REQUIRE_OK(push.Finish());
-  world.server.Erase(key);  // as the prune may that marked it
+  world.server.Erase(key);  // as the prune that marked it may do
   const std::unique_ptr<ObjectStore> store = world.server.NewClient();
   std::vector<FoundSet> sets;
   REQUIRE_OK(Archive(store.get()).ListSets(&sets));
@@ -230,13 +230,14 @@ TEST_CASE("A file that is marked while a push uses it again is uploaded again",
   }
 }
 
-TEST_CASE("A push that sleeps before its commit leaves nothing that counts",
-          "[archive]") {
+TEST_CASE(
+    "A push that sleeps too long before its commit makes no set that counts",
+    "[archive]") {
   World world(WithoutSignatures());
   REQUIRE_OK(world.Push({1}));
   StoppedClient push(&world.server, world.Pusher({1, 2}));
   REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
-  world.server.Advance(kGrace + 1);  // its intent ends
+  world.server.Advance(kGrace + 1);  // its intent expires
   REQUIRE_OK(world.Prune());
   world.server.Advance(kGrace + 1);
   REQUIRE_OK(world.Prune());
@@ -256,7 +257,7 @@ TEST_CASE("A store that checks signatures refuses the commit of a push that "
   REQUIRE(world.Keys(kArchiveSetsPrefix).empty());
 }
 
-TEST_CASE("A store that checks signatures does not let a set count so late",
+TEST_CASE("A store that checks signatures refuses a done object that is late",
           "[archive]") {
   World world;
   StoppedClient push(&world.server, world.Pusher({1}));
@@ -266,8 +267,8 @@ TEST_CASE("A store that checks signatures does not let a set count so late",
   REQUIRE(world.Keys(kArchiveDonePrefix).empty());
 }
 
-// A push that slept before its commit, and uses the table 1 of a set that a
-// prune, which stands before it deletes files, has just dropped.
+// A push that slept before its commit and reuses table 1 of a set. A prune has
+// just dropped that set, and is stopped before it deletes its files.
 struct Overtaken {
   Overtaken() : world(WithoutSignatures()) {
     REQUIRE_OK(world.Push({1}));
@@ -275,7 +276,7 @@ struct Overtaken {
     push = std::make_unique<StoppedClient>(&world.server,
                                            world.Pusher({1, 2}));
     REQUIRE(push->RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
-    world.server.Advance(kGrace + 1);  // its intent ends
+    world.server.Advance(kGrace + 1);  // its intent expires
     REQUIRE_OK(world.Prune());
     world.server.Advance(kGrace + 1);
     prune = std::make_unique<StoppedClient>(&world.server, world.Pruner());
@@ -289,18 +290,19 @@ struct Overtaken {
 TEST_CASE("A look reads the marks before it lists files", "[archive]") {
   Overtaken overtaken;
   REQUIRE(overtaken.push->RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
-  // The prune deletes the files, and then the mark.
+  // The prune deletes the files, then the mark.
   REQUIRE(overtaken.prune->RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
   REQUIRE(EndStateOf(overtaken.push->Finish()) == EndState::kBusy);
   REQUIRE_OK(overtaken.prune->Finish());
   REQUIRE(overtaken.world.CountWhole() == 1);
 }
 
-TEST_CASE("A mark stays while a prune may sleep that has not seen what is kept",
-          "[archive]") {
+TEST_CASE(
+    "A mark stays while a prune may sleep that has not read the kept sets",
+    "[archive]") {
   Overtaken overtaken;
   REQUIRE(overtaken.push->RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
-  // This one sees the set, and keeps its files.
+  // The second prune sees the push's set, and keeps its files.
   StoppedClient other(&overtaken.world.server, overtaken.world.Pruner());
   REQUIRE(other.RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
   REQUIRE(EndStateOf(overtaken.push->Finish()) == EndState::kBusy);
@@ -317,7 +319,7 @@ TEST_CASE("An archive refuses another database", "[archive]") {
   const auto push = [&](const std::vector<int>& tables, const char* id) {
     FakeSetSource source(tables, std::string("point of ") + id);
     source.SetDatabase(id);
-    world.server.Advance(1);  // the newest set is the last
+    world.server.Advance(1);  // the last push has the newest set
     return PushSet(Archive(store.get()), &source, options, &summary);
   };
   REQUIRE_OK(push({1, 2}, "orders"));
@@ -331,7 +333,7 @@ TEST_CASE("An archive refuses another database", "[archive]") {
   REQUIRE(world.CountWhole() == 4);
 }
 
-TEST_CASE("Files that their identities do not tell apart are not shared",
+TEST_CASE("Files that their identities cannot distinguish are not shared",
           "[archive]") {
   World world;
   const std::unique_ptr<ObjectStore> store = world.server.NewClient();
@@ -378,7 +380,7 @@ TEST_CASE("Nothing is deleted before the grace", "[archive]") {
   REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
 }
 
-TEST_CASE("What a push uploads is not marked while its intent lives",
+TEST_CASE("Files of a running push are not marked before its intent expires",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
@@ -387,7 +389,8 @@ TEST_CASE("What a push uploads is not marked while its intent lives",
   REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
   PruneSummary summary;
   REQUIRE_OK(world.Prune(&summary));
-  // Not even the MANIFEST of the set whose table the push uses again.
+  // No files are marked, not even the MANIFEST of the set whose table the push
+  // reuses.
   REQUIRE(summary.marked_sets == 1);
   REQUIRE(summary.marked_files == 0);
   REQUIRE_OK(push.Finish());
@@ -418,7 +421,7 @@ TEST_CASE("A commit whose answer is lost is a commit", "[archive]") {
   }
 }
 
-TEST_CASE("A commit that never arrives is none", "[archive]") {
+TEST_CASE("A commit that never arrives makes no set", "[archive]") {
   for (const char* prefix : {kArchiveSetsPrefix, kArchiveDonePrefix}) {
     World world;
     StoppedClient push(&world.server, world.Pusher({1}));
@@ -430,7 +433,7 @@ TEST_CASE("A commit that never arrives is none", "[archive]") {
   }
 }
 
-TEST_CASE("A set that its push finished after a prune marked it stays",
+TEST_CASE("A set stays if its push finished after a prune chose to mark it",
           "[archive]") {
   World world(WithoutSignatures());
   REQUIRE_OK(world.Push({1}));
@@ -439,7 +442,7 @@ TEST_CASE("A set that its push finished after a prune marked it stays",
   world.server.Advance(kGrace + 1);
   StoppedClient prune(&world.server, world.Pruner());
   REQUIRE(prune.RunUntil(StoreCallKind::kPut, kArchiveMarksPrefix));
-  REQUIRE_OK(push.Finish());  // nobody has told of a mark
+  REQUIRE_OK(push.Finish());  // it has not seen a mark
   REQUIRE_OK(prune.Finish());
   world.server.Advance(kGrace + 1);
   REQUIRE_OK(world.Push({1, 2, 3}));
@@ -451,8 +454,8 @@ TEST_CASE("A set that its push finished after a prune marked it stays",
   REQUIRE(world.CountWhole() == 4);
 }
 
-TEST_CASE("A push says that its set may go which a prune marked before it "
-          "counted",
+TEST_CASE("A push reports that its set may be removed if it was marked before "
+          "it counted",
           "[archive]") {
   World world(WithoutSignatures());
   REQUIRE_OK(world.Push({1}));
@@ -463,7 +466,8 @@ TEST_CASE("A push says that its set may go which a prune marked before it "
   REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
 }
 
-TEST_CASE("A push says that its set went before it counted", "[archive]") {
+TEST_CASE("A push reports that its set was removed before it counted",
+          "[archive]") {
   World world(WithoutSignatures());
   REQUIRE_OK(world.Push({1}));
   StoppedClient push(&world.server, world.Pusher({1, 2}));
@@ -476,7 +480,7 @@ TEST_CASE("A push says that its set went before it counted", "[archive]") {
   REQUIRE(world.CountWhole() == 1);
 }
 
-TEST_CASE("A push reads the marks before it looks whether its set is there",
+TEST_CASE("A push reads the marks before it checks that its set still exists",
           "[archive]") {
   World world(WithoutSignatures());
   REQUIRE_OK(world.Push({1}));
@@ -488,13 +492,13 @@ TEST_CASE("A push reads the marks before it looks whether its set is there",
   StoppedClient prune(&world.server, world.Pruner());
   REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
   REQUIRE(push.RunUntil(StoreCallKind::kList, kArchiveMarksPrefix));
-  // The prune deletes the set, and then the mark.
+  // The prune deletes the set, then the mark.
   REQUIRE(prune.RunUntil(StoreCallKind::kList, kArchiveFilesPrefix));
   REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
   REQUIRE_OK(prune.Finish());
 }
 
-TEST_CASE("A mark of which something is used stays", "[archive]") {
+TEST_CASE("A mark stays while something that it names is used", "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
   world.MarkKey(world.KeyOf(1));
@@ -505,7 +509,8 @@ TEST_CASE("A mark of which something is used stays", "[archive]") {
   REQUIRE(summary.deleted_files == 0);
   REQUIRE(world.CountWhole() == 1);
   REQUIRE(world.Keys(kArchiveMarksPrefix).size() == 1);
-  // The next set does not use it, and once the first has gone, it goes, too.
+  // The next set does not reuse the marked table. Once the first set is
+  // removed, the table and the mark are, too.
   REQUIRE_OK(world.Push({1}, nullptr));
   REQUIRE_OK(world.Prune());
   world.server.Advance(kGrace + 1);
@@ -517,7 +522,7 @@ TEST_CASE("A mark of which something is used stays", "[archive]") {
   REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
 }
 
-TEST_CASE("The newest set stays, whatever two prunes want to keep",
+TEST_CASE("The newest set stays, whatever options two prunes have",
           "[archive]") {
   World world;
   PushSummary first;
@@ -555,7 +560,7 @@ TEST_CASE("A prune that was killed is continued by the next one",
   REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
 }
 
-TEST_CASE("A set that lacks an object counts for no option, and the newest "
+TEST_CASE("Options to keep sets do not count a damaged set, and the newest "
           "whole one stays",
           "[archive]") {
   World world;
@@ -564,7 +569,7 @@ TEST_CASE("A set that lacks an object counts for no option, and the newest "
   REQUIRE_OK(world.Push({1}));
   REQUIRE_OK(world.Push({2}, &whole));
   REQUIRE_OK(world.Push({3}, &damaged));
-  // One is lost, or has another size.
+  // An object is lost, or has another size.
   const bool is_lost = GENERATE(true, false);
   if (is_lost) {
     world.server.Erase(world.KeyOf(3));
@@ -586,7 +591,7 @@ TEST_CASE("A set that lacks an object counts for no option, and the newest "
     world.server.Advance(kGrace + 1);
   }
   REQUIRE(world.CountWhole() == 1);
-  // The damaged one stays as long as if it were whole.
+  // The damaged set stays as long as if it were whole.
   REQUIRE(world.Keys(kArchiveDonePrefix).size() == 2);
   REQUIRE_OK(world.Push({1, 2}));
   for (int night = 0; night < 2; ++night) {
@@ -617,13 +622,13 @@ TEST_CASE("A set whose record cannot be read keeps its files and those of sets "
   world.server.Advance(kGrace + 1);
   REQUIRE_OK(world.Prune(&summary));
   REQUIRE(summary.dropped_sets == 2);
-  // The table 3 and the MANIFEST of the third set are gone.
+  // Table 3 and the MANIFEST of the third set are deleted.
   REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 3);
   REQUIRE(world.Keys(kArchivePartsPrefix).size() == 3);
   REQUIRE(world.server.Has(world.KeyOf(1)));
   REQUIRE(world.server.Has(world.KeyOf(2)));
   REQUIRE(world.CountWhole() == 1);
-  // Once it is removed, its files go, too.
+  // Once the unreadable set is removed, its files are, too.
   REQUIRE_OK(world.Remove(SetNameText(unreadable.name)));
   for (int night = 0; night < 2; ++night) {
     REQUIRE_OK(world.Prune(&summary));
@@ -654,7 +659,7 @@ TEST_CASE("A mark or an intent that cannot be read stops a prune before it "
   REQUIRE(status.ToString().find("archive remove") != std::string::npos);
   REQUIRE(status.ToString().find(ToHex(id)) != std::string::npos);
   REQUIRE(world.server.Objects() == before);
-  // An intent protects files: a push needs none but its own.
+  // A damaged intent does not stop a push: other intents only matter to prunes.
   REQUIRE(world.Push({2, 3}).ok() == !is_mark);
 
   REQUIRE_OK(world.Remove(ToHex(id)));
@@ -665,7 +670,7 @@ TEST_CASE("A mark or an intent that cannot be read stops a prune before it "
   REQUIRE(EndStateOf(world.Remove(ToHex(id))) == EndState::kRefused);
 }
 
-TEST_CASE("Whatever a mark named that could not be read, no push uses it again",
+TEST_CASE("No push reuses files that an unreadable mark may have named",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
@@ -673,14 +678,15 @@ TEST_CASE("Whatever a mark named that could not be read, no push uses it again",
   REQUIRE_OK(world.Prune());
   const std::string mark = world.Keys(kArchiveMarksPrefix).at(0);
   world.server.Advance(kGrace + 1);
-  // It has read the mark, and stands before it deletes the set of table 1.
+  // The prune has read the mark, and stops before it deletes the set of table
+  // 1.
   StoppedClient prune(&world.server, world.Pruner());
   REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
   world.server.Overwrite(mark, "damage");
   REQUIRE_OK(world.Remove(mark.substr(sizeof(kArchiveMarksPrefix) - 1)));
   PushSummary summary;
   REQUIRE_OK(world.Push({1, 2}, &summary));
-  REQUIRE(summary.reused_files == 1);  // of the newest whole set
+  REQUIRE(summary.reused_files == 1);  // only the newest whole set's file
   prune.Finish().PermitUncheckedError();
   REQUIRE(world.CountWhole() == 2);
 }
@@ -703,7 +709,7 @@ TEST_CASE("A mark or an intent that can be read is not removed", "[archive]") {
   REQUIRE_OK(push.Finish());
 }
 
-TEST_CASE("A marked set that a later run asks for is not dropped, and its mark "
+TEST_CASE("A marked set that a later run must keep is not dropped, its mark "
           "stays",
           "[archive]") {
   World world;
@@ -724,11 +730,12 @@ TEST_CASE("A marked set that a later run asks for is not dropped, and its mark "
     REQUIRE(summary.held_marks == 1);
     REQUIRE(summary.sets[0].fate == SetFate::kStays);
   }
-  // Nobody uses its files again, as long as a sweep may sleep.
+  // No push reuses the marked files, because a prune that sleeps may still
+  // delete them.
   PushSummary pushed;
   REQUIRE_OK(world.Push({1, 2}, &pushed));
   REQUIRE(pushed.reused_files == 1);
-  // It counts as long as it is there.
+  // The marked set still counts for --keep-last while it exists.
   REQUIRE_OK(world.Prune(&summary, nullptr, KeepLast(2)));
   REQUIRE(summary.dropped_sets == 1);
   REQUIRE(summary.sets[0].name == first.name);
@@ -736,7 +743,7 @@ TEST_CASE("A marked set that a later run asks for is not dropped, and its mark "
   REQUIRE(world.CountWhole() == 2);
 }
 
-TEST_CASE("A dry run changes nothing, and tells what the next run does",
+TEST_CASE("A dry run changes nothing, and reports what the next run does",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
@@ -781,7 +788,7 @@ TEST_CASE("The last whole set is removed only by force", "[archive]") {
           EndState::kRefused);
   REQUIRE(world.server.Objects() == before);
   REQUIRE_OK(world.Push({1, 2}, &second));
-  SECTION("a damaged set and an expiring one are no others") {
+  SECTION("a damaged set and an expiring one do not count as others") {
     const bool is_damaged = GENERATE(true, false);
     if (is_damaged) {
       world.server.Erase(world.KeyOf(2));
@@ -800,7 +807,7 @@ TEST_CASE("The last whole set is removed only by force", "[archive]") {
     REQUIRE(EndStateOf(world.Remove(SetNameText(second.name))) ==
             EndState::kRefused);
   }
-  SECTION("of two at once one at most removes its set") {
+  SECTION("if two run at once, at most one removes its set") {
     StoppedClient one(&world.server, world.Remover(SetNameText(first.name)));
     const bool has_marked = GENERATE(true, false);
     REQUIRE(one.RunUntil(StoreCallKind::kPut, kArchiveMarksPrefix));
@@ -813,7 +820,7 @@ TEST_CASE("The last whole set is removed only by force", "[archive]") {
   }
 }
 
-TEST_CASE("The order of names is that of pushes, whatever clocks say",
+TEST_CASE("Names of sets sort in the order of pushes, whatever clocks say",
           "[archive]") {
   World world;
   PushSummary before;
@@ -840,19 +847,19 @@ TEST_CASE("A push takes a name after that of a push whose files it uses",
     REQUIRE_FALSE(dead.Finish().ok());
   }
   const UnixSeconds begun = world.server.now();
-  world.server.Advance(-600);  // as a machine with another clock
+  world.server.Advance(-600);  // as on a machine with another clock
   PushSummary pushed;
   REQUIRE_OK(world.Push({1, 2}, &pushed));
   REQUIRE(pushed.reused_files == 2);
   REQUIRE(pushed.name.seconds > static_cast<uint64_t>(begun));
-  // Of a push that nobody knows, no file is used.
+  // Files of an unknown push are not reused.
   world.server.Erase(world.Keys(kArchiveSetsPrefix).at(0));
   world.server.Erase(world.Keys(kArchiveIntentsPrefix).at(0));
   REQUIRE_OK(world.Push({1, 2}, &pushed));
   REQUIRE(pushed.reused_files == 0);
 }
 
-TEST_CASE("A set of a time to come is told, and hides no later one",
+TEST_CASE("A set with a time in the future is reported, and hides no later set",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
@@ -878,8 +885,7 @@ TEST_CASE("A set of a time to come is told, and hides no later one",
   REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
 }
 
-TEST_CASE("A check of an archive of which nothing can be restored fails",
-          "[archive]") {
+TEST_CASE("A check of an archive without a restorable set fails", "[archive]") {
   World world;
   const std::unique_ptr<ObjectStore> store = world.server.NewClient();
   CheckSummary summary;
@@ -897,8 +903,9 @@ TEST_CASE("A check of an archive of which nothing can be restored fails",
   REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
 }
 
-TEST_CASE("A check names what is gone, who uses it, and what is whole",
-          "[archive]") {
+TEST_CASE(
+    "A check names missing objects, the sets that use them, and whole sets",
+    "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1}));
   REQUIRE_OK(world.Push({1, 2}));
@@ -917,8 +924,9 @@ TEST_CASE("A check names what is gone, who uses it, and what is whole",
           std::string::npos);
 }
 
-TEST_CASE("A check reads all bytes in its turns, and finds those that changed",
-          "[archive]") {
+TEST_CASE(
+    "Checks read all bytes over several runs, and find those that changed",
+    "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1, 2, 3}));
   world.server.Overwrite(world.KeyOf(2), "table x");  // as long as before
@@ -944,7 +952,7 @@ TEST_CASE("A check reads all bytes in its turns, and finds those that changed",
   REQUIRE(found == 1);
 }
 
-TEST_CASE("An object that a check says to delete is uploaded anew by a push",
+TEST_CASE("A push uploads an object again that a check said to delete",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1, 2}));
@@ -966,7 +974,7 @@ TEST_CASE("An object that a check says to delete is uploaded anew by a push",
   REQUIRE(summary.sets.back().state == SetState::kWhole);
 }
 
-TEST_CASE("What a check found is kept, until it is read again and right",
+TEST_CASE("Findings of a check are kept until the object is read and correct",
           "[archive]") {
   World world;
   REQUIRE_OK(world.Push({1, 2, 3}));
@@ -993,7 +1001,7 @@ TEST_CASE("What a check found is kept, until it is read again and right",
   REQUIRE(list() == SetState::kDamaged);
   REQUIRE(sets[0].problem.find(key) != std::string::npos);
   REQUIRE(age == 1000u);
-  // Checks that do not read it again are not green.
+  // Checks that do not read the object again still fail.
   options.read_percent = 0;
   for (int night = 0; night < 2; ++night) {
     const Status again = CheckArchive(archive, options, &summary);
@@ -1006,13 +1014,14 @@ TEST_CASE("What a check found is kept, until it is read again and right",
   REQUIRE(list() == SetState::kWhole);
   options.read_percent = 0;
   REQUIRE_OK(CheckArchive(archive, options, &summary));
-  // What cannot be read tells nothing.
+  // A record of findings that cannot be read is ignored.
   world.server.Overwrite(kArchiveCheckedKey, "rot");
   REQUIRE(list() == SetState::kWhole);
   REQUIRE_OK(CheckArchive(archive, options, &summary));
 }
 
-TEST_CASE("Init finds out what a store keeps of its promises", "[archive]") {
+TEST_CASE("Init finds out which promises of its contract a store keeps",
+          "[archive]") {
   MemoryStoreRules rules;
   rules.honours_if_absent = GENERATE(true, false);
   rules.checks_signatures = GENERATE(true, false);

@@ -1,5 +1,6 @@
-// Parts of a set: some keys, of some column families, restored out of an
-// archive by reading what they need. The store counts what it gives, and lies.
+// Restores parts of a set (some keys of some column families) from an archive.
+// Only the needed bytes are read. The store counts them, and may return wrong
+// ones.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -36,17 +37,17 @@ using rocksdb::ColumnFamilyOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// What a read of some bytes of an object comes to in place of the truth.
+// Changes the bytes that a read of an object returns.
 using Lie = std::function<void(const GetRequest& request, std::string* bytes)>;
 
 struct Reads {
-  std::atomic<uint64_t> bytes{0};   // of tables and blob files
-  std::atomic<uint64_t> others{0};  // of WALs, MANIFEST, OPTIONS
-  std::atomic<uint64_t> most{UINT64_MAX};  // reads until none is answered
+  std::atomic<uint64_t> bytes{0};   // from tables and blob files
+  std::atomic<uint64_t> others{0};  // from WALs, MANIFEST, OPTIONS
+  std::atomic<uint64_t> most{UINT64_MAX};  // later reads fail
   Lie lie;                          // may be null
 };
 
-// A directory's store whose reads are counted, and not always true.
+// A store in a directory that counts reads, and may return wrong bytes.
 class WatchedStore : public ObjectStore {
  public:
   WatchedStore(std::unique_ptr<ObjectStore> store, Reads* reads)
@@ -144,7 +145,8 @@ uint64_t Setting(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Small tables and blocks, so that a small database has many.
+// Returns options for small tables and blocks, so that a small database has
+// many.
 ColumnFamilyOptions Small() {
   ColumnFamilyOptions options = Quiet();
   options.target_file_size_base = 48u << 10;
@@ -179,7 +181,7 @@ Families SomeFamilies() {
 
 constexpr int kKeys = 6000;
 
-// Writes some keys; a range deletion is wide at times.
+// Writes some random entries and deletions. Some range deletions are wide.
 void WriteSome(OpenDb* db, int count, std::mt19937_64* random) {
   for (const char* const family : {"default", "blobs", "merges", "indexed"}) {
     for (int i = 0; i < count; ++i) {
@@ -207,7 +209,8 @@ void CompactTo(OpenDb* db, const std::string& family, int level) {
   REQUIRE_OK((*db)->CompactRange(options, db->cf(family), nullptr, nullptr));
 }
 
-// A database with entries in levels, in level 0, and in the WAL alone.
+// Makes a database with entries in several levels, in level 0, and only in the
+// WAL.
 void MakeLevels(const std::string& path, uint64_t seed) {
   std::mt19937_64 random(seed);
   const Families families = SomeFamilies();
@@ -221,7 +224,7 @@ void MakeLevels(const std::string& path, uint64_t seed) {
   for (const auto& family : families) {
     CompactTo(&db, family.name, 6);
   }
-  // What lies below stays there, so this one is a level of its own.
+  // These entries go to level 4, above the ones in level 6.
   WriteSome(&db, 1200, &random);
   db.Flush();
   for (const auto& family : families) {
@@ -253,7 +256,7 @@ Entries Within(const Entries& entries, const KeyInterval& interval) {
   return inside;
 }
 
-// An archive of a database, and restores of parts of it.
+// An archive of a database. Restores parts of it.
 class World {
  public:
   void Push() {
@@ -280,7 +283,7 @@ class World {
             std::make_unique<WatchedStore>(std::move(store), &reads), "latest",
             key),
         pull, dir / "scratch");
-    // Neither blocks nor directories are left.
+    // No blocks or directories are left.
     REQUIRE(fs::is_empty(dir / "scratch"));
     return restored;
   }
@@ -309,7 +312,7 @@ KeyInterval Between(uint64_t begin, uint64_t end) {
   return {NumberedKey(begin), NumberedKey(end)};
 }
 
-TEST_CASE("Any range of a set is what a full restore has there",
+TEST_CASE("A restored range of a set equals that range of a full restore",
           "[archive][range]") {
   World world;
   MakeLevels(world.dir / "source", 1);
@@ -360,9 +363,9 @@ TEST_CASE("Any range of a set is what a full restore has there",
   }
 }
 
-// RocksDB seeks behind a range deletion, wherever the interval ends. In blocks
-// that were not got it would find damage.
-TEST_CASE("A range deletion over the end of a range leads into no hole",
+// At a range deletion, RocksDB seeks to its end, even after the end of the
+// interval. Blocks there were not fetched, so RocksDB would report damage.
+TEST_CASE("RocksDB does not read unfetched blocks after a wide range deletion",
           "[archive][range]") {
   World world;
   {
@@ -372,7 +375,7 @@ TEST_CASE("A range deletion over the end of a range leads into no hole",
     }
     db.Flush();
     CompactTo(&db, "default", 6);
-    // One leads from 500 to 1500, the next from there to 3000.
+    // One range deletion leads from 500 to 1500, the next from there to 3000.
     db.DeleteRange(NumberedKey(1400), NumberedKey(3000));
     db.Flush();
     db.DeleteRange(NumberedKey(500), NumberedKey(1500));
@@ -396,7 +399,8 @@ TEST_CASE("A range deletion over the end of a range leads into no hole",
   }
 }
 
-// All blocks have one size, and no checksum tells where its block lies.
+// Returns options for blocks of equal size. Before format_version 6, a block's
+// checksum does not depend on its place.
 ColumnFamilyOptions OfOneSize() {
   ColumnFamilyOptions options = Small();
   options.target_file_size_base = 64u << 20;
@@ -416,8 +420,9 @@ void MakeOfOneSize(const std::string& path, uint64_t seed) {
   db.Flush();
 }
 
-TEST_CASE("A block of another place is seen, though its checksum is right",
-          "[archive][range]") {
+TEST_CASE(
+    "A block from another place is detected, though its checksum is right",
+    "[archive][range]") {
   World world;
   MakeOfOneSize(world.dir / "source", 1);
   world.Push();
@@ -449,7 +454,7 @@ TEST_CASE("A block of another place is seen, though its checksum is right",
   REQUIRE(lies == kTriesOfUnit);
 }
 
-TEST_CASE("A table of another database is seen, though all in it is right",
+TEST_CASE("A table of another database is detected, though it is intact",
           "[archive][range]") {
   World world;
   MakeOfOneSize(world.dir / "source", 1);
@@ -470,7 +475,7 @@ TEST_CASE("A table of another database is seen, though all in it is right",
 
 TEST_CASE("A range costs little more than its own bytes", "[archive][range]") {
   World world;
-  // Bytes of the database; 5000 of these are 5 GB.
+  // The size of the database in MB: 5000 makes 5 GB.
   const uint64_t megabytes = Setting("SSTFERRY_RANGE_MEGABYTES", 40);
   const uint64_t keys = megabytes * 1000;
   ColumnFamilyOptions options = Quiet();
@@ -508,7 +513,7 @@ TEST_CASE("A range costs little more than its own bytes", "[archive][range]") {
     last_level_bytes += entry.first.size() + entry.second.size();
   }
   REQUIRE(last_level_bytes > keys * 1000 / 60);
-  // Of a small database the ends of tables are more than of a large one.
+  // In a small database, the footers and indexes of tables weigh more.
   const double most = megabytes >= 1000 ? 1.3 : 2;
   WARN(megabytes << " MB: " << world.reads.bytes << " bytes of tables, "
                  << last_level_bytes << " bytes of entries, "
@@ -517,8 +522,9 @@ TEST_CASE("A range costs little more than its own bytes", "[archive][range]") {
           most * static_cast<double>(last_level_bytes));
 }
 
-TEST_CASE("Of a range, a store that lies gives an error or is asked again",
-          "[archive][range]") {
+TEST_CASE(
+    "If a store lies about a range, the range is requested again or fails",
+    "[archive][range]") {
   World world;
   MakeLevels(world.dir / "source", 2);
   world.Push();
@@ -537,7 +543,7 @@ TEST_CASE("Of a range, a store that lies gives an error or is asked again",
   uint64_t wrong_at = 0;
   int bad = 0;
   const auto other_bytes = [&](const GetRequest& request, std::string* bytes) {
-    // Bytes of the same file that lie elsewhere, which have right checksums.
+    // Bytes from another place of the same file, with correct checksums.
     const std::string path = world.dir / "archive" + ("/" + request.key);
     std::ifstream in(path, std::ios::binary);
     const std::string whole{std::istreambuf_iterator<char>(in), {}};
@@ -557,7 +563,7 @@ TEST_CASE("Of a range, a store that lies gives an error or is asked again",
   };
   for (const Lie& lie : lies) {
     for (wrong_at = 0; wrong_at < 60; wrong_at += 1 + random() % 20) {
-      // Once: it is asked again.
+      // One wrong read: the bytes are requested again.
       at = 0;
       world.reads.lie = [&](const GetRequest& request, std::string* bytes) {
         if (at++ == wrong_at) lie(request, bytes);
@@ -568,7 +574,7 @@ TEST_CASE("Of a range, a store that lies gives an error or is asked again",
       require_right("target");
       fs::remove_all(world.dir / "target");
     }
-    // Always, from some read on.
+    // From the 30th read on, every read is wrong.
     at = 0;
     world.reads.lie = [&](const GetRequest& request, std::string* bytes) {
       if (at++ >= 30) lie(request, bytes);
@@ -584,7 +590,7 @@ TEST_CASE("Of a range, a store that lies gives an error or is asked again",
   REQUIRE(bad == 4);
 }
 
-TEST_CASE("A restore of a range looks for its files, and not for others",
+TEST_CASE("A restore of a range requires only the files that it needs",
           "[archive][range]") {
   World world;
   {
@@ -611,7 +617,7 @@ TEST_CASE("A restore of a range looks for its files, and not for others",
   REQUIRE_FALSE(fs::exists(world.dir / "lost"));
 }
 
-TEST_CASE("A restore of a range resumes: parts that came are not got again",
+TEST_CASE("A restore of a range resumes: received parts are not fetched again",
           "[archive][range]") {
   World world;
   MakeLevels(world.dir / "source", 4);
@@ -638,7 +644,7 @@ TEST_CASE("A restore of a range resumes: parts that came are not got again",
   }
 }
 
-TEST_CASE("A range of a sealed set is read with its key alone",
+TEST_CASE("A range of a sealed set is read only with its key",
           "[archive][range]") {
   World world;
   MakeLevels(world.dir / "source", 6);
@@ -657,7 +663,7 @@ TEST_CASE("A range of a sealed set is read with its key alone",
   selection.interval = Between(1000, 1500);
   REQUIRE(world.Restore(selection).state() == EndState::kRefused);
   REQUIRE_OK(SealKey::Read(key_file, &world.key));
-  // One chunk is not what was sealed, once.
+  // One chunk has a wrong byte once.
   std::atomic<int> reads{0};
   world.reads.lie = [&reads](const GetRequest&, std::string* bytes) {
     if (reads++ == 9) (*bytes)[bytes->size() / 2] ^= 1;
@@ -673,7 +679,7 @@ TEST_CASE("A range of a sealed set is read with its key alone",
   }
 }
 
-TEST_CASE("A set is restored as chunks where that is asked for",
+TEST_CASE("A set is restored as chunks if that is requested",
           "[archive][range]") {
   World world;
   MakeLevels(world.dir / "source", 5);

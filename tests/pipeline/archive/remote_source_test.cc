@@ -1,5 +1,5 @@
-// A push from a source elsewhere: what a clone's lanes bring is what the files
-// of a snapshot are, whatever the network and the store do.
+// Pushes from a remote source. The lanes of a clone must deliver the bytes of
+// the snapshot's files, whatever the network and the store do.
 #include "pipeline/archive/remote_source.h"
 
 #include <atomic>
@@ -66,7 +66,8 @@ void RequireChecked(MemoryStore* server) {
   REQUIRE_OK(CheckArchive(Archive(client.get()), options, &summary));
 }
 
-// Returns all that two pushes of one database have in common, by file.
+// Returns the size and the digests of each file of a set. Two pushes of the
+// same database have the same ones.
 std::map<std::string, std::string> DigestsOf(const ArchiveSet& set) {
   std::map<std::string, std::string> digests;
   for (const ArchivedFile& file : set.files) {
@@ -80,8 +81,8 @@ std::map<std::string, std::string> DigestsOf(const ArchiveSet& set) {
   return digests;
 }
 
-// A database of one table of so many bytes that do not compress, and a few
-// more files.
+// Makes a database with one table of this size, whose bytes do not compress,
+// and a few small files.
 void MakeLargeTable(const std::string& path, size_t mebibytes) {
   rocksdb::Options options;
   options.create_if_missing = true;
@@ -103,7 +104,7 @@ void MakeLargeTable(const std::string& path, size_t mebibytes) {
   REQUIRE_OK(db->Flush({}));
 }
 
-// A source that serves the database in this process.
+// A source that serves a database in this process.
 class Served {
  public:
   explicit Served(const std::string& directory) {
@@ -125,7 +126,7 @@ class Served {
   std::unique_ptr<Endpoint> endpoint_;
 };
 
-TEST_CASE("A push from a source elsewhere makes the set that one there makes",
+TEST_CASE("A push from a remote source makes the same set as a local push",
           "[archive]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -154,13 +155,14 @@ TEST_CASE("A push from a source elsewhere makes the set that one there makes",
   REQUIRE(found.unit_bytes == expected.unit_bytes);
   RequireChecked(&server);
 
-  // Files that the archive has are not asked for again.
+  // Files that the archive has are not requested again.
   REQUIRE_OK(Push(served.Connect().get(), &server, &summary));
   REQUIRE(summary.reused_files > 0);
   REQUIRE(summary.uploaded_files < summary.files);
   RequireChecked(&server);
 
-  // Nor is it sealed again.
+  // Files that are sealed with another key, or not at all, are not reused.
+  // Files that are sealed with the same key are.
   const SealKey key(SealKey::Bytes{});
   REQUIRE_OK(Push(served.Connect().get(), &server, &summary, nullptr, &key));
   REQUIRE(summary.reused_files == 0);
@@ -169,7 +171,7 @@ TEST_CASE("A push from a source elsewhere makes the set that one there makes",
   RequireChecked(&server);
 }
 
-TEST_CASE("A push from elsewhere that died before any call is made up for",
+TEST_CASE("A remote push can crash before any call, and the next one completes",
           "[archive]") {
   const ScratchDir dir;
   SampleShape shape;
@@ -203,10 +205,10 @@ TEST_CASE("A push from elsewhere that died before any call is made up for",
   }
 }
 
-TEST_CASE("A large table goes in pieces, each behind its digest",
+TEST_CASE("A large table is uploaded in pieces, each after its digest",
           "[archive]") {
   const ScratchDir dir;
-  // Its second piece begins inside of the unit that is its tail.
+  // The table's second piece begins inside the unit of its tail.
   MakeLargeTable(dir / "db", 127);
   MemoryStore server;
   MakeArchive(&server);
@@ -233,7 +235,7 @@ TEST_CASE("A large table goes in pieces, each behind its digest",
   RequireChecked(&server);
 }
 
-TEST_CASE("A store that asks for a piece again gets it from its beginning",
+TEST_CASE("A store that requests a piece again gets it from its start",
           "[archive]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -247,7 +249,7 @@ TEST_CASE("A store that asks for a piece again gets it from its beginning",
     REQUIRE_OK(file->Digest(0, bytes, &digests));
     std::string scratch;
     Slice out;
-    // Tries that end anywhere, and then one that does not.
+    // Reads that stop early, then one that reads everything.
     for (const uint64_t part : {bytes / 3, bytes / 2, uint64_t{1}}) {
       if (part > 0 && part < bytes) {
         REQUIRE_OK(file->Read(0, part, &scratch, &out));
@@ -265,7 +267,7 @@ TEST_CASE("A store that asks for a piece again gets it from its beginning",
   }
 }
 
-TEST_CASE("A push gets through a network that cuts and damages, or says why",
+TEST_CASE("A push over a bad network succeeds, or fails with a reason",
           "[archive]") {
   const ScratchDir dir;
   MakeLargeTable(dir / "db", 12);
@@ -292,7 +294,7 @@ TEST_CASE("A push gets through a network that cuts and damages, or says why",
   }
   REQUIRE(relay.damage().cuts > 0);
   RequireChecked(&server);
-  // A source that is gone for good.
+  // A source that does not come back.
   options.timeouts.retry = std::chrono::milliseconds(200);
   RemoteSource source(dialer.get(), options);
   relay.EndWeather();
@@ -305,8 +307,7 @@ TEST_CASE("A push gets through a network that cuts and damages, or says why",
   REQUIRE(EndStateOf(lost) == EndState::kDeadPeer);
 }
 
-TEST_CASE("A damaged table of a source elsewhere is not uploaded",
-          "[archive]") {
+TEST_CASE("A damaged table of a remote source is not uploaded", "[archive]") {
   const ScratchDir dir;
   MakeLargeTable(dir / "db", 3);
   for (const auto& entry : std::filesystem::directory_iterator(dir / "db")) {

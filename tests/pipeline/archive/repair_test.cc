@@ -1,6 +1,6 @@
-// Repairs of damaged sets (pipeline/archive/repair.h): what is right is used
-// again, what is not comes from where the same bytes are, and no bytes are
-// believed but those that the digests of the damaged set name.
+// Repairs of damaged sets (pipeline/archive/repair.h). Intact objects are
+// reused. Damaged ones are replaced by the same bytes from elsewhere. Bytes are
+// accepted only if they match the digests in the damaged set's record.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// An archive in memory, and pushes of tables into it.
+// An archive in memory, with helpers to push and repair.
 struct World {
   explicit World(const SealKey* with = nullptr) : key(with) {
     ArchiveHead head;
@@ -68,8 +68,8 @@ struct World {
     REQUIRE(read.has_value());
     return *std::move(read);
   }
-  // The object of a file of a set, by its number: tables have 10 and more, the
-  // MANIFEST has 5.
+  // Returns the object's key of a set's file, by the file's number. Tables have
+  // numbers from 10, the MANIFEST has 5.
   std::string KeyOf(const SetName& set, uint64_t number) {
     for (const ArchivedFile& file : Read(set).files) {
       if (file.file.number == number) {
@@ -88,7 +88,7 @@ struct World {
     FAIL("no such set");
     return SetState::kDamaged;
   }
-  // Bytes of a length, and others: what a disk gives that rots.
+  // Changes a byte of an object, as a bad disk may. The length stays.
   void Rot(const std::string& object) {
     std::string bytes = server.Objects().at(object);
     bytes.back() ^= 1;
@@ -110,7 +110,7 @@ TEST_CASE("A repair takes lost and wrong bytes from a set that has them, and "
   const SetName damaged = world.Push({1, 2, 3}, "nightly");
   const std::string lost = world.KeyOf(damaged, 11);
   world.server.Erase(lost);
-  // The next set has the table again, under a name of its own.
+  // The next set uploads the table again under another name.
   const SetName next = world.Push({1, 2});
   REQUIRE(world.KeyOf(next, 11) != lost);
   REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
@@ -120,7 +120,7 @@ TEST_CASE("A repair takes lost and wrong bytes from a set that has them, and "
   REQUIRE_OK(world.Repair(damaged));
   REQUIRE(world.repaired.sets.size() == 1);
   const SetName by = world.repaired.sets[0].by;
-  // The table 1 and the MANIFEST, which only one set has.
+  // Table 1 and the MANIFEST, which no other set has.
   REQUIRE(world.repaired.uploaded_files == 2);
   REQUIRE(world.repaired.reused_files == 2);
   for (const auto& [key, bytes] : before) {
@@ -148,7 +148,7 @@ TEST_CASE("A repair takes lost and wrong bytes from a set that has them, and "
   REQUIRE_OK(world.Check());
 }
 
-TEST_CASE("Of a damaged set and its repair the repair is restored, whatever "
+TEST_CASE("The repair of a damaged set is restored instead of it, whatever "
           "their names",
           "[archive]") {
   bool is_before = false;
@@ -170,7 +170,7 @@ TEST_CASE("Of a damaged set and its repair the repair is restored, whatever "
   REQUIRE(is_after);
 }
 
-TEST_CASE("A repair without a set looks at all, and repairs each once",
+TEST_CASE("A repair without a given set checks all sets, and repairs each once",
           "[archive]") {
   World world;
   const SetName first = world.Push({1, 2});
@@ -200,8 +200,7 @@ TEST_CASE("A repair without a set looks at all, and repairs each once",
                         }) == 3);
 }
 
-TEST_CASE("A repair believes no bytes but those that were pushed",
-          "[archive]") {
+TEST_CASE("A repair accepts only the bytes that were pushed", "[archive]") {
   World world;
   const SetName damaged = world.Push({1, 2});
   world.server.Erase(world.KeyOf(damaged, 11));
@@ -219,11 +218,11 @@ TEST_CASE("A repair believes no bytes but those that were pushed",
     REQUIRE(world.server.Objects() == before);
   };
   stays();
-  // The same name and size, and other bytes.
+  // Files with the same name and size, but other bytes.
   write("000011.sst", "table x");
   write("MANIFEST-000005", "point 1 and more");
   stays();
-  // A link, which leads elsewhere.
+  // A symbolic link is not followed.
   fs::remove(dir / "000011.sst");
   write("elsewhere", "table 1");
   fs::create_symlink(dir / "elsewhere", dir / "000011.sst");
@@ -236,19 +235,19 @@ TEST_CASE("A repair believes no bytes but those that were pushed",
                                 .force = false,
                                 .new_id = RandomSetId}));
   REQUIRE_OK(world.Check());
-  // A source must not be changed by anything that reads it.
+  // The donor's directory must not be changed.
   REQUIRE(fs::file_size(dir / "MANIFEST-000005") == 16);
 }
 
-// Gives the bytes of a table once, and others when they are read again.
+// A donor whose table has other bytes when it is read again.
 class FickleDonor : public FileDonor {
  public:
   [[nodiscard]] Status Offer(
       const CloneFile&, uint64_t,
       const std::function<bool(const Open& open)>& take) override {
     take([this](std::unique_ptr<SetFile>* opened) {
-      // The repair looks whether it has the bytes, and opens it; the push asks
-      // for it again, and only what that reads to upload is another one.
+      // The first three opens are checks by the repair and the push. The open
+      // that reads the bytes for the upload gets another table.
       return (opened_++ < 3 ? first_ : second_).Open(0, opened);
     });
     return Status::OK();
@@ -260,7 +259,7 @@ class FickleDonor : public FileDonor {
   int opened_ = 0;
 };
 
-TEST_CASE("Bytes that are others when they are read again repair nothing",
+TEST_CASE("Bytes that change when they are read again repair nothing",
           "[archive]") {
   World world;
   const SetName damaged = world.Push({1});
@@ -283,7 +282,7 @@ TEST_CASE("A repair of a sealed set takes bytes of another archive",
   world.Rot(world.KeyOf(damaged, 11));
   const Archive other(copy.client.get());
   const auto donor = MakeArchiveDonor(other);
-  // Without its key nobody knows its digests.
+  // Without the key, the digests cannot be decrypted.
   RepairSummary none;
   RepairOptions options;
   options.set = SetNameText(damaged);
@@ -296,7 +295,7 @@ TEST_CASE("A repair of a sealed set takes bytes of another archive",
   REQUIRE(world.StateOf(by) == SetState::kWhole);
 }
 
-TEST_CASE("A repair uploads what a prune marked meanwhile, and leaves a whole "
+TEST_CASE("A repair uploads files that a prune just marked, and leaves a whole "
           "set",
           "[archive]") {
   World world;

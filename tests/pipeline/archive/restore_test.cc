@@ -1,6 +1,6 @@
-// Restores of an archive in memory: a client that is stopped before any call, a
-// store that lies, sets that go meanwhile. tests/transfer restores every kind
-// of database, and tests/archive/run restores from a server of S3.
+// Restores from an archive in memory: clients that stop before any call, wrong
+// bytes, and sets that are removed meanwhile. tests/transfer restores every
+// kind of database, and tests/archive/run restores from S3 servers.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -41,7 +41,7 @@ std::string Setting(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-// A database, and an archive in memory that has sets of it.
+// A database, and an archive in memory with sets of it.
 class World {
  public:
   World() {
@@ -51,7 +51,7 @@ class World {
     EncodeArchiveHead(head, &bytes);
     server.Overwrite(kArchiveHeadKey, bytes);
     OpenDb db(dir / "source", OneFamily(Quiet()));
-    // The last one is sent in several frames.
+    // The last table is large, so it is sent in several frames.
     for (int table = 0; table < 3; ++table) {
       for (int i = 0; i < 200; ++i) {
         db.Put(NumberedKey(1000 * table + i),
@@ -62,7 +62,7 @@ class World {
     db.Put("in", "the WAL");
   }
 
-  // Overwrites keys, so that the next set has a table more.
+  // Overwrites a key, so that the next set has one more table.
   void Change(int key) {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put(NumberedKey(key), "changed");
@@ -86,10 +86,10 @@ class World {
     REQUIRE_OK(PushSet(Archive(client.get()), source.get(), push, &summary));
     return summary.name;
   }
-  // Ids of sets count up from here.
+  // Sets the id of the next set. Ids count up from it.
   void set_next_id(uint8_t id) { next_id_ = id; }
 
-  // Restores by a client with this hook.
+  // Restores through a client with this hook.
   Ferried Restore(const std::string& which, StoreHook hook = nullptr,
                   const std::string& target = "target") {
     PullOptions pull;
@@ -109,7 +109,7 @@ class World {
     ExpectSameEntries(dir / "source", dir / target);
   }
   bool HasTarget() const { return fs::exists(dir / "target"); }
-  // Where the largest table of the newest set lies.
+  // Returns the key of the largest table.
   std::string KeyOfTable() const {
     std::string largest;
     uint64_t bytes = 0;
@@ -137,14 +137,14 @@ class World {
   MemoryStore server;
   std::chrono::milliseconds retry{0};
   uint32_t lanes = 2;
-  // Makes of Restore() a drill.
+  // If set, Restore() runs a drill.
   std::function<Status(const std::string& directory)> drill;
 
  private:
   uint8_t next_id_ = 1;
 };
 
-TEST_CASE("A set is restored, and is what its database was", "[archive]") {
+TEST_CASE("A restored set equals the database that was pushed", "[archive]") {
   World world;
   const SetName name = world.Push("night");
   const Ferried restored = world.Restore("latest");
@@ -153,12 +153,12 @@ TEST_CASE("A set is restored, and is what its database was", "[archive]") {
   world.RequireRestored();
   REQUIRE(restored.summary.method == "clone");
   REQUIRE(restored.notes_mention(SetNameText(name)));
-  // The age of the replica is that of its set.
+  // The replica's age is the set's age.
   REQUIRE(restored.summary.snapshot_taken_seconds == name.seconds);
 }
 
-TEST_CASE("A restore that stops before any call leaves nothing, and the next "
-          "one ends with all",
+TEST_CASE("A restore that stops at any call publishes nothing, and the next "
+          "one completes",
           "[archive]") {
   World world;
   world.Push();
@@ -177,7 +177,7 @@ TEST_CASE("A restore that stops before any call leaves nothing, and the next "
   world.RequireRestored();
 }
 
-TEST_CASE("A drill shows the restored database, and removes it", "[archive]") {
+TEST_CASE("A drill opens the restored database, and removes it", "[archive]") {
   World world;
   world.Push();
   const std::string copy = world.dir / "copy";
@@ -192,7 +192,7 @@ TEST_CASE("A drill shows the restored database, and removes it", "[archive]") {
   ExpectSameEntries(world.dir / "source", copy);
   REQUIRE_FALSE(world.HasTarget());
   REQUIRE_FALSE(fs::exists(world.dir / "target.sstferry"));
-  // Nor does one stay that fails.
+  // A failed drill also removes its database.
   world.drill = [](const std::string&) {
     return MakeStatus(EndState::kCorrupt, "does not open");
   };
@@ -217,7 +217,7 @@ TEST_CASE("A drill that stops before any call leaves nothing", "[archive]") {
   }
 }
 
-TEST_CASE("A drill resumes nothing: it removes what a drill left that was "
+TEST_CASE("A drill does not resume: it removes the files of a drill that was "
           "killed, and refuses what another pull left",
           "[archive]") {
   World world;
@@ -246,7 +246,7 @@ TEST_CASE("A drill resumes nothing: it removes what a drill left that was "
   REQUIRE(gets == all);
   REQUIRE_FALSE(fs::exists(left));
 
-  // A pull that died: its files are not a drill's to remove.
+  // A drill must not remove the files of an interrupted pull.
   world.drill = nullptr;
   std::atomic<int> tables{0};
   REQUIRE_FALSE(world
@@ -269,7 +269,8 @@ TEST_CASE("A drill resumes nothing: it removes what a drill left that was "
   world.RequireRestored();
 }
 
-TEST_CASE("A restore resumes: what had come is not got again", "[archive]") {
+TEST_CASE("A restore resumes: received units are not fetched again",
+          "[archive]") {
   World world;
   world.Push();
   std::atomic<int> gets{0};
@@ -285,11 +286,10 @@ TEST_CASE("A restore resumes: what had come is not got again", "[archive]") {
   REQUIRE_OK(world.Restore("latest", count(1000), "whole").status);
   const int all = gets.exchange(0);
   REQUIRE(all >= 6);
-  // OPTIONS is read by each run, before the units.
+  // 4 reads: each run first reads OPTIONS, then the units.
   REQUIRE_FALSE(world.Restore("latest", count(4)).status.ok());
   gets = 0;
-  // A set that is newer changes nothing: an unfinished restore of another one
-  // keeps its tables.
+  // A resumed restore keeps the tables that it has.
   const Ferried resumed = world.Restore("latest", count(1000));
   INFO(resumed.message());
   REQUIRE_OK(resumed.status);
@@ -297,14 +297,15 @@ TEST_CASE("A restore resumes: what had come is not got again", "[archive]") {
   world.RequireRestored();
 }
 
-TEST_CASE("Bytes that are others once are got again", "[archive]") {
+TEST_CASE("Bytes that are wrong once are fetched again", "[archive]") {
   World world;
   world.retry = std::chrono::seconds(20);
   world.Push();
   world.lanes = 1;
   const std::string key = world.KeyOfTable();
   const std::string bytes = world.server.Objects()[key];
-  // In both of its units, each of which comes wrong, and then right.
+  // Both units of the table have a wrong byte at the first read, and are
+  // correct at the second.
   std::string wrong = bytes;
   wrong[wrong.size() / 2] ^= 1;
   wrong[wrong.size() - 100] ^= 1;
@@ -330,7 +331,7 @@ TEST_CASE("A damaged object is named, with its sets and the newest that is "
   world.server.Advance(60);
   world.Change(1);
   const SetName second = world.Push();
-  // A table that only the second set has.
+  // Finds a table that only the second set has.
   std::string key;
   for (const auto& [each, bytes] : world.server.Objects()) {
     if (each.starts_with(kArchiveFilesPrefix) &&
@@ -358,11 +359,11 @@ TEST_CASE("A damaged object is named, with its sets and the newest that is "
   REQUIRE(restored.message().find("the newest set that is whole is @" +
                                   SetNameText(first)) != std::string::npos);
   REQUIRE_FALSE(world.HasTarget());
-  // The set that it names can be restored.
+  // The set that the error names can be restored.
   REQUIRE_OK(world.Restore(SetNameText(first)).status);
 }
 
-TEST_CASE("A restore does not begin if a file is not there", "[archive]") {
+TEST_CASE("A restore does not begin if a file is missing", "[archive]") {
   World world;
   world.Push();
   world.server.Erase(world.KeyOfTable());
@@ -380,7 +381,7 @@ TEST_CASE("A restore does not begin if a file is not there", "[archive]") {
   REQUIRE(gets == 0);
 }
 
-TEST_CASE("A damaged record is named, and no older set is taken instead",
+TEST_CASE("A damaged record is named, and no older set is restored instead",
           "[archive]") {
   World world;
   const SetName first = world.Push();
@@ -397,7 +398,7 @@ TEST_CASE("A damaged record is named, and no older set is taken instead",
           std::string::npos);
 }
 
-TEST_CASE("A restore of a set that a sweep removes names the newest whole one",
+TEST_CASE("A restore of a set that a prune removes names the newest whole set",
           "[archive]") {
   World world;
   const SetName first = world.Push();
@@ -413,7 +414,8 @@ TEST_CASE("A restore of a set that a sweep removes names the newest whole one",
   };
   prune();
   world.server.Advance(2 * kGrace);
-  // Once its files were looked for, and one of them was got.
+  // The prune deletes the set when the restore has checked that its files exist
+  // and fetches the first one.
   std::atomic<bool> swept{false};
   const std::string own = kArchivePartsPrefix + ToHex(first.id);
   const Ferried restored =
@@ -434,7 +436,7 @@ TEST_CASE("A restore of a set that a sweep removes names the newest whole one",
   world.RequireRestored();
 }
 
-TEST_CASE("Wrong bytes of an object are told as such, and no connection is lost",
+TEST_CASE("Wrong bytes are reported as such, and not as a lost connection",
           "[archive]") {
   World world;
   world.Push();
@@ -462,7 +464,7 @@ TEST_CASE("Wrong bytes of an object are told as such, and no connection is lost"
   REQUIRE(log.find("connection to the source lost") == std::string::npos);
 }
 
-TEST_CASE("A set without its done is not restored", "[archive]") {
+TEST_CASE("A set without its done object is not restored", "[archive]") {
   World world;
   const SetName first = world.Push();
   world.server.Advance(60);
@@ -514,7 +516,7 @@ TEST_CASE("A damaged record may hide the newest set of a label: the restore "
     world.server.Overwrite(key, "x" + world.server.Objects().at(key));
   };
   damage(sets[2]);
-  // Newer than the damaged one, or asked for by name or time.
+  // Sets that are newer than the damaged one, or requested by name or time.
   REQUIRE(world.Newest("wednesday") == SetNameText(sets[3]));
   REQUIRE(world.Newest("latest") == SetNameText(sets[3]));
   REQUIRE(world.Newest(ArchiveTimeText(sets[1].seconds)) ==
@@ -533,14 +535,14 @@ TEST_CASE("A damaged record may hide the newest set of a label: the restore "
   REQUIRE_OK(world.Restore(SetNameText(sets[1])).status);
 }
 
-TEST_CASE("Of the sets of one second the latest has the latest sequence",
+TEST_CASE("Among sets of one second, the highest sequence is the newest",
           "[archive]") {
   World world;
   world.set_next_id(200);
   const SetName first = world.Push("a");
   world.Change(1);
   world.set_next_id(100);
-  // As two pushes have them that do not see each other.
+  // Makes the two pushes blind to each other, so both choose the same second.
   const std::string record = world.server.Objects().at(SetKey(first));
   const std::string done = world.server.Objects().at(DoneKey(first));
   world.server.Erase(SetKey(first));
@@ -553,7 +555,7 @@ TEST_CASE("Of the sets of one second the latest has the latest sequence",
   REQUIRE(world.Newest("a") == SetNameText(second));
 }
 
-TEST_CASE("Many restore one archive at once, while it is pruned",
+TEST_CASE("Many clients restore from one archive at once while it is pruned",
           "[archive]") {
   const World world;
   const ScratchDir& dir = world.dir;
@@ -588,7 +590,7 @@ TEST_CASE("Many restore one archive at once, while it is pruned",
   }
 }
 
-// tests/archive/run starts the server and says where it is.
+// tests/archive/run starts the server and passes its address.
 TEST_CASE("A real server's archive is restored and verified", "[.s3]") {
   const ScratchDir dir;
   ArchiveOptions archive;
@@ -629,7 +631,7 @@ TEST_CASE("A real server's archive is restored and verified", "[.s3]") {
   Summary verified;
   REQUIRE_OK(MakeVerify(verify)->Run(&verified));
   REQUIRE(verified.compared == "files");
-  // A part of it, of which the server gives ranges.
+  // A restore of a part requests ranges of objects from the server.
   pull.selection.interval = {NumberedKey(1000), NumberedKey(1100)};
   pull.target_dir = dir / "part";
   restored.status = MakePull(pull)->Run(&restored.summary);

@@ -1,5 +1,6 @@
-// The store for a bucket against a server that is not ours. tests/archive/run
-// starts the servers and says where they are; without it nothing runs.
+// Tests the store for buckets with servers of other projects. Only
+// tests/archive/run runs these tests: it starts the servers and passes their
+// addresses.
 #include <cstdlib>
 #include <ctime>
 
@@ -41,12 +42,13 @@ std::unique_ptr<ObjectStore> OpenServer(const std::string& prefix,
 
 }  // namespace
 
-TEST_CASE("A real server does what every store does", "[.s3]") {
+TEST_CASE("A real server keeps the contract of stores", "[.s3]") {
   CheckStoreContract(OpenServer("contract/of").get(),
                      std::getenv("SSTFERRY_TEST_S3_TAKES_ALL") == nullptr);
 }
 
-TEST_CASE("A server that nobody vouches for is denied at once", "[.s3tls]") {
+TEST_CASE("A server with an untrusted certificate is denied at once",
+          "[.s3tls]") {
   ObjectInfo info;
   CHECK(OpenServer("x")->Head("a", &info).code == StoreCode::kDenied);
 }
@@ -59,7 +61,7 @@ TEST_CASE("A real server lets one of 32 clients win", "[.s3]") {
   }
 }
 
-// Adobe's S3Mock, whose races have two winners.
+// For Adobe's S3Mock: when clients race to put an object, two of them win.
 TEST_CASE("Init finds a real server with two winners", "[.s3mock]") {
   const auto store = OpenServer("winners");
   ArchiveHead head;

@@ -1,5 +1,5 @@
-// The store for a bucket against a server that lies: what arrives is right, or
-// the call fails with the code that says why.
+// Tests the store for buckets with a server that returns wrong answers. Calls
+// return correct bytes, or fail with the matching code.
 #include "pipeline/archive/s3_store.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ StoreOptions TriedOnceOptions(const FakeS3& server) {
   return options;
 }
 
-// The code of a result, whose message has no secret.
+// Returns a result's code, and requires that its message contains no secret.
 StoreCode CodeOf(const StoreResult& result) {
   REQUIRE(result.status.ToString().find(kSecret) == std::string::npos);
   REQUIRE(result.ok() == result.status.ok());
@@ -85,7 +85,7 @@ std::string Digits(size_t n) {
   return text;
 }
 
-// Runs `test` for 0 .. n-1 on 16 threads; returns how many it said false of.
+// Runs `test` for 0 .. n-1 on 16 threads. Returns how often it returned false.
 int CountFailures(int n, const std::function<bool(int)>& test) {
   std::atomic<int> next{0};
   std::atomic<int> failed{0};
@@ -103,7 +103,8 @@ int CountFailures(int n, const std::function<bool(int)>& test) {
   return failed;
 }
 
-// The number behind the last '-' of a path: tests say by it what to do.
+// Returns the number after the last '-' of a path. By it, tests tell the server
+// what to do.
 int NumberOf(const FakeRequest& request) {
   const size_t dash = request.path.rfind('-');
   return dash == std::string::npos ? -1
@@ -125,7 +126,7 @@ TEST_CASE("An answer that ends at any byte is continued, or fails",
       answer->close_after = NumberOf(request);
     }
   });
-  // The head of an answer has fewer than 250 bytes.
+  // The body has 200 bytes, and the head of an answer less than 250.
   constexpr int kLongest = 450;
   for (int i = 0; i <= kLongest; ++i) {
     server.Set("/b/p/once-" + std::to_string(i), bytes);
@@ -149,7 +150,7 @@ TEST_CASE("An answer that ends at any byte is continued, or fails",
         }) == 0);
 }
 
-TEST_CASE("Other bytes than those of the range are never given on",
+TEST_CASE("Bytes that are not of the requested range are never passed on",
           "[archive]") {
   std::function<void(FakeAnswer*)> lie;
   FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
@@ -186,7 +187,7 @@ TEST_CASE("Other bytes than those of the range are never given on",
   CHECK(CodeOf(GetPart(store.get(), "a", 100, 100, &got)) ==
         StoreCode::kDenied);
   CHECK(got.empty());
-  // Too few bytes are right ones: what is missing is asked for.
+  // A short answer is accepted, and the missing bytes are requested.
   lie = [](FakeAnswer* a) {
     a->body.resize(std::min<size_t>(50, a->body.size()));
   };
@@ -197,7 +198,7 @@ TEST_CASE("Other bytes than those of the range are never given on",
   CHECK(got == bytes.substr(100, 100));
 }
 
-TEST_CASE("What a store or a proxy does to all answers is no damage of an object",
+TEST_CASE("A store or proxy that changes all answers is not reported as damage",
           "[archive]") {
   std::function<void(FakeAnswer*)> lie;
   FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
@@ -278,8 +279,7 @@ TEST_CASE("An object that is replaced in the middle is not continued",
   CHECK(Digits(1000).starts_with(got));
 }
 
-TEST_CASE("A store that fails for a while is asked until it does not",
-          "[archive]") {
+TEST_CASE("Calls to a store that fails for a while are repeated", "[archive]") {
   std::atomic<int> left{0};
   FakeAnswer failure;
   FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
@@ -327,7 +327,8 @@ TEST_CASE("A store that fails for a while is asked until it does not",
   for (const auto& [answer, code] : lasting) {
     INFO(answer.status << answer.body);
     failure = answer;
-    // Such an answer may be about the header with the checksum.
+    // The server may have refused the checksum's header: one more try is made
+    // without it.
     const int tries =
         code == StoreCode::kInternal || answer.status == 501 ? 2 : 1;
     left = tries;
@@ -339,7 +340,8 @@ TEST_CASE("A store that fails for a while is asked until it does not",
   }
 }
 
-TEST_CASE("A storm of 503 halves the connections, and passes", "[archive]") {
+TEST_CASE("Many answers 503 halve the number of connections, and calls succeed",
+          "[archive]") {
   std::atomic<int> storms{60};
   FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
     if (storms-- > 0) {
@@ -361,7 +363,8 @@ TEST_CASE("A storm of 503 halves the connections, and passes", "[archive]") {
     REQUIRE(gate.Enter(Clock::time_point::max()));
     gate.Leave(true, now);
     CHECK(gate.allowed() == allowed);
-    // What comes within a second answers the same crowd.
+    // Another 503 within a second is a result of the same overload, so the
+    // limit is not halved again.
     REQUIRE(gate.Enter(Clock::time_point::max()));
     gate.Leave(true, now + milliseconds(900));
     CHECK(gate.allowed() == allowed);
@@ -379,8 +382,7 @@ TEST_CASE("A storm of 503 halves the connections, and passes", "[archive]") {
   CHECK_FALSE(gate.Enter(Clock::time_point::max()));
 }
 
-TEST_CASE("A redirect is followed by nobody, and its address is shown",
-          "[archive]") {
+TEST_CASE("A redirect is not followed, and its address is shown", "[archive]") {
   FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
     answer->status = 308;
     answer->headers["Location"] = "https://store.example/b/p/a";
@@ -434,7 +436,7 @@ TEST_CASE("Retry-After is obeyed up to five minutes", "[archive]") {
   CHECK(RetryAfter(answer, 0).count() == 0);
 }
 
-TEST_CASE("A put whose answer is lost is asked for again", "[archive]") {
+TEST_CASE("A put whose answer is lost is repeated", "[archive]") {
   std::atomic<int> lost{1};
   FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
     if (lost-- > 0) {
@@ -444,7 +446,8 @@ TEST_CASE("A put whose answer is lost is asked for again", "[archive]") {
   const auto store = Open(OptionsOf(server));
   CHECK(CodeOf(PutBytes(store.get(), "a", "x", false)) == StoreCode::kOk);
   lost = 1;
-  // Its own earlier try: the caller looks at what is there.
+  // The first try succeeded, so the second finds the object: the caller must
+  // compare it.
   CHECK(CodeOf(PutBytes(store.get(), "b", "x", true)) == StoreCode::kExists);
   CHECK(server.Objects().at("/b/p/b") == "x");
 
@@ -458,14 +461,15 @@ TEST_CASE("A put whose answer is lost is asked for again", "[archive]") {
   CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
         StoreCode::kOk);
   CHECK(server.Objects().at("/b/p/u") == "part");
-  // Gone, and there is an object of that size, or none.
+  // The upload no longer exists. It counts as complete only if there is an
+  // object of that size.
   CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
         StoreCode::kOk);
   CHECK(CodeOf(store->CompleteUpload("v", id, parts, false)) ==
         StoreCode::kAbsent);
 }
 
-TEST_CASE("A list that lies is damage", "[archive]") {
+TEST_CASE("A list with false entries is damage", "[archive]") {
   std::string body;
   FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
     FakeAnswer answer;
@@ -510,7 +514,7 @@ TEST_CASE("A list that lies is damage", "[archive]") {
   CHECK(got.foreign == 1);
 }
 
-TEST_CASE("A store that returns the same page again is called so",
+TEST_CASE("A store that returns the same page again is reported as such",
           "[archive]") {
   const bool has_objects = GENERATE(true, false);
   FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
@@ -536,7 +540,7 @@ TEST_CASE("A store that returns the same page again is called so",
   CHECK(server.requests() < 10);
 }
 
-TEST_CASE("A list without an order is gathered and sorted", "[archive]") {
+TEST_CASE("A list that is not ordered is collected and sorted", "[archive]") {
   // 2,500 keys, shuffled, in pages of 1,000 that a token continues.
   std::vector<std::string> keys;
   for (int i = 0; i < 2500; ++i) {
@@ -575,7 +579,7 @@ TEST_CASE("A list without an order is gathered and sorted", "[archive]") {
   REQUIRE(page.objects.size() == 1);
 }
 
-TEST_CASE("A bucket with Object Lock gets the checksums that it asks for",
+TEST_CASE("A bucket with Object Lock gets the checksums that it requires",
           "[archive]") {
   std::atomic<int> refused{0};
   FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
@@ -602,7 +606,7 @@ TEST_CASE("A bucket with Object Lock gets the checksums that it asks for",
   CHECK(refused == 0);
 }
 
-TEST_CASE("A server that does not know checksums gets none after the first",
+TEST_CASE("A server that does not support checksums gets only one",
           "[archive]") {
   std::atomic<int> refused{0};
   FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
@@ -624,7 +628,7 @@ TEST_CASE("A server that does not know checksums gets none after the first",
   CHECK(refused == 1);
 }
 
-TEST_CASE("A small put does not wait for leave to send", "[archive]") {
+TEST_CASE("A small put is sent without 'Expect: 100-continue'", "[archive]") {
   std::atomic<int> asked{0};
   FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
     asked += static_cast<int>(request.headers.count("expect"));
@@ -639,7 +643,7 @@ TEST_CASE("A small put does not wait for leave to send", "[archive]") {
   CHECK(asked == 0);
 }
 
-TEST_CASE("Init names what a bucket does not do, after its own answer",
+TEST_CASE("Init names what a bucket cannot do, with the server's answer",
           "[archive]") {
   enum class Fault { kPut, kLength, kRange, kList, kParts, kAbsent, kAllAbsent };
   const Fault fault =
@@ -720,7 +724,7 @@ TEST_CASE("A clock that is wrong is named with both times", "[archive]") {
   CHECK(CodeOf(store->Head("a", &info)) == StoreCode::kSignatureRefused);
 }
 
-TEST_CASE("A put that is signed as of a moment is never signed anew",
+TEST_CASE("A put with a given signing time is never signed with another time",
           "[archive]") {
   std::mutex mu;
   std::vector<std::string> dates;
@@ -742,7 +746,7 @@ TEST_CASE("A put that is signed as of a moment is never signed anew",
         3);
 }
 
-TEST_CASE("Credentials that the store calls ended are asked for again",
+TEST_CASE("Credentials that the store calls expired are requested again",
           "[archive]") {
   std::mutex mu;
   std::vector<std::string> tokens;
@@ -763,7 +767,7 @@ TEST_CASE("Credentials that the store calls ended are asked for again",
   CHECK(tokens[0] != tokens[1]);
 }
 
-TEST_CASE("A store that says nothing is left, and Cancel() ends a wait",
+TEST_CASE("A silent store is abandoned, and Cancel() ends a wait",
           "[archive]") {
   std::mutex mu;
   std::condition_variable changed;
@@ -835,7 +839,7 @@ TEST_CASE("Deletes that a server refuses are tried one by one", "[archive]") {
   CHECK(server.Objects().empty());
 }
 
-TEST_CASE("The store's clock is its own, never that of a cache", "[archive]") {
+TEST_CASE("The store's time is never taken from a cached answer", "[archive]") {
   std::map<std::string, std::string> headers;
   FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
     answer->headers = headers;

@@ -1,4 +1,5 @@
-// Sealed sets: what a store may do to them, and what it may not learn.
+// Sealed sets: any change by the store is detected, and the store cannot read
+// the contents.
 #include "pipeline/archive/seal.h"
 
 #include <sys/stat.h>
@@ -38,7 +39,7 @@ std::string RandomBytes(size_t bytes, uint32_t seed) {
   return text;
 }
 
-// A file in memory, which may be another one when it is read again.
+// A file in memory. The test may change it between reads.
 class TextFile : public SetFile {
  public:
   explicit TextFile(const std::string* text) : text_(text) {}
@@ -56,7 +57,7 @@ class TextFile : public SetFile {
   const std::string* const text_;
 };
 
-// A sealed file of these bytes in a store.
+// A store with a sealed file of these bytes.
 struct World {
   explicit World(std::string bytes) : text(std::move(bytes)) {
     file.file.kind = CloneFileKind::kTable;
@@ -104,8 +105,7 @@ struct World {
   std::unique_ptr<ObjectStore> client;
 };
 
-TEST_CASE("Any range of a sealed file reads as what was sealed",
-          "[archive][seal]") {
+TEST_CASE("Any range of a sealed file is read back", "[archive][seal]") {
   for (const size_t bytes :
        {0ul, 1ul, 65535ul, 65536ul, 65537ul, 300000ul, 1u << 20 | 1ul}) {
     INFO(bytes);
@@ -132,7 +132,7 @@ TEST_CASE("Any range of a sealed file reads as what was sealed",
   }
 }
 
-TEST_CASE("A sealed object is never the text that it holds, nor twice the same",
+TEST_CASE("A sealed object does not contain its text, and differs each time",
           "[archive][seal]") {
   World world(std::string(200000, 'a'));
   REQUIRE(world.object.find(std::string(8, 'a')) == std::string::npos);
@@ -169,7 +169,7 @@ TEST_CASE("A sealed object that was changed in any way is damaged",
   refuse(repeated);
   refuse(world.object.substr(0, 32 + 3 * kChunk));
   refuse(world.object.substr(0, world.object.size() - 1));
-  // The object of another file, or of the same one under another name.
+  // The object of another file, or of the same file under another name.
   World other(world.text);
   refuse(other.object);
   std::string plain;
@@ -193,7 +193,7 @@ TEST_CASE("Bytes that differ when they are read again are not sealed again",
   REQUIRE(EndStateOf(changed) == EndState::kSourceError);
 }
 
-TEST_CASE("A sealed record is believed with its key, and as it was sealed",
+TEST_CASE("A sealed record is accepted only with its key and without changes",
           "[archive][seal]") {
   const SealKey key = KeyOf(1);
   ArchiveSet set = FakeSetSource({1, 2}, "point").set();
@@ -231,7 +231,7 @@ TEST_CASE("A sealed record is believed with its key, and as it was sealed",
   REQUIRE(EndStateOf(KeyOf(2).Unseal(&other)) == EndState::kCorrupt);
 }
 
-TEST_CASE("A key file is taken only if no other account can read it",
+TEST_CASE("A key file is accepted only if no other account can read it",
           "[archive][seal]") {
   const ScratchDir dir;
   const std::string path = dir / "key";
@@ -261,7 +261,7 @@ TEST_CASE("A key file is taken only if no other account can read it",
   REQUIRE(EndStateOf(SealKey::Read(dir.path(), &key)) == EndState::kRefused);
 }
 
-// --- in an archive -----------------------------------------------------------
+// --- Sealed sets in an archive ----------------------------------------------
 
 class SealedArchive {
  public:
@@ -292,7 +292,7 @@ class SealedArchive {
   int points = 0;
 };
 
-TEST_CASE("A sealed set is checked by who has its key and by who has none",
+TEST_CASE("A sealed set can be checked with and without its key",
           "[archive][seal]") {
   SealedArchive archive;
   const SealKey key = KeyOf(1);
@@ -316,13 +316,13 @@ TEST_CASE("A sealed set is checked by who has its key and by who has none",
   REQUIRE(checked.sets[1].state == SetState::kOtherKey);
   REQUIRE(checked.sets[1].files == 4);
 
-  // Files that one key sealed are of no use to another, nor to none.
+  // Sealed files are not reused by a push with another key or without one.
   REQUIRE_OK(archive.Push({1, 2, 3}, &other, &summary));
   REQUIRE(summary.reused_files == 0);
   REQUIRE_OK(archive.Push({1, 2, 3}, nullptr, &summary));
   REQUIRE(summary.reused_files == 0);
   REQUIRE_OK(archive.Check(nullptr, &checked));
-  // A set without the seal is not believed by who has a key.
+  // A check with a key refuses sets that are not sealed.
   REQUIRE(EndStateOf(archive.Check(&key, &checked)) == EndState::kRefused);
   REQUIRE(checked.sets[2].state == SetState::kOtherKey);
   REQUIRE(checked.sets[3].state == SetState::kUnsealed);
@@ -332,7 +332,7 @@ TEST_CASE("A sealed set is checked by who has its key and by who has none",
   }
   REQUIRE(whole == 2);
 
-  // Any changed object is seen without the key.
+  // A check without the key detects any changed object.
   for (const auto& [name, bytes] : archive.server.Objects()) {
     if (name.starts_with(kArchiveFilesPrefix)) {
       std::string changed = bytes;
@@ -345,7 +345,8 @@ TEST_CASE("A sealed set is checked by who has its key and by who has none",
   }
 }
 
-TEST_CASE("Files of a set are read with its key only", "[archive][seal]") {
+TEST_CASE("Files of a sealed set are read only with its key",
+          "[archive][seal]") {
   SealedArchive archive;
   const SealKey key = KeyOf(1);
   PushSummary summary;
@@ -372,7 +373,7 @@ TEST_CASE("Files of a set are read with its key only", "[archive][seal]") {
   REQUIRE(file.units[0] == DigestOf("table 1"));
 }
 
-TEST_CASE("A sealed push that died leaves files that the next one uses",
+TEST_CASE("Files of a sealed push that crashed are reused by the next push",
           "[archive][seal]") {
   SealedArchive archive;
   const SealKey key = KeyOf(1);

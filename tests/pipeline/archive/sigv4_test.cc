@@ -1,5 +1,5 @@
-// Signatures are those that Amazon published for its examples, and each of the
-// four rules has a request whose signature is written down.
+// Signatures equal those that Amazon published for its examples. Each of the
+// four rules has a request with a known signature.
 #include "pipeline/archive/sigv4.h"
 
 #include "tests/support/catch.h"
@@ -7,7 +7,7 @@
 namespace sstferry::sigv4_test {
 namespace {
 
-// The account, bucket and moment of Amazon's examples.
+// The account, bucket and time of Amazon's examples.
 const Credentials kExample{"AKIAIOSFODNN7EXAMPLE",
                            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "", 0};
 constexpr UnixSeconds kMoment = 1'369'353'600;  // 2013-05-24 00:00:00 UTC
@@ -29,7 +29,8 @@ std::string Signature(HttpRequest request, const rocksdb::Slice& payload = "",
 
 }  // namespace
 
-TEST_CASE("Signatures are those of Amazon's published examples", "[archive]") {
+TEST_CASE("Signatures equal those of Amazon's published examples",
+          "[archive]") {
   HttpRequest get = Request("GET", "/test.txt");
   get.headers["range"] = "bytes=0-9";
   CHECK(Signature(get) ==
@@ -90,8 +91,7 @@ TEST_CASE("Rule 3: a parameter without a value is written with its equals sign",
   CHECK(EncodeQuery({{"uploads", ""}, {"prefix", ""}}) == "prefix=&uploads=");
 }
 
-TEST_CASE("Rule 4: a key's bytes are those that no encoding changes",
-          "[archive]") {
+TEST_CASE("Rule 4: the bytes of a key need no encoding", "[archive]") {
   for (int byte = 0; byte < 256; ++byte) {
     const std::string key = "a" + std::string(1, static_cast<char>(byte)) + "b";
     if (IsStoreKey(key) && byte != '/') {
@@ -101,8 +101,7 @@ TEST_CASE("Rule 4: a key's bytes are those that no encoding changes",
   CHECK(PercentEncode("a/b") == "a%2Fb");  // in a query; paths keep slashes
 }
 
-TEST_CASE("A session token is signed, and another one takes its place",
-          "[archive]") {
+TEST_CASE("A session token is signed, and a new one replaces it", "[archive]") {
   Credentials temporary = kExample;
   temporary.session_token = "first";
   HttpRequest request = Request("GET", "/a");

@@ -1,5 +1,5 @@
-// A client of a store in memory that runs in a thread of its own, up to a call
-// which a test names.
+// A client of a store in memory that runs in its own thread, up to a call that
+// the test names.
 #pragma once
 
 #include <functional>
@@ -36,14 +36,14 @@ class StoppedClient {
   StoppedClient(const StoppedClient&) = delete;
   StoppedClient& operator=(const StoppedClient&) = delete;
 
-  // Runs it until it is about to do this call; `key` is how that begins.
-  // False: it ended before.
+  // Runs the client until just before a call of this kind, for a key that
+  // begins with `key`. Returns false if the client ended before.
   bool RunUntil(StoreCallKind kind, const std::string& key) {
     kind_ = kind;
     key_ = key;
     return Go();
   }
-  // Runs it to its end.
+  // Runs the client to its end.
   rocksdb::Status Finish() {
     key_ = "no such key";
     while (!ended_) {
@@ -51,7 +51,7 @@ class StoppedClient {
     }
     return status_;
   }
-  // What becomes of the call before which it stands.
+  // Sets the result of the call before which the client is stopped.
   void Fail(CallFate fate) { fate_ = fate; }
 
  private:

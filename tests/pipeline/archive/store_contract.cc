@@ -90,7 +90,7 @@ void CheckWrongDigest(ObjectStore* store) {
   REQUIRE(CodeOf(store->Head("wrong/digest", &info)) == StoreCode::kAbsent);
 }
 
-// Bytes that cannot be read behind the first 2 MiB.
+// Bytes that cannot be read after the first 2 MiB.
 class BrokenSource : public ByteSource {
  public:
   rocksdb::Status Read(uint64_t offset, size_t n, std::string* scratch,
@@ -198,7 +198,8 @@ void CheckLists(ObjectStore* store) {
   for (int i = 0; i < 30; ++i) {
     keys.push_back("list/" + std::to_string(i % 3) + "/" + std::to_string(i));
   }
-  // Bytewise order is not the order of directories.
+  // These keys sort differently in bytewise order and in the order of
+  // directories.
   for (const char* key : {"list-a", "list.a", "list/0.x", "list/0-x", "list0",
                           "list/A", "list/a", "list/_"}) {
     keys.emplace_back(key);
@@ -253,7 +254,7 @@ void CheckUploads(ObjectStore* store, bool is_exact) {
   REQUIRE_FALSE(id.empty());
   std::vector<UploadedPart> parts(2);
   REQUIRE(put("upload/a", id, 2, second, &parts[1]) == StoreCode::kOk);
-  // What is put again takes the place of the part.
+  // A part that is put again replaces the earlier one.
   REQUIRE(put("upload/a", id, 1, Bytes(kMinUploadPartBytes, 13), &parts[0]) ==
           StoreCode::kOk);
   REQUIRE(put("upload/a", id, 1, first, &parts[0]) == StoreCode::kOk);
@@ -273,7 +274,7 @@ void CheckUploads(ObjectStore* store, bool is_exact) {
     REQUIRE(found[i].number == parts[i].number);
     REQUIRE(found[i].bytes == parts[i].bytes);
   }
-  // An upload that is not complete is no object.
+  // An incomplete upload is not listed as an object.
   REQUIRE(Listed(store, "upload/").empty());
   std::vector<UploadInfo> uploads;
   REQUIRE(CodeOf(store->ListUploads("upload/", &uploads)) == StoreCode::kOk);
@@ -297,7 +298,7 @@ void CheckUploads(ObjectStore* store, bool is_exact) {
   const StoreCode gone = CodeOf(store->ListParts("upload/a", id, &found));
   REQUIRE(gone == StoreCode::kAbsent);
 
-  // If there is an object, an upload does not take its place.
+  // With "if absent", an upload does not replace an existing object.
   REQUIRE(CodeOf(store->BeginUpload("upload/a", &id)) == StoreCode::kOk);
   REQUIRE(put("upload/a", id, 1, second, &parts[0]) == StoreCode::kOk);
   parts.resize(1);

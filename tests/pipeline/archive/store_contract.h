@@ -1,17 +1,17 @@
-// What every store does, as one test that each of them passes.
+// The contract of stores, as a test that each store must pass.
 #pragma once
 
 #include "pipeline/archive/store.h"
 
 namespace sstferry {
 
-// Runs the contract with Catch2's checks. `store` has no object yet.
-// `is_exact`: false for a server like moto, which takes bytes of another digest
-// and tells one time for all uploads.
+// Checks the contract with Catch2's checks. `store` must be empty. `is_exact`
+// is false for servers like moto, which accept bytes with a wrong digest and
+// report the same time for all uploads.
 void CheckStoreContract(ObjectStore* store, bool is_exact = true);
 
-// `clients` clients put one new key if it is absent, all at once. Returns how
-// many were told kOk; all others were told kExists.
+// Lets all clients put the same new key "if absent" at once. Returns how many
+// got kOk. All others got kExists.
 int RaceToPut(const std::vector<ObjectStore*>& clients,
               const std::string& key);
 

@@ -1,4 +1,4 @@
-// Lets the threads of a model run one at a time, in an order that chance takes.
+// Lets the threads of a model run one at a time, in a random order.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sstferry {
 
-// Lets one thread run at a time; which one, it decides at each Pause().
+// Lets one thread run at a time. Each Pause() may choose another one.
 class Turns {
  public:
   using Random = std::mt19937_64;
@@ -43,7 +43,7 @@ class Turns {
   }
 
   void Pause(int self) {
-    // Mostly the same goes on: what goes wrong needs a few long sleeps.
+    // Mostly the same thread continues: errors need few but long sleeps.
     if ((*random_)() % 4 != 0) {
       return;
     }
@@ -55,7 +55,7 @@ class Turns {
  private:
   using Turn = std::binary_semaphore;
 
-  // Gives the turn away; false: `self` keeps it.
+  // Gives the turn to a random thread. Returns false if `self` keeps it.
   bool Next(int self) {
     if (alive_.empty()) {
       return false;

@@ -1,5 +1,5 @@
-// An archive in a bucket whose conditional put has two winners, as that of
-// Adobe's S3Mock has when many clients put one object at once.
+// An archive in a bucket whose conditional put can have two winners, like that
+// of Adobe's S3Mock when many clients put one object at once.
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -46,7 +46,7 @@ class TwoWinners {
   std::atomic<uint64_t> second_winners_{0};
 };
 
-TEST_CASE("Init finds a store with two winners, and an archive there is right",
+TEST_CASE("Init detects a store with two winners, and an archive in it works",
           "[archive]") {
   TwoWinners rule;
   FakeS3 server([&rule](const FakeRequest& request) {
@@ -81,7 +81,7 @@ TEST_CASE("Init finds a store with two winners, and an archive there is right",
     REQUIRE_OK(PushSet(archive, &source, push, &summary));
     REQUIRE(summary.reused_files == (night == 0 ? 0 : 1));
   }
-  // Nothing depends on a condition any more.
+  // After Init, no call depends on a condition.
   REQUIRE(rule.second_winners() == 1);
   PruneOptions prune;
   prune.retention.last = 1;
