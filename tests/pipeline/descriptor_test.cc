@@ -1,4 +1,5 @@
-// The one place where files are opened: no link, no way out, no wait.
+// The functions that open all files: they follow no link, do not leave their
+// directory, and do not wait.
 #include "sstferry/descriptor.h"
 
 #include <fcntl.h>
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("Nothing is opened through a link, by a name with a slash, or waits",
+TEST_CASE("Opening a file follows no link, accepts no slash and does not wait",
           "[descriptor]") {
   const ScratchDir dir;
   fs::create_directory(dir / "below");
@@ -42,7 +43,7 @@ TEST_CASE("Nothing is opened through a link, by a name with a slash, or waits",
     REQUIRE_FALSE(OpenIn(top.get(), name, O_RDONLY).is_open());
     REQUIRE(errno == EINVAL);
   }
-  // Nobody writes into it, and nobody reads.
+  // A FIFO without a writer or a reader.
   REQUIRE(OpenIn(top.get(), "fifo", O_RDONLY).is_open());
   REQUIRE_FALSE(OpenPath(dir / "fifo", O_WRONLY).is_open());
   REQUIRE(errno == ENXIO);

@@ -62,8 +62,8 @@ bool HasNote(const std::vector<std::string>& notes, const std::string& part) {
   });
 }
 
-// Builds with one option changed and requires that it is left out, with a note
-// that names the family and it.
+// Builds a family with one option changed. Requires that the option is left
+// out, and that a note names the family and the option.
 void RequireLeftOut(const std::string& name, const std::string& value) {
   FamilyDescription description = Described(ColumnFamilyOptions());
   Set(&description.options, name, value);
@@ -73,7 +73,7 @@ void RequireLeftOut(const std::string& name, const std::string& value) {
   REQUIRE(HasNote(built.notes, "'fam': option '" + name));
 }
 
-// The newest OPTIONS file of a database.
+// Reads the newest OPTIONS file of a database.
 DatabaseDescription ReadOptionsOf(const std::string& db_path) {
   std::string newest;
   for (const auto& entry : fs::directory_iterator(db_path)) {
@@ -91,7 +91,7 @@ DatabaseDescription ReadOptionsOf(const std::string& db_path) {
   return description;
 }
 
-// Makes a database, closes it, and returns what its OPTIONS file says.
+// Makes a database, closes it, and returns the contents of its OPTIONS file.
 DatabaseDescription OptionsAfterOpen(rocksdb::DBOptions db_options,
                                      const ColumnFamilyOptions& options) {
   ScratchDir dir;
@@ -158,7 +158,7 @@ ColumnFamilyOptions UnusualOptions() {
   return options;
 }
 
-TEST_CASE("Final options leave the OPTIONS text they were read from",
+TEST_CASE("Final options give the same OPTIONS text that they were read from",
           "[pipeline][options]") {
   std::vector<ColumnFamilyOptions> families(7);
   families[1] = UnusualOptions();
@@ -186,7 +186,7 @@ TEST_CASE("Final options leave the OPTIONS text they were read from",
       rocksdb::GetFileChecksumGenCrc32cFactory();
   for (size_t i = 0; i < families.size(); ++i) {
     INFO("family " << i);
-    // A FIFO family with a ttl opens only so.
+    // RocksDB opens a FIFO family with a ttl only with max_open_files -1.
     database.max_open_files = i == 6 ? -1 : 300;
     const DatabaseDescription source = OptionsAfterOpen(database, families[i]);
     BuiltFamily built;
@@ -200,8 +200,8 @@ TEST_CASE("Final options leave the OPTIONS text they were read from",
   }
 }
 
-// An object may be made by a name in a text: a new one of RocksDB must not come
-// from a peer before somebody has looked at it.
+// RocksDB creates objects from names in OPTIONS, and a peer sends these names.
+// So each kind of object needs a rule before a new RocksDB is used.
 TEST_CASE("Every object among the linked RocksDB's options has a rule",
           "[pipeline][options]") {
   const FamilyDescription family = Described(ColumnFamilyOptions());
@@ -239,7 +239,7 @@ TEST_CASE("CheckOptions leaves out every number just outside its bounds",
         REQUIRE(accepted.empty() == (notes.size() == 1));
         return !accepted.empty();
       };
-      // An option this RocksDB lacks is left out whatever its value.
+      // An option that this RocksDB does not have is left out at any value.
       if (!accepts(std::to_string(rule->high))) {
         continue;
       }
@@ -274,7 +274,7 @@ TEST_CASE("BuildFamily leaves out values out of bounds and names them",
   RequireLeftOut("compaction_options_universal", "{size_ratio=x;}");
 }
 
-TEST_CASE("BuildFamily refuses a compaction style that it does not know",
+TEST_CASE("BuildFamily refuses an unknown compaction style",
           "[pipeline][options]") {
   for (const char* value : {"kCompactionStyleFromTheFuture", "{id=x}"}) {
     FamilyDescription description = Described(ColumnFamilyOptions());
@@ -289,9 +289,9 @@ TEST_CASE("BuildFamily refuses a compaction style that it does not know",
   }
 }
 
-// RocksDB 6.14 to 6.22, and 6.8, wrote these.
+// RocksDB 6.8 and 6.14 to 6.22 wrote these forms.
 TEST_CASE(
-    "BuildFamily takes values that RocksDB loads, however they are written",
+    "BuildFamily accepts every form of a value that RocksDB loads",
     "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());
   Set(&description.options, "max_bytes_for_level_multiplier_additional",
@@ -310,7 +310,7 @@ TEST_CASE("BuildFamily refuses an option given twice", "[pipeline][options]") {
   REQUIRE(EndStateOf(Build(description, &built)) == EndState::kIncompatible);
 }
 
-TEST_CASE("BuildFamily drops what it does not know and says so",
+TEST_CASE("BuildFamily drops unknown options and names them in a note",
           "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());
   Set(&description.options, "shape_of_things_to_come", "7");
@@ -333,7 +333,7 @@ TEST_CASE("BuildFamily drops what it does not know and says so",
     CHECK(HasNote(built.notes, name));
   }
   const ColumnFamilyOptions& options = built.final_options;
-  REQUIRE(options.num_levels == 4);  // the known ones still count
+  REQUIRE(options.num_levels == 4);  // known options are still applied
   REQUIRE(options.compression_opts.level == 3);
   REQUIRE(options.compression_opts.strategy == 1);
   REQUIRE(options.compaction_filter == nullptr);
@@ -341,8 +341,9 @@ TEST_CASE("BuildFamily drops what it does not know and says so",
   REQUIRE(options.compaction_pri == ColumnFamilyOptions().compaction_pri);
 }
 
-TEST_CASE("BuildFamily keeps objects of a newer RocksDB it can approximate",
-          "[pipeline][options]") {
+TEST_CASE(
+    "BuildFamily keeps objects of a newer RocksDB that it can approximate",
+    "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());
   Set(&description.table_options, "filter_policy",
       "{id=ribbonfilter:10:-1;bloom_before_level=-1;}");
@@ -355,7 +356,7 @@ TEST_CASE("BuildFamily keeps objects of a newer RocksDB it can approximate",
           "rocksdb.FixedPrefix.8");
 }
 
-TEST_CASE("BuildFamily names all options it does not know in one note",
+TEST_CASE("BuildFamily names all unknown options in one note",
           "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());
   BuiltFamily known;

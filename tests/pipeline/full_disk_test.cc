@@ -1,4 +1,4 @@
-// Which errors of a disk say that there is no room.
+// The errors of a disk that mean that it is full.
 #include "pipeline/base/full_disk.h"
 
 #include <cerrno>
@@ -21,11 +21,11 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// The kernel's answer to the next calls; 0: they work.
+// The errno of the next calls. 0: they succeed.
 int g_error = 0;
 
-// Answers as RocksDB's file system does: an errno, and a status that does not
-// tell all of them apart.
+// Fails like RocksDB's file system: it sets errno, and returns a status that
+// does not distinguish all errors.
 IOStatus Answer(const std::function<IOStatus()>& call) {
   if (g_error == 0) return call();
   errno = g_error;
@@ -69,8 +69,8 @@ class FailingDisk : public rocksdb::FileSystemWrapper {
   }
 };
 
-TEST_CASE("A quota, a limit for files and a full disk are one thing, and a stale "
-          "handle is another",
+TEST_CASE("A full quota, a file size limit and a full disk are NoSpace, and a "
+          "stale handle is not",
           "[pipeline][nospace]") {
   const ScratchDir dir;
   const auto disk = MakeFullDiskFileSystem(
@@ -102,8 +102,8 @@ TEST_CASE("A quota, a limit for files and a full disk are one thing, and a stale
     }
   }
   for (const auto& call : calls) {
-    // What failed once is tried again, and errno of the time before is not
-    // taken for this call's.
+    // Failed calls can be repeated. An old errno is not taken for an error of
+    // the new call.
     errno = EDQUOT;
     REQUIRE(call().ok());
   }

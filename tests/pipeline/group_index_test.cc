@@ -1,4 +1,4 @@
-// Groups of entries, cut at the same keys by both sides of a refresh.
+// Groups of entries: both sides of a refresh cut them at the same keys.
 #include "pipeline/refresh/group_index.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Keep = GroupIndex::Keep;
 
 constexpr TransferId kSalt = {1, 2, 3};
 
-// The index of these entries.
+// An index of the given entries.
 class IndexOf : public GroupIndex {
  public:
   IndexOf(const Entries& entries, uint32_t group_entries,
@@ -66,7 +66,7 @@ size_t Different(const GroupIndex& a, const GroupIndex& b) {
                     [&](const auto& one) { return theirs.count(one) == 0; }));
 }
 
-TEST_CASE("Groups hold every entry once, about as many as asked for",
+TEST_CASE("Groups contain every entry once, and have about the requested size",
           "[group_index]") {
   const uint32_t wanted = GENERATE(1, 2, 6, 100);
   const Entries entries = Numbered(10'000);
@@ -111,7 +111,8 @@ TEST_CASE("One changed, added or removed entry changes few groups",
   REQUIRE(worst <= 40);
 }
 
-TEST_CASE("Groups are the same whatever is kept of them", "[group_index]") {
+TEST_CASE("Groups do not depend on what the index keeps of them",
+          "[group_index]") {
   const Entries entries = Numbered(1000);
   const IndexOf all(entries, 6);
   const IndexOf first(entries, 6, Keep::kFirstKeys);
@@ -138,7 +139,7 @@ TEST_CASE("A key and its value are not confused with their neighbours",
                 digester.DigestOfEntry("a", "b", true));
 }
 
-// Reads these entries as a database would.
+// Reads the given entries like a database.
 class Listed : public EntryReader {
  public:
   explicit Listed(const Entries* entries)
@@ -156,14 +157,14 @@ class Listed : public EntryReader {
   Entries::const_iterator at_;
 };
 
-TEST_CASE("An index holds all that was read, up to each of its limits",
+TEST_CASE("An index keeps all entries up to each of its limits",
           "[group_index]") {
-  // Groups of one entry each, and of several.
+  // Groups of one entry, and of several.
   const uint32_t group_entries = GENERATE(1, 3);
   const Entries entries = Numbered(300);
   const size_t key_bytes = entries.begin()->first.size();
   IndexLimits limits;
-  size_t most = 0;  // entries that fit; groups of several: at least
+  size_t most = 0;  // entries that fit (or at least fit, with larger groups)
   SECTION("groups") {
     limits.groups = GENERATE(range(uint64_t{1}, uint64_t{40}));
     most = limits.groups;
@@ -183,7 +184,8 @@ TEST_CASE("An index holds all that was read, up to each of its limits",
   EntrySums sums;
   GroupIndex index(kSalt, group_entries, Keep::kEntries, limits);
   REQUIRE_OK(IndexFitting(&reader, &digester, nullptr, &sums, &index));
-  // As many as were read and summed up, and the reader is at the next one.
+  // All entries that were read and summed are kept, and the reader is at the
+  // next one.
   REQUIRE(index.kept() == sums.entries);
   REQUIRE(index.groups().size() <= limits.groups);
   REQUIRE(index.kept() >= most);
@@ -199,8 +201,7 @@ TEST_CASE("An index holds all that was read, up to each of its limits",
   REQUIRE(in_groups == index.kept());
 }
 
-TEST_CASE("An index that some of the entries do not fit in is none",
-          "[group_index]") {
+TEST_CASE("If some entries do not fit, no index is made", "[group_index]") {
   const uint64_t count = GENERATE(range(uint64_t{8}, uint64_t{13}));
   const Entries entries = Numbered(count);
   IndexLimits limits;
@@ -221,8 +222,7 @@ TEST_CASE("An index that some of the entries do not fit in is none",
   REQUIRE_FALSE(reader.Valid());
 }
 
-TEST_CASE("An index takes as many groups as a message has",
-          "[group_index]") {
+TEST_CASE("An index has at most as many groups as a message", "[group_index]") {
   GroupIndex index(kSalt, 1, Keep::kEntries);
   for (uint64_t i = 0; i < kMaxGroups; ++i) {
     REQUIRE(index.Add(NumberedKey(i), Digest128()));
@@ -232,8 +232,7 @@ TEST_CASE("An index takes as many groups as a message has",
   REQUIRE(index.groups().size() == kMaxGroups);
 }
 
-TEST_CASE("A key that no message takes is refused by name of its bytes",
-          "[group_index]") {
+TEST_CASE("A key that is too long for a message is refused", "[group_index]") {
   const bool alone = GENERATE(true, false);
   Entries entries;
   entries[std::string(kMaxKeyBytes + 1, 'k')] = "v";

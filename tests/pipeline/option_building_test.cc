@@ -1,5 +1,5 @@
-// What BuildFamily() decides beyond taking values over: operators, table
-// format, level placement, and the options of chunks and of the pull.
+// Decisions of BuildFamily() beyond copying values: operators, table format,
+// level placement, and the options of chunks and of the pull.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -142,8 +142,9 @@ TEST_CASE("FindMergeOperator makes built-in operators with their options",
   REQUIRE(notes.empty());
 }
 
-TEST_CASE("FindMergeOperator takes a registered one and notes an unknown one",
-          "[pipeline][options]") {
+TEST_CASE(
+    "FindMergeOperator uses a registered operator and notes an unknown one",
+    "[pipeline][options]") {
   OperatorRegistry registry;
   std::shared_ptr<rocksdb::MergeOperator> found;
   std::vector<std::string> notes;
@@ -186,7 +187,7 @@ TEST_CASE("BuildFamily uses operators of the registry", "[pipeline][options]") {
   REQUIRE(HasNote(built.notes, "acme.Prefix"));
 }
 
-TEST_CASE("BuildFamily chooses a format_version both ends can read",
+TEST_CASE("BuildFamily chooses a format_version that both sides can read",
           "[pipeline][options]") {
   BlockBasedTableOptions table;
   table.format_version = 4;
@@ -200,18 +201,18 @@ TEST_CASE("BuildFamily chooses a format_version both ends can read",
     return Build(options, built, limits);
   };
   BuiltFamily built;
-  REQUIRE_OK(build(0, 0, 5, &built));  // no files: as OPTIONS say
+  REQUIRE_OK(build(0, 0, 5, &built));  // no files: the value in OPTIONS
   REQUIRE(built.format_version == 4);
   REQUIRE_OK(build(0, 3, 5, &built));  // never newer than the files
   REQUIRE(built.format_version == 3);
   REQUIRE(TableOf(built.final_options.table_factory).format_version == 4);
   REQUIRE(built.notes.empty());
-  REQUIRE_OK(build(0, 7, 5, &built));  // lowered to what the target reads
+  REQUIRE_OK(build(0, 7, 5, &built));  // lowered to what the target can read
   REQUIRE(built.format_version == 5);
   REQUIRE(HasNote(built.notes, "format_version"));
   REQUIRE_OK(build(0, 1, 5, &built));
   REQUIRE(built.format_version == 2);
-  REQUIRE_OK(build(2, 5, 5, &built));  // the operator's wish goes first
+  REQUIRE_OK(build(2, 5, 5, &built));  // the user's choice comes first
   REQUIRE(built.format_version == 2);
   REQUIRE_OK(build(0, 5, 3, &built));
   REQUIRE(TableOf(built.final_options.table_factory).format_version == 3);
@@ -220,7 +221,7 @@ TEST_CASE("BuildFamily chooses a format_version both ends can read",
   }
 }
 
-TEST_CASE("BuildFamily lowers a format_version this RocksDB cannot read",
+TEST_CASE("BuildFamily lowers a format_version that this RocksDB cannot read",
           "[pipeline][options]") {
   FamilyDescription description = Described(ColumnFamilyOptions());
   for (NamedValue& option : description.table_options) {
@@ -267,7 +268,7 @@ TEST_CASE("BuildFamily and ChunkOptions refuse other table formats",
                                   &chunk)) == EndState::kRefused);
 }
 
-TEST_CASE("BuildFamily pulls universal families as leveled where it must",
+TEST_CASE("BuildFamily pulls universal families as leveled if necessary",
           "[pipeline][options]") {
   ColumnFamilyOptions options;
   options.compaction_style = rocksdb::kCompactionStyleUniversal;
@@ -301,7 +302,8 @@ TEST_CASE("BuildFamily refuses FIFO where ingestion would misplace files",
   REQUIRE_OK(Build(options, &built, limits));
   REQUIRE(built.keeps_level0);
   REQUIRE(built.pull_options.compaction_style == rocksdb::kCompactionStyleFIFO);
-  REQUIRE(built.pull_options.ttl == 0);  // else files could expire meanwhile
+  // otherwise files could expire during the pull
+  REQUIRE(built.pull_options.ttl == 0);
   REQUIRE(BuildLimits().fifo_ingests_to_level0 == RocksDbIsAtLeast(9, 3));
   options.compaction_style = rocksdb::kCompactionStyleLevel;
   options.num_levels = 1;
@@ -309,8 +311,9 @@ TEST_CASE("BuildFamily refuses FIFO where ingestion would misplace files",
   REQUIRE(built.keeps_level0);
 }
 
-TEST_CASE("BuildFamily says where entries depend on ages, which begin anew",
-          "[pipeline][options]") {
+TEST_CASE(
+    "BuildFamily warns if entries depend on ages, because ages restart at 0",
+    "[pipeline][options]") {
   BuildLimits limits;
   limits.fifo_ingests_to_level0 = true;
   ColumnFamilyOptions fifo;
@@ -325,7 +328,7 @@ TEST_CASE("BuildFamily says where entries depend on ages, which begin anew",
   fifo.ttl = 5000;
   REQUIRE_OK(Build(fifo, &built, limits));
   REQUIRE(HasNote(built.advice, "FIFO compaction drops entries by their age"));
-  // Elsewhere they only say when RocksDB compacts.
+  // With other compaction styles, the times only affect when RocksDB compacts.
   ColumnFamilyOptions options;
   options.ttl = 5000;
   options.periodic_compaction_seconds = 70;
@@ -368,7 +371,7 @@ TEST_CASE("Pull options are small and compact nothing", "[pipeline][options]") {
 }
 
 TEST_CASE(
-    "BuildFamily makes no options that a RocksDB with assertions aborts on",
+    "BuildFamily makes no options that abort a RocksDB with assertions",
     "[pipeline][options]") {
   ColumnFamilyOptions options;
   std::string noted;
@@ -389,7 +392,7 @@ TEST_CASE(
     options.memtable_factory.reset(rocksdb::NewHashSkipListRepFactory());
     noted = "'memtable_factory' was dropped";
   }
-  SECTION("but a hashed memtable that has room") {
+  SECTION("a hashed memtable with enough room is kept") {
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(2));
     options.memtable_factory.reset(rocksdb::NewHashSkipListRepFactory());
   }
@@ -407,8 +410,9 @@ TEST_CASE(
   REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "key", "value"));
 }
 
-TEST_CASE("ChunkOptions keep the table's shape and drop what costs memory",
-          "[pipeline][options]") {
+TEST_CASE(
+    "ChunkOptions keep the table's shape and drop options that cost memory",
+    "[pipeline][options]") {
   BlockBasedTableOptions table;
   table.block_size = 7777;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(12));
@@ -451,12 +455,12 @@ TEST_CASE("Chunks have no filters where the last level has none",
   rocksdb::Options chunk;
   REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy == nullptr);
-  options.num_levels = 1;  // its files stay in level 0
+  options.num_levels = 1;  // files stay in level 0
   REQUIRE_OK(ChunkOptions(options, 5, RocksDbRelease(), false, &chunk));
   REQUIRE(TableOf(chunk.table_factory).filter_policy != nullptr);
 }
 
-// Bytes of the filter of a table of 10,000 keys.
+// Returns the size of the filter of a table with 10,000 keys.
 uint64_t FilterBytes(const rocksdb::Options& options) {
   const ScratchDir dir;
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
@@ -467,7 +471,7 @@ uint64_t FilterBytes(const rocksdb::Options& options) {
   REQUIRE_OK(writer.Finish());
   rocksdb::SstFileReader reader(options);
   REQUIRE_OK(reader.Open(dir / "table.sst"));
-  // The application's own policy reads it.
+  // The application's filter policy must be able to read the filter.
   std::string value;
   const std::unique_ptr<rocksdb::Iterator> it(reader.NewIterator({}));
   it->Seek(test::NumberedKey(5000));
@@ -475,7 +479,7 @@ uint64_t FilterBytes(const rocksdb::Options& options) {
   return reader.GetTableProperties()->filter_size;
 }
 
-TEST_CASE("Deltas have filters with more bits a key, also for a family whose "
+TEST_CASE("Deltas have filters with more bits per key, also for a family whose "
           "last level has none",
           "[pipeline][options]") {
   const bool only_above = GENERATE(false, true);

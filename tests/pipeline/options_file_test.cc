@@ -50,7 +50,7 @@ Status Parse(const std::string& text, DatabaseDescription* out,
   return ParseOptionsText(text, out, notes);
 }
 
-// Requires CORRUPT with `part` in the message.
+// Requires that parsing `text` ends with CORRUPT and `part` in the message.
 void RequireCorrupt(const std::string& text, const std::string& part) {
   DatabaseDescription description;
   std::vector<std::string> notes;
@@ -75,7 +75,7 @@ const BlockBasedTableOptions& TableOf(
   return *table;
 }
 
-// Builds everything a text describes; families in its order.
+// Builds all families of a description, in its order.
 std::vector<BuiltFamily> BuildAll(const DatabaseDescription& description) {
   std::vector<BuiltFamily> families(description.families.size());
   for (size_t i = 0; i < families.size(); ++i) {
@@ -84,7 +84,7 @@ std::vector<BuiltFamily> BuildAll(const DatabaseDescription& description) {
   return families;
 }
 
-// What all goldens hold in common.
+// Checks the families that all golden OPTIONS files have in common.
 void RequireGoldenFamilies(const DatabaseDescription& description,
                            const std::vector<BuiltFamily>& families) {
   REQUIRE(families.size() == 4);
@@ -152,7 +152,7 @@ TEST_CASE("A replica of an older application gets exactly the names of OPTIONS "
   }
 }
 
-TEST_CASE("RocksDB loads OPTIONS that were made for it without ignoring a name",
+TEST_CASE("RocksDB knows all names in OPTIONS that were made for it",
           "[pipeline][options][golden]") {
   const RocksDbRelease linked{ROCKSDB_MAJOR, ROCKSDB_MINOR, ROCKSDB_PATCH};
   const ScratchDir dir;
@@ -170,8 +170,9 @@ TEST_CASE("RocksDB loads OPTIONS that were made for it without ignoring a name",
   }
 }
 
-TEST_CASE("OPTIONS of every kept version become the options they describe",
-          "[pipeline][options][golden]") {
+TEST_CASE(
+    "OPTIONS files of every golden version become the options they describe",
+    "[pipeline][options][golden]") {
   for (const char* version : {"7.8.3", "9.10.0", "11.8.1", "99.1.0"}) {
     INFO(version);
     DatabaseDescription description;
@@ -192,7 +193,7 @@ TEST_CASE("OPTIONS of every kept version become the options they describe",
   }
 }
 
-TEST_CASE("OPTIONS of a newer RocksDB are taken as far as they are understood",
+TEST_CASE("Known parts of OPTIONS of a newer RocksDB are used",
           "[pipeline][options][golden]") {
   DatabaseDescription description;
   std::vector<std::string> notes;
@@ -212,8 +213,9 @@ TEST_CASE("OPTIONS of a newer RocksDB are taken as far as they are understood",
   REQUIRE(TableOf(families[0].final_options).filter_policy == nullptr);
 }
 
-TEST_CASE("ParseOptionsText takes escapes, comments and spaces as RocksDB does",
-          "[pipeline][options]") {
+TEST_CASE(
+    "ParseOptionsText handles escapes, comments and spaces as RocksDB does",
+    "[pipeline][options]") {
   DatabaseDescription description;
   std::vector<std::string> notes;
   REQUIRE_OK(Parse(std::string("# head\r\n\n") + kMinimal +
@@ -242,7 +244,7 @@ TEST_CASE("ParseOptionsText leaves unknown sections out and names them",
   REQUIRE(description.families[0].table_options.size() == 1);
 }
 
-TEST_CASE("ParseOptionsText refuses what is not an OPTIONS file",
+TEST_CASE("ParseOptionsText refuses text that is not an OPTIONS file",
           "[pipeline][options][corruption]") {
   const std::string good = kMinimal;
   RequireCorrupt("", "DBOptions");
@@ -260,7 +262,7 @@ TEST_CASE("ParseOptionsText refuses what is not an OPTIONS file",
   RequireCorrupt(good + std::string("a=b\0c\n", 6), "NUL");
 }
 
-TEST_CASE("ParseOptionsText bounds sizes before it believes them",
+TEST_CASE("ParseOptionsText checks sizes against their limits",
           "[pipeline][options][corruption]") {
   const std::string good = kMinimal;
   RequireCorrupt(good + std::string(1 << 20, 'x') + "\n", "bytes");
@@ -312,15 +314,15 @@ TEST_CASE("Quoted shows any bytes as short printable text",
   REQUIRE(Quoted(std::string(1000, 'x')).size() == 64 + 5);
 }
 
-// Whatever a text says, the answer is a status, and what is built can be
-// described again.
+// Parses any text and builds its families. Nothing may crash, and a built
+// family can be described again.
 void ParseAndBuild(const std::string& text) {
   DatabaseDescription description;
   std::vector<std::string> notes;
   if (!Parse(text, &description, &notes).ok()) {
     return;
   }
-  // Parsed options can be written, and the text says the same.
+  // Parsed options can be written, and the written text has the same options.
   std::string written;
   DatabaseDescription read;
   std::vector<std::string> unused;

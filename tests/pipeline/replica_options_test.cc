@@ -13,7 +13,8 @@
 namespace sstferry::replica_options_test {
 namespace {
 
-// Returns what a fork of RocksDB with a version below the linked one's writes.
+// Returns OPTIONS of a fork of RocksDB with a lower version than the linked
+// one.
 std::string ForkText() {
   return "[Version]\n  rocksdb_version=6.14.6\n  options_file_version=1.1\n\n"
          "[DBOptions]\n  max_open_files=17\n  refresh_options_sec=0\n"
@@ -33,7 +34,7 @@ size_t CountOf(const std::string& part, const std::string& text) {
   return count;
 }
 
-TEST_CASE("A replica's OPTIONS name no directory, however the line is written",
+TEST_CASE("A replica's OPTIONS name no directory, in any form of the line",
           "[pipeline][options]") {
   for (const char* line :
        {"wal_dir=/x", "  wal_dir=/x", "wal_dir =/x", "\twal_dir\t= /x",
@@ -48,8 +49,8 @@ TEST_CASE("A replica's OPTIONS name no directory, however the line is written",
   }
 }
 
-TEST_CASE("A replica's OPTIONS are of its application's release, and name no "
-          "format_version that it does not read",
+TEST_CASE("A replica's OPTIONS name its application's release, and no "
+          "format_version that this release cannot read",
           "[pipeline][options]") {
   const std::string source =
       "[Version]\n  rocksdb_version=11.8.1\n"
@@ -62,7 +63,8 @@ TEST_CASE("A replica's OPTIONS are of its application's release, and name no "
   REQUIRE(of({11, 8, 1}) == source);
   const std::string old = of({7, 10, 2});
   REQUIRE(ReleaseOfOptions(old) == RocksDbRelease{7, 10, 2});
-  // RocksDB 7.10 ignores names of 11.8 only in a file of a later release.
+  // The file still names 11.8.1: RocksDB 7.10 ignores unknown names only in a
+  // file of a later release.
   REQUIRE(CountOf("rocksdb_version=11.8.1\n", old) == 1);
   REQUIRE(ReplicaOptionsText(old, {7, 10, 2}) == old);
   REQUIRE(ReplicaOptionsText(old, {12, 0, 0}).find("made for") ==
@@ -74,8 +76,8 @@ TEST_CASE("A replica's OPTIONS are of its application's release, and name no "
   REQUIRE(CountOf("format_version=6\n", of({9, 0, 0})) == 1);
 }
 
-TEST_CASE("A replica of an older application keeps what nobody here knows, and "
-          "members that it knows",
+TEST_CASE("A replica of an older application keeps options that no release "
+          "has, and members that its release has",
           "[pipeline][options]") {
   const std::string text = ReplicaOptionsText(
       "[Version]\n  rocksdb_version=11.8.1\n[CFOptions \"default\"]\n"
@@ -94,7 +96,7 @@ TEST_CASE("A replica of an older application keeps what nobody here knows, and "
           "  compaction_pri=kRoundRobin\n");
 }
 
-TEST_CASE("OPTIONS of a fork are loaded although its version is below the "
+TEST_CASE("OPTIONS of a fork are loaded although its version is lower than the "
           "linked one's",
           "[pipeline][options]") {
   rocksdb::DBOptions database;
@@ -105,7 +107,7 @@ TEST_CASE("OPTIONS of a fork are loaded although its version is below the "
   REQUIRE(families[0].options.num_levels == 5);
 }
 
-TEST_CASE("A value that RocksDB cannot load leaves the default",
+TEST_CASE("If RocksDB cannot load a value, the default is used",
           "[pipeline][options]") {
   std::string text = ForkText();
   text.insert(text.find("  num_levels"), "  compression=kFutureZip\n");
@@ -119,8 +121,7 @@ TEST_CASE("A value that RocksDB cannot load leaves the default",
   REQUIRE(families[0].options.num_levels == 5);
 }
 
-TEST_CASE("A format_version above the library's does not keep OPTIONS from "
-          "being loaded",
+TEST_CASE("OPTIONS with a format_version above the library's can be loaded",
           "[pipeline][options]") {
   std::string text = ForkText();
   text.replace(text.find("format_version=4"), 16, "format_version=9");
@@ -159,7 +160,7 @@ TEST_CASE("WriteOptionsText writes what ParseOptionsText reads, default first",
   REQUIRE(notes.empty());
 }
 
-TEST_CASE("WriteOptionsText refuses names and values that are not one line",
+TEST_CASE("WriteOptionsText refuses names and values with line breaks",
           "[pipeline][options]") {
   const auto write = [](const std::string& name, const std::string& value) {
     DatabaseDescription given;
@@ -176,7 +177,7 @@ TEST_CASE("WriteOptionsText refuses names and values that are not one line",
   REQUIRE(write("", "c") == EndState::kCorrupt);
 }
 
-TEST_CASE("The release of a replica is that of its newest OPTIONS",
+TEST_CASE("The release of a replica is the one in its newest OPTIONS",
           "[pipeline][options]") {
   const ScratchDir dir;
   const auto file_system = rocksdb::FileSystem::Default();

@@ -25,7 +25,7 @@ std::string TextOf(const ColumnFamilyOptions& options) {
   return text + table;
 }
 
-// How many of `parts` stand in `text`.
+// Returns how many of `parts` the text contains.
 size_t Found(const std::string& text, const std::vector<std::string>& parts) {
   size_t found = 0;
   for (const std::string& part : parts) {
@@ -34,15 +34,16 @@ size_t Found(const std::string& text, const std::vector<std::string>& parts) {
   return found;
 }
 
-TEST_CASE("The library that is loaded is the one whose headers were compiled",
+TEST_CASE("The loaded library has the version of the compiled headers",
           "[pipeline]") {
   REQUIRE(RocksDbVersion() == std::to_string(ROCKSDB_MAJOR) + "." +
                                   std::to_string(ROCKSDB_MINOR) + "." +
                                   std::to_string(ROCKSDB_PATCH));
 }
 
-TEST_CASE("A family that is only read or filled neither writes nor flushes",
-          "[pipeline][options]") {
+TEST_CASE(
+    "A family that is only read or filled has no options that write or flush",
+    "[pipeline][options]") {
   ColumnFamilyOptions family = FamilyWith(
       {{"max_write_buffer_number_to_maintain", "7"},
        {"disallow_memtable_writes", "true"},
@@ -66,8 +67,9 @@ TEST_CASE("A family that is only read or filled neither writes nor flushes",
   REQUIRE(family.enable_blob_files);
 }
 
-TEST_CASE("The copy of a source shows at once what is wrong with its files",
-          "[pipeline][options]") {
+TEST_CASE(
+    "The copy of a source is opened so that wrong files are found at once",
+    "[pipeline][options]") {
   rocksdb::DBOptions db = DatabaseWith(
       {{"open_files_async", "true"},
        {"reuse_manifest_on_open", "true"},
@@ -94,8 +96,8 @@ TEST_CASE("The copy of a source shows at once what is wrong with its files",
   REQUIRE(Found(text(), loud) == 0);
 }
 
-TEST_CASE("Chunks bear marks only where the target reads them, and no index "
-          "or compression of an application's own",
+TEST_CASE("Chunks have marked blocks only if the target can read them, and no "
+          "custom index or compression",
           "[pipeline][options]") {
   const ColumnFamilyOptions family = FamilyWith(
       {{"compression_manager", "BuiltinV2"},
@@ -124,7 +126,7 @@ TEST_CASE("Chunks bear marks only where the target reads them, and no index "
   }
 }
 
-TEST_CASE("Chunks are aligned only as far as their check follows",
+TEST_CASE("Chunks are aligned only if their check supports the alignment",
           "[pipeline][options]") {
   const auto aligned = [](const std::string& bytes) {
     const ColumnFamilyOptions family = FamilyWith(
@@ -138,7 +140,7 @@ TEST_CASE("Chunks are aligned only as far as their check follows",
   REQUIRE(!aligned("1073741824"));
 }
 
-// Ingests one file that SstFileWriter made; returns the log of the disk.
+// Ingests a file that SstFileWriter made. Returns the log of disk calls.
 std::vector<std::string> LogOfIngestion(FaultyFileSystem* watched,
                                         rocksdb::Env* env) {
   ScratchDir dir;
@@ -160,7 +162,7 @@ std::vector<std::string> LogOfIngestion(FaultyFileSystem* watched,
   return log;
 }
 
-TEST_CASE("A file system that watches syncs sees those of ingestion",
+TEST_CASE("A wrapped file system sees the syncs of an ingestion",
           "[pipeline]") {
   const auto watched = std::make_shared<FaultyFileSystem>();
   const std::unique_ptr<rocksdb::Env> env =

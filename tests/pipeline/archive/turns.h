@@ -16,7 +16,7 @@ class Turns {
  public:
   using Random = std::mt19937_64;
 
-  // `between` runs whenever another thread gets the turn.
+  // `between` is called before each choice of the next thread.
   Turns(Random* random, std::function<void()> between)
       : random_(random), between_(std::move(between)) {}
 

@@ -68,7 +68,7 @@ TEST_CASE("Init detects a store with two winners, and an archive in it works",
   std::vector<std::string> notes;
   REQUIRE_OK(InitArchive(store.get(), {}, &head, &notes));
   REQUIRE_FALSE(head.has_if_absent);
-  REQUIRE(rule.second_winners() == 1);  // no other race was needed
+  REQUIRE(rule.second_winners() == 1);  // Init needed no other race
   REQUIRE(notes.size() == 2);
   REQUIRE(notes[0].find("not support 'put if absent'") != std::string::npos);
 

@@ -1,4 +1,4 @@
-// The audit of a standby: each planted fault is found, and nothing else is.
+// The audit of a standby finds each planted fault, and reports no others.
 #include "pipeline/follow/audit.h"
 
 #include <algorithm>
@@ -33,7 +33,8 @@
 #include "tests/support/test_db.h"
 
 namespace rocksdb {
-// In its library; which header has it depends on the release.
+// Part of RocksDB's library. The header that declares it depends on the
+// release.
 const Comparator* BytewiseComparatorWithU64Ts();
 }  // namespace rocksdb
 
@@ -42,13 +43,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Full records, as a batch of a small WAL is one.
+// The type of a record that is not split. Batches in small WALs are not split.
 constexpr uint8_t kFullRecord = 1;
 constexpr uint64_t kBaseKeys = 40;
 
 std::string BaseKey(uint64_t i) { return "base" + NumberedKey(i); }
 
-// Their tables have the bytes of keys and values.
+// Returns options without compression, so that tables contain the bytes of keys
+// and values.
 rocksdb::ColumnFamilyOptions Plain() {
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kNoCompression;
@@ -66,7 +68,7 @@ Families AuditedFamilies() {
           {"blobs", blobs}};
 }
 
-// A source, its standby, and the audits of its cuts. Threads: one.
+// A source, its standby, and the audits of its cuts. Used by one thread.
 class AuditWorld {
  public:
   explicit AuditWorld(Families families = AuditedFamilies(),
@@ -76,7 +78,7 @@ class AuditWorld {
     rocksdb::DBOptions options;
     options.create_if_missing = true;
     options.create_missing_column_families = true;
-    // A table that somebody else made is read as it is.
+    // The source must read replaced tables without checking their ids.
     options.verify_sst_unique_id_in_manifest = false;
     db_ = std::make_unique<OpenDb>(source_dir(), families_, options);
     if (fill) {
@@ -112,7 +114,8 @@ class AuditWorld {
   void Write(rocksdb::WriteBatch batch) {
     REQUIRE_OK((*db_)->Write(rocksdb::WriteOptions(), &batch));
   }
-  // Takes what the source has, and that its MANIFEST is judged.
+  // Appends the source's new records to the standby. `is_judged`: the follower
+  // has classified all records of the source's MANIFEST.
   void Follow(bool is_judged = true) {
     Round round = ReadRoundOf(source_dir(), standby_->position());
     const std::string manifest = ManifestBytes(source_dir());
@@ -128,10 +131,10 @@ class AuditWorld {
     pull.target_dir = dir();
     pull.file_system = rocksdb::FileSystem::Default();
     pull.lanes = 1;
-    pull.full_rate = true;  // not only what a busy machine leaves
+    pull.full_rate = true;  // does not slow down on a busy machine
     return CutStandby(pull, {reason}, standby_.get(), audit_.get());
   }
-  // Takes a regular cut and awaits its audit.
+  // Takes a scheduled cut and waits for its audit.
   void CutAndAudit() {
     REQUIRE_OK(Cut(CutReason::kCutEvery));
     audit_->Await();
@@ -168,12 +171,12 @@ class AuditWorld {
   AuditOptions options_;
   std::unique_ptr<OpenDb> db_;
   std::unique_ptr<Standby> standby_;
-  std::string said_;  // read while no audit runs
+  std::string said_;  // read only while no audit runs
   HealthFile fault_;
   std::unique_ptr<StandbyAudit> audit_;
 };
 
-// A batch of a WAL with the sequence of another one.
+// Returns the batch with the sequence of `record`, a batch in a WAL.
 std::string WithSequenceOf(const std::string& record,
                            const rocksdb::WriteBatch& batch) {
   return record.substr(0, 8) + batch.Data().substr(8);
@@ -181,7 +184,7 @@ std::string WithSequenceOf(const std::string& record,
 
 using Records = std::vector<std::string>;
 
-// Writes the records of a WAL of the standby anew.
+// Changes the records of a WAL of the standby and rewrites the WAL.
 void Rewrite(const std::string& path,
              const std::function<void(Records*)>& change) {
   Followed wal = test::Follow(FileBytes(path));
@@ -195,14 +198,14 @@ void Rewrite(const std::string& path,
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Leaves out the record that has this text, if there is one.
+// Removes the records that contain this text.
 void LeaveOutThat(Records* records, const std::string& text) {
   std::erase_if(*records, [&text](const std::string& record) {
     return record.find(text) != std::string::npos;
   });
 }
 
-// The table of a family that is in one.
+// Returns the name of a table of the family.
 std::string TableOf(OpenDb* source, const std::string& family) {
   std::vector<rocksdb::LiveFileMetaData> files;
   (*source)->GetLiveFilesMetaData(&files);
@@ -235,8 +238,8 @@ void WriteTableOfSize(
   FAIL("no table of " << bytes << " bytes");
 }
 
-// Changes the first byte of a value in an uncompressed table, and makes the
-// checksum of its block right.
+// Changes the first byte of a value in an uncompressed table, and corrects the
+// checksum of its block.
 void FlipInTable(const std::string& path, const std::string& value) {
   std::string bytes = FileBytes(path);
   const std::string before = bytes;
@@ -261,7 +264,8 @@ void FlipInTable(const std::string& path, const std::string& value) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Writes what each planted fault takes away, and lets the source flush it.
+// Writes the entries that planted faults change, and flushes the source.
+// Returns the standby's WAL with them.
 std::string WriteInOneWal(AuditWorld* world) {
   OpenDb& source = *world->source();
   if (const uint64_t cut = world->Record().slices; cut > 0) {
@@ -288,12 +292,12 @@ std::string WriteInOneWal(AuditWorld* world) {
   return wal;
 }
 
-TEST_CASE("A standby that is as its source is audited without a difference",
+TEST_CASE("A standby that equals its source is audited without a difference",
           "[follow][audit]") {
   AuditWorld world;
   WriteInOneWal(&world);
   world.Follow();
-  // More than the cut has comes before the exchange.
+  // Before the cut is exchanged, the standby receives more records than it has.
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "Puller:TotalsAgreed") {
       world.source()->Put("k4", "four");
@@ -310,7 +314,8 @@ TEST_CASE("A standby that is as its source is audited without a difference",
   REQUIRE(record.passes == 1);
   REQUIRE(record.done_begun_micros > 0);
   REQUIRE(record.done_ended_micros >= record.done_begun_micros);
-  // 40 of each family and a, without 6, and k1, k2, k3, o1, m1, b1.
+  // 40 keys of each of 4 families and "a", minus 6 deleted keys, plus k1, k2,
+  // k3, o1, m1 and b1.
   REQUIRE(record.entries == 4 * kBaseKeys + 1 - 6 + 6);
   REQUIRE(record.families.empty());
   REQUIRE(world.KnownFault() == ReplicaFault::kNone);
@@ -319,9 +324,10 @@ TEST_CASE("A standby that is as its source is audited without a difference",
 
 struct Planted {
   std::string name;
-  std::function<void(Records*)> change;  // of a WAL, or
-  std::string found;                     // in the message
-  std::function<void(const std::string&)> replace = nullptr;  // of that table
+  std::function<void(Records*)> change;  // changes a WAL, or null
+  std::string found;                     // part of the message
+  // Replaces the table with this path, if `change` is null.
+  std::function<void(const std::string&)> replace = nullptr;
 };
 
 constexpr size_t kKinds = 12;
@@ -414,7 +420,7 @@ TEST_CASE("Each fault that is planted in a standby is found in one pass over "
     world.options()->max_bytes = 1000;
     world.RestartAudit();
   }
-  // A cut ends the fault, so that each begins with it.
+  // Each cut repairs the fault, so it is planted again before each cut.
   while (world.Record().differences == 0) {
     INFO("slice " << world.Record().slices << "\n" << world.said());
     REQUIRE(world.Record().passes == 0);
@@ -425,7 +431,7 @@ TEST_CASE("Each fault that is planted in a standby is found in one pass over "
       Rewrite(wal, planted.change);
     } else {
       planted.replace(table);
-      // Otherwise both sides have this table.
+      // Without a compaction, the cut would link this table from the source.
       world.source()->Flush();
       world.source()->Compact();
       world.source()->Put("newest", "1");
@@ -446,7 +452,8 @@ TEST_CASE("Each fault that is planted in a standby is found in one pass over "
   world.RequireNothingLeft();
 }
 
-// Entries of all families, and those that a cut compares at most.
+// Takes a cut with a change since the last one. `plants`: the standby's WAL
+// misses the change.
 void CutWithChange(AuditWorld* world, bool plants) {
   const std::string value =
       "changed " + std::to_string(world->Record().slices) + " ";
@@ -463,7 +470,7 @@ void CutWithChange(AuditWorld* world, bool plants) {
   world->CutAndAudit();
 }
 
-TEST_CASE("Slices pass over all families and keys, one after the other",
+TEST_CASE("Slices cover all families and keys, one after the other",
           "[follow][audit]") {
   AuditWorld world;
   world.options()->max_bytes = 300;
@@ -482,7 +489,7 @@ TEST_CASE("Slices pass over all families and keys, one after the other",
         std::to_string(record.next_family) + record.next_key.value_or("");
     REQUIRE(at != before);
     before = at;
-    if (slices == 3) world.RestartAudit();  // another follower
+    if (slices == 3) world.RestartAudit();  // a restarted follower
   }
   REQUIRE(slices > 8);
   REQUIRE(world.Record().entries == 4 * kBaseKeys + 2);
@@ -500,7 +507,8 @@ TEST_CASE("A fault that stays is found in one pass over all slices",
   }
   REQUIRE(world.Record().slices > 3);
   REQUIRE(world.KnownFault() == ReplicaFault::kDifferent);
-  // The next cut is not of those that are due; the one after it compares all.
+  // The next cut is not a scheduled one, so it is not audited. The one after it
+  // is compared completely.
   REQUIRE_OK(world.Cut(CutReason::kDamage));
   world.audit()->Await();
   REQUIRE(world.KnownFault() == ReplicaFault::kNone);
@@ -513,7 +521,7 @@ TEST_CASE("A fault that stays is found in one pass over all slices",
   REQUIRE(record.differences == 1);
 }
 
-TEST_CASE("A table of a standby that is another family's is found",
+TEST_CASE("A standby's table with the contents of another family is found",
           "[follow][audit]") {
   AuditWorld world;
   const std::string table =
@@ -521,7 +529,7 @@ TEST_CASE("A table of a standby that is another family's is found",
   const std::string other = world.dir() + TableOf(world.source(), "other");
   fs::remove(table);
   fs::copy_file(other, table);
-  // The source's own table goes into another one.
+  // At the source, a compaction replaces the table by another one.
   world.source()->Put(BaseKey(0), "w");
   world.Follow();
   world.source()->Flush();
@@ -598,7 +606,7 @@ class LastOperand : public rocksdb::AssociativeMergeOperator {
   }
 };
 
-TEST_CASE("What cannot be audited is named, and the rest is audited",
+TEST_CASE("Families that cannot be audited are named, and the rest is audited",
           "[follow][audit]") {
   static const CaselessComparator kUnknownOrder;
   static const KeepsAll kFilter;
@@ -653,7 +661,7 @@ TEST_CASE("What cannot be audited is named, and the rest is audited",
           "its keys carry user-defined timestamps");
 }
 
-TEST_CASE("A cut that the source has not judged, or that is ahead of its "
+TEST_CASE("A cut that is not classified completely, or that is newer than its "
           "standby, is not audited",
           "[follow][audit]") {
   AuditWorld world;
@@ -661,7 +669,7 @@ TEST_CASE("A cut that the source has not judged, or that is ahead of its "
   const bool is_judged = GENERATE(false, true);
   if (is_judged) {
     world.Follow();
-    world.source()->Put("k", "w");  // not here, and in the cut
+    world.source()->Put("k", "w");  // in the cut, but not in the standby
   } else {
     world.Follow();
     world.source()->Flush();
@@ -679,7 +687,7 @@ TEST_CASE("A cut that the source has not judged, or that is ahead of its "
   world.RequireNothingLeft();
 }
 
-TEST_CASE("An audit that is stopped before its first entry is counted",
+TEST_CASE("An audit that is stopped before its first entry counts as missing",
           "[follow][audit]") {
   AuditWorld world;
   WriteInOneWal(&world);
@@ -698,7 +706,7 @@ TEST_CASE("An audit that is stopped before its first entry is counted",
   world.RequireNothingLeft();
 }
 
-TEST_CASE("A damaged record of audits counts as none, and says so",
+TEST_CASE("A damaged record of audits is reported and replaced",
           "[follow][audit]") {
   AuditWorld world;
   world.source()->Put("k", "v");
@@ -715,10 +723,10 @@ TEST_CASE("A damaged record of audits counts as none, and says so",
   world.Follow();
   world.CutAndAudit();
   REQUIRE(world.said().find(damage) != std::string::npos);
-  REQUIRE(world.Record().passes == 1);  // anew
+  REQUIRE(world.Record().passes == 1);  // counted from 0 again
 }
 
-TEST_CASE("An audit rests until its CPU time is no more than its part",
+TEST_CASE("Audits pause until their CPU time is within their share",
           "[follow][audit]") {
   AuditWorld world;
   world.options()->cpu_percent = 1;
@@ -729,7 +737,8 @@ TEST_CASE("An audit rests until its CPU time is no more than its part",
     world.CutAndAudit();
     const AuditFile record = world.Record();
     REQUIRE(record.unaudited_cuts == 0);
-    // The first one is not the last one's hundredfold CPU time ago.
+    // At 1 %, an audit may run only if 100 times the last one's CPU time has
+    // passed since it began.
     const bool rests =
         i > 0 && record.begun_micros + 100 * record.cpu_micros >
                      MicrosNow();
@@ -738,8 +747,8 @@ TEST_CASE("An audit rests until its CPU time is no more than its part",
   }
 }
 
-// Leaves the records with `key` out of the WALs of the standby that the cut which
-// is taken does not have.
+// Removes the records with `key` from those WALs of the standby that the new
+// cut does not have.
 void PlantInOldWal(const std::string& dir, const std::string& key) {
   for (const std::string& path : PathsWith(dir, ".log")) {
     const std::string name = fs::path(path).filename();
@@ -767,9 +776,9 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
           "[follow][audit]") {
   StandbyWorld world;
   world.Write(20);
-  // An audit rests now and then: each cut gets a fault until one is found.
+  // Some cuts are not audited, so each cut gets a fault until one is found.
   std::atomic<bool> is_found{false};
-  // For `said`, and for assertions: Catch takes them from one thread at a time.
+  // Guards `said` and assertions, because Catch allows one thread at a time.
   std::mutex mu;
   rocksdb::Status promoted;
   std::string said;
@@ -805,11 +814,11 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
     bool found = false;
     StandbyState now;
     rocksdb::Status read;
-    // DIR is exchanged for an instant.
+    // While DIR is exchanged, the file may be missing for a moment.
     if (fs::exists(world.dir() + "/" + kFollowFileName)) {
       read = ReadStandbyState(world.dir(), &found, &now);
     }
-    // Held for an instant only: the follower waits for it.
+    // Lock only for a moment, because the follower's log needs the mutex.
     if (!read.ok() || std::chrono::steady_clock::now() > until) {
       const std::lock_guard<std::mutex> lock(mu);
       REQUIRE_OK(read);
@@ -834,7 +843,7 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
       world.source()->Flush();
       world.source()->Put("k", std::to_string(i) + "b");
     }
-    // The next snapshot needs a source that rests for an instant.
+    // Do not write meanwhile: a snapshot needs a source that pauses briefly.
     while (!is_found && cuts() <= before) {
     }
   }
@@ -843,7 +852,7 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
   const StandbyState now = state();
   job->Cancel();
   runs.join();
-  job.reset();  // and with it the lock of the standby
+  job.reset();  // releases the standby's lock
   INFO(said);
   REQUIRE_OK(followed);
   REQUIRE(now.audit.differences == 1);
@@ -869,10 +878,10 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
   REQUIRE(here == there);
 }
 
-TEST_CASE("Bytes of a table that both sides have are damage",
+TEST_CASE("Wrong bytes of a table that both sides have are damage",
           "[follow][audit]") {
-  // One table is wrong at its end: it is linked, and nobody has read it. What
-  // the source has instead of it may be another one, which is right.
+  // A table has a wrong byte near its end, which nobody has read yet. Both
+  // sides link the same table, or the source has replaced it by a correct one.
   const bool is_shared = GENERATE(true, false);
   AuditWorld world({{"default", Plain()}}, [](OpenDb* source) {
     for (uint64_t i = 0; i < 500; ++i) {

@@ -1,9 +1,9 @@
-// Random closings of a source whose standby takes its place: what the source
-// held when it was closed is promoted, and nothing is promoted beside an open
-// source, whoever is gone or comes back meanwhile.
+// A standby replaces its source after the source is closed in random ways. The
+// promoted database must have all contents of the closed source. Nothing may be
+// promoted while the source is open, even if a process crashes or restarts.
 //
-// SSTFERRY_HISTORIES is the number of moves, and SSTFERRY_MOVES_SEED the first
-// one's seed.
+// SSTFERRY_HISTORIES is the number of moves. SSTFERRY_MOVES_SEED is the seed of
+// the first one.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -35,10 +35,10 @@ using std::chrono::steady_clock;
 
 enum class Closing {
   kPlain,
-  kUnlogged,            // a close that flushes what no WAL has, or loses it
-  kNever,               // it stays open
-  kReopened,            // it was closed, and is open again
-  kReopenedInHook,      // while --before runs
+  kUnlogged,            // has writes without the WAL
+  kNever,               // the source stays open
+  kReopened,            // the source was closed and opened again
+  kReopenedInHook,      // the source is opened while --before runs
   kServerGone,
   kFollowerGone,
   kWithoutAfterClosed,  // promoted without --after-source-closed
@@ -52,14 +52,14 @@ const char* NameOf(Closing closing) {
   return kNames[static_cast<size_t>(closing)];
 }
 
-// A follower, in a thread of its own.
+// A follower in its own thread.
 class RunningFollower {
  public:
   RunningFollower(const StandbyWorld& world, const TestServer* server) {
     FollowOptions options;
     options.pull = world.Options();
     if (server != nullptr) options.pull.source = AddressAt(server->address());
-    options.pull.full_rate = true;  // cuts do not wait for an idle machine
+    options.pull.full_rate = true;  // cuts are not slowed down
     options.durable = milliseconds(10);
     options.on_state = [this](const StandbyState&) {
       const std::lock_guard<std::mutex> lock(mu_);
@@ -77,7 +77,7 @@ class RunningFollower {
   }
   ~RunningFollower() { Stop(); }
 
-  // Waits until there is a standby.
+  // Waits until the standby exists.
   void AwaitStandby() {
     std::unique_lock<std::mutex> lock(mu_);
     REQUIRE(changed_.wait_for(lock, std::chrono::minutes(2),
@@ -88,7 +88,7 @@ class RunningFollower {
     if (job_ == nullptr) return;
     job_->Cancel();
     thread_.join();
-    job_.reset();  // and with it the lock of the standby
+    job_.reset();  // releases the standby's lock
   }
 
  private:
@@ -192,13 +192,13 @@ class Move {
     follower_ = std::make_unique<RunningFollower>(world_, server_.get());
     follower_->AwaitStandby();
   }
-  // Waits until the follower has heard whether the source is open.
+  // Waits until the standby's state says that the source is open, or closed.
   void AwaitHeard(bool is_open) {
     const auto until = steady_clock::now() + std::chrono::minutes(2);
     for (;;) {
       bool found = false;
       StandbyState state;
-      // DIR is exchanged for an instant.
+      // While DIR is exchanged, reading it may fail for a moment.
       const Status read = ReadStandbyState(world_.dir(), &found, &state);
       if (read.ok() && found &&
           (is_open ? state.source_open : state.source_closed)) {
@@ -216,7 +216,8 @@ class Move {
     options.wait = std::chrono::minutes(2);
     return options;
   }
-  // No longer than until the follower has had time to hear what it must not.
+  // Returns options for a promotion that must fail. They wait only as long as
+  // the follower needs to hear from the source.
   PromoteOptions Soon() const {
     PromoteOptions options = Whenever();
     options.wait = milliseconds(300);
@@ -260,7 +261,8 @@ class Move {
     ExpectSameEntries(world_.source_dir(), world_.dir(), expected);
   }
 
-  // Promotes what was received before, if somebody knows better.
+  // Without the server, a promotion fails, unless the operator says that the
+  // source is down.
   void PlayWithoutServer() {
     server_->Stop();
     if (Chance(2)) Write();
@@ -281,8 +283,8 @@ class Move {
   std::unique_ptr<RunningFollower> follower_;
 };
 
-TEST_CASE("A planned move loses nothing, and promotes nothing beside an open "
-          "source",
+TEST_CASE("A planned move loses nothing, and promotes nothing while the source "
+          "is open",
           "[follow][promote]") {
   const char* const asked = getenv("SSTFERRY_MOVES_SEED");
   const uint64_t first =

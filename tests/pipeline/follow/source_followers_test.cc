@@ -1,4 +1,4 @@
-// The followers of a source: what it holds for them, and how long.
+// The followers of a source: which WALs it keeps for them, and for how long.
 #include "pipeline/follow/source_followers.h"
 
 #include <array>
@@ -15,9 +15,9 @@ using std::chrono::milliseconds;
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// A cut of a large database takes hours, and its follower asks for nothing
+// A cut of a large database takes hours. Its follower sends no requests
 // meanwhile.
-TEST_CASE("What comes behind a cut is held for as long as that takes",
+TEST_CASE("Records after a cut are kept for as long as the cut takes",
           "[follow]") {
   constexpr milliseconds kLinger{300};
   StandbyWorld world;
@@ -49,13 +49,13 @@ TEST_CASE("What comes behind a cut is held for as long as that takes",
   while (Clock::now() < until && !followers.state().empty()) {
   }
   world.Write(10);
-  world.source()->Flush();  // these records are in no WAL that it has
+  world.source()->Flush();  // no WAL of the source has these records now
   world.Write(10);
   request.position = world.standby()->position();
   ask();
   REQUIRE(end.cut == CutReason::kNone);
   REQUIRE(bytes > 0);
-  // It is held for those who come back, and not for ever.
+  // After the follower has left, the WALs are kept only for some time.
   followers.Leave(&world);
   const auto limit = Clock::now() + std::chrono::minutes(1);
   while (!followers.state().empty()) {
@@ -63,7 +63,8 @@ TEST_CASE("What comes behind a cut is held for as long as that takes",
   }
 }
 
-// Returns the standby's position, after which the source gets nothing.
+// Returns the standby's position at the end of the source, and closes the
+// source.
 FollowPosition EndOf(StandbyWorld* world) {
   world->Write(20);
   REQUIRE_OK(world->Open());
@@ -73,9 +74,8 @@ FollowPosition EndOf(StandbyWorld* world) {
   return position;
 }
 
-// The reader knows the old one for up to 100 ms longer.
-TEST_CASE("A source that was exchanged asks the follower of the new one for no "
-          "cut",
+// The reader may know the old database for up to 100 ms longer.
+TEST_CASE("After a source is exchanged, followers of the new one need no cut",
           "[follow]") {
   StandbyWorld one;
   StandbyWorld other;

@@ -1,5 +1,5 @@
-// The directory of a standby: what it takes, what it refuses, and what is left
-// of it after a crash.
+// The directory of a standby: the records that it accepts and refuses, and its
+// state after a crash.
 #include "pipeline/follow/standby.h"
 
 #include <unistd.h>
@@ -47,7 +47,7 @@ void MakeStandby(StandbyWorld* world) {
   REQUIRE(world->standby()->exists());
 }
 
-TEST_CASE("A standby takes what its source writes and becomes a database",
+TEST_CASE("A standby receives what its source writes and becomes a database",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -55,7 +55,7 @@ TEST_CASE("A standby takes what its source writes and becomes a database",
   for (int i = 0; i < 5; ++i) {
     world.Write(30);
     REQUIRE_OK(world.Follow());
-    if (i % 2 == 0) world.source()->Flush();  // another WAL
+    if (i % 2 == 0) world.source()->Flush();  // begins another WAL
   }
   const uint64_t sequence = world.sequence();
   REQUIRE(world.standby()->received().last_sequence == sequence);
@@ -68,7 +68,7 @@ TEST_CASE("A standby takes what its source writes and becomes a database",
   REQUIRE_OK(world.Promote());
   REQUIRE_FALSE(IsStandby(world.dir()));
   REQUIRE(world.RequirePrefix(world.dir()) == sequence);
-  REQUIRE(world.RequirePrefix(world.dir()) == sequence);  // once more
+  REQUIRE(world.RequirePrefix(world.dir()) == sequence);  // reopened
 }
 
 TEST_CASE("A standby keeps its position over a restart of its follower",
@@ -95,7 +95,7 @@ TEST_CASE("A standby keeps its position over a restart of its follower",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-TEST_CASE("One follower at a time, and no promotion while it runs",
+TEST_CASE("Only one follower runs at a time, and no promotion while it runs",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -104,14 +104,14 @@ TEST_CASE("One follower at a time, and no promotion while it runs",
       Standby::Open(world.dir(), rocksdb::FileSystem::Default(), &other);
   REQUIRE(EndStateOf(opened) == EndState::kBusy);
   REQUIRE(EndStateOf(world.Promote()) == EndState::kBusy);
-  REQUIRE_OK(world.Cut(CutReason::kCutEvery));  // the lock is of the new one
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));  // locks the new directory
   REQUIRE(EndStateOf(world.Promote()) == EndState::kBusy);
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(EndStateOf(world.Open()) == EndState::kRefused);
 }
 
-TEST_CASE("Records that do not continue what is there are refused",
+TEST_CASE("Records that do not continue the standby's are refused",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -134,7 +134,8 @@ TEST_CASE("Records that do not continue what is there are refused",
       world.standby()->Append(world.standby()->position(), round);
   REQUIRE(EndStateOf(appended) == EndState::kCorrupt);
   REQUIRE(fs::file_size(world.newest_wal()) == size);
-  // Nothing is believed of what else comes.
+  // After the error, no more records are accepted until the standby is
+  // reopened.
   REQUIRE_FALSE(world.Follow().ok());
   REQUIRE_OK(world.Open());
   REQUIRE_OK(world.Follow());
@@ -143,7 +144,8 @@ TEST_CASE("Records that do not continue what is there are refused",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-TEST_CASE("A standby is of no moment of which it lacks bytes", "[follow]") {
+TEST_CASE("A standby has no time while bytes up to that time are missing",
+          "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
   world.Write(10);
@@ -155,17 +157,17 @@ TEST_CASE("A standby is of no moment of which it lacks bytes", "[follow]") {
   REQUIRE_OK(world.standby()->Append(world.standby()->position(), round));
   const StandbyPosition received = world.standby()->received();
   REQUIRE((received.read_micros == round.end.read_micros) == is_all);
-  // Its own records say which is the last one, whatever the source has.
+  // The last sequence is that of the received records, not the source's.
   REQUIRE(received.last_sequence == world.sequence());
 }
 
-// The newest mark of a standby.
+// Returns the newest mark of a standby.
 FollowMark MarkIn(const std::string& dir) {
   return NewestFollowMark(BytesOf(dir + "/" + kFollowMarkName));
 }
 
-TEST_CASE("A mark says that a source was closed only with all of it here, and "
-          "not for longer than it is heard",
+TEST_CASE("A mark says that a source was closed only if all was received, and only "
+          "until the next answer",
           "[follow]") {
   StandbyWorld world;
   world.Write(10);
@@ -189,19 +191,21 @@ TEST_CASE("A mark says that a source was closed only with all of it here, and "
   REQUIRE_OK(standby->ForgetClosed());
   REQUIRE(MarkIn(world.dir()).closed_micros == 0);
   REQUIRE(MarkIn(world.dir()).count > count);
-  // A cut may have been asked for by what came since; and its marks go on.
+  // A cut forgets that the source was closed, because a newer record may have
+  // caused it. The counter of marks continues.
   REQUIRE(append(true, 0) == 77);
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
   REQUIRE(MarkIn(world.dir()).closed_micros == 0);
   REQUIRE(MarkIn(world.dir()).count > count + 2);
-  // So does a follower that is started again.
+  // A restarted follower also forgets it.
   REQUIRE(append(true, 0) == 77);
   REQUIRE_OK(world.Open());
   REQUIRE(MarkIn(world.dir()).closed_micros == 0);
 }
 
-TEST_CASE("A mark says when its source was heard last, over cuts and restarts",
-          "[follow]") {
+TEST_CASE(
+    "A mark keeps the time of the source's last answer over cuts and restarts",
+    "[follow]") {
   StandbyWorld world;
   world.Write(10);
   REQUIRE_OK(world.Open());
@@ -216,7 +220,7 @@ TEST_CASE("A mark says when its source was heard last, over cuts and restarts",
   REQUIRE(mark.source_open == round.end.source_open);
   REQUIRE(mark.begun_micros > 77);
   const uint64_t begun = mark.begun_micros;
-  // A cut ends with an answer, too.
+  // A cut also ends with an answer of the source.
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
   mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros > begun);
@@ -230,7 +234,7 @@ TEST_CASE("A mark says when its source was heard last, over cuts and restarts",
   REQUIRE(mark.begun_micros > heard);
 }
 
-TEST_CASE("Each file that the MANIFEST of a standby names is looked at",
+TEST_CASE("Each file that the MANIFEST of a standby names is checked",
           "[follow]") {
   rocksdb::DBOptions options;
   options.track_and_verify_wals_in_manifest = true;
@@ -269,20 +273,19 @@ TEST_CASE("Each file that the MANIFEST of a standby names is looked at",
     fs::remove(path);
     fs::rename(world.root() + "/aside", path);
     const auto bytes = fs::file_size(path);
-    if (kind.empty()) continue;  // its bytes count, too
+    if (kind.empty()) continue;  // a MANIFEST's size is not checked here
     fs::resize_file(path, bytes / 2);
     REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
     REQUIRE(fault.what.find(" says, found " + std::to_string(bytes / 2)) !=
             std::string::npos);
-    fs::resize_file(path, bytes);  // what it holds now, only its bytes say
+    fs::resize_file(path, bytes);  // only the size is checked
     REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
     REQUIRE(fault.fault == ReplicaFault::kNone);
   }
   REQUIRE(seen == std::set<std::string>{"", ".blob", ".sst"});
 }
 
-TEST_CASE("A torn end is cut off, by a follower and by a promotion",
-          "[follow]") {
+TEST_CASE("A follower and a promotion cut off a torn end", "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
   world.Write(10);
@@ -310,7 +313,7 @@ TEST_CASE("A torn end is cut off, by a follower and by a promotion",
   }
 }
 
-TEST_CASE("A WAL that is shorter than it was durable is damage", "[follow]") {
+TEST_CASE("A WAL that is shorter than its durable size is damage", "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
   world.Write(10);
@@ -335,7 +338,7 @@ TEST_CASE("A WAL that is shorter than it was durable is damage", "[follow]") {
     REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
   }
   REQUIRE(IsStandby(world.dir()));
-  // A follower leaves what is there as it is, and a cut mends it.
+  // A follower leaves the WAL unchanged, and a cut repairs the standby.
   REQUIRE_OK(world.Open());
   REQUIRE(world.standby()->gap().reason == CutReason::kDamage);
   REQUIRE(world.standby()->gap().note.starts_with(wal + ": "));
@@ -351,7 +354,7 @@ TEST_CASE("A WAL that is shorter than it was durable is damage", "[follow]") {
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
+TEST_CASE("A cut keeps records that arrived since its snapshot", "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
   world.Write(10);
@@ -360,7 +363,7 @@ TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
   world.Write(10);
   REQUIRE_OK(world.Follow());
   uint64_t appended = 0;
-  // While the cut is built, more records come: into another WAL, too.
+  // More records arrive while the cut is built, also in another WAL.
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "Puller:TotalsAgreed" && appended == 0) {
       world.Write(10);
@@ -387,7 +390,7 @@ TEST_CASE("A cut keeps what has come since its snapshot", "[follow]") {
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-// Two WALs that the family `other` needs are here, and all of them is known.
+// Follows until the standby has two WALs, which the family `other` needs.
 void FollowTwoWals(StandbyWorld* world) {
   MakeStandby(world);
   world->Write(10);
@@ -413,7 +416,7 @@ TEST_CASE("A cut whose WAL has other bytes than the standby's is not taken",
   REQUIRE(world.standby()->record().reason == CutReason::kFirst);
 }
 
-TEST_CASE("A cut that lacks the end of a WAL before its newest is not taken",
+TEST_CASE("A cut with a truncated WAL before its newest is not taken",
           "[follow]") {
   StandbyWorld world;
   FollowTwoWals(&world);
@@ -432,7 +435,7 @@ TEST_CASE("A cut that lacks the end of a WAL before its newest is not taken",
   REQUIRE(was_cut);
   REQUIRE(EndStateOf(cut) == EndState::kSourceError);
   REQUIRE(world.standby()->record().reason == CutReason::kFirst);
-  // This standby continues, and takes the next cut.
+  // The standby continues, and takes the next cut.
   world.Write(10);
   REQUIRE_OK(world.Follow());
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
@@ -441,7 +444,7 @@ TEST_CASE("A cut that lacks the end of a WAL before its newest is not taken",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-// The next file that RocksDB makes in `dir` has this number.
+// Returns the number of the next file that RocksDB will make in `dir`.
 uint64_t NextNumber(const std::string& dir) {
   uint64_t newest = 0;
   for (const auto& entry : fs::directory_iterator(dir)) {
@@ -454,8 +457,8 @@ uint64_t NextNumber(const std::string& dir) {
   return newest + 1;
 }
 
-TEST_CASE("A WAL without a record is as none, in a cut, and in what is carried "
-          "into one",
+TEST_CASE("A WAL without a record is ignored in a cut, and when records are "
+          "carried into one",
           "[follow]") {
   StandbyWorld world;
   world.Write(20);
@@ -469,7 +472,7 @@ TEST_CASE("A WAL without a record is as none, in a cut, and in what is carried "
   REQUIRE(world.standby()->position().wal_bytes > 0);
   world.Write(20);
   REQUIRE_OK(world.Follow());
-  // The cut has fewer records, and the empty WAL.
+  // The cut has fewer records than the standby, and it has the empty WAL.
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "Puller:TotalsAgreed") {
       world.Write(20);
@@ -479,10 +482,10 @@ TEST_CASE("A WAL without a record is as none, in a cut, and in what is carried "
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
   TEST_SetFaultHook(nullptr);
   REQUIRE(world.standby()->received().last_sequence == world.sequence());
-  REQUIRE_OK(world.Open());  // started again
+  REQUIRE_OK(world.Open());  // restarted
   REQUIRE(world.standby()->position().wal_number < next);
   const uint64_t sequence = world.sequence();
-  SECTION("promoted as it is") {
+  SECTION("the standby is promoted") {
     world.CloseStandby();
     REQUIRE_OK(world.Promote());
     REQUIRE(world.RequirePrefix(world.dir()) == sequence);
@@ -498,7 +501,7 @@ TEST_CASE("A WAL without a record is as none, in a cut, and in what is carried "
   }
 }
 
-TEST_CASE("Records that leave some out are not taken, and a cut mends that",
+TEST_CASE("Records after a gap are not accepted, and a cut closes the gap",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -507,7 +510,7 @@ TEST_CASE("Records that leave some out are not taken, and a cut mends that",
   const uint64_t had = world.sequence();
   world.Write(10);
   const uint64_t missing = world.sequence();
-  // The family `other` keeps the WAL.
+  // The family `other` still needs the WAL.
   REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
   world.Write(10);
   Round round = world.Read();
@@ -534,7 +537,7 @@ TEST_CASE("Records that leave some out are not taken, and a cut mends that",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-TEST_CASE("A hole that is here already shows when its follower starts",
+TEST_CASE("An existing hole in the WALs is found when the follower starts",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -571,9 +574,9 @@ void AwaitDurable(const StandbyWorld& world) {
   }
 }
 
-// An ingestion, or a new family, comes while a cut that gives way to others on
-// the machine is half done.
-TEST_CASE("A cut that is due is given up for one that is needed now",
+// A new family (or an ingestion) needs a cut now, while a scheduled cut, which
+// runs slowly on a busy machine, is half done.
+TEST_CASE("A scheduled cut is abandoned for one that is needed now",
           "[follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -600,14 +603,15 @@ TEST_CASE("A cut that is due is given up for one that is needed now",
     needed.Open();
   });
   REQUIRE(due.AwaitReached());
-  world.Write(10);  // more records come
+  world.Write(10);  // more records arrive
   AwaitDurable(world);
   REQUIRE_FALSE(given_up);
   const uint64_t before = world.sequence();
   world.source()->Create({"third", Quiet()});
   world.source()->Put("k", "v", "third");
   const bool is_needed = needed.AwaitReached();
-  // Neither the cut that was given up is here, nor what came behind it.
+  // The standby has neither the abandoned cut nor the records after the
+  // barrier.
   const StandbyState between = StateOf(world.dir());
   CHECK(between.cuts.at("cut-every") == 0);
   CHECK(between.cuts.at("first") == 1);
@@ -641,7 +645,7 @@ TEST_CASE("A cut links the tables that the standby has", "[follow]") {
   REQUIRE(inode() == before);
 }
 
-TEST_CASE("A view is a database of its own, while records keep coming",
+TEST_CASE("A view is a separate database, while records keep arriving",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -674,15 +678,16 @@ TEST_CASE("A view is a database of its own, while records keep coming",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-TEST_CASE("What a source lost that its standby has is kept beside",
-          "[follow]") {
+TEST_CASE(
+    "Records that only the standby still has are kept in another directory",
+    "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
   world.Write(10);
   REQUIRE_OK(world.Follow());
   const uint64_t had = world.sequence();
   world.CloseSource();
-  // Its machine went down before the last records were durable.
+  // The source's machine crashed before the last records were durable.
   const std::string wal = PathsWith(world.source_dir(), ".log").back();
   fs::resize_file(wal, fs::file_size(wal) - 1);
   world.OpenSource();
@@ -692,14 +697,14 @@ TEST_CASE("What a source lost that its standby has is kept beside",
   const FollowFile record = world.standby()->record();
   REQUIRE(record.lost_sequences == had - recovered);
   REQUIRE(FileCount(record.lost_dir, ".log") > 0);
-  // RocksDB writes an empty batch when it has recovered, which takes no number.
+  // RocksDB writes an empty batch after a recovery. It takes no sequence.
   REQUIRE(world.standby()->received().last_sequence == recovered);
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(world.RequirePrefix(world.dir()) == recovered);
 }
 
-// The records of all WALs in a directory, with their sequence numbers.
+// Adds the records of all WALs in a directory, with their sequence numbers.
 void AddRecords(const std::string& dir, std::set<std::string>* records) {
   std::vector<std::string> names;
   REQUIRE_OK(ListDirectory(dir, &names));
@@ -732,7 +737,7 @@ std::set<std::string> KeptRecords(const StandbyWorld& world) {
   return kept;
 }
 
-TEST_CASE("What a source lost is kept, however far it has come since",
+TEST_CASE("Records that a source lost are kept, however much it wrote since",
           "[follow]") {
   int lost_and_passed = 0;
   for (uint64_t seed = 1; seed <= 24; ++seed) {
@@ -745,7 +750,7 @@ TEST_CASE("What a source lost is kept, however far it has come since",
     MakeStandby(&world);
     for (int i = 0; i < 3; ++i) {
       world.Write(1 + random() % 20);
-      REQUIRE_OK(world.Follow());  // a flush takes the WAL
+      REQUIRE_OK(world.Follow());  // before a flush deletes the WAL
       if (draws(3)) world.source()->Flush();
     }
     world.Write(5);
@@ -770,7 +775,7 @@ TEST_CASE("What a source lost is kept, however far it has come since",
       world.CloseSource();
       world.OpenSource();
     }
-    // The source had no time to ask for a cut before one was due.
+    // A scheduled cut may come before the source has requested one.
     if (draws(2)) {
       REQUIRE(EndStateOf(world.Cut(CutReason::kCutEvery)) ==
               EndState::kSourceError);
@@ -793,7 +798,7 @@ TEST_CASE("What a source lost is kept, however far it has come since",
   REQUIRE(lost_and_passed > 3);
 }
 
-TEST_CASE("Of restarts that prove nothing, the newest four leave their WALs",
+TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -817,7 +822,7 @@ TEST_CASE("Of restarts that prove nothing, the newest four leave their WALs",
   }
 }
 
-TEST_CASE("What was durable outlives a power cut, and no half record counts",
+TEST_CASE("Durable records survive a power loss, and half records do not count",
           "[follow]") {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     INFO("seed " << seed);
@@ -847,7 +852,7 @@ TEST_CASE("What was durable outlives a power cut, and no half record counts",
     }
     REQUIRE_OK(world.Open());
     REQUIRE(world.standby()->received().last_sequence >= durable);
-    // The source no longer has the WAL whose end was lost here.
+    // If the source no longer has the WAL whose end was lost, a cut is needed.
     const bool is_held = fs::exists(
         world.source_dir() + "/" +
         fs::path(world.newest_wal()).filename().string());

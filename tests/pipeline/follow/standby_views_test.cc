@@ -1,8 +1,9 @@
-// Views of a standby: each is one moment, never changes and stays in time for
-// its readers, whatever crashes, and nothing else is touched in DIR.view.
+// Views of a standby: each shows one point in time, never changes, and stays
+// long enough for its readers, even after crashes. Nothing else in DIR.view is
+// changed.
 //
-// SSTFERRY_VIEW_SECONDS: for how long the storm rages; it also measures how far
-// the standby is behind, with and without views.
+// SSTFERRY_VIEW_SECONDS is the duration of the long stress test ("storm"),
+// which also measures the standby's lag, with and without views.
 #include "pipeline/follow/standby_views.h"
 
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// A standby with views that only the test makes.
+// A standby with views. Only the test makes them.
 class ViewsWorld : public StandbyWorld {
  public:
   ViewsWorld() {
@@ -46,7 +47,7 @@ class ViewsWorld : public StandbyWorld {
     REQUIRE_OK(Follow());
   }
 
-  // Opens the views anew, as a follower that starts.
+  // Opens the views again, as a restarted follower does.
   rocksdb::Status OpenViews(milliseconds every = std::chrono::hours(1),
                             uint32_t keep = 2) {
     views_.reset();
@@ -56,7 +57,7 @@ class ViewsWorld : public StandbyWorld {
     if (status.ok()) views_->SetConfirmed(true);
     return status;
   }
-  // Makes a view of new records.
+  // Writes and follows new records, and makes a view of them.
   std::string MakeView() {
     Write(3);
     REQUIRE_OK(Follow());
@@ -87,10 +88,10 @@ std::map<std::string, std::string> FilesIn(const std::string& dir) {
   return files;
 }
 
-TEST_CASE("A view is one moment and never changes while records keep coming",
+TEST_CASE("A view shows one moment and never changes while records arrive",
           "[follow][views]") {
   ViewsWorld world;
-  // The family `other` keeps the ended WAL.
+  // The family `other` still needs the ended WAL.
   REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
   world.Write(10);
   REQUIRE_OK(world.Follow());
@@ -126,13 +127,13 @@ TEST_CASE("A view is one moment and never changes while records keep coming",
   REQUIRE(FilesIn(view) == before);
 }
 
-TEST_CASE("A view holds what the source has confirmed, of an intact standby",
+TEST_CASE("A view contains only confirmed records of an intact standby",
           "[follow][views]") {
   ViewsWorld world;
   REQUIRE_OK(world.OpenViews());
   const std::string first = world.MakeView();
   bool made = true;
-  REQUIRE_OK(world.views()->Make(&made));  // holds the same
+  REQUIRE_OK(world.views()->Make(&made));  // nothing new
   REQUIRE_FALSE(made);
   world.Write(3);
   REQUIRE_OK(world.Follow());
@@ -204,8 +205,9 @@ TEST_CASE("Records arrive while a view is made, and a cut waits for it",
   REQUIRE(RequireView(world.current()) == sequence);
 }
 
-TEST_CASE("Views are removed in time, also those of a follower that ended",
-          "[follow][views]") {
+TEST_CASE(
+    "Views are removed after some time, also those of an earlier follower",
+    "[follow][views]") {
   ViewsWorld world;
   REQUIRE_OK(world.OpenViews());
   std::vector<std::string> views;
@@ -216,7 +218,7 @@ TEST_CASE("Views are removed in time, also those of a follower that ended",
     return text;
   };
   REQUIRE(present() == "11111");
-  // Three hours and a half ago the second one replaced the first one.
+  // The second view replaced the first one three and a half hours ago.
   const auto set_age = [](const std::string& view, milliseconds age) {
     fs::last_write_time(view, fs::file_time_type::clock::now() - age);
   };
@@ -227,9 +229,10 @@ TEST_CASE("Views are removed in time, also those of a follower that ended",
   set_age(views[4], std::chrono::minutes(30));
   REQUIRE_OK(world.OpenViews());
   REQUIRE_OK(world.views()->RemoveOld());
-  REQUIRE(present() == "00111");  // stay two hours after they were replaced
-  // The newest view stays, however old it is, and a clock that was set back
-  // removes nothing.
+  // views stay for two hours after they are replaced
+  REQUIRE(present() == "00111");
+  // The newest view stays, however old it is. A view with a time in the future
+  // (the clock was set back) replaces nothing.
   set_age(views[3], std::chrono::hours(-9));
   set_age(views[4], std::chrono::hours(9));
   REQUIRE_OK(world.OpenViews());
@@ -240,14 +243,15 @@ TEST_CASE("Views are removed in time, also those of a follower that ended",
   REQUIRE(present() == "001011");
 }
 
-TEST_CASE("What a crash left in DIR.view goes, and nothing else",
+TEST_CASE("Only leftovers of a crash are removed from DIR.view",
           "[follow][views]") {
   ViewsWorld world;
   REQUIRE_OK(world.OpenViews());
   const std::string view = world.MakeView();
   const std::string root = world.view_dir();
   fs::copy(view, root + "/sstferry.making");
-  fs::copy(view, root + "/sstferry.view-7-99");  // no link has led there
+  // `current` has never led to it
+  fs::copy(view, root + "/sstferry.view-7-99");
   fs::create_symlink("sstferry.view-7-99", root + "/sstferry.next");
   REQUIRE_OK(world.OpenViews());
   REQUIRE_OK(world.views()->RemoveOld());
@@ -260,7 +264,7 @@ TEST_CASE("What a crash left in DIR.view goes, and nothing else",
   REQUIRE(RequireView(world.current()) == world.sequence());
 }
 
-TEST_CASE("A DIR.view that is not of views only, or not ours, is refused",
+TEST_CASE("A DIR.view with other files, or of another account, is refused",
           "[follow][views]") {
   ViewsWorld world;
   const std::string root = world.view_dir();
@@ -301,7 +305,7 @@ TEST_CASE("A DIR.view that is not of views only, or not ours, is refused",
     if (geteuid() != 0) return;
     REQUIRE(chown(root.c_str(), 1, static_cast<gid_t>(-1)) == 0);
   }
-  // While the follower runs, and when it starts.
+  // It is refused while the follower runs, and when it starts.
   if (has_views && (attack == "a link" || attack == "a file")) {
     bool made = false;
     world.Write(3);
@@ -315,7 +319,7 @@ TEST_CASE("A DIR.view that is not of views only, or not ours, is refused",
           std::map<std::string, std::string>{{"precious", "bytes"}});
 }
 
-TEST_CASE("A link in the place of DIR.view gets nothing from a running follower",
+TEST_CASE("A running follower does not write through a link named DIR.view",
           "[follow][views]") {
   ViewsWorld world;
   REQUIRE_OK(world.OpenViews());
@@ -337,7 +341,7 @@ TEST_CASE("A link in the place of DIR.view gets nothing from a running follower"
   REQUIRE(RequireView(world.root() + "/moved/current") == world.sequence());
 }
 
-TEST_CASE("A view's name is read exactly", "[follow][views]") {
+TEST_CASE("A view's name is parsed exactly", "[follow][views]") {
   ViewName name;
   REQUIRE(ParseViewName("sstferry.view-1764304500123456-17", &name));
   REQUIRE(name == ViewName{1764304500123456, 17});
@@ -351,10 +355,10 @@ TEST_CASE("A view's name is read exactly", "[follow][views]") {
   }
 }
 
-// --- a storm -----------------------------------------------------------------
+// --- Stress tests with many views -------------------------------------------
 
-// Returns the sum of the sizes of all files below a directory, each once, as
-// far as they are not removed meanwhile.
+// Returns the sum of the sizes of all files below a directory. A file with
+// several links counts once. Files that are removed meanwhile are ignored.
 uint64_t DiskBytes(const std::string& dir) {
   std::map<ino_t, uint64_t> files;
   std::error_code error;
@@ -401,8 +405,8 @@ std::pair<uint64_t, uint64_t> NewestWal(const std::string& dir) {
 struct StormResult {
   uint64_t views = 0;
   uint64_t opens = 0;
-  uint64_t late = 0;        // opens that took longer than a view stays
-  std::string wrong;        // the first failure of a reader that was in time
+  uint64_t late = 0;        // opens that took longer than a view is kept
+  std::string wrong;        // the first failure of an open that was not late
   uint64_t most_views = 0;  // in DIR.view at once
   uint64_t most_bytes = 0;  // on the disk
   uint64_t cuts = 0;
@@ -477,8 +481,8 @@ class Storm {
     result_.problem = text;
   }
 
-  // The views reach the end of what was written. One that stays for a few
-  // milliseconds may be gone before it is read.
+  // Waits until a view has all that was written. A view that is kept for only a
+  // few milliseconds may be removed before it is read, so this retries.
   void RequireLast() {
     const Clock::time_point end = Clock::now() + std::chrono::minutes(1);
     std::string wrong = "nothing was read";
@@ -530,7 +534,7 @@ class Storm {
     }
   }
 
-  // Measures how long after the source the standby has a byte.
+  // Measures how long the standby needs to get the source's newest byte.
   void MeasureLag() {
     while (!stop_.WaitFor(milliseconds(10))) {
       const auto target = NewestWal(world_.source_dir());
@@ -556,7 +560,7 @@ class Storm {
   StormResult result_;  // guarded by mu_ while threads run
 };
 
-TEST_CASE("Readers of views in a storm see one moment each and never fail",
+TEST_CASE("Under stress, readers of views see one moment each and never fail",
           "[follow][views][storm]") {
   const StormResult result = Storm(StormOptions()).Run();
   INFO(result.problem);
@@ -566,7 +570,7 @@ TEST_CASE("Readers of views in a storm see one moment each and never fail",
   REQUIRE(result.cuts > 0);
 }
 
-TEST_CASE("Views that nobody needs any longer are gone in a storm",
+TEST_CASE("Under stress, views that are no longer needed are removed",
           "[follow][views][storm]") {
   StormOptions options;
   options.every = milliseconds(10);
@@ -574,9 +578,11 @@ TEST_CASE("Views that nobody needs any longer are gone in a storm",
   const StormResult result = Storm(options).Run();
   INFO(result.problem);
   REQUIRE(result.wrong == "");
-  // A follower reports how many it made each second: the storm may be shorter.
+  // The number of views is not checked: a follower reports it each second, and
+  // the test may be shorter.
   REQUIRE(result.opens >= 40);
-  // Views replaced in 30 ms, the newest one, and one that is being made.
+  // Views that were replaced within 30 ms, the newest view, and one that is
+  // being made.
   REQUIRE(result.most_views <= 3 + 4);
 }
 
@@ -587,7 +593,7 @@ double Percentile(std::vector<double> values, double part) {
                               part * static_cast<double>(values.size() - 1))];
 }
 
-TEST_CASE("A long storm over views, and the lag with and without them",
+TEST_CASE("A long stress test of views, and the lag with and without them",
           "[.slow][views]") {
   const char* const asked = getenv("SSTFERRY_VIEW_SECONDS");
   StormOptions options;

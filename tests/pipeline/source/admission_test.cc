@@ -54,17 +54,18 @@ TEST_CASE("Admission drops the oldest half-open connection of the address, "
   REQUIRE(c1.dropped == 0);
   const Entered d1 = Enter(&admission, "d");
   REQUIRE(d1.dropped == a1.id);
-  // Who was dropped in his handshake does not get through it.
+  // A dropped connection cannot complete its handshake.
   REQUIRE_FALSE(admission.Establish(a1.id));
   REQUIRE(admission.Establish(b2.id));
   REQUIRE(admission.half_open() == 3);
-  // Whoever has shaken hands is not dropped.
+  // A connection that completed its handshake is not dropped.
   REQUIRE(Enter(&admission, "b").dropped == 0);
   REQUIRE(Enter(&admission, "b").dropped == b3.id);
 }
 
-TEST_CASE("Where all places are taken, those who were given nothing go first",
-          "[source][admission]") {
+TEST_CASE(
+    "If all slots are in use, connections without a request are dropped first",
+    "[source][admission]") {
   Admission admission({3, 3, 2, 2});
   const Entered served = Enter(&admission, "a");
   REQUIRE(admission.Establish(served.id));
@@ -76,7 +77,8 @@ TEST_CASE("Where all places are taken, those who were given nothing go first",
   REQUIRE_FALSE(admission.Establish(idle.id));
   REQUIRE(admission.Establish(honest.id));
   REQUIRE(admission.Establish(honest.id));
-  // Threads of those who were dropped take their time: there is a limit to that.
+  // Dropped connections count until their threads have ended, so the number of
+  // drops is limited.
   const Entered next = Enter(&admission, "d");
   REQUIRE(next.dropped == later.id);
   REQUIRE(Enter(&admission, "d").id == 0);
@@ -84,7 +86,7 @@ TEST_CASE("Where all places are taken, those who were given nothing go first",
   REQUIRE(Enter(&admission, "e").dropped == next.id);
 }
 
-TEST_CASE("Admission forgets who left", "[source][admission]") {
+TEST_CASE("Admission forgets connections that left", "[source][admission]") {
   Admission admission({3, 3, 1, 1});
   for (int i = 0; i < 1000; ++i) {
     const Entered entered = Enter(&admission, std::to_string(i));

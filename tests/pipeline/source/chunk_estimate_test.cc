@@ -1,4 +1,4 @@
-// How much of a database is obsolete, estimated.
+// Estimates of how much of a database is obsolete.
 #include "pipeline/snapshot/chunk_estimate.h"
 
 #include "sstferry/source.h"
@@ -18,7 +18,7 @@ void PutAll(OpenDb* db, int seed, const std::string& family = "default") {
   db->Flush();
 }
 
-// The share of the files that chunks would hold.
+// Returns the share of the files' bytes that chunks would have.
 double LiveShare(const std::string& path,
                  const std::vector<std::string>& families = {}) {
   ServedDatabase database;
@@ -31,8 +31,8 @@ double LiveShare(const std::string& path,
          static_cast<double>(facts.bytes);
 }
 
-// A level with all keys, which compactions found replaced four times, and
-// three tables above it with all keys again.
+// Makes a level with all keys, which compactions rewrote four times, and three
+// tables above it with all keys again.
 void Overwrite(OpenDb* db) {
   for (int round = 0; round < 5; ++round) {
     PutAll(db, round);
@@ -41,12 +41,12 @@ void Overwrite(OpenDb* db) {
   for (int round = 5; round < 8; ++round) PutAll(db, round);
 }
 
-TEST_CASE("All of a database whose keys were written once is live",
+TEST_CASE("A database is completely live if each key was written once",
           "[source][estimate]") {
   const ScratchDir dir;
   {
     OpenDb db(dir / "db", OneFamily(Quiet()));
-    // Tables with common bounds and without a common key.
+    // Tables with overlapping bounds, but without a common key.
     for (int table = 0; table < 4; ++table) {
       for (int i = 0; i < kKeys; ++i) {
         db.Put(NumberedKey(4 * i + table), RandomBytes(200, i));
@@ -57,14 +57,15 @@ TEST_CASE("All of a database whose keys were written once is live",
   REQUIRE(LiveShare(dir / "db") > 0.99);
 }
 
-TEST_CASE("A database that is overwritten again and again is partly obsolete",
+TEST_CASE("A database that was overwritten many times is partly obsolete",
           "[source][estimate]") {
   const ScratchDir dir;
   {
     OpenDb db(dir / "db", OneFamily(Quiet()));
     Overwrite(&db);
   }
-  // Of 8 writes of a key 4 are left, so half of what lies above counts: 3/8.
+  // 8 writes of each key left 4 entries, so a write became obsolete in half of
+  // the cases. Half of the 3 upper tables counts as obsolete: 3/8 of all bytes.
   const double live = LiveShare(dir / "db");
   REQUIRE(live > 0.6);
   REQUIRE(live < 0.65);
@@ -83,7 +84,7 @@ TEST_CASE("Each deletion hides an entry", "[source][estimate]") {
   REQUIRE(live < 0.7);
 }
 
-TEST_CASE("Only the families that are asked for count", "[source][estimate]") {
+TEST_CASE("Only the requested families count", "[source][estimate]") {
   const ScratchDir dir;
   Families families = OneFamily(Quiet());
   families.emplace_back("users", Quiet());
@@ -96,19 +97,19 @@ TEST_CASE("Only the families that are asked for count", "[source][estimate]") {
   REQUIRE(LiveShare(dir / "db", {"default"}) < 0.8);
 }
 
-TEST_CASE("Where nothing is known of overwritten keys, all is live",
+TEST_CASE("If nothing is known about overwritten keys, all is live",
           "[source][estimate]") {
   const ScratchDir dir;
   static const NamedComparator order("an application's own order");
   rocksdb::ColumnFamilyOptions options = Quiet();
-  SECTION("since the order is not known") { options.comparator = &order; }
-  SECTION("since FIFO compaction merges nothing") {
+  SECTION("because the order is unknown") { options.comparator = &order; }
+  SECTION("because FIFO compaction merges nothing") {
     options.compaction_style = rocksdb::kCompactionStyleFIFO;
   }
   {
     OpenDb db(dir / "db", OneFamily(options));
     for (int round = 0; round < 4; ++round) PutAll(&db, round);
-    // As if compactions had dropped most of what was written.
+    // Many writes of one key, so that most entries were dropped.
     for (int i = 0; i < 8 * kKeys; ++i) db.Put("the same", "key");
     db.Flush();
   }
@@ -127,7 +128,7 @@ TEST_CASE("Obsolete values of blob files are not counted",
       db.Put(NumberedKey(i), RandomBytes(200, i + 1));
     }
     db.Flush();
-    db.Compact();  // half of the first file is garbage, which stays
+    db.Compact();  // half of the first file is garbage now
   }
   const double live = LiveShare(dir / "db");
   REQUIRE(live > 0.6);
@@ -145,7 +146,7 @@ ManifestFile Table(uint64_t number, int level, uint64_t bytes,
   return file;
 }
 
-TEST_CASE("Overlapped are tables whose keys lower ones may have, too",
+TEST_CASE("A table is overlapped if lower tables may have some of its keys",
           "[source][estimate]") {
   ManifestFamily family;
   const auto add = [&family](const ManifestFile& file) {

@@ -1,5 +1,5 @@
-// What a delta deletes, and by which means, where the source holds keys that
-// the two sides have in common.
+// How a delta deletes keys: a range deletion must not cover keys that both
+// sides have.
 #include "pipeline/refresh/delta_builder.h"
 
 #include <fstream>
@@ -38,10 +38,11 @@ std::vector<GroupEntry> KeysFrom(uint64_t first, uint64_t count) {
   return entries;
 }
 
-TEST_CASE("A key between two of the target's parts what one deletion deletes",
-          "[delta][range_deletion]") {
-  // The key lies in a group that is equal: the source does not read it, and
-  // knows of it only by `between`.
+TEST_CASE(
+    "A key between two deleted keys of the target splits a range deletion",
+    "[delta][range_deletion]") {
+  // The key is in a group that is equal on both sides. The source does not read
+  // the group, and knows the key only from `between`.
   const bool is_between = GENERATE(false, true);
   ScratchDir dir;
   const Families families = OneFamily(Quiet());

@@ -1,4 +1,4 @@
-// Tells which parts are planned from which files.
+// Tests how parts are planned from files.
 #include "pipeline/parts/file_plan.h"
 
 #include "pipeline/base/rocksdb_compat.h"
@@ -13,14 +13,14 @@
 namespace sstferry::file_plan_test {
 namespace {
 
-// Real tables, since a file is weighed by its index.
+// Writes a real table, because the planner weighs a file by its index.
 FilePlan WriteTable(const ScratchDir& dir, int begin, int end,
                     const std::string& name = "") {
   FilePlan file;
   file.name = name + std::to_string(begin) + ".sst";
   file.path = dir / file.name;
   rocksdb::BlockBasedTableOptions table;
-  // The index may end in a key far behind the last one.
+  // With this setting, the index may end with a key far after the last one.
   table.index_shortening = rocksdb::BlockBasedTableOptions::
       IndexShorteningMode::kShortenSeparatorsAndSuccessor;
   rocksdb::Options options;
@@ -40,7 +40,7 @@ FilePlan WriteTable(const ScratchDir& dir, int begin, int end,
   return file;
 }
 
-// Ascending, without holes, from bound to bound.
+// Requires that the parts ascend and cover the interval without holes.
 void RequireTiles(const KeyInterval& whole, const std::vector<Part>& parts,
                   size_t first) {
   std::optional<std::string> next = whole.begin;
@@ -56,7 +56,7 @@ void RequireTiles(const KeyInterval& whole, const std::vector<Part>& parts,
   REQUIRE(next == whole.end);
 }
 
-// A family to cut, of a database that only has to be there.
+// A family to cut into parts. Its database only has to exist.
 struct OpenedFamily {
   explicit OpenedFamily(const std::string& path) {
     MakeSampleDatabase(path);
@@ -72,8 +72,8 @@ TEST_CASE("Parts tile the interval, whatever the indexes say",
           "[source][planner]") {
   const ScratchDir dir;
   const OpenedFamily opened(dir / "db");
-  // Several runs over the same keys, each with its last cut point at "l", and
-  // files that lie apart.
+  // Several sorted runs over the same keys, each with its last cut point at
+  // "l", and a file apart from them.
   FamilyPlan plan;
   for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
     plan.files.push_back(WriteTable(dir, 0, 500, name));
@@ -85,7 +85,7 @@ TEST_CASE("Parts tile the interval, whatever the indexes say",
     options.interval.begin = "k1";
     options.interval.end = "k3";
   }
-  std::vector<Part> parts(3);  // of families before this one
+  std::vector<Part> parts(3);  // parts of earlier families
   REQUIRE_OK(CutFamily(opened.family, options, 100'000, &plan, &parts));
   REQUIRE(parts.size() >= 6);
   RequireTiles(options.interval, parts, 3);

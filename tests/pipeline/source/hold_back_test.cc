@@ -1,4 +1,4 @@
-// Decisions of HoldBack about an application whose waits the test makes up.
+// Decisions of HoldBack about an application whose waits the test invents.
 #include "pipeline/serve/hold_back.h"
 
 #include <unistd.h>
@@ -12,14 +12,16 @@
 namespace sstferry::hold_back_test {
 namespace {
 
-// Ten looks are a second.
+// The time between two looks: ten looks per second.
 constexpr uint64_t kLookMicros = 100'000;
 constexpr int kLongEnough = 60;
 
-// An application that runs for a tenth of the time.
+// An application that runs for a tenth of the time, and a HoldBack that
+// observes it.
 struct Application {
-  // Shares of the running time in which its threads wait, and how many of them
-  // wait for the disk.
+  // How long its threads wait for a CPU, as a share of their running time,
+  // without and with the source at work. And how many threads wait for the
+  // disk.
   double cpu_alone = 0;
   double cpu_beside_us = 0;
   double in_disk_wait = 0;
@@ -46,7 +48,7 @@ struct Application {
       rests += hold_back.share() == 0 ? 1 : 0;
     }
   }
-  // The share outside of rests.
+  // Returns the share of time that the source may work, outside of rests.
   double ShareAfter(int looks) {
     Look(looks);
     if (hold_back.share() == 0) {
@@ -56,7 +58,7 @@ struct Application {
   }
 };
 
-TEST_CASE("A source works at full rate beside an application that hardly waits",
+TEST_CASE("A source works at full rate if the application hardly waits",
           "[source][hold_back]") {
   Application application;
   application.cpu_alone = 0.05;
@@ -66,8 +68,8 @@ TEST_CASE("A source works at full rate beside an application that hardly waits",
   REQUIRE(application.rests == 0);
 }
 
-TEST_CASE("A source holds back to its least share while an application waits "
-          "for CPUs, and works fully when it no longer does",
+TEST_CASE("A source slows down to its least share while an application waits "
+          "for CPUs, and works fully when it no longer waits",
           "[source][hold_back]") {
   Application application;
   application.cpu_alone = 0.05;
@@ -78,7 +80,7 @@ TEST_CASE("A source holds back to its least share while an application waits "
   REQUIRE(application.ShareAfter(2 * kLongEnough) == 1);
 }
 
-TEST_CASE("A source does not hold back for waits that the application has "
+TEST_CASE("A source does not slow down for waits that the application has "
           "without it, too",
           "[source][hold_back]") {
   Application application;
@@ -96,7 +98,7 @@ TEST_CASE("A source says that an application waits for its disk",
   REQUIRE(application.hold_back.why() == Stage::kHeldIo);
 }
 
-TEST_CASE("A source that cannot see the application says that it goes by its "
+TEST_CASE("A source that cannot see the application says that it measures its "
           "own latency",
           "[source][hold_back]") {
   Application application;
@@ -106,7 +108,7 @@ TEST_CASE("A source that cannot see the application says that it goes by its "
   REQUIRE(application.hold_back.why() == Stage::kHeldLatency);
 }
 
-TEST_CASE("A source holds back no more once nobody has the database open",
+TEST_CASE("A source works fully once no process has the database open",
           "[source][hold_back]") {
   Application application;
   application.cpu_beside_us = 3;
@@ -116,7 +118,7 @@ TEST_CASE("A source holds back no more once nobody has the database open",
   REQUIRE(application.hold_back.share() == 1);
 }
 
-TEST_CASE("A source that may take all does not look",
+TEST_CASE("A source with permission for the full rate does not look",
           "[source][hold_back]") {
   int reads = 0;
   HoldBack hold_back([&reads] {
@@ -129,7 +131,7 @@ TEST_CASE("A source that may take all does not look",
   REQUIRE_FALSE(hold_back.allowed());
 }
 
-TEST_CASE("A rest ends when nobody looks any more, and with the transfer",
+TEST_CASE("A rest ends when the observer stops, and with the transfer",
           "[source][hold_back]") {
   Application application;
   application.cpu_beside_us = 3;
@@ -147,7 +149,7 @@ TEST_CASE("A rest ends when nobody looks any more, and with the transfer",
   REQUIRE((close || application.hold_back.share() > 0));
 }
 
-TEST_CASE("A worker sleeps for its work, and not for its waits",
+TEST_CASE("A worker sleeps in proportion to its work, and not to its waits",
           "[source][hold_back]") {
   Application application;
   application.cpu_beside_us = 3;
@@ -169,7 +171,7 @@ TEST_CASE("A worker sleeps for its work, and not for its waits",
   REQUIRE((stages.micros(Stage::kHeldCpu) >= 300'000) == !waits);
 }
 
-TEST_CASE("Waits of a thread are read, and other texts are not believed",
+TEST_CASE("Waits of a thread are parsed, and other texts are refused",
           "[source][hold_back]") {
   ThreadWaits waits;
   REQUIRE(AddSchedstat("2000000 3000000 7\n", &waits));
@@ -190,7 +192,7 @@ TEST_CASE("Waits of a thread are read, and other texts are not believed",
   REQUIRE_FALSE(IsInDiskWait("D"));
 }
 
-TEST_CASE("The threads of this process are seen", "[source][hold_back]") {
+TEST_CASE("The threads of this process are found", "[source][hold_back]") {
   ThreadWaits process;
   ThreadWaits thread;
   REQUIRE(ReadOwnWaits(&thread));

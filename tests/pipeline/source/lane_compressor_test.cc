@@ -1,4 +1,4 @@
-// When a lane tries to compress, and when it leaves that.
+// When a lane tries to compress, and when it skips data.
 #include "pipeline/serve/lane_compressor.h"
 
 #include "format/limits.h"
@@ -14,7 +14,7 @@ using test::ShrinkingBytes;
 
 constexpr size_t kPieceBytes = kMaxPayloadBytes;
 
-// How many of `count` pieces were compressed.
+// Sends `count` pieces. Returns how many were compressed.
 int Send(LaneCompressor* lane, const std::string& piece, int count) {
   int compressed = 0;
   for (int i = 0; i < count; ++i) {
@@ -29,14 +29,14 @@ TEST_CASE("Lane compresses every piece of data that shrinks",
   LaneCompressor lane(1);
   lane.BeginChunk();
   REQUIRE(Send(&lane, ShrinkingBytes(kPieceBytes), 20) == 20);
-  // One sample was enough.
+  // A single sample was enough.
   REQUIRE(lane.sampled_bytes() ==
           LaneCompressor::kSamples * LaneCompressor::kSampleBytes);
   REQUIRE(Send(&lane, ShrinkingBytes(1), 1) == 0);
   REQUIRE(Send(&lane, ShrinkingBytes(500), 1) == 0);  // still skipping
 }
 
-TEST_CASE("Lane samples noise ever less often", "[source][compression]") {
+TEST_CASE("Lane samples noise less and less often", "[source][compression]") {
   LaneCompressor lane(1);
   const std::string noise = RandomBytes(kPieceBytes, 7);
   constexpr uint64_t kSample =
@@ -57,7 +57,8 @@ TEST_CASE("Lane samples noise ever less often", "[source][compression]") {
       since = 0;
     }
   }
-  // A sample itself, then 1, 2, 4 ... MiB skipped, and anew for some chunks.
+  // The lane skips 1, 2, 4 ... MiB between samples. Some new chunks are sampled
+  // earlier.
   REQUIRE(pieces_between.size() > 8);
   REQUIRE(pieces_between[1] == 2);
   REQUIRE(pieces_between[2] == 3);
@@ -65,17 +66,17 @@ TEST_CASE("Lane samples noise ever less often", "[source][compression]") {
   REQUIRE(sampled <= 20 * kSample);
 }
 
-TEST_CASE("Lane asks again in a new chunk whether data shrinks",
+TEST_CASE("Lane tests in each new chunk whether data shrinks",
           "[source][compression]") {
   LaneCompressor lane(1);
   const std::string noise = RandomBytes(kPieceBytes, 7);
   const std::string shrinking = ShrinkingBytes(kPieceBytes);
   lane.BeginChunk();
   REQUIRE(Send(&lane, noise, 20) == 0);
-  REQUIRE(Send(&lane, shrinking, 1) == 0);  // skipped by the verdict
+  REQUIRE(Send(&lane, shrinking, 1) == 0);  // still skipping after noise
   lane.BeginChunk();
   REQUIRE(Send(&lane, shrinking, 5) == 5);
-  // The filter at a chunk's end does not spoil the next one.
+  // Noise at a chunk's end (the table's filter) does not affect the next chunk.
   REQUIRE(Send(&lane, RandomBytes(100'000, 7), 1) == 0);
   lane.BeginChunk();
   REQUIRE(Send(&lane, shrinking, 5) == 5);
@@ -100,9 +101,9 @@ TEST_CASE("Lane does not sample each of many small chunks of noise",
   REQUIRE(lane.sampled_bytes() < 1000 * noise.size() / 30);
 }
 
-TEST_CASE("Lane leaves a piece whose sample promised too much",
+TEST_CASE("Lane sends a piece uncompressed if it shrinks less than its sample",
           "[source][compression]") {
-  // What is sampled shrinks, all else is noise.
+  // Only the sampled bytes shrink, the rest is noise.
   std::string piece = RandomBytes(kPieceBytes, 7);
   const size_t step = (piece.size() - LaneCompressor::kSampleBytes) /
                       (LaneCompressor::kSamples - 1);

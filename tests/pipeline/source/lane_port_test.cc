@@ -31,14 +31,15 @@ struct Ends {
   }
 };
 
-// Enters on a thread of its own.
+// Calls Enter() in another thread.
 std::future<bool> EnterAside(LanePort* port, Channel* channel) {
   return std::async(std::launch::async,
                     [port, channel] { return port->Enter(channel); });
 }
 
-TEST_CASE("LanePort lets a newer connection serve once the one before has left",
-          "[source][lane]") {
+TEST_CASE(
+    "LanePort lets a newer connection serve once the previous one has left",
+    "[source][lane]") {
   LanePort port;
   Ends first;
   Ends second;
@@ -52,7 +53,7 @@ TEST_CASE("LanePort lets a newer connection serve once the one before has left",
   REQUIRE_FALSE(port.replaced());
 }
 
-TEST_CASE("LanePort lets all but the newest of waiting connections go",
+TEST_CASE("LanePort closes all waiting connections but the newest",
           "[source][lane]") {
   LanePort port;
   Ends first;
@@ -72,14 +73,14 @@ TEST_CASE("LanePort ends every wait when it is stopped", "[source][lane]") {
   LanePort port;
   Ends first;
   REQUIRE(port.Enter(first.here.get()));
-  SECTION("closed, the lane can be taken up again") {
+  SECTION("after Close(), the lane can be used again") {
     port.Close();
     REQUIRE(first.closed());
     port.Leave(first.here.get());
     Ends next;
     REQUIRE(port.Enter(next.here.get()));
   }
-  SECTION("stopped while one waits to serve") {
+  SECTION("Stop() while a connection waits") {
     Ends second;
     std::future<bool> newer = EnterAside(&port, second.here.get());
     REQUIRE(first.closed());
@@ -89,7 +90,7 @@ TEST_CASE("LanePort ends every wait when it is stopped", "[source][lane]") {
   }
 }
 
-TEST_CASE("A target that connected again meanwhile is not detached",
+TEST_CASE("A target that has just reconnected is not detached",
           "[source][lane]") {
   const rocksdb::Status why =
       MakeStatus(EndState::kTooSlow, "accepted no data");

@@ -1,5 +1,4 @@
-// A lane's sink and link, and the target that they send to, over the memory
-// transport.
+// A lane's sink and link, which send to a target over the memory transport.
 #include "pipeline/serve/lane_sink.h"
 
 #include <future>
@@ -66,7 +65,7 @@ struct Lane {
     end.entries = 7;
     return status.ok() ? sink->End(end) : status;
   }
-  // What the target receives of one chunk.
+  // A chunk as the target receives it.
   struct Received {
     ChunkBegin begin;
     std::string bytes;
@@ -96,7 +95,7 @@ struct Lane {
   }
 };
 
-TEST_CASE("LaneSink sends chunks whose frames make their digest, and the part's "
+TEST_CASE("LaneSink sends chunks with the digest of the frames, and the part's "
           "totals",
           "[source][lane]") {
   Lane lane;
@@ -125,7 +124,7 @@ TEST_CASE("LaneSink sends chunks whose frames make their digest, and the part's 
   REQUIRE(lane.ended.size() == 1);
 }
 
-TEST_CASE("LaneSink resumes a unit in small frames at first",
+TEST_CASE("LaneSink resumes a unit with small frames at first",
           "[source][lane]") {
   Lane lane;
   const std::string rest = RandomBytes(3'000'000, 3);
@@ -144,7 +143,7 @@ TEST_CASE("LaneSink resumes a unit in small frames at first",
   REQUIRE(chunk.frames[careful] > LaneSink::kCarefulFrameBytes);
 }
 
-TEST_CASE("LaneSink fails a chunk of another size than its builder says",
+TEST_CASE("LaneSink fails a chunk whose size differs from its builder's",
           "[source][lane]") {
   Lane lane;
   REQUIRE_OK(lane.sink->Begin(ChunkBegin()));
@@ -167,19 +166,19 @@ TEST_CASE("A target acknowledges each chunk that was sent, and no other",
           "[source][lane]") {
   Lane lane;
   LaneRequest request;
-  SECTION("more than were sent") {
+  SECTION("more acknowledgements than chunks") {
     REQUIRE_OK(lane.SendChunk(ChunkBegin(), "abc"));
     lane.Acknowledge();
     lane.Acknowledge();
     REQUIRE(EndStateOf(lane.link->Receive(&request)) == EndState::kDenied);
     REQUIRE_FALSE(lane.link->lost());
   }
-  SECTION("fewer, for too long") {
+  SECTION("a missing acknowledgement for too long") {
     REQUIRE_OK(lane.SendChunk(ChunkBegin(), "abc"));
     REQUIRE(EndStateOf(lane.link->Receive(&request)) == EndState::kTooSlow);
     REQUIRE_FALSE(lane.link->lost());
   }
-  SECTION("all, and then it may say nothing for long") {
+  SECTION("after all of them, the target may be silent for long") {
     REQUIRE_OK(lane.SendChunk(ChunkBegin(), "abc"));
     lane.Acknowledge();
     std::future<Status> received = std::async(
@@ -193,8 +192,7 @@ TEST_CASE("A target acknowledges each chunk that was sent, and no other",
   }
 }
 
-TEST_CASE("A lane that says nothing ends once its target is gone",
-          "[source][lane]") {
+TEST_CASE("A silent lane ends once its target has left", "[source][lane]") {
   Lane lane;
   REQUIRE(lane.transfer->Leave(lane.here.get()));
   LaneRequest request;
@@ -208,7 +206,8 @@ TEST_CASE("A target has at most a few unanswered requests", "[source][lane]") {
     REQUIRE_OK(lane.target->SendMessage(FrameType::kPartRequest, PartRequest(),
                                         Soon()));
   }
-  // It reads no more while it sends; what waits in sockets is the target's.
+  // The source reads no more requests while it sends. The others stay in the
+  // sockets' buffers.
   REQUIRE_OK(lane.link->TakeArrived());
   REQUIRE_OK(lane.SendChunk(ChunkBegin(), "abc"));
 }

@@ -1,4 +1,4 @@
-// Snapshots that outlive their source's process.
+// Snapshots that are kept after their source's process has ended.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ std::string OnlySnapshot(const RetainedBench& bench) {
   return bench.parent() + "/" + found[0];
 }
 
-// A pull is opened, its source stops, and its lease is left.
+// A pull was opened and its source stopped, so its lease is left.
 struct StoppedBench : RetainedBench {
   explicit StoppedBench(OpenRequest request = SampleRequest(),
                         bool connected = true) {
@@ -56,11 +56,11 @@ void FinishAll(TestServer* server, Channel* control, const Announced& plan) {
   REQUIRE_OK(FinishWith(control, totals));
 }
 
-TEST_CASE("A source that restarted goes on with the same snapshot",
+TEST_CASE("A restarted source continues with the same snapshot",
           "[held][lease]") {
   StoppedBench bench(SampleRequest(), GENERATE(false, true));
   const std::string path = OnlySnapshot(bench);
-  // The source's own files may go meanwhile.
+  // The source's own files may be removed meanwhile.
   fs::rename(bench.dir / "source/db", bench.dir / "gone");
   fs::create_directory(bench.dir / "source/db");
   bench.clock.Advance(99);
@@ -86,7 +86,7 @@ TEST_CASE("A source that restarted goes on with the same snapshot",
   REQUIRE(WaitForSnapshots(bench.parent(), 0));
 }
 
-TEST_CASE("A lease that has run out is removed", "[held][lease]") {
+TEST_CASE("A snapshot with an expired lease is removed", "[held][lease]") {
   StoppedBench bench;
   SECTION("before the source starts again") {
     bench.clock.Advance(100);
@@ -104,7 +104,7 @@ TEST_CASE("A lease that has run out is removed", "[held][lease]") {
     REQUIRE(server.WaitForLog("removed a snapshot without a valid lease"));
     REQUIRE(WaitForSnapshots(bench.parent(), 0));
   }
-  SECTION("by a source that keeps nothing") {
+  SECTION("by a source that retains nothing") {
     ServeOptions options = bench.Options();
     options.snapshot_ttl = std::chrono::seconds(0);
     TestServer server(options);
@@ -133,7 +133,7 @@ TEST_CASE("A source of another database leaves a lease alone",
   REQUIRE(SnapshotsIn(bench.parent()).empty());
 }
 
-TEST_CASE("A clock that was set back keeps a lease only once more",
+TEST_CASE("A clock that was set back extends a lease only once",
           "[held][lease]") {
   StoppedBench bench;
   bench.clock.Set(10);
@@ -146,19 +146,19 @@ TEST_CASE("A clock that was set back keeps a lease only once more",
   REQUIRE(SnapshotsIn(bench.parent()).empty());
 }
 
-TEST_CASE("A damaged lease keeps nothing", "[held][lease]") {
+TEST_CASE("A snapshot with a damaged lease is removed", "[held][lease]") {
   StoppedBench bench;
   const std::string lease = OnlySnapshot(bench) + "/lease";
   std::string bytes = BytesOf(lease);
-  SECTION("a bit") { bytes[bytes.size() / 2] ^= 1; }
-  SECTION("nothing in it") { bytes.clear(); }
+  SECTION("a flipped bit") { bytes[bytes.size() / 2] ^= 1; }
+  SECTION("an empty file") { bytes.clear(); }
   SECTION("far too long") { bytes.assign(4u << 20, 'x'); }
   WriteBytes(lease, bytes);
   TestServer server(bench.Options());
   REQUIRE(SnapshotsIn(bench.parent()).empty());
 }
 
-TEST_CASE("A lease that is no plain file is not followed", "[held][lease]") {
+TEST_CASE("A lease that is not a regular file is not read", "[held][lease]") {
   StoppedBench bench;
   const std::string path = OnlySnapshot(bench);
   fs::rename(path + "/lease", bench.dir / "elsewhere");
@@ -199,7 +199,7 @@ TEST_CASE("A link in place of a private directory is left alone",
   REQUIRE(fs::exists(bench.dir / "moved/lease"));
 }
 
-TEST_CASE("A database with anything but files in it is not adopted",
+TEST_CASE("A snapshot with anything but files in it is not adopted",
           "[held][lease]") {
   StoppedBench bench;
   const std::string path = OnlySnapshot(bench);
@@ -265,7 +265,7 @@ TEST_CASE("A lease that another process holds is busy", "[held][lease]") {
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }
 
-TEST_CASE("A request that is refused leaves the lease for the right one",
+TEST_CASE("A refused request leaves the lease for the correct request",
           "[held][lease]") {
   StoppedBench bench;
   TestServer server(bench.Options());
@@ -278,8 +278,7 @@ TEST_CASE("A request that is refused leaves the lease for the right one",
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }
 
-TEST_CASE("A request that is refused gives a lease no more time",
-          "[held][lease]") {
+TEST_CASE("A refused request does not extend a lease", "[held][lease]") {
   StoppedBench bench;
   TestServer server(bench.Options());
   bench.clock.Advance(60);
@@ -295,7 +294,7 @@ TEST_CASE("A request that is refused gives a lease no more time",
   REQUIRE(SnapshotsIn(bench.parent()).empty());
 }
 
-TEST_CASE("A source that keeps no snapshot still keeps disk space free",
+TEST_CASE("A source that retains no snapshots still keeps disk space free",
           "[held][lease]") {
   RetainedBench bench;
   std::atomic<double> free{50};
@@ -314,7 +313,7 @@ TEST_CASE("A source that keeps no snapshot still keeps disk space free",
                "% of the file system of");
 }
 
-TEST_CASE("A connected target's lease is written anew", "[held][lease]") {
+TEST_CASE("A connected target's lease is renewed", "[held][lease]") {
   RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
@@ -335,7 +334,7 @@ TEST_CASE("A connected target's lease is written anew", "[held][lease]") {
   REQUIRE(lease.created_seconds == first);
 }
 
-TEST_CASE("Too little free space takes idle snapshots, oldest first, then the "
+TEST_CASE("Low disk space removes idle snapshots, oldest first, then the "
           "largest in use",
           "[held][lease]") {
   RetainedBench bench;
@@ -346,7 +345,7 @@ TEST_CASE("Too little free space takes idle snapshots, oldest first, then the "
     if (directory != bench.parent()) {
       asked_elsewhere = true;
     }
-    // Each look that finds too little asks for one snapshot.
+    // Each check that finds too little space releases one snapshot.
     return free.exchange(50);
   };
   TestServer server(options);

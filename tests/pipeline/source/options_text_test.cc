@@ -32,7 +32,7 @@ TEST_CASE("OptionsText finds database settings and the names of objects",
   CHECK_FALSE(text.HasFamily("other"));
 }
 
-TEST_CASE("OptionsText skips what is no setting", "[snapshot]") {
+TEST_CASE("OptionsText skips lines that are not settings", "[snapshot]") {
   const OptionsText text("x=1\n[\n[CFOptions \"\n]\n[DBOptions]\n=\n==\n");
   CHECK(text.DatabaseOption("x", "none") == "none");
   CHECK_FALSE(text.HasFamily("default"));

@@ -1,4 +1,4 @@
-// Chunks that are built once for several readers, and those that are not.
+// The store of chunks that are built once for several readers.
 #include "pipeline/parts/part_store.h"
 
 #include <sys/resource.h>
@@ -66,7 +66,7 @@ struct Factory {
   }
 };
 
-// Checks what it gets; `before_chunk` may wait.
+// A sink that checks what it receives. `before_chunk` may block.
 class CheckingSink : public ChunkSink {
  public:
   explicit CheckingSink(uint64_t first) : next_(first) {}
@@ -129,7 +129,8 @@ struct Bench {
     read.cancelled_in_wait = read.cancelled;
     return read;
   }
-  // *by_itself counts the chunks that were built straight into the sink.
+  // Reads the chunks from `ordinal` on. Adds to *by_itself the number of chunks
+  // that were built directly into the sink, without the store.
   Status ReadAll(uint64_t ordinal, CheckingSink* lane, uint64_t* by_itself) {
     PartRead read = From(ordinal);
     read.build = [this, by_itself](const PartRequest& from,
@@ -150,7 +151,7 @@ struct Bench {
 
 TEST_CASE("Readers of one part share chunks that are built once",
           "[chunk][share]") {
-  // From files, from both, from memory.
+  // Chunks are kept in files, in both, or in memory.
   Bench bench(100 * kBytes, GENERATE(0, kBytes / 10, 100 * kBytes));
   std::vector<std::thread> threads;
   std::atomic<uint64_t> wrong{0};
@@ -172,7 +173,7 @@ TEST_CASE("Readers of one part share chunks that are built once",
   REQUIRE(by_itself == 0);
   REQUIRE(bench.factory.built == kChunks);
   REQUIRE(bench.store->sent() == 8 * kChunks);
-  // A later one gets them from the files, also one that has some.
+  // A later reader gets the chunks from the files, even if it has some already.
   CheckingSink late(5);
   uint64_t own = 0;
   REQUIRE_OK(bench.ReadAll(5, &late, &own));
@@ -200,7 +201,7 @@ TEST_CASE("The stores of a server share one budget of files and of bytes",
   };
   read_all(greedy.get());
   REQUIRE(greedy->store->files() == 8);
-  // It reads nothing any more, and another one gets its place.
+  // The first store has no readers now, so another store gets its budget.
   Bench other(budget);
   read_all(&other);
   REQUIRE(other.factory.built == kChunks);
@@ -213,7 +214,7 @@ TEST_CASE("The stores of a server share one budget of files and of bytes",
   REQUIRE(budget->files() == other.store->files());
 }
 
-// While it lives, files take only so many bytes.
+// Limits the size of files of this process while it exists.
 class SmallFiles {
  public:
   explicit SmallFiles(uint64_t bytes) {
@@ -232,7 +233,7 @@ class SmallFiles {
   void (*old_action_)(int) = nullptr;
 };
 
-TEST_CASE("A chunk that neither the disk nor memory takes is given up",
+TEST_CASE("A chunk for which disk and memory have no room is abandoned",
           "[chunk][share]") {
   const bool fits = GENERATE(true, false);
   const auto budget = std::make_shared<SpoolBudget>(100 * kBytes, 1000);
@@ -262,7 +263,7 @@ TEST_CASE("A chunk that neither the disk nor memory takes is given up",
     return status;
   };
   REQUIRE(EndStateOf(bench.store->Send(read, &sink)) == EndState::kDeadPeer);
-  // The target asks again, and the reader builds for itself.
+  // The target requests the chunk again, and the reader builds it itself.
   CheckingSink again(0);
   REQUIRE_OK(bench.ReadAll(0, &again, &own));
   REQUIRE(again.next() == kChunks);
@@ -271,7 +272,7 @@ TEST_CASE("A chunk that neither the disk nor memory takes is given up",
   REQUIRE(budget->bytes() == 0);
 }
 
-TEST_CASE("Nobody waits for a reader that has stopped", "[chunk][share]") {
+TEST_CASE("No reader waits for a reader that has stopped", "[chunk][share]") {
   Bench bench(6 * kBytes);
   std::promise<void> stopped;
   std::promise<void> resume;
@@ -297,10 +298,11 @@ TEST_CASE("Nobody waits for a reader that has stopped", "[chunk][share]") {
   resume.set_value();
   slow.join();
   REQUIRE(slow_is_right);
-  REQUIRE(bench.factory.built > kChunks);  // what it needed was gone
+  // chunks for the slow one were built again
+  REQUIRE(bench.factory.built > kChunks);
 }
 
-TEST_CASE("A reader asks behind each wait for its builder whether to stop",
+TEST_CASE("A reader checks for cancellation after each wait for its builder",
           "[chunk][share]") {
   Bench bench(kChunks * kBytes);
   std::atomic<int> asked{0};
@@ -314,7 +316,7 @@ TEST_CASE("A reader asks behind each wait for its builder whether to stop",
                            const std::function<bool()>& cancelled,
                            const OnProgress&, ChunkSink* sink) {
     while (asked == 0) {
-      std::this_thread::yield();  // the reader waits
+      std::this_thread::yield();  // until the reader waits
     }
     when_built = asked.load();
     return bench.factory.Build(from, cancelled, sink);
@@ -347,9 +349,9 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
           "runs",
           "[chunk][share]") {
   Bench bench(100 * kBytes);
-  std::promise<void> reads;       // the first reader has bytes of the chunk
-  std::promise<void> runs;        // the second builder
-  std::promise<void> first_ended; // the first reader
+  std::promise<void> reads;       // the first reader has bytes
+  std::promise<void> runs;        // the second builder runs
+  std::promise<void> first_ended; // the first reader has ended
   const std::shared_future<void> ended = first_ended.get_future().share();
   std::atomic<int> builders{0};
   const auto build = [&](const PartRequest& from,
@@ -380,7 +382,7 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
    private:
     const std::function<void()> retained_;
   };
-  // It looks for more bytes only once the second builder runs.
+  // The first reader continues only once the second builder runs.
   BlockedSink first([&] {
     reads.set_value();
     runs.get_future().wait();
@@ -396,7 +398,7 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
   CheckingSink second(0);
   Status second_status;
   std::thread second_reader([&] {
-    do {  // fails with the first builder until that has ended
+    do {  // fails until the first builder has ended
       second = CheckingSink(0);
       PartRead read = bench.From(0);
       read.build_for_all = build;
@@ -417,10 +419,10 @@ TEST_CASE("A reader of a chunk whose builder failed ends while another builder "
 }
 
 TEST_CASE(
-    "A reader resumes in memory in the middle of what it read from a file",
+    "A reader continues from memory in the middle of a read from a file",
     "[chunk][share]") {
-  // Two pieces, of which memory keeps the second one. Reads of a file end in
-  // the middle of it.
+  // The chunk has two pieces, and memory keeps only the second one. A read of
+  // the file ends in the middle of it.
   constexpr size_t kPiece = 700'000;
   std::string contents;
   while (contents.size() < 2 * kPiece) {
@@ -429,7 +431,7 @@ TEST_CASE(
   contents.resize(2 * kPiece);
   Bench bench(100 * kBytes, /*newest_bytes=*/kPiece + 100);
   std::promise<void> appended;
-  std::promise<void> received;  // memory keeps a piece until the chunk ends
+  std::promise<void> received;  // the chunk ends only then
   PartRead read = bench.From(0);
   read.build_for_all = [&](const PartRequest& from, const std::function<bool()>&,
                    const OnProgress&, ChunkSink* sink) {
@@ -476,13 +478,13 @@ TEST_CASE(
   REQUIRE((sink.contents == contents));
 }
 
-TEST_CASE("A chunk for one target, or of a size of its own, is not spooled",
+TEST_CASE("A chunk for a single target, or of a special size, is not spooled",
           "[chunk][share]") {
   Bench bench(100 * kBytes);
   PartRead read = bench.From(0);
-  SECTION("nobody else reads") { bench.store->RemoveTarget(); }
+  SECTION("there is no other reader") { bench.store->RemoveTarget(); }
   SECTION("it is a delta") { read.build_for_all = nullptr; }
-  SECTION("the lane asked for smaller ones") {
+  SECTION("the lane requested smaller chunks") {
     read.request.chunk_bytes = kBytes / 4;
   }
   CheckingSink sink(0);
@@ -492,7 +494,7 @@ TEST_CASE("A chunk for one target, or of a size of its own, is not spooled",
   REQUIRE(bench.store->bytes() == 0);
 }
 
-TEST_CASE("A lane that builds for itself shares from its next chunk on when a "
+TEST_CASE("A lane that builds by itself shares from its next chunk on when a "
           "second target arrives",
           "[chunk][share]") {
   Bench bench(100 * kBytes);
@@ -508,13 +510,13 @@ TEST_CASE("A lane that builds for itself shares from its next chunk on when a "
   REQUIRE(sink.next() == kChunks);
   REQUIRE(bench.own.built == 4);
   REQUIRE(bench.factory.built == kChunks - 4);
-  // The second target finds what the first one left.
+  // The second target gets the chunks that were built for the first one.
   CheckingSink second(4);
   REQUIRE_OK(bench.ReadAll(4, &second, &own));
   REQUIRE(bench.factory.built == kChunks - 4);
 }
 
-TEST_CASE("A store without room leaves building to its readers",
+TEST_CASE("If a store has no room, readers build by themselves",
           "[chunk][share]") {
   Bench bench(kBytes / 2);
   CheckingSink sink(0);
@@ -535,7 +537,7 @@ TEST_CASE("A store leaves --min-free of the disk free", "[chunk][share]") {
   REQUIRE(own == kChunks);
   REQUIRE(bench.factory.built == 0);
   REQUIRE(bench.store->bytes() == 0);
-  // Once there is room again, it keeps what it builds.
+  // With enough space again, the store keeps chunks.
   bench.free_bytes = 2 * kBytes;
   CheckingSink rich(0);
   own = 0;
@@ -546,7 +548,7 @@ TEST_CASE("A store leaves --min-free of the disk free", "[chunk][share]") {
   REQUIRE(bench.store->bytes() == kChunks * kBytes);
 }
 
-TEST_CASE("The bytes above --min-free are those that are free, less that part",
+TEST_CASE("The bytes above --min-free are the free bytes minus that share",
           "[chunk][share]") {
   const ScratchDir dir;
   REQUIRE(FreeBytesAbove(dir.path()) > 0);

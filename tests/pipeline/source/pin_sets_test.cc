@@ -1,4 +1,4 @@
-// Databases that are pinned together, and what is made of them later.
+// Databases that are pinned together, and the snapshots made of them later.
 #include "pipeline/serve/pin_sets.h"
 
 #include <filesystem>
@@ -32,7 +32,7 @@ size_t PrivateDirsIn(const std::string& parent) {
 
 }  // namespace
 
-TEST_CASE("What was pinned stays as it was, for chunks and for a clone",
+TEST_CASE("A pinned database does not change, for chunks and for a clone",
           "[source][pins]") {
   const ScratchDir dir;
   rocksdb::Options options;
@@ -58,7 +58,7 @@ TEST_CASE("What was pinned stays as it was, for chunks and for a clone",
   db.Compact();
   const auto pinned = pins.Find(reply.id, "db", nullptr);
   REQUIRE(pinned != nullptr);
-  // One after the other, and each twice: none changes what another one reads.
+  // Each kind of snapshot is made twice: no snapshot changes the pinned files.
   for (const bool as_files : {false, true, true, false}) {
     SnapshotOptions how;
     how.database_dir = dir / "db";
@@ -74,8 +74,9 @@ TEST_CASE("What was pinned stays as it was, for chunks and for a clone",
   }
 }
 
-TEST_CASE("Only the peer that pinned finds it, until it ends it",
-          "[source][pins]") {
+TEST_CASE(
+    "Only the peer that pinned a database finds it, until it ends the pin",
+    "[source][pins]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "a");
   MakeSampleDatabase(dir / "b");
@@ -99,7 +100,7 @@ TEST_CASE("Only the peer that pinned finds it, until it ends it",
   REQUIRE(PrivateDirsIn(dir.path()) == 0);
 }
 
-TEST_CASE("A peer that is gone while databases are pinned leaves nothing",
+TEST_CASE("A peer that disconnects while databases are pinned leaves nothing",
           "[source][pins]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "a");

@@ -20,12 +20,12 @@ void Append(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::app) << bytes;
 }
 
-// Types of records.
+// Types of log records.
 constexpr uint8_t kPlain = 1;
-constexpr uint8_t kWhole = 5;  // of a recycled WAL
-constexpr uint8_t kFirst = 6;  // the first part of one
+constexpr uint8_t kWhole = 5;  // a record in a recycled WAL
+constexpr uint8_t kFirst = 6;  // the first part of such a record
 
-// A batch of two entries.
+// Returns a batch of two entries.
 std::string Batch(uint64_t sequence) {
   std::string batch;
   PutFixed64(&batch, sequence);
@@ -33,7 +33,7 @@ std::string Batch(uint64_t sequence) {
   return batch + "the entries";
 }
 
-// Bytes that are copied of the older WAL of two, and of the newer.
+// Returns how many bytes are copied from the older and the newer of two WALs.
 std::pair<uint64_t, uint64_t> Copied(const ScratchDir& dir, PinnedWals* wals) {
   REQUIRE_OK(wals->Follow(0));
   REQUIRE_OK(wals->CheckEnds());
@@ -50,8 +50,8 @@ uint64_t CopiedOfOlder(const ScratchDir& dir, PinnedWals* wals) {
 
 }  // namespace
 
-TEST_CASE("What lies behind a recycled WAL's records is copied where recovery "
-          "stops there",
+TEST_CASE("Bytes after a recycled WAL's own records are copied only if "
+          "recovery stops there",
           "[source]") {
   const ScratchDir dir;
   std::filesystem::create_directories(dir / "pinned");
@@ -59,17 +59,17 @@ TEST_CASE("What lies behind a recycled WAL's records is copied where recovery "
   const std::string old = PhysicalRecord(kWhole, Batch(3), 2);
   PinnedWals wals(dir.path(), dir / "pinned");
   wals.set_may_buffer(false);
-  SECTION("records of an earlier life, and the next WAL continues") {
+  SECTION("records from before recycling, and the next WAL continues") {
     Append(dir / "000004.log", own + old);
     Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(12), 7));
     REQUIRE(CopiedOfOlder(dir, &wals) == own.size());
   }
-  SECTION("records of an earlier life, and none behind") {
+  SECTION("records from before recycling, and the next WAL is empty") {
     Append(dir / "000004.log", own + old);
     Append(dir / "000007.log", "");
     REQUIRE(CopiedOfOlder(dir, &wals) == own.size());
   }
-  SECTION("records of an earlier life, and some are missing before the next") {
+  SECTION("records from before recycling, and a gap before the next WAL") {
     Append(dir / "000004.log", own + old);
     Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(14), 7));
     const bool passes_damage = GENERATE(false, true);
@@ -85,8 +85,8 @@ TEST_CASE("What lies behind a recycled WAL's records is copied where recovery "
   }
 }
 
-TEST_CASE("Records of an earlier life are copied with a WAL that has no others, "
-          "once recovery has stopped",
+TEST_CASE("A WAL with only records from before recycling is copied if recovery "
+          "stops before it",
           "[source]") {
   const ScratchDir dir;
   std::filesystem::create_directories(dir / "pinned");
@@ -101,15 +101,15 @@ TEST_CASE("Records of an earlier life are copied with a WAL that has no others, 
   SECTION("nobody writes") {
     REQUIRE(Copied(dir, &wals).second == (stops ? old.size() : 0));
   }
-  SECTION("recovery passes over damage") {
+  SECTION("recovery skips damage") {
     wals.set_passes_damage(true);
     REQUIRE(Copied(dir, &wals).second == 0);
   }
-  SECTION("a standby has no earlier lives") {
+  SECTION("a standby does not recycle WALs") {
     wals.set_is_standby(true);
     REQUIRE(Copied(dir, &wals).second == 0);
   }
-  SECTION("the owner writes behind the cut") {
+  SECTION("the owner writes after the snapshot") {
     REQUIRE_OK(wals.Follow(0));
     REQUIRE_OK(wals.CheckEnds());
     std::ofstream(dir / "000007.log", std::ios::binary)
@@ -122,7 +122,7 @@ TEST_CASE("Records of an earlier life are copied with a WAL that has no others, 
 
 TEST_CASE("Zeros that are too few for a header are copied with an older WAL",
           "[source]") {
-  // kPointInTimeRecovery takes them for a header that was cut.
+  // kPointInTimeRecovery takes the zeros for a truncated header.
   const ScratchDir dir;
   std::filesystem::create_directories(dir / "pinned");
   const std::string own = PhysicalRecord(kPlain, Batch(10));
@@ -132,8 +132,8 @@ TEST_CASE("Zeros that are too few for a header are copied with an older WAL",
   REQUIRE(CopiedOfOlder(dir, &wals) == own.size() + 3);
 }
 
-TEST_CASE("A WAL before an empty one counts once it does not grow, if its owner "
-          "buffers",
+TEST_CASE("If its owner buffers, a WAL before an empty one is complete once it "
+          "no longer grows",
           "[source]") {
   const ScratchDir dir;
   std::filesystem::create_directories(dir / "pinned");
@@ -141,22 +141,22 @@ TEST_CASE("A WAL before an empty one counts once it does not grow, if its owner 
   Append(dir / "000007.log", "");
   PinnedWals wals(dir.path(), dir / "pinned");
   wals.set_may_recycle(false);
-  SECTION("it does not buffer") {
+  SECTION("the owner does not buffer") {
     wals.set_may_buffer(false);
     REQUIRE_OK(wals.Follow(0));
     REQUIRE_OK(wals.CheckEnds());
   }
-  SECTION("it does") {
+  SECTION("the owner buffers") {
     int looks = 0;
     do {
       REQUIRE_OK(wals.Follow(0));
-      // Twice, the WAL grows.
+      // The WAL grows twice.
       if (looks < 2) Append(dir / "000004.log", PhysicalRecord(kPlain, "more"));
     } while (wals.CheckEnds().IsTryAgain() && ++looks < 20);
     REQUIRE(looks >= 4);
     REQUIRE(looks < 20);
   }
-  SECTION("the later one has begun") {
+  SECTION("the later WAL has records") {
     Append(dir / "000007.log", PhysicalRecord(kPlain, "second"));
     REQUIRE_OK(wals.Follow(0));
     REQUIRE_OK(wals.CheckEnds());

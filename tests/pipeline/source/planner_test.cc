@@ -1,4 +1,4 @@
-// How evenly a planner cuts what a database may look like.
+// Tests how evenly the planner cuts databases of different shapes.
 #include "pipeline/parts/planner.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 constexpr uint32_t kLanes = 4;
 constexpr size_t kWanted = kLanes * kPartsPerLane;
 
-// Tiles, at least 0.75 of the wanted parts, none twice the mean.
+// Requires that the parts tile the keys, that there are at least 75 % of the
+// wanted number, and that none is twice the mean.
 void RequireEvenTiles(const std::vector<Part>& parts) {
   REQUIRE(parts.size() >= kWanted * 3 / 4);
   uint64_t sum = 0;

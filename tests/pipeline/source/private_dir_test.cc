@@ -18,7 +18,7 @@ constexpr char kDirectory[] = "SSTFERRY_TEST_HOLDER_DIR";
 TEST_CASE("The snapshot holder holds a snapshot until it is killed",
           "[.child][snapshot]") {
   if (FromParent(kDirectory).empty()) {
-    return;  // the second process of the cases below
+    return;  // only runs as the second process of the cases below
   }
   SnapshotOptions options;
   options.database_dir = FromParent(kDirectory);
@@ -46,7 +46,7 @@ TEST_CASE("PrivateDir of a killed process is removed by the next snapshot",
                  {{kDirectory, tree / "db"}});
   const std::string left = dead.Listen();
   REQUIRE(std::filesystem::exists(left + "/db/CURRENT"));
-  // While it lives, others leave it alone.
+  // While the process runs, others leave its directory alone.
   std::unique_ptr<Snapshot> snapshot;
   REQUIRE_OK(Snapshot::Create(options, &snapshot));
   CHECK(std::filesystem::exists(left + "/db/CURRENT"));
@@ -61,13 +61,13 @@ TEST_CASE("PrivateDir of a killed process is removed by the next snapshot",
   CHECK_FALSE(std::filesystem::exists(left));
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].find(left) != std::string::npos);
-  // The living one of this process survived that too.
+  // The snapshot of this running process is not removed.
   CHECK(std::filesystem::exists(snapshot->directory() + "/db/CURRENT"));
   CHECK(ReadAll(*snapshot, "default").size() == 1);
   CHECK(Fingerprint(tree / "db") == before);
 }
 
-TEST_CASE("RemoveLeftoverSnapshots touches nothing it does not recognise",
+TEST_CASE("RemoveLeftoverSnapshots changes nothing that it does not recognize",
           "[snapshot]") {
   ScratchDir tree;
   const std::vector<std::string> foreign = {
@@ -99,7 +99,7 @@ TEST_CASE("RemoveLeftoverSnapshots touches nothing it does not recognise",
   }
 }
 
-TEST_CASE("PrivateDir says what to do when its parent cannot be used",
+TEST_CASE("PrivateDir says what to do if its parent cannot be used",
           "[snapshot]") {
   ScratchDir tree;
   std::unique_ptr<PrivateDir> dir;
@@ -108,8 +108,7 @@ TEST_CASE("PrivateDir says what to do when its parent cannot be used",
   CHECK(MessageOf(status).find("--snapshot-dir") != std::string::npos);
 }
 
-TEST_CASE("A private directory whose name was given to another one is left "
-          "alone",
+TEST_CASE("A directory that took the name of a private directory is left alone",
           "[snapshot][hostile]") {
   namespace fs = std::filesystem;
   ScratchDir tree;
@@ -138,7 +137,8 @@ TEST_CASE("A private directory whose name was given to another one is left "
   } else {
     fs::rename(tree / "victim", path);
   }
-  // The snapshot is the one that was taken, and a lease is written there.
+  // The snapshot still reads its own files, and no lease is written through a
+  // link.
   CHECK(ReadAll(*snapshot, "default") == EntriesOf(tree / "db"));
   CHECK(fs::exists(own_path + "/db/CURRENT"));
   if (by_link) {

@@ -1,5 +1,5 @@
-// Entries that are merged from tables without RocksDB are those that RocksDB's
-// iterator shows.
+// Entries that are merged from tables without RocksDB must equal those of
+// RocksDB's iterator.
 #include <rapidcheck.h>
 #include <sys/resource.h>
 
@@ -55,7 +55,7 @@ Pairs Expected(test::TableWorld* world, const KeyInterval& interval = {}) {
   return pairs;
 }
 
-// A database of several levels and versions without anything special.
+// Fills a database with several levels and versions, but no special entries.
 void FillPlain(test::TableWorld* world) {
   for (int round = 0; round < 5; ++round) {
     for (int i = 1; i < 200; i += 1 + round) {
@@ -65,7 +65,7 @@ void FillPlain(test::TableWorld* world) {
   }
 }
 
-TEST_CASE("A part is merged without RocksDB as RocksDB shows it",
+TEST_CASE("A merge without RocksDB gives the same entries as RocksDB",
           "[range_entries]") {
   rc::check([] {
     test::TableWorld world;
@@ -133,8 +133,7 @@ TEST_CASE("A database of plain puts and deletions is merged to its end",
   REQUIRE(read.is_merging());
 }
 
-TEST_CASE("RocksDB goes on where a merge operand or a blob comes",
-          "[range_entries]") {
+TEST_CASE("RocksDB continues at a merge operand or a blob", "[range_entries]") {
   test::TableWorld world;
   SECTION("a merge operand") {
     world.Open();
@@ -150,7 +149,7 @@ TEST_CASE("RocksDB goes on where a merge operand or a blob comes",
   }
   std::vector<TableFile> files = world.Files();
   for (TableFile& file : files) {
-    file.has_blobs = false;  // known only when it comes
+    file.has_blobs = false;  // so the merge meets it unprepared
   }
   RangeEntries read(world.db(), world.family(), {}, MergeOf(files));
   read.SeekToBegin();
@@ -160,7 +159,7 @@ TEST_CASE("RocksDB goes on where a merge operand or a blob comes",
   REQUIRE_OK(read.status());
 }
 
-TEST_CASE("RocksDB reads what holds range deletions or blobs, or is in memory",
+TEST_CASE("RocksDB reads parts with range deletions or blobs, or in memory",
           "[range_entries]") {
   test::TableWorld world;
   world.options().enable_blob_files = true;
@@ -181,7 +180,7 @@ TEST_CASE("RocksDB reads what holds range deletions or blobs, or is in memory",
   REQUIRE(ReadAll(&read) == Expected(&world));
 }
 
-TEST_CASE("RocksDB goes on before the first key that a range deletion covers",
+TEST_CASE("RocksDB continues before the first key that a range deletion covers",
           "[range_entries]") {
   test::TableWorld world;
   world.options().compression = rocksdb::kNoCompression;
@@ -189,7 +188,7 @@ TEST_CASE("RocksDB goes on before the first key that a range deletion covers",
   for (int i = 1; i < 200; ++i) {
     world.Do(Op::kPut, i, 100);
   }
-  world.Do(Op::kHold, 0, 0);  // so that a compaction keeps what is deleted
+  world.Do(Op::kHold, 0, 0);  // so that compactions keep deleted entries
   REQUIRE_OK(world.db()->DeleteRange({}, world.family(), KeyOf(189),
                                      KeyOf(189) + "a"));
   rocksdb::CompactRangeOptions anew;
@@ -200,7 +199,7 @@ TEST_CASE("RocksDB goes on before the first key that a range deletion covers",
   REQUIRE(files.size() > 2);
   RangeEntries read(world.db(), world.family(), {}, MergeOf(files));
   read.SeekToBegin();
-  REQUIRE(read.is_merging());  // it lies in one of the last files of a level
+  REQUIRE(read.is_merging());  // the range deletion is in a later file
   REQUIRE(ReadAll(&read) == Expected(&world));
   REQUIRE_FALSE(read.is_merging());
   REQUIRE_OK(read.status());
@@ -233,7 +232,7 @@ TEST_CASE("RocksDB reports the damage that a merge meets", "[range_entries]") {
   REQUIRE(std::equal(found.begin(), found.end(), expected.begin()));
 }
 
-// Descriptors of this process that are open on a table.
+// Returns the number of this process's descriptors that are open on tables.
 size_t OpenTables() {
   size_t open = 0;
   for (const auto& entry :
@@ -246,7 +245,7 @@ size_t OpenTables() {
   return open;
 }
 
-// Files of level 0, each with all keys.
+// Makes files in level 0, each with all keys.
 std::vector<TableFile> FillLevel0(test::TableWorld* world, int files) {
   for (int file = 0; file < files; ++file) {
     for (int i = 0; i < 20; ++i) {
@@ -257,7 +256,7 @@ std::vector<TableFile> FillLevel0(test::TableWorld* world, int files) {
   return world->Files();
 }
 
-// While it lives, this process may have so many descriptors.
+// Limits the number of descriptors of this process while it exists.
 class FewDescriptors {
  public:
   explicit FewDescriptors(rlim_t few) {
@@ -294,8 +293,8 @@ TEST_CASE("All merges of a table share one descriptor", "[range_entries]") {
   REQUIRE(OpenTables() == before);
 }
 
-TEST_CASE("More sorted runs than a quarter of the descriptors are left to "
-          "RocksDB",
+TEST_CASE("RocksDB reads if there are more sorted runs than a quarter of the "
+          "descriptors",
           "[range_entries]") {
   test::TableWorld world;
   world.Open();
@@ -309,7 +308,7 @@ TEST_CASE("More sorted runs than a quarter of the descriptors are left to "
   REQUIRE_OK(read.status());
 }
 
-TEST_CASE("A merge that finds no descriptor left goes on with RocksDB",
+TEST_CASE("If no descriptor is left for a merge, RocksDB reads",
           "[range_entries]") {
   test::TableWorld first;
   first.Open();

@@ -1,5 +1,5 @@
-// Sources on a file system that is mounted read-only, as a snapshot of a volume
-// is after a disaster.
+// Sources on a read-only file system, such as a snapshot of a volume that is
+// mounted after a disaster.
 #include <sys/mount.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Mounted until the test ends, however it ends.
+// A source on a read-only mount. The mount is removed when the test ends.
 class ReadOnlySource {
  public:
   explicit ReadOnlySource(bool in_wal_only) {
@@ -51,7 +51,7 @@ class ReadOnlySource {
   bool is_mounted_ = false;
 };
 
-// While it lives, temporary files belong there.
+// Sets the directory for temporary files while it exists.
 class TemporaryFilesIn {
  public:
   explicit TemporaryFilesIn(const std::string& directory) {
@@ -73,7 +73,7 @@ class TemporaryFilesIn {
   std::string old_;
 };
 
-TEST_CASE("A source on a read-only file system is read where it is",
+TEST_CASE("A source on a read-only file system is read without a copy",
           "[snapshot][readonly]") {
   const ReadOnlySource source(GENERATE(true, false));
   if (!source.is_mounted()) {
@@ -84,7 +84,7 @@ TEST_CASE("A source on a read-only file system is read where it is",
   options.database_dir = source.path();
   std::unique_ptr<Snapshot> snapshot;
   {
-    // Nothing can be made anywhere.
+    // No directory is writable.
     const TemporaryFilesIn there(fs::path(source.path()).parent_path());
     const rocksdb::Status refused = Snapshot::Create(options, &snapshot);
     REQUIRE(EndStateOf(refused) == EndState::kSourceError);
@@ -92,11 +92,11 @@ TEST_CASE("A source on a read-only file system is read where it is",
                 "expected a writable directory, which --snapshot-dir can name "
                 "(on any file system") != std::string::npos);
   }
-  SECTION("in a directory that an option names") {
+  SECTION("with links in a directory that an option names") {
     options.snapshot_dir = source.snapshots();
     REQUIRE_OK(Snapshot::Create(options, &snapshot));
   }
-  SECTION("in the directory for temporary files") {
+  SECTION("with links in the directory for temporary files") {
     const TemporaryFilesIn there(source.snapshots());
     REQUIRE_OK(Snapshot::Create(options, &snapshot));
   }
@@ -124,7 +124,7 @@ TEST_CASE("A pull from a read-only file system needs no option",
   REQUIRE(fs::is_empty(source.snapshots()));
 }
 
-TEST_CASE("A file that another mount of a read-only source changes ends a pull",
+TEST_CASE("A pull fails if another mount of a read-only source changes a file",
           "[snapshot][readonly]") {
   ScratchDir dir;
   fs::create_directory(dir / "disk");
@@ -152,7 +152,7 @@ TEST_CASE("A file that another mount of a read-only source changes ends a pull",
       if (file.path().extension() != ".sst" || what == 0) {
         continue;
       }
-      // The same bytes, so that nothing else can tell.
+      // The same bytes, so that only the file's identity differs.
       fs::copy_file(file.path(), dir / "disk/copy");
       fs::remove(file.path());
       if (what == 2) {
@@ -195,7 +195,7 @@ TEST_CASE("A snapshot of a read-only source is resumed by the next server",
   REQUIRE(opened.opened.resumed);
 }
 
-TEST_CASE("A link in a retained snapshot counts only if nobody can replace it",
+TEST_CASE("A retained snapshot with symbolic links is not accepted",
           "[held][readonly]") {
   const ScratchDir dir;
   fs::create_directory(dir / "db");

@@ -1,4 +1,4 @@
-// The record of what recovery replayed, which a source that starts again reads.
+// The record of what recovery replayed. A restarted source reads it.
 #include "pipeline/snapshot/snapshot_replay.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
@@ -7,14 +7,14 @@
 namespace sstferry::test::replay_test {
 namespace {
 
-TEST_CASE("A replay record tells all that recovery found", "[snapshot]") {
+TEST_CASE("A replay record contains all that recovery found", "[snapshot]") {
   ScratchDir dir;
   Replay replay;
   replay.entries = 3;
   replay.prepared = 4;
   replay.torn = "000012.log";
   replay.records.Add(12, 5);
-  // One at a time, so that none is taken for another.
+  // One flag at a time, so that none is mistaken for another.
   const int flag = GENERATE(0, 1, 2, 3);
   replay.has_prepare_sections = flag == 1;
   replay.is_torn_inside = flag == 2;
@@ -31,7 +31,8 @@ TEST_CASE("A replay record tells all that recovery found", "[snapshot]") {
   REQUIRE(read.has_single_deletes == (flag == 3));
 }
 
-TEST_CASE("Without its record, a replay may have held anything", "[snapshot]") {
+TEST_CASE("Without its record, a replay may have contained anything",
+          "[snapshot]") {
   ScratchDir dir;
   const bool is_damaged = GENERATE(false, true);
   if (is_damaged) {

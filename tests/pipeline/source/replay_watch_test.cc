@@ -1,5 +1,5 @@
-// What a recovery replayed is compared with what it had to, by RocksDB's calls
-// and not by its words.
+// Compares what a recovery replayed with what it should replay. The check
+// counts RocksDB's calls, and does not parse its log messages.
 #include "pipeline/snapshot/replay_watch.h"
 
 #include <filesystem>
@@ -51,14 +51,15 @@ bool IsComplete(const std::string& dir, const ReplayedRecords& expected,
   return watch.IsComplete();
 }
 
-TEST_CASE("A recovery is complete if it replayed what it had to", "[snapshot]") {
+TEST_CASE("A recovery is complete if it replayed all expected records",
+          "[snapshot]") {
   ScratchDir dir;
   const uint64_t wal = MakeWal(dir / "db");
   CHECK(IsComplete(dir / "db", Upto(wal, 3), false));
   CHECK(IsComplete(dir / "db", Upto(wal, 3), true));
 }
 
-TEST_CASE("A recovery that replayed less than it had to is not complete",
+TEST_CASE("A recovery that replayed fewer records is not complete",
           "[snapshot]") {
   ScratchDir dir;
   const uint64_t wal = MakeWal(dir / "db");
@@ -67,7 +68,7 @@ TEST_CASE("A recovery that replayed less than it had to is not complete",
   CHECK_FALSE(IsComplete(dir / "db", Upto(wal + 1, 3), may_follow));
 }
 
-TEST_CASE("A recovery may replay more only after a record that was cut",
+TEST_CASE("A recovery may replay more records only after a truncated record",
           "[snapshot]") {
   ScratchDir dir;
   const uint64_t wal = MakeWal(dir / "db");

@@ -1,4 +1,5 @@
-// A pull whose target is gone: kept, gone on with, and let go.
+// A pull whose target disconnected: its snapshot is retained, resumed and
+// released.
 #include <ctime>
 
 #include "format/end_state.h"
@@ -19,7 +20,8 @@ void RequireState(const Status& status, EndState state,
   REQUIRE(status.ToString().find(sentence) != std::string::npos);
 }
 
-TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
+TEST_CASE("A pull that lost its target is retained and resumed",
+          "[held][resume]") {
   RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> control;
@@ -36,7 +38,7 @@ TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
 
   Announced second;
   OpenRequest again = ResumeOf(first.opened.transfer_id);
-  again.lanes = 1;  // these may differ
+  again.lanes = 1;  // these fields may differ
   again.max_rate_bytes_per_sec = 1'000'000'000;
   again.compression = WireCompression::kZstd;
   REQUIRE_OK(OpenAs(server.address(), again, &control, &second));
@@ -59,12 +61,12 @@ TEST_CASE("A pull that lost its target is kept and goes on", "[held][resume]") {
   REQUIRE(WaitForSnapshots(bench.parent(), 0));
 }
 
-TEST_CASE("What the target says decides whether its snapshot is kept",
+TEST_CASE("The target's end state decides whether its snapshot is retained",
           "[held][resume]") {
   RetainedBench bench;
   TestServer server(bench.Options());
   size_t reports = 0;
-  // Before that there is nothing to resume.
+  // Without sent data, there is nothing to resume.
   const bool data_was_sent = GENERATE(true, false);
   CAPTURE(data_was_sent);
   for (uint8_t number = 1; number <= kMaxEndState; ++number) {
@@ -106,7 +108,7 @@ TEST_CASE("What the target says decides whether its snapshot is kept",
   }
 }
 
-TEST_CASE("A server that ends names the snapshots that it leaves",
+TEST_CASE("A server that stops names the snapshots that it retains",
           "[held][resume]") {
   RetainedBench bench;
   ServeOptions options = bench.Options();
@@ -129,7 +131,7 @@ TEST_CASE("A server that ends names the snapshots that it leaves",
   }
 }
 
-TEST_CASE("Nothing is kept without a time to live, or for a verify",
+TEST_CASE("Nothing is retained without a time to live, or for a verify",
           "[held][resume]") {
   RetainedBench bench;
   ServeOptions options = bench.Options();
@@ -152,7 +154,7 @@ TEST_CASE("A lease runs only while no target is connected", "[held][resume]") {
   std::unique_ptr<Channel> control;
   Announced opened;
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &control, &opened));
-  bench.clock.Advance(1000);  // connected
+  bench.clock.Advance(1000);  // still connected
   std::unique_ptr<Channel> second;
   for (int i = 0; i < 3; ++i) {
     (i == 0 ? control : second)->Close();
@@ -173,8 +175,7 @@ TEST_CASE("A lease runs only while no target is connected", "[held][resume]") {
                EndState::kSnapshotGone, "no snapshot of transfer");
 }
 
-TEST_CASE("A connection that resumes takes over from the one before",
-          "[held][resume]") {
+TEST_CASE("A resuming connection replaces the previous one", "[held][resume]") {
   RetainedBench bench;
   TestServer server(bench.Options());
   std::unique_ptr<Channel> first;
@@ -184,7 +185,7 @@ TEST_CASE("A connection that resumes takes over from the one before",
   const TransferId id = opened.opened.transfer_id;
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &second, &opened));
   RequireState(ReceiveEnd(first.get()), EndState::kDeadPeer, "");
-  // A lane of the same number takes over, too, and the older one is closed.
+  // A lane with the same number also replaces the older one, which is closed.
   std::unique_ptr<Channel> old_lane;
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane(server.address(), id, 0, &old_lane));
@@ -205,7 +206,7 @@ TEST_CASE("A connection that resumes takes over from the one before",
   REQUIRE(done.kept_for.count() == 0);
 }
 
-TEST_CASE("A request that asks for another transfer is refused by name",
+TEST_CASE("A resume with another request is refused, and names the field",
           "[held][resume]") {
   RetainedBench bench;
   TestServer server(bench.Options());
@@ -244,11 +245,11 @@ TEST_CASE("A request that asks for another transfer is refused by name",
   refuse("max_format_version", [](OpenRequest*, Hello* hello) {
     hello->max_format_version++;
   });
-  // And none of that hurt it.
+  // The refused requests did not damage the transfer.
   REQUIRE_OK(OpenAs(server.address(), ResumeOf(id), &control, &opened));
 }
 
-TEST_CASE("What the target holds counts as sent, and must agree",
+TEST_CASE("Parts that the target has count as sent, and must agree",
           "[held][resume]") {
   RetainedBench bench;
   TestServer server(bench.Options());
@@ -262,7 +263,7 @@ TEST_CASE("What the target holds counts as sent, and must agree",
   REQUIRE_OK(TakePart(lane.get(), PartRequest(), &sent, nullptr));
   Received retained;
   retained.parts.push_back({0, sent.totals});
-  SECTION("of a transfer that was not resumed it is out of turn") {
+  SECTION("the message is not allowed without a resume") {
     REQUIRE_OK(control->SendMessage(FrameType::kReceived, retained));
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
                  "unexpected frame Received");
@@ -282,7 +283,7 @@ TEST_CASE("What the target holds counts as sent, and must agree",
     RequireState(ReceiveEnd(control.get()), EndState::kCorrupt,
                  "received: part 0: the source sent");
   }
-  SECTION("parts nobody asked this process for") {
+  SECTION("parts that were not requested from this process") {
     Finish totals;
     totals.families.resize(1);
     retained.parts.clear();
@@ -299,7 +300,7 @@ TEST_CASE("What the target holds counts as sent, and must agree",
   }
 }
 
-TEST_CASE("A part that goes on counts with what was held before",
+TEST_CASE("A resumed part counts together with what was received before",
           "[held][resume]") {
   RetainedBench bench;
   const std::map<std::string, std::string> entries =
@@ -333,7 +334,8 @@ TEST_CASE("A part that goes on counts with what was held before",
   REQUIRE_OK(server.Report(0).status);
 }
 
-TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
+TEST_CASE("Only the peer that opened a transfer can resume it",
+          "[held][resume][tls]") {
   RetainedBench bench;
   const TestPki& pki = GoodPki();
   TestServer server(bench.Options(), pki.server);
@@ -353,7 +355,7 @@ TEST_CASE("Only who opened a transfer goes on with it", "[held][resume][tls]") {
                     pki.client));
 }
 
-TEST_CASE("A transfer waits for no place that an idle one takes",
+TEST_CASE("A transfer without a target does not occupy a slot",
           "[held][resume]") {
   RetainedBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
@@ -375,7 +377,7 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
   REQUIRE(server.Report(0).kept_for.count() > 0);
   REQUIRE_OK(OpenAs(server.address(), SampleRequest(), &controls[2],
                     &opened[2]));
-  // It keeps its snapshot.
+  // The idle transfer keeps its snapshot.
   REQUIRE(WaitForSnapshots(bench.parent(), 3));
   SendEndState(controls[0].get(), EndState::kRefused);
   server.Report(1);
@@ -387,7 +389,7 @@ TEST_CASE("A transfer waits for no place that an idle one takes",
           opened[1].opened.snapshot_sequence);
 }
 
-TEST_CASE("Only so many snapshots are retained without a place as have one",
+TEST_CASE("At most as many snapshots are retained without a slot as with one",
           "[held][resume]") {
   RetainedBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
@@ -413,7 +415,7 @@ TEST_CASE("Only so many snapshots are retained without a place as have one",
                     &control, &again));
 }
 
-TEST_CASE("A target that only pings gives its place to one that asks",
+TEST_CASE("A target that only pings loses its slot to one that asks",
           "[held][resume]") {
   RetainedBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
@@ -445,7 +447,7 @@ TEST_CASE("A target that only pings gives its place to one that asks",
   REQUIRE(opened.opened.resumed);
 }
 
-TEST_CASE("A target that has just come back keeps its place",
+TEST_CASE("A target that has just reconnected keeps its slot",
           "[held][resume]") {
   RetainedBench bench;
   HandClock clock;
@@ -468,7 +470,7 @@ TEST_CASE("A target that has just come back keeps its place",
                EndState::kBusy, "all 1 transfer slots are in use");
 }
 
-TEST_CASE("A peer with many transfers takes no place of one with few",
+TEST_CASE("A peer with many transfers takes no slot from one with few",
           "[held][resume][tls]") {
   RetainedBench bench;
   const TestPki& pki = GoodPki();

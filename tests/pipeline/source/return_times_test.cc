@@ -1,4 +1,4 @@
-// When targets that found no place are told to come again.
+// The times at which targets that got no slot are told to ask again.
 #include "pipeline/serve/return_times.h"
 
 #include "format/limits.h"
@@ -10,43 +10,43 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// An eighth is chance.
+// Requires a time of at most `expected`. Up to an eighth of it is random.
 void RequireAbout(milliseconds told, milliseconds expected) {
   CAPTURE(told.count(), expected.count());
   REQUIRE(told <= expected);
   REQUIRE(told >= expected - expected / 8 - milliseconds(1));
 }
 
-TEST_CASE("Each target comes when a place is free that no other comes for",
+TEST_CASE("Each target is told the time of a slot that no other was told",
           "[pipeline][source]") {
   ReturnTimes times;
   const Clock::time_point now = Clock::now();
-  // They need 2, 5 and 10 seconds more.
+  // The three transfers need 10, 5 and 2 seconds more.
   const std::vector<PlaceUse> uses = {
       {seconds(10), 0.5}, {seconds(20), 0.8}, {seconds(8), 0.8}};
   RequireAbout(times.Next(uses, now), seconds(2));
   RequireAbout(times.Next(uses, now), seconds(5));
   RequireAbout(times.Next(uses, now), seconds(10));
-  // One transfer takes 55 / 3 seconds.
+  // A transfer takes 55 / 3 seconds on average.
   RequireAbout(times.Next(uses, now), milliseconds(18'333));
   RequireAbout(times.Next(uses, now), milliseconds(18'333));
-  // Those that were to come by then have come, whatever became of them.
+  // Targets whose time has passed are forgotten, whether they came or not.
   const std::vector<PlaceUse> later = {
       {seconds(12), 0.8}, {seconds(22), 0.99}, {seconds(10), 0.99}};
   RequireAbout(times.Next(later, now + seconds(2)), milliseconds(625));
 }
 
-TEST_CASE("A transfer that has just begun is looked at again soon",
+TEST_CASE("A target is told to ask again soon if a transfer has just begun",
           "[pipeline][source]") {
   ReturnTimes times;
   const Clock::time_point now = Clock::now();
   RequireAbout(times.Next({{milliseconds(3), 0}}, now),
                milliseconds(kMinRetryAfterMillis));
-  // At this rate 99 seconds are left, of which one has shown nothing.
+  // At this rate, 99 seconds are left, but one second is too short to know.
   RequireAbout(times.Next({{seconds(1), 0.01}}, now + seconds(1)), seconds(1));
 }
 
-TEST_CASE("A transfer that has sent all is not asked for all the time",
+TEST_CASE("Targets do not ask constantly for the slot of a finished transfer",
           "[pipeline][source]") {
   ReturnTimes times;
   const PlaceUse ends = {seconds(160), GENERATE(1.0, 3.0)};
@@ -66,7 +66,7 @@ TEST_CASE("No target is told to come later than in a minute",
     RequireAbout(told, milliseconds(kMaxRetryAfterMillis));
     spread = spread || told != first;
   }
-  REQUIRE(spread);  // not all at once
+  REQUIRE(spread);  // targets do not come all at once
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which databases below a directory a server knows of.
+// The databases below a directory that a server knows.
 #include "pipeline/serve/served_databases.h"
 
 #include <filesystem>
@@ -13,16 +13,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All that a look asks of a database.
+// Makes what the server's scan takes for a database.
 void MakeDirectory(const std::string& path) {
   fs::create_directories(path);
   std::ofstream(path + "/CURRENT") << "MANIFEST-000001\n";
 }
 
-TEST_CASE("Who asks for the list gets what was made before",
+TEST_CASE("A list of databases has all that were made before the request",
           "[serve][databases]") {
   const ScratchDir dir;
-  // So many that a look takes long, and its result is kept for some time.
+  // With so many directories, a scan takes long, and its result is cached for
+  // some time.
   for (int i = 0; i < 1000; ++i) {
     MakeDirectory(dir / ("db" + std::to_string(i)));
   }

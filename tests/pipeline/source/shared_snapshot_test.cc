@@ -1,5 +1,4 @@
-// Several targets of one source: those that share a snapshot, and those that
-// find no place.
+// Several targets of one source: some share a snapshot, some get no slot.
 #include <atomic>
 #include <ctime>
 
@@ -18,7 +17,7 @@ namespace {
 using rocksdb::Status;
 
 struct SharingBench : RetainedBench {
-  // Changes the source, so that another point in time is seen.
+  // Changes the source, so that a later snapshot differs.
   void Write(const std::string& key) {
     std::unique_ptr<rocksdb::DB> opened;
     std::vector<std::string> names;
@@ -38,7 +37,7 @@ struct SharingBench : RetainedBench {
   }
 };
 
-// A target that asked and got its plan.
+// A target that has received its plan.
 struct Reader {
   Reader(const HostPort& where, const OpenRequest& request) {
     REQUIRE_OK(OpenAs(where, request, &control, &announced));
@@ -49,14 +48,14 @@ struct Reader {
   Announced announced;
 };
 
-// Asks for a place where there is none.
+// Requires that the request gets BUSY, because no slot is free.
 void RequireBusy(const HostPort& where, const OpenRequest& request) {
   std::unique_ptr<Channel> control;
   Announced announced;
   const Status status = OpenAs(where, request, &control, &announced);
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kBusy);
-  REQUIRE(announced.busy.has_value());  // its decoder knows the bounds
+  REQUIRE(announced.busy.has_value());  // its decoder has checked the bounds
 }
 
 OpenRequest Latest() {
@@ -72,7 +71,7 @@ OpenRequest SnapshotOf(const TransferId& id) {
   return request;
 }
 
-TEST_CASE("Targets that ask for the latest snapshot get the same one",
+TEST_CASE("Targets that request the latest snapshot get the same one",
           "[held][share]") {
   SharingBench bench;
   TestServer server(bench.Options());
@@ -90,7 +89,7 @@ TEST_CASE("Targets that ask for the latest snapshot get the same one",
   REQUIRE(late.sequence() == own.sequence());
 }
 
-// Takes all chunks of a plan over one lane.
+// Receives all chunks of a plan over one lane.
 std::vector<std::string> ChunksOf(const TestServer& server,
                                   const Reader& reader) {
   std::unique_ptr<Channel> lane;
@@ -103,7 +102,7 @@ std::vector<std::string> ChunksOf(const TestServer& server,
   return chunks;
 }
 
-TEST_CASE("Four targets in four directories build the chunks of one",
+TEST_CASE("For four targets in four directories, chunks are built once",
           "[held][share]") {
   SharingBench bench;
   TestServer server(bench.Options());
@@ -135,7 +134,7 @@ TEST_CASE("A single target of the latest snapshot spools nothing",
   REQUIRE(server.state().chunks_from_store == 0);
 }
 
-TEST_CASE("A plan goes with the last target that has it", "[held][share]") {
+TEST_CASE("A plan is freed with the last target that has it", "[held][share]") {
   SharingBench bench;
   const ServeOptions serve = bench.Options();
   ServedDatabase database;
@@ -163,7 +162,7 @@ TEST_CASE("A plan goes with the last target that has it", "[held][share]") {
   REQUIRE(made == 2);
 }
 
-TEST_CASE("A source that is told to share nothing takes a snapshot for each",
+TEST_CASE("A source that may not share takes a snapshot for each target",
           "[held][share]") {
   SharingBench bench;
   ServeOptions options = bench.Options();
@@ -183,7 +182,7 @@ TEST_CASE("A target joins the snapshot of a transfer that it names",
   bench.Write("later");
   const Reader second(server.address(), SnapshotOf(first->id()));
   REQUIRE(second.sequence() == first->sequence());
-  // It needs the other's transfer no longer.
+  // The second transfer continues after the first has ended.
   Finish totals;
   SendEndState(first->control.get(), EndState::kRefused);
   REQUIRE(EndStateOf(server.Report(0).status) == EndState::kRefused);
@@ -201,7 +200,7 @@ TEST_CASE("A target joins the snapshot of a transfer that it names",
   REQUIRE(EndStateOf(refused) == EndState::kRefused);
 }
 
-TEST_CASE("A shared snapshot is shown once with all its readers",
+TEST_CASE("The status shows a shared snapshot once, with all its readers",
           "[held][share][status]") {
   SharingBench bench;
   TestServer server(bench.Options());
@@ -220,14 +219,14 @@ TEST_CASE("A shared snapshot is shown once with all its readers",
   REQUIRE(reply.snapshots[0].readers == 2);
 }
 
-TEST_CASE("Each reader of a shared snapshot resumes after its source restarted",
+TEST_CASE("Each reader of a shared snapshot resumes after its source restarts",
           "[held][share][resume]") {
   SharingBench bench;
   auto server = std::make_unique<TestServer>(bench.Options());
   auto first = std::make_unique<Reader>(server->address(), Latest());
   auto second = std::make_unique<Reader>(server->address(), Latest());
   auto third = std::make_unique<Reader>(server->address(), Latest());
-  // The first one, whose directory all read, ends.
+  // The first reader, whose directory all read, ends.
   SendEndState(first->control.get(), EndState::kRefused);
   server->Report(0);
   server.reset();
@@ -243,7 +242,8 @@ TEST_CASE("Each reader of a shared snapshot resumes after its source restarted",
   REQUIRE(WaitForSnapshots(bench.parent(), 0));
 }
 
-TEST_CASE("A window that ends lets its snapshot go", "[held][share]") {
+TEST_CASE("A snapshot is released when the time to share it ends",
+          "[held][share]") {
   SharingBench bench;
   TestServer server(bench.Options());
   {
@@ -266,18 +266,19 @@ TEST_CASE("A target above the limit is told when to ask again",
   RequireBusy(server.address(), SampleRequest());
   RequireBusy(server.address(), SampleRequest());
   SendEndState(first.control.get(), EndState::kRefused);
-  // It is the first transfer that ends: the others were none.
+  // The first report is of the first transfer: requests that got BUSY were not
+  // transfers.
   REQUIRE(server.Report(0).transfer_id == ToHex(first.id()));
   const Reader next(server.address(), SampleRequest());
   REQUIRE(next.sequence() == first.sequence());
 }
 
-TEST_CASE("A target that lost its place while it was away resumes later",
+TEST_CASE("A target that lost its slot while it was disconnected resumes later",
           "[held][share][busy][resume]") {
   SharingBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
-  // The other may read the same snapshot: nobody else can adopt that one then.
+  // The other target may read the same snapshot, which then cannot be adopted.
   const bool shares = GENERATE(false, true);
   CAPTURE(shares);
   ServeOptions options = bench.Options();
@@ -300,7 +301,7 @@ TEST_CASE("A target that lost its place while it was away resumes later",
   REQUIRE(again.announced.opened.resumed);
 }
 
-TEST_CASE("A lease does not run out while its target asks for a place",
+TEST_CASE("A lease does not expire while its target asks for a slot",
           "[held][share][busy][resume]") {
   SharingBench bench;
   // What a new snapshot finds beside it is looked at by the system's clock.
@@ -317,13 +318,13 @@ TEST_CASE("A lease does not run out while its target asks for a place",
   auto first = std::make_unique<Reader>(server->address(), SampleRequest());
   for (int i = 0; i < 3; ++i) {
     RequireBusy(server->address(), ResumeOf(lost->id()));
-    bench.clock.Advance(99);  // of 100
+    bench.clock.Advance(99);  // the lease is 100 seconds
   }
-  SECTION("and it resumes") {
+  SECTION("the target resumes") {
     SendEndState(first->control.get(), EndState::kRefused);
     server->Report(0);
   }
-  SECTION("and it resumes after another restart") {
+  SECTION("the target resumes after another restart") {
     server.reset();
     server = std::make_unique<TestServer>(options);
   }
@@ -332,7 +333,7 @@ TEST_CASE("A lease does not run out while its target asks for a place",
   REQUIRE(again.announced.opened.resumed);
 }
 
-TEST_CASE("A target that had to wait gets the snapshot that was recent when it "
+TEST_CASE("A target that waited gets the snapshot that was recent when it "
           "first asked",
           "[held][share][busy]") {
   SharingBench bench;
@@ -343,23 +344,23 @@ TEST_CASE("A target that had to wait gets the snapshot that was recent when it "
   const Reader first(server.address(), Latest());
   RequireBusy(server.address(), Latest());
   bench.Write("later");
-  bench.clock.Advance(100);  // the snapshot is recent for 60
+  bench.clock.Advance(100);  // the snapshot is recent for 60 seconds
   OpenRequest waited = Latest();
   waited.waited_seconds = 100;
   RequireBusy(server.address(), waited);
   SendEndState(first.control.get(), EndState::kRefused);
   server.Report(0);
-  SECTION("though nobody reads it at that time") {
+  SECTION("although it had no reader meanwhile") {
     bench.clock.Advance(5);
     waited.waited_seconds = 105;
     const Reader late(server.address(), waited);
     REQUIRE(late.sequence() == first.sequence());
   }
-  SECTION("but nobody else does") {
+  SECTION("but other targets do not get it") {
     const Reader newcomer(server.address(), Latest());
     REQUIRE(newcomer.sequence() > first.sequence());
   }
-  SECTION("and it is not kept for one that does not come") {
+  SECTION("it is not retained for a target that does not return") {
     bench.clock.Advance(71);
     REQUIRE(WaitForSnapshots(bench.parent(), 0));
   }
@@ -382,7 +383,7 @@ TEST_CASE("A pull of the latest snapshot releases the one that it drops",
   REQUIRE_FALSE(reader.announced.opened.resumed);
   REQUIRE(reader.announced.opened.notes.back().ends_with(" was released"));
   REQUIRE(WaitForSnapshots(bench.parent(), 1));
-  // Others share it as if nothing had been dropped.
+  // Other targets share the new snapshot as usual.
   const Reader other(server.address(), Latest());
   REQUIRE(other.sequence() == reader.sequence());
 }
@@ -393,7 +394,7 @@ TEST_CASE("Too little free space ends all readers of a shared snapshot at once",
   std::atomic<double> free{50};
   ServeOptions options = bench.Options();
   options.leases.free_percent = [&free](const std::string&) {
-    return free.exchange(50);  // each look that finds too little asks for one
+    return free.exchange(50);  // each check that finds too little releases one
   };
   TestServer server(options);
   const Reader readers[] = {Reader(server.address(), Latest()),
@@ -406,7 +407,7 @@ TEST_CASE("Too little free space ends all readers of a shared snapshot at once",
               EndState::kSnapshotGone);
     }
   }
-  SECTION("those whose targets are gone") {
+  SECTION("disconnected ones") {
     for (size_t i = 0; i < 3; ++i) {
       readers[i].control->Close();
       server.Report(i);
@@ -416,7 +417,7 @@ TEST_CASE("Too little free space ends all readers of a shared snapshot at once",
       REQUIRE(EndStateOf(server.Report(i).status) == EndState::kSnapshotGone);
     }
   }
-  SECTION("but none whose target is gone while another one reads it") {
+  SECTION("connected ones, but not a disconnected one") {
     readers[0].control->Close();
     server.Report(0);
     free = 4.9;
