@@ -84,8 +84,8 @@ void RequireKeys(const json& object, const std::vector<std::string>& keys) {
   }
 }
 
-// The names of all values in `object` that are 0, an empty text or an empty
-// object.
+// Adds the names of all values in `object` that are 0, an empty text or an
+// empty object.
 void AddEmpty(const std::string& name, const json& object,
               std::set<std::string>* empty) {
   if (object.is_object() && !object.empty()) {
@@ -124,7 +124,7 @@ TEST_CASE("The summary of every command has every documented key",
   }
 }
 
-TEST_CASE("What is not known is null, and 0 only what was counted",
+TEST_CASE("Unknown values are null, and only counted values are 0",
           "[pipeline]") {
   const std::set<std::string> counted = {
       "exit_code",       "bytes_read",        "bytes_written",
@@ -145,7 +145,8 @@ TEST_CASE("What is not known is null, and 0 only what was counted",
   }
 }
 
-TEST_CASE("A job has null for what only another job counts", "[pipeline]") {
+TEST_CASE("A job has null for values that only another job counts",
+          "[pipeline]") {
   const std::vector<std::string> of_refresh = {
       "parts_unchanged", "parts_sent",      "parts_compared",
       "parts_left",      "parts_delta",     "entries_put",
@@ -178,7 +179,8 @@ TEST_CASE("A job has null for what only another job counts", "[pipeline]") {
   require(of_clone, true);
   require({"outage_seconds", "exchanged", "sequence_new"}, true);
   require({"parts_unchanged", "sequence_old"}, false);
-  summary.parts_unchanged = 1;  // a swap that put a delta into a linked copy
+  // a swap that ingested a delta into a linked copy
+  summary.parts_unchanged = 1;
   summary.sequence_old = 7;
   require(of_refresh, true);
   require({"sequence_old"}, true);
@@ -186,8 +188,7 @@ TEST_CASE("A job has null for what only another job counts", "[pipeline]") {
   require({"verified"}, true);
 }
 
-TEST_CASE("A plan has null for the space that it does not know",
-          "[pipeline]") {
+TEST_CASE("A plan has null for unknown free space", "[pipeline]") {
   Summary summary;
   summary.needed_bytes = 8;
   REQUIRE(Parse(summary, "plan")["needed_bytes"] == 8);
@@ -220,7 +221,7 @@ TEST_CASE("A summary has how much both methods send", "[pipeline]") {
                 {"bytes", 1000}}));
 }
 
-TEST_CASE("Rates do not count the deletion of what was replaced",
+TEST_CASE("Rates do not count the time to delete the replaced database",
           "[pipeline]") {
   Summary summary;
   summary.sst_bytes = 500;
@@ -351,7 +352,7 @@ TEST_CASE("Verify and plan add their keys, with keys of any bytes",
   REQUIRE(object["free_bytes"] == 9);
 }
 
-TEST_CASE("KeyToText keeps printable text and writes all else as hex",
+TEST_CASE("KeyToText keeps printable text and writes other keys as hex",
           "[pipeline]") {
   const std::vector<std::pair<std::string, std::string>> rows = {
       {"", ""},
@@ -378,7 +379,7 @@ TEST_CASE("NowRfc3339 is UTC with milliseconds", "[pipeline]") {
       std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")));
 }
 
-TEST_CASE("PeakRssBytes sees memory that was touched", "[pipeline]") {
+TEST_CASE("PeakRssBytes includes memory that was used", "[pipeline]") {
   const uint64_t before = PeakRssBytes();
   REQUIRE(before > 1'000'000);
   {
@@ -488,12 +489,12 @@ TEST_CASE("ParseSourceAddress refuses a list of addresses", "[pipeline]") {
     INFO(text);
     REQUIRE(ParseSourceAddress(text, &address).IsInvalidArgument());
   }
-  // The name of a directory may hold a comma.
+  // The name of a directory may contain a comma.
   REQUIRE_OK(ParseSourceAddress("/data/a,b", &address));
   REQUIRE(address.directory == "/data/a,b");
 }
 
-TEST_CASE("A database name has its alphabet and its length", "[pipeline]") {
+TEST_CASE("A database name has a limited alphabet and length", "[pipeline]") {
   REQUIRE(IsValidDatabaseName("a"));
   REQUIRE(IsValidDatabaseName("A-z.0_9"));
   REQUIRE(IsValidDatabaseName(std::string(240, 'x')));

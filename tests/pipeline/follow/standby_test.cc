@@ -166,7 +166,7 @@ FollowMark MarkIn(const std::string& dir) {
   return NewestFollowMark(BytesOf(dir + "/" + kFollowMarkName));
 }
 
-TEST_CASE("A mark says that a source was closed only if all was received, and only "
+TEST_CASE("A mark says that a source was closed if all was received, and only "
           "until the next answer",
           "[follow]") {
   StandbyWorld world;

@@ -276,7 +276,7 @@ TEST_CASE("A target above the limit is told when to ask again",
 TEST_CASE("A target that lost its slot while it was disconnected resumes later",
           "[held][share][busy][resume]") {
   SharingBench bench;
-  // What a new snapshot finds beside it is looked at by the system's clock.
+  // A new snapshot checks the leases beside it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   // The other target may read the same snapshot, which then cannot be adopted.
   const bool shares = GENERATE(false, true);
@@ -304,12 +304,12 @@ TEST_CASE("A target that lost its slot while it was disconnected resumes later",
 TEST_CASE("A lease does not expire while its target asks for a slot",
           "[held][share][busy][resume]") {
   SharingBench bench;
-  // What a new snapshot finds beside it is looked at by the system's clock.
+  // A new snapshot checks the leases beside it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
   options.timeouts.peer = std::chrono::seconds(120);    // nobody pings here
-  options.timeouts.stall = std::chrono::seconds(1000);  // or takes a byte
+  options.timeouts.stall = std::chrono::seconds(1000);  // or receives a byte
   auto server = std::make_unique<TestServer>(options);
   auto lost = std::make_unique<Reader>(server->address(), SampleRequest());
   server.reset();
@@ -388,7 +388,7 @@ TEST_CASE("A pull of the latest snapshot releases the one that it drops",
   REQUIRE(other.sequence() == reader.sequence());
 }
 
-TEST_CASE("Too little free space ends all readers of a shared snapshot at once",
+TEST_CASE("Low disk space ends all readers of a shared snapshot at once",
           "[held][share][lease]") {
   SharingBench bench;
   std::atomic<double> free{50};

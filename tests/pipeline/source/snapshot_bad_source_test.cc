@@ -1,5 +1,5 @@
-// Damaged, incomplete and foreign sources: an error that names the file or the
-// family, never an OK with entries missing.
+// Damaged, incomplete and foreign sources. A snapshot must fail with an error
+// that names the file or the family, and never succeed with missing entries.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ void Fill(test::OpenDb* db, size_t family, int from, int to) {
   }
 }
 
-// Two SST files and a WAL.
+// Makes a database with two SST files and a WAL.
 void MakeDatabase(const std::string& directory) {
   test::OpenDb db(Plain(), directory);
   for (int file = 0; file < 2; file++) {
@@ -72,7 +72,8 @@ void MakeDatabase(const std::string& directory) {
   Fill(&db, 0, 200, 700);
 }
 
-TEST_CASE("Snapshot names what is no database", "[snapshot][corruption]") {
+TEST_CASE("Snapshot names directories that are not databases",
+          "[snapshot][corruption]") {
   ScratchDir tree;
   std::filesystem::create_directory(tree / "empty");
   RequireFailure(TakeStatus(tree / "empty"), EndState::kSourceError,
@@ -85,7 +86,7 @@ TEST_CASE("Snapshot names what is no database", "[snapshot][corruption]") {
   CHECK(NamesIn(tree.path()) == std::vector<std::string>{"db", "empty"});
 }
 
-TEST_CASE("Snapshot names a missing or cut SST file",
+TEST_CASE("Snapshot names a missing or truncated SST file",
           "[snapshot][corruption]") {
   ScratchDir tree;
   MakeDatabase(tree / "db");
@@ -114,11 +115,11 @@ TEST_CASE("Snapshot names a missing or cut SST file",
   }
 }
 
-TEST_CASE("Snapshot tells tables of a newer RocksDB from damaged ones",
+TEST_CASE("Snapshot distinguishes tables of a newer RocksDB from damaged ones",
           "[snapshot][corruption]") {
   ScratchDir tree;
   MakeDatabase(tree / "db");
-  // The format version stands 12 bytes before a table's end.
+  // The format version is 12 bytes before a table's end.
   const std::string table = FilesWith(tree / "db", ".sst").front();
   const std::string path = tree / "db/" + table;
   FlipByte(path, std::filesystem::file_size(path) - 12, 0x40);
@@ -140,7 +141,7 @@ TEST_CASE("Snapshot tells tables of a newer RocksDB from damaged ones",
                      std::to_string(0x40 + written));
 }
 
-TEST_CASE("Snapshot names a missing or cut blob file",
+TEST_CASE("Snapshot names a missing or truncated blob file",
           "[snapshot][corruption]") {
   ScratchDir tree;
   rocksdb::Options options = Plain();
@@ -177,23 +178,24 @@ TEST_CASE("Snapshot never opens a WAL with a flipped byte",
     options.wal_recovery_mode =
         rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   }
-  // Open, for closing would cut off what an earlier life left.
+  // The database stays open, because closing it would cut off the old records
+  // in a recycled WAL.
   test::OpenDb db(options, tree / "db");
   {
     for (int round = 0; round < 5; round++) {
-      // The last life of a recycled file is shorter than the one before.
+      // The last use of a recycled file is shorter than the previous one.
       Fill(&db, 0, 0, round < 4 ? 900 : 500);
       if (round < 4) REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
     }
   }
-  // The newest; spare ones wait under lower numbers.
+  // The newest WAL. Spare files to recycle have lower numbers.
   const auto wals = FilesWith(tree / "db", ".log");
   REQUIRE_FALSE(wals.empty());
   const std::string wal = tree / ("db/" + wals.back());
   REQUIRE_OK(TakeStatus(tree / "db"));
   REQUIRE((std::filesystem::file_size(wal) > 100'000) == recycled);
-  // Lengths, checksums, types and payloads, at both ends and between; every
-  // record takes 136 to 140 bytes, so 500 of them end behind 67000.
+  // Offsets in lengths, checksums, types and payloads. Every record takes 136
+  // to 140 bytes, so 500 of them end after offset 67000.
   for (uint64_t at : {0, 4, 5, 6, 30, 20000, 20001, 33000, 40004, 60000}) {
     for (uint8_t bit : {0x01, 0x04, 0x10, 0x80}) {
       INFO("offset " << at << " bit " << int{bit});
@@ -247,7 +249,7 @@ TEST_CASE("Snapshot refuses files outside the database directory",
   RequireFailure(TakeStatus(tree / "db"), EndState::kRefused, "db_paths");
 }
 
-TEST_CASE("Snapshot refuses a comparator nobody here has, unless it is given",
+TEST_CASE("Snapshot refuses an unknown comparator, unless it is given",
           "[snapshot]") {
   ScratchDir tree;
   const test::NamedComparator comparator("house.Comparator");
@@ -288,7 +290,7 @@ TEST_CASE("Snapshot refuses a comparator nobody here has, unless it is given",
   }
 }
 
-TEST_CASE("Snapshot of some families replays no WAL that only the others need",
+TEST_CASE("Snapshot of some families replays no WALs that only others need",
           "[snapshot]") {
   ScratchDir tree;
   const test::NamedComparator comparator("house.Comparator");
@@ -297,7 +299,7 @@ TEST_CASE("Snapshot of some families replays no WAL that only the others need",
   {
     test::OpenDb db(house, tree / "db",
                     {{"default", Plain()}, {"house", house}, {"b", Plain()}});
-    Fill(&db, 1, 0, 20);  // not flushed: the first WAL stays
+    Fill(&db, 1, 0, 20);  // not flushed, so the first WAL stays
     for (const size_t flushed : {size_t{0}, size_t{2}}) {
       Fill(&db, flushed, 0, 30);
       REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), db.family(flushed)));
@@ -324,7 +326,7 @@ TEST_CASE("Snapshot refuses keys with user-defined timestamps",
   RequireFailure(TakeStatus(tree / "db"), EndState::kRefused, "timestamps");
 }
 
-TEST_CASE("Snapshot survives options that RocksDB does not", "[snapshot]") {
+TEST_CASE("Snapshot survives options that crash RocksDB", "[snapshot]") {
   ScratchDir tree;
   {
     test::OpenDb db(Plain(), tree / "db");
@@ -350,7 +352,7 @@ TEST_CASE("Snapshot survives options that RocksDB does not", "[snapshot]") {
   CHECK(ReadAll(*snapshot, "default").size() == 10);
 }
 
-TEST_CASE("Snapshot names a merge operator that nobody here has",
+TEST_CASE("Snapshot names a merge operator that this process does not have",
           "[snapshot]") {
   ScratchDir tree;
   rocksdb::Options house = Plain();
@@ -376,7 +378,7 @@ TEST_CASE("Snapshot names a merge operator that nobody here has",
   CHECK(ReadAll(*known, "default") == Entries{{"k", "1"}});
 }
 
-TEST_CASE("Snapshot refuses a WAL with operands that nobody here can merge",
+TEST_CASE("Snapshot refuses a WAL with operands that it cannot merge",
           "[snapshot]") {
   ScratchDir tree;
   rocksdb::Options house = Plain();
@@ -400,14 +402,13 @@ TEST_CASE("Snapshot refuses a WAL with operands that nobody here can merge",
   CHECK(ReadAll(*snapshot, "house") == Entries{{"k", "1+2"}});
 }
 
-TEST_CASE("Snapshot says what to do when links are impossible",
-          "[snapshot]") {
+TEST_CASE("Snapshot says what to do if links are impossible", "[snapshot]") {
   struct stat here;
   struct stat shm;
   ScratchDir tree;
   if (stat("/dev/shm", &shm) != 0 || stat(tree.path().c_str(), &here) != 0 ||
       shm.st_dev == here.st_dev || access("/dev/shm", W_OK) != 0) {
-    return;  // no second file system at hand
+    return;  // there is no second file system
   }
   MakeDatabase(tree / "db");
   SnapshotOptions options;

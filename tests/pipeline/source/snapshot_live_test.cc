@@ -1,5 +1,6 @@
-// A writer running flat out in a second process, and snapshots of its
-// directory compared entry by entry with what it wrote by that sequence.
+// A second process writes at full speed. Snapshots of its directory are
+// compared entry by entry with what it had written up to the snapshot's
+// sequence.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,8 +20,9 @@
 namespace sstferry::snapshot_live_test {
 namespace {
 
-// RocksDB 7.8 crashes by itself when it recycles WALs of several families
-// (SyncClosedLogs after the log it syncs was recycled).
+// Returns how many families the variant has. RocksDB 7.8 has a bug that crashes
+// it if it recycles WALs of several families (SyncClosedLogs() syncs a WAL that
+// was already recycled).
 size_t FamiliesOf(const std::string& variant) {
   return variant == "recycle" ? 1 : 4;
 }
@@ -29,7 +31,7 @@ constexpr char kDirectory[] = "SSTFERRY_TEST_WRITER_DIR";
 constexpr char kVariant[] = "SSTFERRY_TEST_WRITER_VARIANT";
 constexpr char kShared[] = "SSTFERRY_TEST_WRITER_SHARED";
 
-// In a file that both processes map.
+// Counters in a file that both processes map.
 struct SharedCounters {
   std::atomic<uint64_t> stop;
   std::atomic<uint64_t> batches;
@@ -88,7 +90,7 @@ rocksdb::Options WriterOptions(const std::string& variant) {
   options.max_background_jobs = 4;
   if (variant == "recycle") {
     options.recycle_log_file_num = 3;
-    // Elsewhere RocksDB 7.8 does not recycle.
+    // In other modes, RocksDB 7.8 does not recycle.
     options.wal_recovery_mode =
         rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   } else if (variant == "archive") {
@@ -170,7 +172,8 @@ LiveTotals CompareLive(const std::string& variant, int snapshots) {
   fflush(stdout);
   counters->stop = 1;
   CHECK(writer.Wait() == 0);
-  // Closed now: the whole history, to the last batch.
+  // The database is closed now: compare its whole history, up to the last
+  // batch.
   const uint64_t written = counters->batches;
   CompareOne(options, &model, &totals);
   CHECK(model.batches() == written);
@@ -183,7 +186,7 @@ TEST_CASE("The live writer writes until it is told to stop",
           "[.child][snapshot]") {
   const std::string directory = FromParent(kDirectory);
   if (directory.empty()) {
-    return;  // the second process of the cases below
+    return;  // only runs as the second process of the cases below
   }
   SharedCounters* counters = MapCounters(FromParent(kShared));
   const std::string variant = FromParent(kVariant);

@@ -1,4 +1,5 @@
-// A database that is nearly all WAL must not end up in memory.
+// A snapshot of a database whose data is nearly all in WALs must not keep it
+// all in memory.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -28,7 +29,7 @@ uint64_t PeakKiB() {
   return 0;
 }
 
-// `bytes` of values in WALs only: memtables large enough never to flush.
+// Writes `bytes` of values only to WALs: memtables are too large to be flushed.
 uint64_t WriteOnlyWals(const std::string& directory, uint64_t bytes) {
   rocksdb::Options options;
   options.write_buffer_size = 8ull << 30;
@@ -48,7 +49,7 @@ uint64_t WriteOnlyWals(const std::string& directory, uint64_t bytes) {
 
 TEST_CASE("The memory writer writes and stops", "[.child][snapshot]") {
   if (FromParent(kDirectory).empty()) {
-    return;  // the second process of the cases below
+    return;  // only runs as the second process of the cases below
   }
   const uint64_t bytes = strtoull(getenv("SSTFERRY_TEST_BYTES"), nullptr, 10);
   TellParent(std::to_string(WriteOnlyWals(FromParent(kDirectory), bytes)));
@@ -57,7 +58,7 @@ TEST_CASE("The memory writer writes and stops", "[.child][snapshot]") {
 TEST_CASE("The memory reader takes a snapshot and reads it",
           "[.child][snapshot]") {
   if (FromParent(kDirectory).empty()) {
-    return;  // the third process of the cases below
+    return;  // only runs as the third process of the cases below
   }
   SnapshotOptions options;
   options.database_dir = FromParent(kDirectory);
@@ -96,7 +97,7 @@ void CheckMemory(uint64_t bytes) {
   printf("%llu bytes only in WALs: peak %llu KiB, replayed in %llu ms\n",
          static_cast<unsigned long long>(bytes), peak_kib, micros / 1000);
   CHECK(std::to_string(entries) == written);
-  // Two memtables of 16 MiB and two more being flushed, buffers and code.
+  // Two memtables of 16 MiB, two more that are being flushed, buffers and code.
   CHECK((test::kSanitized || peak_kib * 1024 < 128 * kMiB));
 }
 

@@ -1,5 +1,5 @@
-// Sources whose owner died: the snapshot holds what RocksDB recovers of them
-// with the options that their application has, or is refused with a reason.
+// Sources whose owner crashed. The snapshot must have the entries that RocksDB
+// recovers with the application's options, or be refused with a reason.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 using rocksdb::Options;
 using rocksdb::WriteOptions;
 
-// Of a database that stands still but for the deletion of what it does not
-// need any more.
+// Copies an open database without writers. Obsolete files may be deleted
+// meanwhile.
 void CopyOpen(const std::string& from, const std::string& to) {
   fs::create_directory(to);
   for (const std::string& name : NamesIn(from)) {
@@ -30,8 +30,8 @@ void CopyOpen(const std::string& from, const std::string& to) {
   }
 }
 
-// Leaves `directory` as an owner that dies after `write` would: a copy of what
-// is on disk while the database is still open.
+// Leaves `directory` as after a crash of its owner: `write_and_die` copies the
+// files on the disk while the database is still open.
 void Die(const std::string& directory,
          const std::function<void(const std::string& alive)>& write_and_die) {
   const std::string alive = directory + ".alive";
@@ -46,7 +46,7 @@ Options Plain() {
   Options options;
   options.create_if_missing = true;
   options.avoid_flush_during_recovery = true;
-  // CopyOpen() copies names in turn: no compaction may replace a file between.
+  // CopyOpen() copies file by file. No compaction may replace a file meanwhile.
   options.disable_auto_compactions = true;
   return options;
 }
@@ -88,7 +88,7 @@ bool HasNote(const Snapshot& snapshot, const std::string& words) {
   return false;
 }
 
-// What RocksDB itself makes of a copy of `directory`.
+// Returns the entries that RocksDB itself recovers from a copy of `directory`.
 Entries Recovered(const Options& options, const std::string& directory) {
   const std::string copy = directory + ".oracle";
   fs::remove_all(copy);
@@ -120,7 +120,7 @@ std::string WalOf(const std::string& directory, size_t which) {
   return directory + "/" + FilesWith(directory, ".log").at(which);
 }
 
-TEST_CASE("Snapshot stops at a torn WAL in the middle as recovery does",
+TEST_CASE("Snapshot stops at a torn WAL before the newest as recovery does",
           "[snapshot][recovery]") {
   ScratchDir tree;
   const Options options = Plain();
@@ -128,7 +128,7 @@ TEST_CASE("Snapshot stops at a torn WAL in the middle as recovery does",
   DieAfter(options, tree / "db", {{"a", "1"}});
   DieAfter(options, tree / "db", {{"b", "1"}});
   DieAfter(options, tree / "db", {{"c", "1"}});
-  // The WAL beside the flush, then those with a, b and c.
+  // The WAL of the flush, then those with a, b and c.
   const size_t wals = FilesWith(tree / "db", ".log").size();
   REQUIRE(wals >= 3);
   fs::resize_file(WalOf(tree / "db", wals - 2), 21);
@@ -136,7 +136,7 @@ TEST_CASE("Snapshot stops at a torn WAL in the middle as recovery does",
   CHECK(HasNote(*Take(Of(tree / "db")), "ends inside a record"));
 }
 
-TEST_CASE("Snapshot recovers over a missing WAL as RocksDB does",
+TEST_CASE("Snapshot handles a missing WAL as RocksDB does",
           "[snapshot][recovery]") {
   ScratchDir tree;
   const Options options = Plain();
@@ -175,9 +175,9 @@ TEST_CASE("Snapshot of a torn WAL obeys the recovery mode of OPTIONS",
   RequireAsRecovered(options, tree / "db", Recovered(options, tree / "db"));
 }
 
-// A WAL that was given blocks before its bytes came, and lost its power.
-TEST_CASE("Snapshot of a last record that is torn with zeros after it is what "
-          "RocksDB recovers",
+// After a power loss, a WAL with preallocated blocks may end with zeros.
+TEST_CASE("Snapshot of a torn last record with zeros after it equals RocksDB's "
+          "recovery",
           "[snapshot][recovery]") {
   using Mode = rocksdb::WALRecoveryMode;
   const Mode mode = GENERATE(
@@ -217,8 +217,8 @@ TEST_CASE("Snapshot of a last record that is torn with zeros after it is what "
   CHECK(Fingerprint(tree / "db") == before);
 }
 
-TEST_CASE("Snapshot of a WAL with a bad byte that whole records follow is "
-          "refused, whatever RocksDB says",
+TEST_CASE("Snapshot of a WAL with a bad byte before intact records is refused, "
+          "even if RocksDB opens it",
           "[snapshot][recovery][corruption]") {
   ScratchDir tree;
   DieAfter(Plain(), tree / "db",
@@ -232,8 +232,8 @@ TEST_CASE("Snapshot of a WAL with a bad byte that whole records follow is "
   CHECK(EndStateOf(TakeStatus(options)) == EndState::kCorrupt);
 }
 
-// LevelDB's name, which RocksDB still opens.
-TEST_CASE("Snapshot takes tables that are called .ldb", "[snapshot]") {
+// RocksDB still opens tables with LevelDB's suffix.
+TEST_CASE("Snapshot accepts tables that are called .ldb", "[snapshot]") {
   const bool all = GENERATE(true, false);
   ScratchDir tree;
   DieAfter(Plain(), tree / "db", {{"a", "1"}}, true);
@@ -253,10 +253,10 @@ TEST_CASE("Snapshot takes tables that are called .ldb", "[snapshot]") {
   CHECK(FilesWith(clone->directory() + "/db", ".sst") == tables);
 }
 
-// RocksDB reads the newest file and fails; an application that sets its options
-// itself opens the database.
-TEST_CASE("Snapshot names the newest OPTIONS that are empty, although older "
-          "ones are whole",
+// RocksDB fails to load options from an empty newest file. But an application
+// that sets its options itself can open the database.
+TEST_CASE("Snapshot reports that the newest OPTIONS file is empty, although an "
+          "older one is intact",
           "[snapshot]") {
   ScratchDir tree;
   DieAfter(Plain(), tree / "db", {{"a", "1"}});
@@ -281,9 +281,9 @@ TEST_CASE("Snapshot works with track_and_verify_wals_in_manifest",
                      {{"0", "0"}, {"a", "1"}, {"b", "1"}});
 }
 
-// After a loss of power a file may end with zeros, which RocksDB takes for the
-// end of a WAL: the source copies them. A WAL that is shorter than the MANIFEST
-// says RocksDB does not open.
+// After a power loss, a file may end with zeros. RocksDB takes them for the end
+// of the WAL, so the source copies them. RocksDB does not open a WAL that is
+// shorter than its size in the MANIFEST.
 TEST_CASE("A clone whose WAL is shorter than the MANIFEST says is refused",
           "[snapshot][recovery][corruption]") {
   const bool ends_with_zeros = GENERATE(false, true);
@@ -292,7 +292,7 @@ TEST_CASE("A clone whose WAL is shorter than the MANIFEST says is refused",
   options.track_and_verify_wals_in_manifest = true;
   options.wal_recovery_mode =
       rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
-  uint64_t last_record = 0;  // begins there
+  uint64_t last_record = 0;  // its offset
   Die(tree / "db", [&](const std::string& alive) {
     test::OpenDb db(options, alive);
     rocksdb::ColumnFamilyHandle* second = nullptr;
@@ -300,7 +300,7 @@ TEST_CASE("A clone whose WAL is shorter than the MANIFEST says is refused",
     REQUIRE_OK(db->Put(WriteOptions(), second, "a", "1"));
     last_record = fs::file_size(WalOf(alive, 0));
     REQUIRE_OK(db->Put(WriteOptions(), "b", "1"));
-    // Of "default" only: the WAL is needed, and not written on any more.
+    // Flushes only "default": "second" still needs the WAL, but it is closed.
     REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
     REQUIRE_OK(db->Put(WriteOptions(), "c", "1"));
     REQUIRE_OK(db->SyncWAL());
@@ -327,9 +327,9 @@ TEST_CASE("A clone whose WAL is shorter than the MANIFEST says is refused",
           std::string::npos);
 }
 
-// RocksDB 7.8 reads the first record of an earlier life of a file for ever, if
-// it recovers with kSkipAnyCorruptedRecords (log::Reader does not advance).
-TEST_CASE("Snapshot leaves what an earlier life left behind an older WAL",
+// RocksDB 7.8 loops forever at the first old record in a recycled file if it
+// recovers with kSkipAnyCorruptedRecords (log::Reader does not advance).
+TEST_CASE("Snapshot leaves out old records after a recycled older WAL",
           "[snapshot][recovery]") {
   ScratchDir tree;
   Options options = Plain();
@@ -341,7 +341,7 @@ TEST_CASE("Snapshot leaves what an earlier life left behind an older WAL",
   DieAfter(options, tree / "db", {{"c", "1"}});
   const size_t wals = FilesWith(tree / "db", ".log").size();
   REQUIRE(wals >= 3);
-  // Records of another number stand for those of an earlier life.
+  // Records of another WAL number look like those from before recycling.
   std::ifstream other(WalOf(tree / "db", wals - 3), std::ios::binary);
   std::ofstream(WalOf(tree / "db", wals - 2), std::ios::binary | std::ios::app)
       << other.rdbuf();
@@ -399,7 +399,7 @@ TEST_CASE("Snapshot refuses WALs whose sequence numbers count batches",
         Entries{{"a", "1"}, {"b", "1"}, {"c", "2"}});
 }
 
-TEST_CASE("Snapshot names prepared transactions that it does not hold",
+TEST_CASE("Snapshot names prepared transactions that it leaves out",
           "[snapshot][recovery]") {
   ScratchDir tree;
   WithTransactionDb(
@@ -425,13 +425,13 @@ TEST_CASE("Snapshot names prepared transactions that it does not hold",
   CHECK(HasNote(*snapshot, "1 prepared transaction"));
 }
 
-TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, wherever a stale "
-          "one lies",
+TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, even if a stale "
+          "one is in the other directory",
           "[snapshot][recovery]") {
   ScratchDir tree;
   fs::create_directory(tree / "wals");
   DieAfter(Plain(), tree / "db", {{"base", "1"}}, true);
-  // As an owner that was not told of the move left it.
+  // The old directory still has a WAL after the WALs were moved.
   REQUIRE_FALSE(FilesWith(tree / "db", ".log").empty());
   Options moved = Plain();
   moved.wal_dir = tree / "wals";
@@ -446,18 +446,18 @@ TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, wherever a stale "
   asked.wal_dir = tree / "wals";
   CHECK(ReadAll(*Take(asked), "default") == all);
 
-  // Needed WALs in both: nobody knows.
+  // Both directories have needed WALs: it is unknown which are current.
   fs::copy_file(tree / ("wals/" + newest), tree / ("db/" + newest),
                 fs::copy_options::overwrite_existing);
   RequireRefused(TakeStatus(Of(tree / "db")), "--wal-dir");
   CHECK(ReadAll(*Take(asked), "default") == all);
 
-  // Its own and no LOCK: a copy, which nobody opened yet.
+  // WALs beside the tables and no LOCK: a copy that was never opened.
   fs::remove(tree / "db/LOCK");
   CHECK(TakeStatus(Of(tree / "db")).ok());
 }
 
-TEST_CASE("Snapshot takes no stale WAL for one that was cut to nothing",
+TEST_CASE("Snapshot uses no stale WAL instead of one that was truncated to 0",
           "[snapshot][recovery]") {
   ScratchDir tree;
   fs::create_directory(tree / "wals");
@@ -473,7 +473,7 @@ TEST_CASE("Snapshot takes no stale WAL for one that was cut to nothing",
   CHECK(ReadAll(*Take(asked), "default").empty());
 }
 
-TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
+TEST_CASE("Snapshot asks for the WAL directory if OPTIONS name a wrong one",
           "[snapshot][recovery]") {
   ScratchDir tree;
   fs::create_directory(tree / "wals");
@@ -487,7 +487,7 @@ TEST_CASE("Snapshot asks for the WAL directory where OPTIONS do not tell it",
   CHECK(ReadAll(*Take(asked), "default") == Entries{{"k", "v"}});
 }
 
-TEST_CASE("A snapshot tells whether its WALs hold entries",
+TEST_CASE("A snapshot reports whether its WALs have entries",
           "[snapshot][recovery]") {
   ScratchDir tree;
   DieAfter(Plain(), tree / "db", {{"0", "0"}}, true);

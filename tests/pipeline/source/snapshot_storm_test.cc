@@ -1,8 +1,11 @@
-// Snapshots of databases whose owner changes everything all the time: each must
-// hold a prefix of what the owner did, with all that it had done before.
-// SSTFERRY_SNAPSHOTS says how many of each kind, SSTFERRY_STORM which kind;
-// SSTFERRY_STORM_SECONDS, for how long a standby follows, and
-// SSTFERRY_STORM_CSV, into which file each of its views is written.
+// Snapshots of databases under stress ("storm"): the owner changes everything
+// all the time. Each snapshot must contain a prefix of the owner's steps, with
+// all steps that were done before the snapshot was begun.
+//
+// SSTFERRY_SNAPSHOTS is the number of snapshots of each kind of storm.
+// SSTFERRY_STORM selects a kind. SSTFERRY_STORM_SECONDS is the time for which a
+// standby follows. SSTFERRY_STORM_CSV is the file to which its views are
+// written.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,13 +34,13 @@ constexpr char kDirectory[] = "SSTFERRY_TEST_STORM_DIR";
 constexpr char kKind[] = "SSTFERRY_TEST_STORM_KIND";
 constexpr char kShared[] = "SSTFERRY_TEST_STORM_SHARED";
 
-constexpr uint64_t kSlots = 256;       // of keys that are written in turn
+constexpr uint64_t kSlots = 256;       // keys, written in turn
 constexpr uint64_t kLiveFamilies = 8;
 constexpr char kOwnDb[] = "own DB";
 
 struct SharedState {
   std::atomic<uint64_t> stop;
-  std::atomic<uint64_t> steps;  // that are done
+  std::atomic<uint64_t> steps;  // completed steps
 };
 
 SharedState* MapState(const std::string& path) {
@@ -81,8 +84,8 @@ rocksdb::Options StormOptions(const std::string& kind) {
   return options;
 }
 
-// On the storm's thread, while another one makes assertions: Catch's are for
-// one thread.
+// Aborts on an error. The storm's thread uses this, because Catch's assertions
+// may be used by only one thread.
 void Must(const rocksdb::Status& status) {
   if (!status.ok()) {
     fprintf(stderr, "the storm: %s\n", status.ToString().c_str());
@@ -90,7 +93,7 @@ void Must(const rocksdb::Status& status) {
   }
 }
 
-// One owner, step by step.
+// The owner of a database. Changes it step by step.
 class Storm {
  public:
   Storm(const std::string& kind, const std::string& directory)
@@ -155,8 +158,9 @@ class Storm {
     Must(db_->IngestExternalFile({path}, move));
   }
 
-  // A family, then one batch over it and the default one; then the oldest
-  // goes, its key in the default one first.
+  // Creates a family and writes a batch to it and the default family. Then
+  // drops the oldest family, after it has deleted its key in the default
+  // family.
   void MakeFamily(uint64_t step) {
     Family family{step, nullptr};
     Must(db_->CreateColumnFamily(StormOptions(kind_),
@@ -198,7 +202,8 @@ class Storm {
   rocksdb::ColumnFamilyHandle* old_ = nullptr;
 };
 
-// How many steps `prefix`'s keys tell of; what is wrong with them.
+// Returns how many steps the keys with `prefix` prove. Adds missing ones to
+// *wrong.
 uint64_t StepsOf(const Entries& entries, const char* prefix,
                  std::string* wrong) {
   uint64_t steps = 0;
@@ -250,7 +255,8 @@ std::string CheckFamilies(const Snapshot& snapshot, uint64_t steps) {
   return wrong;
 }
 
-// `steps`: done before the snapshot was begun. Empty: nothing is wrong.
+// Returns what is wrong with a snapshot, or "". `steps` were done before it was
+// begun.
 std::string Check(const std::string& kind, const Snapshot& snapshot,
                   uint64_t steps, bool own_db) {
   if (kind == "families") {
@@ -259,7 +265,8 @@ std::string Check(const std::string& kind, const Snapshot& snapshot,
   std::string wrong;
   const Entries entries = ReadAll(snapshot, "default");
   const uint64_t markers = StepsOf(entries, "m", &wrong);
-  // What is in the buffer of a WAL that is flushed by hand is on no disk.
+  // Records in the buffer of a WAL that is flushed manually are not on the
+  // disk.
   const bool is_buffered = kind == "manual";
   if (markers < steps && (!is_buffered || own_db)) {
     wrong += " " + std::to_string(steps) + " markers were written, " +
@@ -308,7 +315,7 @@ bool IsAsked(const std::string& kind) {
   return asked == nullptr || kind == asked;
 }
 
-// Takes one snapshot and says in how many rounds.
+// Takes one snapshot, and reports how many rounds it took.
 using TakeOne = std::function<rocksdb::Status(
     std::unique_ptr<Snapshot>* snapshot, uint64_t* rounds)>;
 
@@ -335,7 +342,7 @@ void TakeAll(const std::string& kind, const char* what,
   Print(what, kind, &totals, state.steps);
 }
 
-// The files of a snapshot as a clone's directory.
+// Makes a clone's directory from the files of a snapshot.
 void MakeClone(const Snapshot& files, const std::string& clone) {
   std::filesystem::remove_all(clone);
   std::filesystem::create_directory(clone);
@@ -349,7 +356,7 @@ void MakeClone(const Snapshot& files, const std::string& clone) {
   }
 }
 
-// What RocksDB itself finds in the default family.
+// Returns the entries that RocksDB itself finds in the default family.
 Entries OpenedReadOnly(const std::string& directory) {
   std::unique_ptr<rocksdb::DB> db;
   REQUIRE_OK(rocksdb::DB::OpenForReadOnly(rocksdb::Options(), directory,
@@ -360,7 +367,7 @@ Entries OpenedReadOnly(const std::string& directory) {
 TEST_CASE("The storm writes until it is told to stop", "[.child][snapshot]") {
   const std::string directory = FromParent(kDirectory);
   if (directory.empty()) {
-    return;  // the second process of the case below
+    return;  // only runs as the second process of the case below
   }
   SharedState* state = MapState(FromParent(kShared));
   Storm storm(FromParent(kKind), directory);
@@ -368,7 +375,7 @@ TEST_CASE("The storm writes until it is told to stop", "[.child][snapshot]") {
   storm.Run(state);
 }
 
-TEST_CASE("Snapshots and clones of another process's database in a storm hold "
+TEST_CASE("Snapshots and clones of another process's database in a storm have "
           "a prefix of what it did",
           "[snapshot][storm]") {
   const std::string kind = GENERATE("ingest", "manifest", "manual", "families",
@@ -414,7 +421,7 @@ TEST_CASE("Snapshots and clones of another process's database in a storm hold "
   munmap(state, sizeof(SharedState));
 }
 
-TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
+TEST_CASE("Snapshots of the own database in a storm have a prefix of what was "
           "done, and all that was done before",
           "[snapshot][storm]") {
   const std::string kind = GENERATE("ingest", "manifest", "manual", "families",
@@ -437,7 +444,7 @@ TEST_CASE("Snapshots of the own database in a storm hold a prefix of what was "
   writer.join();
 }
 
-// Returns how many steps `snapshot` holds.
+// Returns how many steps the snapshot contains.
 uint64_t StepsIn(const std::string& kind, const Snapshot& snapshot) {
   const Entries entries = ReadAll(snapshot, "default");
   std::string ignored;
@@ -508,7 +515,7 @@ TEST_CASE("Each view of a standby of another process's database in a storm "
   }
   state->stop = 1;
   CHECK(storm.Wait() == 0);
-  // The follower has no hook here: it is stopped once it has all.
+  // --before stops the follower once it has received everything.
   Process promote(Sstferry({"promote", dir, "--after-source-closed", "--before",
                             "kill -TERM " + std::to_string(follower.pid())}));
   const int promoted = promote.Wait();

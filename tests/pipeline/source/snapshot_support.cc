@@ -42,7 +42,7 @@ std::string Fingerprint(const std::string& directory) {
     if (S_ISREG(info.st_mode)) {
       std::ifstream file(path, std::ios::binary);
       text << file.rdbuf() << "\n";
-      text.clear();  // an empty file leaves the stream failed
+      text.clear();  // reading an empty file makes the stream fail
     }
   }
   return text.str();
@@ -109,7 +109,7 @@ ChildCase::ChildCase(const std::string& test_name,
                      const std::map<std::string, std::string>& environment) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
-  // Only the writing end goes to the child.
+  // The child inherits only the writing end.
   REQUIRE(fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0);
   pipe_ = ends[0];
   std::vector<std::string> variables;
@@ -172,7 +172,7 @@ std::string FromParent(const std::string& name) {
   const char* value =
       getenv(kPipeVariable) == nullptr ? nullptr : getenv(name.c_str());
   if (value != nullptr) {
-    // A child never outlives a program that was killed.
+    // Ends the child if its parent is killed.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   }
   return value == nullptr ? std::string() : std::string(value);

@@ -1,5 +1,5 @@
-// What the snapshot tests share: temporary directories, a fingerprint of a
-// directory, this program started again as another process.
+// Helpers of the snapshot tests: names of files, a fingerprint of a directory,
+// and test cases of this program that run in another process.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +15,12 @@
 
 namespace sstferry {
 
-// Every name below `directory` with inode, size, modification time and
-// contents in one text: equal texts mean that nobody wrote there.
+// Returns a text of all names below `directory` with inode, size, modification
+// time and contents. Equal texts mean that nothing was written there.
 std::string Fingerprint(const std::string& directory);
 
 std::vector<std::string> NamesIn(const std::string& directory);
-// Names ending in `suffix`, sorted.
+// Returns the names that end with `suffix`, sorted.
 std::vector<std::string> FilesWith(const std::string& directory,
                                    const std::string& suffix);
 void FlipByte(const std::string& path, uint64_t offset, uint8_t bits);
@@ -29,20 +29,20 @@ using Entries = std::map<std::string, std::string>;
 Entries ReadAll(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
 Entries ReadAll(const Snapshot& snapshot, const std::string& family);
 
-// One case of this program run in another process, which gets `environment`
-// on top of this one's. The child says one line through TellParent().
+// A test case of this program that runs in another process, with `environment`
+// in addition to this process's. The child sends one line by TellParent().
 class ChildCase {
  public:
   ChildCase(const std::string& test_name,
             const std::map<std::string, std::string>& environment);
-  ~ChildCase();  // kills and reaps it if it still runs
+  ~ChildCase();  // kills and reaps the child if it still runs
   ChildCase(const ChildCase&) = delete;
   ChildCase& operator=(const ChildCase&) = delete;
 
-  // Blocks until the child speaks; empty when it ended without a word.
+  // Blocks until the child sends its line. Returns "" if it ended without one.
   std::string Listen();
   void Kill();
-  // Exit code; -1 when it died by a signal.
+  // Waits for the child's end. Returns its exit code, or -1 after a signal.
   int Wait();
 
  private:
@@ -50,8 +50,8 @@ class ChildCase {
   int pipe_ = -1;
 };
 
-// In the child.
-std::string FromParent(const std::string& name);  // empty when not a child
+// Called by the child. Returns a variable of `environment`; "" in the parent.
+std::string FromParent(const std::string& name);
 void TellParent(const std::string& line);
 
 }  // namespace sstferry

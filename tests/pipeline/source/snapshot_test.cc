@@ -1,5 +1,5 @@
-// Snapshots of databases that nobody writes: what arrives, and that the source
-// is not touched.
+// Snapshots of databases without writers: their contents, and that the source
+// is not changed.
 #include "pipeline/snapshot/snapshot.h"
 
 #include <atomic>
@@ -47,7 +47,7 @@ void FlushAll(test::OpenDb* db) {
   }
 }
 
-TEST_CASE("Snapshot of a closed database holds what is in files and in WALs",
+TEST_CASE("Snapshot of a closed database has the entries of tables and WALs",
           "[snapshot]") {
   ScratchDir tree;
   Entries expected_default;
@@ -74,7 +74,7 @@ TEST_CASE("Snapshot of a closed database holds what is in files and in WALs",
     CHECK(FilesWith(snapshot->directory() + "/held", "").empty());
     CHECK_FALSE(snapshot->database_id().empty());
     CHECK(snapshot->options_text().find("[DBOptions]") != std::string::npos);
-    // Everything is in SST files: metadata is the whole truth.
+    // Everything is in SST files, so their metadata counts all entries.
     uint64_t entries = 0;
     for (const SnapshotFamily& family : snapshot->families()) {
       std::string memtable;
@@ -114,8 +114,8 @@ TEST_CASE("Snapshot of a database open in this process writes nothing to it",
 
 TEST_CASE("Snapshot does not overwrite a file that the source makes later",
           "[snapshot]") {
-  // An SST of a higher number than the MANIFEST knows is as a flush that has
-  // not been recorded yet: the copy's own files get such numbers.
+  // A table with a higher number than the MANIFEST knows is like one of a flush
+  // that is not recorded yet. The copy's own files get such numbers, too.
   ScratchDir tree;
   {
     test::OpenDb db(Plain(), tree / "db");
@@ -135,7 +135,7 @@ TEST_CASE("Snapshot does not overwrite a file that the source makes later",
 
 TEST_CASE("Snapshot takes a checkpoint without reading its origin's WALs",
           "[snapshot]") {
-  // 9.0 made true the default.
+  // RocksDB 9.0 made `true` the default.
   for (const bool id_in_manifest : {false, true}) {
     INFO("write_dbid_to_manifest " << id_in_manifest);
     ScratchDir tree;
@@ -155,7 +155,7 @@ TEST_CASE("Snapshot takes a checkpoint without reading its origin's WALs",
     std::string id;
     REQUIRE_OK(db->GetDbIdentity(id));
     CHECK(snapshot->database_id() == (id_in_manifest ? id : ""));
-    // The database itself: its WALs are its own, wherever they are.
+    // A snapshot of the database itself does read the WALs in wal_dir.
     CHECK(ReadAll(*Take(Of(tree / "db")), "default").size() == 150);
   }
 }
@@ -177,8 +177,9 @@ TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
   CHECK(MessageOf(status).find(tree / "wals") != std::string::npos);
 }
 
-TEST_CASE("Snapshot of an open handle holds what was written without WAL",
-          "[snapshot]") {
+TEST_CASE(
+    "Snapshot of an open handle has entries that were written without WAL",
+    "[snapshot]") {
   ScratchDir tree;
   test::OpenDb db(Plain(), tree / "db", {{"default", Plain()}, {"b", Plain()}});
   rocksdb::WriteOptions no_wal;

@@ -1,4 +1,4 @@
-// Which snapshots a source tells of, and how they are let go.
+// The snapshots that a source reports as retained, and how they are released.
 #include <atomic>
 #include <thread>
 
@@ -53,7 +53,7 @@ Status ReleaseIn(RetainedBench* bench, const std::string& id,
                            &released);
 }
 
-// A pull that was opened at a running server and then lost.
+// A running server with an opened pull, which a test can disconnect.
 struct RunningBench : RetainedBench {
   RunningBench() {
     server = std::make_unique<TestServer>(Options());
@@ -70,7 +70,7 @@ struct RunningBench : RetainedBench {
   TransferId id;
 };
 
-TEST_CASE("A source tells which snapshots it holds, for whom and how long",
+TEST_CASE("A source reports which snapshots it retains, for whom and how long",
           "[held][status]") {
   RunningBench bench;
   bench.clock.Advance(7);
@@ -95,7 +95,7 @@ TEST_CASE("A source tells which snapshots it holds, for whom and how long",
                EndState::kRefused, "no database named 'other'");
 }
 
-TEST_CASE("A snapshot that a verify shares has a reader more",
+TEST_CASE("A verify that shares a snapshot counts as a reader",
           "[held][status]") {
   RunningBench bench;
   bench.Lose();
@@ -114,7 +114,7 @@ TEST_CASE("A snapshot that a verify shares has a reader more",
                "a target is connected");
 }
 
-TEST_CASE("A source that restarted tells of what lies on its disk",
+TEST_CASE("A restarted source reports the snapshots on its disk",
           "[held][status]") {
   RunningBench bench;
   bench.Lose();
@@ -129,7 +129,7 @@ TEST_CASE("A source that restarted tells of what lies on its disk",
   REQUIRE(retained[0].pinned_bytes > 2'000'000);
 }
 
-TEST_CASE("Only who opened a transfer is told all of its id",
+TEST_CASE("Only the peer that opened a transfer gets its complete id",
           "[held][status][tls]") {
   const TestPki& pki = GoodPki();
   const TlsFiles other = pki.ca.Issue(
@@ -161,7 +161,7 @@ TEST_CASE("Only who opened a transfer is told all of its id",
   }
 }
 
-TEST_CASE("A directory tells the snapshots that are held of it",
+TEST_CASE("The snapshots of a directory are found without a server",
           "[held][status]") {
   RunningBench bench;
   StatusOptions options;
@@ -183,7 +183,7 @@ TEST_CASE("A directory tells the snapshots that are held of it",
   REQUIRE_OK(OpenAs(bench.server->address(), again, &bench.control,
                     &bench.opened));
   REQUIRE(look().at(0).readers == 1);
-  bench.server.reset();  // with its target connected: nobody is now
+  bench.server.reset();  // its target was connected, but is not now
   REQUIRE(look().at(0).readers == 0);
   options.where.directory = bench.dir / "source";
   StatusReport report;
@@ -191,7 +191,7 @@ TEST_CASE("A directory tells the snapshots that are held of it",
                "found neither");
 }
 
-TEST_CASE("A running source releases what nobody reads when it is asked",
+TEST_CASE("A running source releases a snapshot without readers on request",
           "[held][release]") {
   RunningBench bench;
   const std::string id = ToHex(bench.id);
@@ -210,7 +210,7 @@ TEST_CASE("A running source releases what nobody reads when it is asked",
                EndState::kSnapshotGone, "no snapshot of transfer");
 }
 
-TEST_CASE("A snapshot that no process has is released on the spot",
+TEST_CASE("A snapshot that no process uses is released at once",
           "[held][release]") {
   RunningBench bench;
   bench.Lose();
@@ -226,8 +226,9 @@ TEST_CASE("A snapshot that no process has is released on the spot",
   RequireState(ReleaseIn(&bench, id), EndState::kRefused, "none is");
 }
 
-TEST_CASE("A snapshot whose owner does not answer is busy, and not asked on",
-          "[held][release]") {
+TEST_CASE(
+    "If a snapshot's owner does not answer, a release fails and is withdrawn",
+    "[held][release]") {
   RunningBench bench;
   bench.Lose();
   bench.server.reset();
@@ -241,7 +242,7 @@ TEST_CASE("A snapshot whose owner does not answer is busy, and not asked on",
   REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
 }
 
-TEST_CASE("A look at a private directory makes nobody believe it is in use",
+TEST_CASE("Listing a private directory does not make it look used",
           "[held][status]") {
   RunningBench bench;
   bench.Lose();
@@ -265,13 +266,13 @@ TEST_CASE("A look at a private directory makes nobody believe it is in use",
   REQUIRE(adopted == 200);
 }
 
-TEST_CASE("A pull that begins anew releases what it had held",
+TEST_CASE("A pull that starts over releases its earlier snapshot",
           "[held][release]") {
   RunningBench bench;
   OpenRequest instead = SampleRequest();
   instead.snapshot_use = SnapshotUse::kInstead;
   instead.named_transfer = bench.id;
-  instead.chunk_bytes *= 2;  // it need not be the same pull
+  instead.chunk_bytes *= 2;  // its options may differ
   std::unique_ptr<Channel> control;
   Announced anew;
   const auto begin = [&](const HostPort& where) {
@@ -281,44 +282,45 @@ TEST_CASE("A pull that begins anew releases what it had held",
     REQUIRE_FALSE(anew.opened.notes.empty());
     return anew.opened.notes.back();
   };
-  SECTION("from a source that holds it") {
+  SECTION("at a source that retains it") {
     bench.Lose();
     REQUIRE(begin(bench.server->address()).ends_with(" was released"));
     REQUIRE(WaitForSnapshots(bench.parent(), 1));
-    // Nobody is told of an end: serve --once would take it for the pull's.
+    // The release is not reported as a transfer's end: serve --once would take
+    // it for the end of the pull.
     control->Close();
     REQUIRE(bench.server->Report(1).transfer_id ==
             ToHex(anew.opened.transfer_id));
   }
-  SECTION("from one that restarted") {
+  SECTION("at a restarted source") {
     bench.Lose();
     bench.server.reset();
     TestServer server(bench.Options());
     REQUIRE(begin(server.address()).ends_with(" was released"));
     REQUIRE(SnapshotsIn(bench.parent()).size() == 1);
   }
-  SECTION("from a source that has not seen the end of its connection") {
+  SECTION("at a source that still takes the pull for connected") {
     REQUIRE(begin(bench.server->address()).ends_with(" was released"));
-    // The session of before ends, and with it the snapshot; nobody is told.
+    // The earlier session and its snapshot end, without a report.
     REQUIRE(WaitForSnapshots(bench.parent(), 1));
     control->Close();
     REQUIRE(bench.server->Report(0).transfer_id ==
             ToHex(anew.opened.transfer_id));
   }
-  SECTION("or it is gone already") {
+  SECTION("if it is already released") {
     instead.named_transfer[0] ^= 1;
     REQUIRE(begin(bench.server->address()).ends_with("retained here"));
   }
 }
 
-TEST_CASE("Nobody else's snapshot is released by beginning anew",
+TEST_CASE("Starting over does not release another peer's snapshot",
           "[held][release][tls]") {
   const TestPki& pki = GoodPki();
   const TlsFiles other = pki.ca.Issue(
       {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
   RetainedBench bench;
   ServeOptions options = bench.Options();
-  // What a new snapshot finds beside it is looked at by the system's clock.
+  // A new snapshot checks the leases beside it with the system's clock.
   options.leases.wall_seconds = nullptr;
   OpenRequest instead = SampleRequest();
   instead.snapshot_use = SnapshotUse::kInstead;
@@ -341,7 +343,7 @@ TEST_CASE("Nobody else's snapshot is released by beginning anew",
   REQUIRE(SnapshotsIn(bench.parent()).size() == 2);
 }
 
-TEST_CASE("Only a pull begins anew in place of another", "[held][release]") {
+TEST_CASE("Only a pull can start over instead of another", "[held][release]") {
   RunningBench bench;
   bench.Lose();
   OpenRequest instead = SampleRequest();

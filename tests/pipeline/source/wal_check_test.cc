@@ -8,7 +8,7 @@
 namespace sstferry::wal_check_test {
 namespace {
 
-// A WAL of small and large records (in several blocks) by RocksDB itself.
+// Makes a WAL of small and large records (over several blocks) with RocksDB.
 std::string MakeWal(const ScratchDir& tree, int entries) {
   test::OpenDb db(rocksdb::Options(), tree / "db");
   for (int i = 0; i < entries; i++) {
@@ -44,14 +44,15 @@ TEST_CASE("CheckWal accepts a WAL that ends in preallocated zeros",
   REQUIRE_OK(CheckWal(path, std::stoull(name), name));
 }
 
-TEST_CASE("CheckWal finds every flipped bit of a header and of payloads that "
+TEST_CASE("CheckWal finds every flipped bit of a header, and of payloads that "
           "others follow",
           "[snapshot][corruption]") {
   ScratchDir tree;
   const std::string name = MakeWal(tree, 30);
   const std::string path = tree / ("db/" + name);
   const uint64_t number = std::stoull(name);
-  const uint64_t record = 7 + 12 + 1 + 5 + 1 + 70;  // of the first ten
+  // size of each of the first ten
+  const uint64_t record = 7 + 12 + 1 + 5 + 1 + 70;
   std::vector<uint64_t> offsets;
   for (uint64_t at = 0; at < record + 7; at++) offsets.push_back(at);
   for (uint64_t at = 0; at < 20; at++) offsets.push_back(32768 + at);
@@ -72,7 +73,8 @@ TEST_CASE("CheckWal finds a flipped bit in the header of the last record",
   ScratchDir tree;
   const std::string name = MakeWal(tree, 1);
   const std::string path = tree / ("db/" + name);
-  // Of length and type: RocksDB takes those for an end of the file.
+  // Bits of the length and the type: RocksDB takes such a record for the file's
+  // end.
   for (uint64_t at = 4; at < 7; at++) {
     for (int bit = 0; bit < 8; bit++) {
       FlipByte(path, at, static_cast<uint8_t>(1 << bit));

@@ -1,4 +1,4 @@
-// Whose files and directories are that a pull makes, and who may read them.
+// Owners and permissions of the files and directories that a pull makes.
 #include <grp.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Nobody's on this machine.
+// Ids that no account on this machine has.
 constexpr uint32_t kSomeUser = 48'213;
 constexpr uint32_t kSomeGroup = 48'214;
 
@@ -57,7 +57,7 @@ void Give(const std::string& path, const Access& access) {
   REQUIRE(chmod(path.c_str(), access.mode) == 0);
 }
 
-// The same for this process where it is not root.
+// Returns the same access, but with the ids of this process if it is not root.
 Access Mine(Access access) {
   if (!IsRoot()) {
     access.owner = geteuid();
@@ -66,7 +66,7 @@ Access Mine(Access access) {
   return access;
 }
 
-// `dir` and, without the bits to execute, all that is in it.
+// Requires this access of `dir` and, without execute bits, of all files in it.
 void RequireAccess(const std::string& dir, const Access& expected) {
   REQUIRE(AccessOf(dir) == expected);
   size_t files = 0;
@@ -79,14 +79,14 @@ void RequireAccess(const std::string& dir, const Access& expected) {
   REQUIRE(files > 5);
 }
 
-// What of a workspace others could read, looked at from any thread.
+// Finds files of a workspace that others could read. Used from any thread.
 class Peeper {
  public:
   explicit Peeper(std::string workspace) : workspace_(std::move(workspace)) {}
 
   void Look(const std::string& point) {
     std::lock_guard<std::mutex> lock(mu_);
-    // The directory that a swap took away has the mode that it had.
+    // A directory that a swap replaced keeps its mode.
     if (point.find("xchanged") != std::string::npos ||
         point == "Puller:AfterSwapDone" || point == "Workspace:OldRetired") {
       return;
@@ -106,7 +106,7 @@ class Peeper {
                  point != "WriteDurably:Renamed" &&
                  point != "Puller:BeforeSwapDone") {
         Expect(point, path, 0700);
-        // But for chunks, which are whole.
+        // All files but complete chunks.
         for (const auto& file : fs::directory_iterator(path, gone)) {
           if (file.path().extension() != ".sst") {
             Expect(point, file.path().string(), 0600);
@@ -139,7 +139,7 @@ class Peeper {
   std::vector<std::string> found_;
 };
 
-TEST_CASE("Nobody else may read what a pull has not finished, whatever the "
+TEST_CASE("Other users cannot read files of an unfinished pull, whatever the "
           "umask",
           "[target][access]") {
   const UmaskScope open(0);
@@ -160,14 +160,14 @@ TEST_CASE("Nobody else may read what a pull has not finished, whatever the "
   REQUIRE(peeper.found() == std::vector<std::string>());
 }
 
-TEST_CASE("A new database is like the directory that it replaces or fills",
+TEST_CASE("A new database has the access of the directory that it replaces",
           "[target][access]") {
   const UmaskScope usual(022);
   ReplicaWorld world;
   PullOptions options = world.Options();
   const Access expected =
       Mine({kSomeUser, kSomeGroup, GENERATE(0750u, 0700u, 02775u)});
-  SECTION("an empty directory that was prepared") {
+  SECTION("an empty directory") {
     fs::create_directory(world.target());
   }
   SECTION("a swap") {
@@ -186,7 +186,7 @@ TEST_CASE("A new database is like the directory that it replaces or fills",
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("A new database is as the options ask, whatever was there",
+TEST_CASE("A new database has the access that the options request",
           "[target][access]") {
   ReplicaWorld world;
   PullOptions options = world.Options();
@@ -201,7 +201,7 @@ TEST_CASE("A new database is as the options ask, whatever was there",
   RequireAccess(world.target(), asked);
 }
 
-TEST_CASE("A database in a new place is an ordinary directory",
+TEST_CASE("A database in a new place has the access of an ordinary directory",
           "[target][access]") {
   const mode_t mask = GENERATE(022, 027, 077, 0);
   const UmaskScope scope(mask);
@@ -210,7 +210,7 @@ TEST_CASE("A database in a new place is an ordinary directory",
   RequireAccess(world.target(), {geteuid(), getegid(), 0755u & ~mask});
 }
 
-TEST_CASE("A refresh in place adds files like those that are there",
+TEST_CASE("A refresh in place adds files with the access of existing ones",
           "[target][access]") {
   ReplicaWorld world;
   PullOptions options = world.Options();
@@ -218,8 +218,8 @@ TEST_CASE("A refresh in place adds files like those that are there",
   world.ChangeSource();
   options.mode = PullMode::kRefresh;
   options.chunk_bytes = 100'000;
-  // As an application may have made them: files that are not quite what the
-  // directory's own permissions say.
+  // An application may give files other permissions than those of the
+  // directory.
   const Access directory = Mine({geteuid(), kSomeGroup, 0750});
   const Access file = Mine({geteuid(), kSomeGroup, 0644});
   Give(world.target(), directory);
@@ -237,7 +237,7 @@ TEST_CASE("A refresh in place adds files like those that are there",
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("A refresh in place refuses another owner or mode than there is",
+TEST_CASE("A refresh in place refuses to change the owner or mode",
           "[target][access]") {
   ReplicaWorld world;
   PullOptions options = world.Options();
@@ -272,7 +272,7 @@ TEST_CASE("Permissions that lock the owner out are refused before a name is "
   REQUIRE_OK(RunPull(options).status);
 }
 
-// Whether the child, which is no more root, saw what it should.
+// Calls `look` in a child that is not root, and returns its result.
 bool AsAnotherUser(const std::function<bool()>& look) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -289,7 +289,7 @@ bool AsAnotherUser(const std::function<bool()>& look) {
 TEST_CASE("An owner that cannot be set is refused, with what to do",
           "[target][access]") {
   if (!IsRoot()) {
-    return;  // takes a user to become, and directories of others
+    return;  // only root can become another user
   }
   ScratchDir dir;
   fs::create_directory(dir / "open");
@@ -304,7 +304,7 @@ TEST_CASE("An owner that cannot be set is refused, with what to do",
     return EndStateOf(status) == EndState::kRefused &&
            MessageOf(status).find("--owner") != std::string::npos;
   };
-  REQUIRE(AsAnotherUser([&] { return !refused(); }));  // nothing is there
+  REQUIRE(AsAnotherUser([&] { return !refused(); }));  // no directory exists
   options.target_owner = 0;
   REQUIRE(AsAnotherUser(refused));
   options.target_owner = kSomeUser;
@@ -313,7 +313,7 @@ TEST_CASE("An owner that cannot be set is refused, with what to do",
   REQUIRE(AsAnotherUser(refused));
   options.target_owner.reset();
   options.target_group.reset();
-  fs::create_directory(options.target_dir);  // root's
+  fs::create_directory(options.target_dir);  // belongs to root
   REQUIRE(AsAnotherUser(refused));
   options.target_owner = kSomeUser;
   options.target_group = kSomeGroup;
@@ -321,7 +321,7 @@ TEST_CASE("An owner that cannot be set is refused, with what to do",
   REQUIRE(fs::is_empty(options.target_dir));
   REQUIRE(std::distance(fs::directory_iterator(dir / "open"),
                         fs::directory_iterator()) == 1);
-  // And in place: its files would be another's.
+  // A refresh in place is refused, too: its files would have another owner.
   WriteBytes(options.target_dir + "/CURRENT", "MANIFEST-000001\n");
   REQUIRE(AsAnotherUser([&options] {
     Access access;
@@ -330,10 +330,10 @@ TEST_CASE("An owner that cannot be set is refused, with what to do",
   }));
 }
 
-TEST_CASE("Another user's workspace is refused, and no status is made up",
+TEST_CASE("Another user's workspace is refused, and its status is not guessed",
           "[target][access]") {
   if (!IsRoot()) {
-    return;  // takes a user to become
+    return;  // only root can become another user
   }
   ScratchDir dir;
   const std::string target = dir / "open/target";

@@ -1,5 +1,5 @@
-// Attributes of a directory beside owner, group and mode: a directory that
-// takes its place has them, or the pull is refused before data moves.
+// Attributes of a directory other than owner, group and mode: a directory that
+// replaces it gets them, or the pull is refused before data is sent.
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr char kAccessList[] = "system.posix_acl_access";
 constexpr char kDefaultList[] = "system.posix_acl_default";
 constexpr char kNote[] = "user.note";
-// Nobody's on this machine.
+// An id that no account on this machine has.
 constexpr uint32_t kSomeUser = 48'213;
 
 void Append(std::string* bytes, uint64_t value, size_t count) {
@@ -38,8 +38,8 @@ void Append(std::string* bytes, uint64_t value, size_t count) {
   }
 }
 
-// An access control list as the kernel takes it: rwx for the owner, r-x for
-// one more user and the group, nothing for others.
+// Returns an access control list in the kernel's form: rwx for the owner, r-x
+// for `user` and the group, nothing for others.
 std::string ListFor(uint32_t user) {
   const std::vector<std::pair<std::pair<uint16_t, uint16_t>, uint32_t>> rows = {
       {{0x01, 7}, UINT32_MAX}, {{0x02, 5}, user},       {{0x04, 5}, UINT32_MAX},
@@ -59,7 +59,7 @@ bool Set(const std::string& path, const char* name, const std::string& value) {
   return setxattr(path.c_str(), name, value.data(), value.size(), 0) == 0;
 }
 
-// The value of an attribute; empty: it is not there.
+// Returns the value of an attribute, or "" if it is missing.
 std::string Get(const std::string& path, const char* name) {
   char value[1024];
   const ssize_t bytes =
@@ -89,8 +89,8 @@ bool GiveAll(const std::string& path) {
          SetFlag(path, FS_NODUMP_FL);
 }
 
-// Makes temporary directories, while it exists, on a file system that has all
-// these attributes.
+// While it exists, temporary directories are made on a file system that
+// supports all these attributes.
 class WithAttributes {
  public:
   WithAttributes() {
@@ -117,7 +117,7 @@ class WithAttributes {
   bool found_ = false;
 };
 
-TEST_CASE("A directory that takes the place of another one has its attributes",
+TEST_CASE("A directory that replaces another one gets its attributes",
           "[target][access]") {
   const WithAttributes place;
   if (!place.found()) return;
@@ -125,7 +125,7 @@ TEST_CASE("A directory that takes the place of another one has its attributes",
   PullOptions options = world.Options();
   options.method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
   bool replaces = true;
-  SECTION("an empty directory that was prepared") {
+  SECTION("an empty directory") {
     fs::create_directory(world.target());
     replaces = false;
   }
@@ -139,7 +139,7 @@ TEST_CASE("A directory that takes the place of another one has its attributes",
     world.ChangeSource();
   }
   REQUIRE(GiveAll(world.target()));
-  // Not what a directory gets where the other one lies.
+  // The parent's default list must not be used.
   REQUIRE(Set(world.root(), kDefaultList, ListFor(kSomeUser + 2)));
   struct stat before {};
   REQUIRE(stat(world.target().c_str(), &before) == 0);
@@ -152,7 +152,7 @@ TEST_CASE("A directory that takes the place of another one has its attributes",
   REQUIRE(Get(world.target(), kAccessList) == ListFor(kSomeUser));
   REQUIRE(Get(world.target(), kDefaultList) == ListFor(kSomeUser + 1));
   REQUIRE(HasFlag(world.target(), FS_NODUMP_FL));
-  // New files are as if they had been made there.
+  // New files have the access as if they had been made in the old directory.
   std::string user;
   Append(&user, kSomeUser + 1, 4);
   size_t made = 0;
@@ -167,7 +167,7 @@ TEST_CASE("A directory that takes the place of another one has its attributes",
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("A directory without access control lists gets none of its parent",
+TEST_CASE("A directory without access control lists gets none from its parent",
           "[target][access]") {
   const WithAttributes place;
   if (!place.found()) return;
@@ -185,8 +185,8 @@ TEST_CASE("A directory without access control lists gets none of its parent",
   }
 }
 
-TEST_CASE("An attribute that cannot be kept is refused by its name before data "
-          "moves",
+TEST_CASE("A refusal names an attribute that cannot be kept, before data is "
+          "sent",
           "[target][access][refused]") {
   const WithAttributes place;
   if (!place.found()) return;
@@ -194,7 +194,7 @@ TEST_CASE("An attribute that cannot be kept is refused by its name before data "
   PullOptions options = world.Options();
   bool replaces = true;
   std::string next;
-  SECTION("an empty directory that was prepared") {
+  SECTION("an empty directory") {
     fs::create_directory(world.target());
     replaces = false;
   }
@@ -231,7 +231,7 @@ TEST_CASE("An attribute that cannot be kept is refused by its name before data "
   REQUIRE_OK(RunPull(options).status);
 }
 
-TEST_CASE("A file system without extended attributes has none to keep",
+TEST_CASE("A swap works on a file system without extended attributes",
           "[target][access]") {
   ReplicaWorld world;
   PullOptions options = world.Options();

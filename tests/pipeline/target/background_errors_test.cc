@@ -1,4 +1,4 @@
-// Errors of RocksDB that no call returns.
+// Background errors of RocksDB, which no call returns.
 #include "pipeline/pull/background_errors.h"
 
 #include <memory>
@@ -16,8 +16,9 @@ namespace {
 
 using rocksdb::Status;
 
-TEST_CASE("A background error says during what, and whether the disk was full",
-          "[target][nospace]") {
+TEST_CASE(
+    "A background error names the operation, and says if the disk was full",
+    "[target][nospace]") {
   ScratchDir dir;
   const bool full = GENERATE(true, false);
   auto disk = std::make_shared<FaultyFileSystem>();

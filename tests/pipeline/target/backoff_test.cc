@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A clock that moves when told, and no chance.
+// A clock and a random number that the test sets.
 struct World {
   Clock::time_point now{};
   uint64_t progress = 0;
@@ -23,8 +23,9 @@ struct World {
   }
 };
 
-TEST_CASE("Backoff doubles its waits up to five seconds, half of each chance",
-          "[target][backoff]") {
+TEST_CASE(
+    "Backoff doubles its waits up to five seconds, half of each is random",
+    "[target][backoff]") {
   World world;
   Backoff backoff(world.Options(milliseconds(600'000)));
   for (const int expected : {50, 100, 200, 400, 800, 1600, 2500, 2500}) {
@@ -42,7 +43,7 @@ TEST_CASE("Backoff doubles its waits up to five seconds, half of each chance",
   REQUIRE(wait.count() <= 100);
 }
 
-TEST_CASE("Backoff gives up after so long without progress, not before",
+TEST_CASE("Backoff gives up after the given time without progress, not before",
           "[target][backoff]") {
   World world;
   Backoff backoff(world.Options(milliseconds(10'000)));
@@ -60,7 +61,7 @@ TEST_CASE("Backoff gives up after so long without progress, not before",
   REQUIRE_FALSE(backoff.Next(&wait));
 }
 
-TEST_CASE("Backoff tries nothing again when it is given no time",
+TEST_CASE("Backoff does not retry if the given time is 0",
           "[target][backoff]") {
   World world;
   Backoff backoff(world.Options(milliseconds(0)));

@@ -1,4 +1,4 @@
-// Which chunks of a part may come, and where they may lie.
+// The kinds and the bounds that the target accepts of a part's next chunk.
 #include "pipeline/pull/chunk_check.h"
 #include "tests/support/catch.h"
 
@@ -36,7 +36,7 @@ struct Case {
   }
 };
 
-TEST_CASE("A chunk lies inside of its part, behind the one before",
+TEST_CASE("A chunk must be inside its part, after the previous chunk",
           "[target][bounds]") {
   Case at({"b", "y"});
   REQUIRE(at.Lies(PartKind::kRebuilt, "b", "x"));
@@ -50,7 +50,7 @@ TEST_CASE("A chunk lies inside of its part, behind the one before",
   REQUIRE_FALSE(reverse.Lies(PartKind::kRebuilt, "y", "b"));
 }
 
-TEST_CASE("A delta lies inside of the piece that it was asked for",
+TEST_CASE("A delta must be inside the piece for which it was requested",
           "[target][bounds]") {
   Case at({"b", "y"});
   at.piece = {"f", "m"};
@@ -61,14 +61,15 @@ TEST_CASE("A delta lies inside of the piece that it was asked for",
   REQUIRE(open.Lies(PartKind::kDelta, "", "zzz"));
 }
 
-TEST_CASE("A chunk is of the kind that was asked for, and a delta the only one",
-          "[target][bounds]") {
+TEST_CASE(
+    "A chunk must have the requested kind, and a delta must be the only one",
+    "[target][bounds]") {
   Case at({"b", "y"});
   REQUIRE(at.May(PartKind::kRebuilt, /*as_delta=*/false));
   REQUIRE(at.May(PartKind::kRebuilt, false, 1));
   REQUIRE_FALSE(at.May(PartKind::kRebuilt, /*as_delta=*/true));
   REQUIRE(at.May(PartKind::kDelta, true));
-  REQUIRE(at.May(PartKind::kDelta, true, 2));  // of a later piece
+  REQUIRE(at.May(PartKind::kDelta, true, 2));  // for a later piece
   REQUIRE_FALSE(at.May(PartKind::kDelta, true, 1, /*whole=*/true));
   REQUIRE_FALSE(at.May(PartKind::kDelta, /*as_delta=*/false));
   REQUIRE_FALSE(at.May(PartKind::kUnit, true));

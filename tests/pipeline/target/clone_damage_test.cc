@@ -1,4 +1,4 @@
-// Damage of every kind of file of a clone, found before there is a CURRENT.
+// Damage of every kind of file of a clone is found before CURRENT is written.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -39,7 +39,7 @@ uint64_t RecordsEnd(const CloneFile& file, const std::string& bytes) {
   return follower.end();
 }
 
-// The files of a small database, received as a clone's.
+// The files of a small database, as a clone has received them.
 class Received {
  public:
   Received() {
@@ -119,8 +119,8 @@ TEST_CASE("A flipped bit of a table, a blob file or a WAL is found when the "
   const std::string bytes = BytesOf(path);
   REQUIRE_OK(received.Check(file));
   for (size_t at = 0; at < bytes.size(); at += 3) {
-    // The header of a blob file has no checksum, only a magic; nor has the
-    // version in the footer of a table.
+    // Two places have no checksum: the header of a blob file (it has only a
+    // magic), and the version in a table's footer.
     const bool has_none =
         (kind == CloneFileKind::kBlob && at < 30) ||
         (kind == CloneFileKind::kTable && at + 12 >= bytes.size() &&
@@ -136,7 +136,7 @@ TEST_CASE("A flipped bit of a table, a blob file or a WAL is found when the "
   }
 }
 
-TEST_CASE("A flipped bit of a MANIFEST is found before there is a CURRENT",
+TEST_CASE("A flipped bit of a MANIFEST is found before CURRENT is written",
           "[pipeline][clone][corruption]") {
   const Received received;
   const std::string path =

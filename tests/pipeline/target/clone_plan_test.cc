@@ -1,4 +1,4 @@
-// What a source says of the files of a clone, before anything is written.
+// The target's checks of a clone's plan, before anything is written.
 #include <functional>
 
 #include "format/limits.h"
@@ -11,7 +11,7 @@ namespace {
 
 using rocksdb::Status;
 
-// A clone's plan as a source sends it, which a test changes.
+// A clone's plan as a source sends it. Tests change it.
 struct Said {
   CloneSet set;
   std::vector<CloneFile> files;
@@ -67,7 +67,7 @@ TEST_CASE("A clone's plan has one part for each unit", "[pipeline][clone]") {
   REQUIRE(plan.parts.size() == 5);
 }
 
-TEST_CASE("A source that lies about files of a clone is found",
+TEST_CASE("False statements of a source about a clone's files are found",
           "[pipeline][clone][corruption]") {
   const std::vector<std::pair<const char*, std::function<void(Said*)>>> lies =
       {{"a part too few", [](Said* s) { s->parts.pop_back(); }},

@@ -1,4 +1,4 @@
-// The decision of --compress auto, fed with figures.
+// The decisions of --compress auto, for invented measurements.
 #include "pipeline/pull/compression_control.h"
 
 #include <vector>
@@ -11,10 +11,10 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000;
 constexpr int kLanes = 4;
 
-// A transfer whose lanes are blocked for given shares of their time.
+// A transfer whose lanes wait for given shares of their time.
 class Fed {
  public:
-  // One second of it; returns whether compression is on afterwards.
+  // Adds a second of the transfer. Returns true if compression is on then.
   bool Second(double source_blocked, double target_blocked,
               double megabytes = 10, uint64_t micros = kSecond) {
     const uint64_t lane_micros = kLanes * micros;
@@ -35,7 +35,7 @@ class Fed {
     }
     return control_.on();
   }
-  // Seconds until it is `on`, at most 300.
+  // Returns how many seconds pass until compression is `on`, at most 300.
   int Until(bool on, double source_blocked, double target_blocked,
             double megabytes = 10) {
     int seconds = 0;
@@ -53,22 +53,22 @@ class Fed {
   CompressionControl control_;
 };
 
-TEST_CASE("Compression begins within seconds when both ends wait",
+TEST_CASE("Compression begins within seconds if both sides wait",
           "[target][compression]") {
   Fed fed;
   REQUIRE_FALSE(fed.Second(0.95, 0.95));
   REQUIRE(fed.Second(0.95, 0.95));
 }
 
-TEST_CASE("Compression stays off when one end works",
+TEST_CASE("Compression stays off if one side is busy",
           "[target][compression]") {
   const std::vector<std::pair<double, double>> shares = {
-      {0.2, 0.7},    // loopback: building holds it back
-      {0.95, 0.3},   // the target's disk
-      {0.95, 0.74},  // nearly
-      {0.05, 0.99},  // one slow source
+      {0.2, 0.7},    // loopback: building takes the time
+      {0.95, 0.3},   // the target's disk is slow
+      {0.95, 0.74},  // just below the limit
+      {0.05, 0.99},  // the source is slow
       {0.0, 0.0},
-      // pull --max-rate: both wait, but the target not for the link
+      // pull --max-rate: both wait, but the target does not wait for the link
       {0.98, 0.0}};
   for (const auto& [source, target] : shares) {
     INFO(source << " " << target);
@@ -85,34 +85,36 @@ TEST_CASE("One window is not enough to begin", "[target][compression]") {
   }
 }
 
-TEST_CASE("Compression stays on while the link is still what takes time",
+TEST_CASE("Compression stays on while the link is the bottleneck",
           "[target][compression]") {
   Fed fed;
   REQUIRE(fed.Seconds(3, 0.95, 0.95));
-  // Even of data that does not shrink: trying it costs nothing then.
+  // This also holds for data that does not shrink: trying costs nothing then.
   REQUIRE(fed.Seconds(300, 0.9, 0.9, 10));
 }
 
-TEST_CASE("Compression that takes the CPU but gains stays on",
+TEST_CASE("Compression that is limited by the CPU but faster stays on",
           "[target][compression]") {
   Fed fed;
   REQUIRE(fed.Seconds(2, 0.95, 0.95, 10));
   REQUIRE(fed.Seconds(20, 0.1, 0.9, 30));
 }
 
-TEST_CASE("Compression that takes the CPU and gains nothing ends, and rests",
-          "[target][compression]") {
+TEST_CASE(
+    "Compression that is limited by the CPU and not faster ends for a while",
+    "[target][compression]") {
   Fed fed;
   REQUIRE(fed.Seconds(2, 0.8, 0.8, 100));
   for (int i = 0; i < 3; ++i) {
     REQUIRE(fed.Until(false, 0.1, 0.8, 105) ==
             CompressionControl::kWindowsToEnd);
-    // A minute, and a second window to be sure.
+    // A pause of a minute, and a second window to be sure.
     REQUIRE(fed.Until(true, 0.8, 0.8, 100) == 61);
   }
 }
 
-TEST_CASE("One useful window lets compression go on", "[target][compression]") {
+TEST_CASE("One useful window lets compression continue",
+          "[target][compression]") {
   Fed fed;
   REQUIRE(fed.Seconds(2, 0.8, 0.8, 100));
   for (int i = 0; i < 50; ++i) {
@@ -121,10 +123,11 @@ TEST_CASE("One useful window lets compression go on", "[target][compression]") {
   }
 }
 
-TEST_CASE("Windows wait until lanes have booked their time",
+TEST_CASE("A window ends only when lanes have recorded their time",
           "[target][compression]") {
   Fed fed;
-  // A lane books when a frame has left: on a slow link that takes a while.
+  // A lane records its time when a frame is sent. That takes long on a slow
+  // link.
   for (int i = 0; i < 20; ++i) {
     fed.sample()->wall_micros += kSecond;
     REQUIRE_FALSE(fed.control()->Decide(*fed.sample()));
@@ -135,7 +138,7 @@ TEST_CASE("Windows wait until lanes have booked their time",
     REQUIRE_FALSE(fed.control()->Decide(*fed.sample()));
   }
   REQUIRE(fed.Second(0.99, 0.99));
-  // Samples that come too quickly are put together.
+  // Samples that follow each other too quickly are combined.
   Fed quick;
   for (int i = 0; i < 13; ++i) {
     REQUIRE_FALSE(quick.Second(0.99, 0.99, 1, 100'000));
@@ -143,7 +146,7 @@ TEST_CASE("Windows wait until lanes have booked their time",
   REQUIRE(quick.Second(0.99, 0.99, 1, 100'000));
 }
 
-TEST_CASE("Figures of a peer that go backwards do no harm",
+TEST_CASE("Measurements of a peer that go backwards do no harm",
           "[target][compression]") {
   Fed fed;
   REQUIRE_FALSE(fed.Second(0.99, 0.99));

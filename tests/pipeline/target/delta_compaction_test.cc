@@ -1,4 +1,4 @@
-// What a refresh merges of the deltas that lie above the data.
+// How a refresh merges the deltas that were ingested above the data.
 #include "pipeline/refresh/delta_compaction.h"
 
 #include <set>
@@ -13,10 +13,10 @@ namespace sstferry::delta_compaction_test {
 namespace {
 
 constexpr int kKeys = 20'000;
-// Parts, and so files, of one refresh.
+// The number of parts, and so of files, of a refresh.
 constexpr int kParts = 4;
 
-// A database whose last level is full; nothing lies above it.
+// A database with all its data in the last level.
 class Replica {
  public:
   explicit Replica(bool dynamic_levels, size_t value_bytes = 100)
@@ -48,11 +48,11 @@ class Replica {
                              static_cast<uint64_t>(kKeys + night));
   }
 
-  // One key of `every` gets another value, as a delta lays it above the data.
+  // Ingests a delta above the data that changes one of `every` keys.
   void IngestDelta(int night, int every = 50) {
     IngestDelta(night, every, 0, kKeys);
   }
-  // Only of the keys in [begin, end).
+  // Ingests a delta that changes only keys in [begin, end).
   void IngestDelta(int night, int every, int begin, int end) {
     std::vector<std::string> paths;
     for (int part = 0; part < kParts; ++part) {
@@ -121,7 +121,7 @@ class Replica {
   std::set<std::string> last_;
 };
 
-TEST_CASE("Deltas in level 0 are merged above the last level, which stays",
+TEST_CASE("Deltas in level 0 are merged above the last level, which is kept",
           "[delta_compaction]") {
   Replica replica(/*dynamic_levels=*/true);
   for (int night = 0; night < 5; ++night) {
@@ -135,7 +135,7 @@ TEST_CASE("Deltas in level 0 are merged above the last level, which stays",
   REQUIRE(replica.Get(4) == replica.ValueOf(4));
 }
 
-TEST_CASE("Small deltas of two nights become one sorted run",
+TEST_CASE("Small deltas of two refreshes become one sorted run",
           "[delta_compaction]") {
   Replica replica(GENERATE(false, true));
   replica.IngestDelta(0);
@@ -148,8 +148,7 @@ TEST_CASE("Small deltas of two nights become one sorted run",
   REQUIRE(replica.Get(1) == replica.ValueOf(1));
 }
 
-TEST_CASE("A delta of one night is left where it was ingested",
-          "[delta_compaction]") {
+TEST_CASE("A single delta stays where it was ingested", "[delta_compaction]") {
   Replica replica(GENERATE(false, true));
   replica.IngestDelta(0);
   const std::set<std::string> above = replica.NamesAbove();
@@ -168,7 +167,7 @@ TEST_CASE(
   const std::set<std::string> merged = replica.Names(Replica::kLast - 1);
   REQUIRE(replica.NamesAbove() == merged);
   replica.IngestDelta(4, /*every=*/33);
-  replica.Compact();  // the five together have 13 % of all bytes
+  replica.Compact();  // the five deltas have 13 % of all bytes
   REQUIRE(replica.Names(0).empty());
   REQUIRE(replica.Names(Replica::kLast - 1) == merged);
   REQUIRE_FALSE(replica.Names(Replica::kLast - 2).empty());
@@ -178,8 +177,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("A delta of neighbouring keys rewrites only what it meets of others",
-          "[delta_compaction]") {
+TEST_CASE(
+    "A delta of neighbouring keys rewrites only the files that it overlaps",
+    "[delta_compaction]") {
   Replica replica(GENERATE(false, true), /*value_bytes=*/3'000);
   for (int night = 0; night < 4; ++night) {
     replica.IngestDelta(night, /*every=*/33);
@@ -202,7 +202,7 @@ TEST_CASE("A delta of neighbouring keys rewrites only what it meets of others",
   REQUIRE((replica.Get(3) == replica.ValueOf(3)));
 }
 
-TEST_CASE("Nights of deltas do not pile up above the last level",
+TEST_CASE("Deltas of many refreshes do not pile up above the last level",
           "[delta_compaction]") {
   Replica replica(GENERATE(false, true));
   for (int night = 0; night < 30; ++night) {
@@ -210,7 +210,7 @@ TEST_CASE("Nights of deltas do not pile up above the last level",
     replica.Compact();
     REQUIRE(replica.Names(0).size() <= 2 * kParts);
   }
-  // All deltas together have 60 % of its bytes.
+  // All ingested deltas together had 60 % of the last level's bytes.
   REQUIRE(replica.BytesAbove() < 0.3 * replica.BytesIn(Replica::kLast));
   REQUIRE(replica.Get(29) == replica.ValueOf(29));
   REQUIRE(replica.Get(0) == replica.ValueOf(0));

@@ -1,4 +1,4 @@
-// Direct writes into a part of a file that exists.
+// Direct writes into a part of an existing file.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -26,7 +26,7 @@ void Fill(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Receives `bytes` in pieces as a lane does.
+// Receives `bytes` in pieces, as a lane does.
 rocksdb::Status Stage(const std::string& path, uint64_t at,
                       const std::string& bytes, size_t piece) {
   const auto file_system = MakeDirectFileSystem(FileSystem::Default());
@@ -45,7 +45,7 @@ rocksdb::Status Stage(const std::string& path, uint64_t at,
   return status.ok() ? file.Finish(/*sync=*/true) : status;
 }
 
-TEST_CASE("A part is written past the page cache, and what lies beside stays",
+TEST_CASE("A part is written around the page cache, and other bytes stay",
           "[pipeline][clone]") {
   const ScratchDir dir;
   const std::string before(8 * kAlignment, 'o');
@@ -62,7 +62,7 @@ TEST_CASE("A part is written past the page cache, and what lies beside stays",
 }
 
 TEST_CASE(
-    "A part of any aligned size is written whole, whatever its last write",
+    "A part of any aligned size is written completely",
     "[pipeline][clone]") {
   const ScratchDir dir;
   const std::string all = RandomBytes(1024 * kAlignment, 2);
@@ -77,7 +77,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("A part whose size is not aligned is never written in silence",
+TEST_CASE("A part whose size is not aligned fails with an error",
           "[pipeline][clone]") {
   const ScratchDir dir;
   Fill(dir / "file", std::string(2 * kAlignment, 'o'));
@@ -88,7 +88,7 @@ TEST_CASE("A part whose size is not aligned is never written in silence",
   }
 }
 
-TEST_CASE("A file that is not there is not made by a direct write",
+TEST_CASE("A direct write does not create a missing file",
           "[pipeline][clone]") {
   const ScratchDir dir;
   REQUIRE_FALSE(Stage(dir / "none", 0, std::string(kAlignment, 'n'), 100).ok());

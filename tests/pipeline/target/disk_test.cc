@@ -1,5 +1,5 @@
-// The target's files on a disk that fails: journal, staging, whole pulls; and
-// how often a healthy one is made to sync.
+// The target's files on a failing disk: journal, staging files and whole pulls.
+// Also counts the syncs on a healthy disk.
 #include <algorithm>
 #include <filesystem>
 
@@ -21,7 +21,7 @@ namespace {
 
 using rocksdb::Status;
 
-TEST_CASE("JournalFile never takes back a failed write or sync",
+TEST_CASE("JournalFile reports a failed write or sync forever",
           "[target][journal]") {
   ScratchDir dir;
   const bool at_sync = GENERATE(false, true);
@@ -44,7 +44,7 @@ TEST_CASE("JournalFile never takes back a failed write or sync",
   REQUIRE(BytesOf(dir / "journal") == bytes);
 }
 
-TEST_CASE("A journal cut anywhere reads as its whole records",
+TEST_CASE("A journal cut anywhere is read up to its last complete record",
           "[target][journal][crash]") {
   ScratchDir dir;
   rocksdb::FileSystem* disk = rocksdb::FileSystem::Default().get();
@@ -108,7 +108,7 @@ TEST_CASE("StagingFile names the file and the state of a failed step",
   }
 }
 
-TEST_CASE("WriteDurably leaves the old contents when a step fails",
+TEST_CASE("WriteDurably leaves the old contents if a step fails",
           "[target][crash]") {
   ScratchDir dir;
   for (const FileStep step : {FileStep::kCreate, FileStep::kAppend,
@@ -129,7 +129,7 @@ TEST_CASE("WriteDurably leaves the old contents when a step fails",
                                    "syncdir " + dir.path()});
 }
 
-TEST_CASE("Pull onto a disk that fails ends with its state, nothing renamed",
+TEST_CASE("Pull onto a failing disk ends with its state, and renames nothing",
           "[target][nospace]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -174,7 +174,7 @@ TEST_CASE("A chunk that could not be synced is not synced again, nor recorded",
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   auto disk = std::make_shared<FaultyFileSystem>();
-  // The kernel reports a lost page once: asked again, it would say yes.
+  // The kernel reports a lost page only once: a second sync would succeed.
   disk->FailAt(FileStep::kSync, 3, DiskBroken(), "/staging/");
   PullOptions options = PullFrom(dir / "source", dir / "target");
   options.file_system = disk;
@@ -215,7 +215,7 @@ TEST_CASE("A chunk that cannot be read back is named, and never ingested",
   REQUIRE(RecordedChunks(dir / "target.sstferry/journal") == 0);
 }
 
-TEST_CASE("A MANIFEST that cannot be written is what an ingest fails with",
+TEST_CASE("If the MANIFEST cannot be written, an ingest fails with that error",
           "[target]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -223,7 +223,7 @@ TEST_CASE("A MANIFEST that cannot be written is what an ingest fails with",
   auto disk = std::make_shared<FaultyFileSystem>();
   PullOptions options = PullFrom(dir / "source", dir / "target");
   options.file_system = disk;
-  // The ones before make the empty database.
+  // The first four syncs are those of the empty database.
   disk->FailAt(FileStep::kSync, 5, DiskBroken(), "MANIFEST", !once);
   const Summary summary = RunPull(options);
   INFO(summary.status.ToString());
@@ -240,7 +240,7 @@ TEST_CASE("A background error of the new database ends a pull and is named",
   MakeSampleDatabase(dir / "source");
   const bool full = GENERATE(true, false);
   size_t named = 0;
-  // Which of them RocksDB calls a background error is its own affair.
+  // It depends on RocksDB which of these failures is a background error.
   for (uint64_t nth = 5; nth <= 8; ++nth) {
     auto disk = std::make_shared<FaultyFileSystem>();
     PullOptions options = PullFrom(dir / "source", dir / "target");
@@ -274,7 +274,7 @@ struct SyncedPull {
   uint64_t syncs = 0;
 };
 
-// Pulls so many entries of 1000 bytes over one lane.
+// Pulls `entries` entries of 1000 bytes over one lane.
 SyncedPull CountSyncs(size_t entries) {
   ScratchDir dir;
   SampleShape shape;
@@ -291,7 +291,7 @@ SyncedPull CountSyncs(size_t entries) {
 
 TEST_CASE("A pull syncs each chunk once, and five times for each ingest call",
           "[target][durability]") {
-  // How many chunks a call ingests depends on how fast the machine is.
+  // The number of chunks per call depends on the machine's speed.
   const SyncedPull few = CountSyncs(100);
   const SyncedPull many = CountSyncs(16000);
   const uint64_t chunks = many.chunks - few.chunks;
@@ -301,9 +301,10 @@ TEST_CASE("A pull syncs each chunk once, and five times for each ingest call",
   REQUIRE(few.chunks == 1);
   REQUIRE(many.chunks >= 31);
   REQUIRE(many.calls <= many.chunks);
-  // The names in staging/, the journal, the MANIFEST twice, the directory.
+  // Per call: the directory staging/, the journal, the MANIFEST twice, and the
+  // database's directory.
   REQUIRE(syncs <= chunks + 5 * calls);
-  // Nor fewer: each call has its records in the journal and in the MANIFEST.
+  // At least: each call has records in the journal and in the MANIFEST.
   REQUIRE(syncs >= chunks + 2 * calls);
 }
 
@@ -316,7 +317,7 @@ TEST_CASE("Pull without durability leaves syncing to the end",
   options.file_system = disk;
   options.durability = Durability::kNone;
   REQUIRE_OK(RunPull(options).status);
-  // SyncTree(), twice.
+  // SyncTree() is called twice.
   REQUIRE(disk->count(FileStep::kSyncDir, "/db") == 2);
   const std::vector<std::string> log = disk->log();
   const auto first_sync = std::find_if(
@@ -348,8 +349,9 @@ TEST_CASE("The record of an exchange is synced even without durability",
   REQUIRE(disk->count(FileStep::kSync, "/exchange") == 1);
 }
 
-TEST_CASE("SyncedFiles syncs what was written since the last sync, once",
-          "[target][durability]") {
+TEST_CASE(
+    "SyncedFiles syncs files that were written since their last sync, once",
+    "[target][durability]") {
   ScratchDir dir;
   auto disk = std::make_shared<FaultyFileSystem>();
   const auto watched = MakeSyncedFilesFileSystem(disk);
@@ -403,7 +405,7 @@ TEST_CASE("SyncedFiles syncs what was written since the last sync, once",
   }
 }
 
-TEST_CASE("SyncBatch syncs what was written under the name that it has now",
+TEST_CASE("SyncBatch syncs files under their current names",
           "[target][durability]") {
   ScratchDir dir;
   std::filesystem::create_directory(dir / "disk");
@@ -423,7 +425,7 @@ TEST_CASE("SyncBatch syncs what was written under the name that it has now",
   REQUIRE(BytesOf(dir / "disk/there") == (runs ? "newer" : "old"));
 }
 
-TEST_CASE("SyncAll syncs all that it is told and says what failed",
+TEST_CASE("SyncAll syncs all given files and says which failed",
           "[target][durability]") {
   ScratchDir dir;
   auto disk = std::make_shared<FaultyFileSystem>();
@@ -439,10 +441,11 @@ TEST_CASE("SyncAll syncs all that it is told and says what failed",
   const rocksdb::Status status = SyncAll(disk.get(), files, {});
   REQUIRE(status.ToString().find("sync " + (dir / "none")) !=
           std::string::npos);
-  REQUIRE(disk->count(FileStep::kSync) == 40);  // the others nevertheless
+  // the others are synced nevertheless
+  REQUIRE(disk->count(FileStep::kSync) == 40);
 }
 
-TEST_CASE("A clone that resumes syncs units that were only recorded",
+TEST_CASE("A resumed clone syncs units that were only recorded",
           "[target][durability][clone]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -455,7 +458,7 @@ TEST_CASE("A clone that resumes syncs units that were only recorded",
   const Summary first = RunPull(options);
   REQUIRE_OK(first.status);
   options.target_dir = dir / "disk/resumed";
-  // Files that are whole then: what comes later syncs its own.
+  // Cancel when most files are complete: units of later files sync their own.
   (void)PullAndCancel(options, "LaneClient:ChunkSynced",
                       static_cast<int>(first.chunks) - 1);
   const Summary last = RunPull(options);

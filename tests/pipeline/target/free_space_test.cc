@@ -19,7 +19,7 @@ std::vector<Part> PartsOf(const std::vector<uint64_t>& sizes) {
   return parts;
 }
 
-TEST_CASE("Need is the estimate, a tenth, and the largest chunk of each lane",
+TEST_CASE("Need is the estimate, 10 % more, and the largest chunk of each lane",
           "[target][nospace]") {
   const SpaceNeed need = SpaceNeedOf(PartsOf({10, 500, 70, 300, 20}), 100, 3);
   REQUIRE(need.estimated_bytes == 900);
@@ -29,7 +29,7 @@ TEST_CASE("Need is the estimate, a tenth, and the largest chunk of each lane",
   REQUIRE(SpaceNeedOf({}, 100, 4).bytes() == 0);
 }
 
-TEST_CASE("What is compared needs room only for chunks in transit",
+TEST_CASE("Parts to compare need space only for chunks in transit",
           "[target][nospace]") {
   std::vector<Part> parts = PartsOf({500, 70});
   parts[0].need = PartNeed::kCompare;
@@ -38,18 +38,18 @@ TEST_CASE("What is compared needs room only for chunks in transit",
   REQUIRE(need.chunk_bytes == 100 + 70);
 }
 
-TEST_CASE("FreeBytes leaves to root what is reserved for it",
+TEST_CASE("FreeBytes does not count space that is reserved for root",
           "[target][disk]") {
   struct statvfs info;
   REQUIRE(statvfs("/", &info) == 0);
   uint64_t bytes = 0;
   REQUIRE_OK(FreeBytes(rocksdb::FileSystem::Default().get(), "/", &bytes));
-  // Others write meanwhile; what is reserved is a multiple of that.
+  // Other processes write meanwhile, but less than the reserved space.
   constexpr uint64_t kWrittenMeanwhile = 500'000'000;
   REQUIRE(bytes <= uint64_t{info.f_bavail} * info.f_frsize + kWrittenMeanwhile);
 }
 
-TEST_CASE("CheckFreeSpace takes just enough and refuses one byte less",
+TEST_CASE("CheckFreeSpace accepts just enough space and refuses one byte less",
           "[target][nospace]") {
   ScratchDir dir;
   FaultyFileSystem disk;
@@ -66,8 +66,8 @@ TEST_CASE("CheckFreeSpace takes just enough and refuses one byte less",
   REQUIRE(MessageOf(status).find("needs 60.00 MB") != std::string::npos);
 }
 
-TEST_CASE("A file system that cannot tell its free space is believed to have "
-          "some, one that fails is not",
+TEST_CASE("A pull may begin if free space is not supported, but not if reading "
+          "it fails",
           "[target][nospace]") {
   class Mute : public rocksdb::FileSystemWrapper {
    public:

@@ -1,5 +1,5 @@
-// What a target tells of groups that differ: of entries that the source has, a
-// mark alone.
+// The messages of a target about groups that differ. For entries that the
+// source has, it sends only a mark (some bytes of their digest).
 #include "pipeline/refresh/group_compare.h"
 
 #include <rapidcheck.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kEntries = 2000;
 constexpr uint32_t kGroupEntries = 16;
-constexpr uint64_t kDistance = 25;  // of entries that differ
+constexpr uint64_t kDistance = 25;  // between entries that differ
 
 using Entries = std::map<std::string, std::string>;
 
@@ -39,7 +39,7 @@ void AddAll(const Entries& entries, EntryDigester* digester, EntrySums* sums,
   index->Finish();
 }
 
-// The target's side of one part, which has `entries`.
+// The target's side of one part. The target has `entries`.
 class Target {
  public:
   explicit Target(Entries entries)
@@ -56,7 +56,8 @@ class Target {
     lanes_.starts.resize(1);
     comparer_.BeginPlan({"default"}, 0);
   }
-  // Compares with a source that has these, up to its marks.
+  // Compares with a source that has these entries. Returns the request with the
+  // target's marks.
   SiftRequest Ask(const Entries& source) {
     compare_ = comparer_.Begin(part_, kGroupEntries, HowToTell::kWhatDiffers);
     REQUIRE_OK(compare_->Read());
@@ -97,7 +98,7 @@ size_t ToldBy(const std::vector<DeltaRequest>& delta) {
   return told;
 }
 
-TEST_CASE("Only digests make a target believe that entries are equal",
+TEST_CASE("A target takes entries for equal only by digests, not by marks",
           "[refresh][delta]") {
   // About half of the groups differ.
   Entries source = Numbered();
@@ -109,11 +110,11 @@ TEST_CASE("Only digests make a target believe that entries are equal",
   const size_t marks = asked.marks.size() / kMarkBytes;
   REQUIRE(marks > kEntries / 4);
   REQUIRE(marks < kEntries);
-  // A source that says that it has all of them, as if marks were alike.
+  // A source whose marks match by chance says that it has all entries.
   SiftReply reply;
-  SECTION("of other entries") { reply.common = {1, 2}; }
-  SECTION("of no entry") { reply.common = Digest128Stream().Finish(); }
-  SECTION("that it has too many to compare") {}
+  SECTION("a digest of other entries") { reply.common = {1, 2}; }
+  SECTION("a digest of no entry") { reply.common = Digest128Stream().Finish(); }
+  SECTION("too many entries to compare") {}
   SECTION("an index too large") {
     reply.others = {static_cast<uint32_t>(marks)};
   }
@@ -125,7 +126,7 @@ TEST_CASE("Only digests make a target believe that entries are equal",
   REQUIRE(ToldBy(delta) == marks);
 }
 
-TEST_CASE("Of entries that the source has, no key is told",
+TEST_CASE("Keys of entries that the source has are not sent",
           "[refresh][delta]") {
   const std::string other = NumberedKey(1000);
   Entries source = Numbered();
@@ -136,7 +137,7 @@ TEST_CASE("Of entries that the source has, no key is told",
   const Entries entries = Numbered();
   Target target(entries);
   const SiftRequest asked = target.Ask(source);
-  // Which of them it asks for is known by their marks.
+  // Find the entries by the marks in the request.
   EntryDigester digester{TransferId()};
   SiftReply reply;
   Digest128Stream common;
@@ -179,10 +180,10 @@ TEST_CASE("Marks pair entries in order, each once", "[refresh][delta]") {
   REQUIRE(FindCommonMarks({}, {1}).empty());
   REQUIRE(FindCommonMarks({1, 2, 3}, {1, 9, 2, 3}) ==
           Pairs{{0, 0}, {1, 2}, {2, 3}});
-  // A mark that occurs twice, on either side.
+  // A mark that occurs twice on one side is not paired.
   REQUIRE(FindCommonMarks({1, 5, 5, 2}, {1, 5, 2}) == Pairs{{0, 0}, {3, 2}});
   REQUIRE(FindCommonMarks({1, 5, 2}, {1, 5, 5, 2}) == Pairs{{0, 0}, {2, 3}});
-  // A changed entry that has the mark of a distant one.
+  // A changed entry with the mark of a distant entry.
   REQUIRE(FindCommonMarks({9, 1, 2, 3}, {1, 2, 3, 9}) ==
           Pairs{{1, 0}, {2, 1}, {3, 2}});
   REQUIRE(rc::check("any marks", [] {
@@ -199,7 +200,7 @@ TEST_CASE("Marks pair entries in order, each once", "[refresh][delta]") {
         RC_ASSERT(pairs[i - 1].second < theirs);
       }
     }
-    // All that both have in the same order.
+    // If both sides are equal, all unique marks are paired.
     Marks unlike;
     for (const uint32_t mark : here) {
       if (std::count(here.begin(), here.end(), mark) == 1) {

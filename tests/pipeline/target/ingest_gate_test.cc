@@ -1,4 +1,4 @@
-// Ingestion that waits for a database that is behind.
+// Ingestion waits while the database's compactions are behind.
 #include "pipeline/refresh/ingest_gate.h"
 
 #include <thread>
@@ -9,16 +9,16 @@
 namespace sstferry::test::ingest_gate_test {
 namespace {
 
-TEST_CASE("The gate opens when the database has caught up", "[target][gate]") {
+TEST_CASE("The gate opens when compactions have caught up", "[target][gate]") {
   StopSignal stop;
   int asked = 0;
   IngestGate gate([&asked] { return ++asked < 4; }, 1, &stop);
-  REQUIRE_OK(gate.Pass(1'000'000));  // for eleven days at most
+  REQUIRE_OK(gate.Pass(1'000'000));  // would wait for at most eleven days
   REQUIRE(asked == 4);
   REQUIRE(gate.waited_micros() > 0);
 }
 
-TEST_CASE("The gate keeps nobody longer than the least rate allows",
+TEST_CASE("The gate does not make an ingestion slower than the minimum rate",
           "[target][gate]") {
   StopSignal stop;
   IngestGate gate([] { return true; }, 1'000'000, &stop);

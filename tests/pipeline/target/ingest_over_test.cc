@@ -1,4 +1,4 @@
-// The ingestor over a database that holds data, has writers and is read.
+// The ingestor of a database that has data, writers and readers.
 #include <atomic>
 #include <filesystem>
 #include <future>
@@ -52,7 +52,7 @@ class LiveBench {
   void Put(const std::string& key, const std::string& value) {
     REQUIRE_OK(db_->Put({}, key, value));
   }
-  // All entries as "key=value ".
+  // Returns all entries as "key=value ".
   std::string Entries(const rocksdb::Snapshot* snapshot = nullptr) {
     rocksdb::ReadOptions options;
     options.snapshot = snapshot;
@@ -65,7 +65,7 @@ class LiveBench {
     return text;
   }
 
-  // Deletes [first, last], and puts `last` or not.
+  // Makes a delta that deletes [first, last], and may put `last` again.
   StagedChunk Delta(const std::string& first, const std::string& last,
                     bool keeps_last) {
     return Stage(first, last, [&](rocksdb::SstFileWriter* writer) {
@@ -110,7 +110,7 @@ class LiveBench {
   uint32_t made_ = 0;
 };
 
-TEST_CASE("A range deletion of a delta lies over files and memtables at once",
+TEST_CASE("A delta's range deletion covers files and memtables at once",
           "[target][ingest]") {
   LiveBench bench;
   bench.Put("b", "in memory");
@@ -139,20 +139,20 @@ TEST_CASE("Chunks are counted in the levels where they landed",
   bench.Make();
   Ingestor* const ingestor = bench.ingestor();
   REQUIRE(ingestor->IngestedLevels().empty());
-  for (const char* first : {"b", "d", "x"}) {  // the last one is over nothing
+  for (const char* first : {"b", "d", "x"}) {  // the last one overlaps nothing
     REQUIRE_OK(ingestor->Add(
         bench.Delta(first, std::string(first) + "z", true), bench.clock()));
   }
   bench.IngestAll();
   REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {6, 1}});
-  // The same once more: not the older one below is counted.
+  // Ingest the last one again: only the new file is counted.
   REQUIRE_OK(ingestor->Add(bench.Delta("x", "xz", true), bench.clock()));
   bench.IngestAll();
   REQUIRE(ingestor->IngestedLevels() == Levels{{0, 2}, {5, 1}, {6, 1}});
 }
 
-// RocksDB 7.8 asserts, when it compacts one, that no range deletion has 0.
-TEST_CASE("A range deletion over nothing gets a sequence of its own",
+// RocksDB 7.8 asserts in compactions that no range deletion has sequence 0.
+TEST_CASE("A range deletion over nothing gets its own sequence",
           "[target][ingest]") {
   LiveBench bench;
   bench.Make();
@@ -180,7 +180,7 @@ TEST_CASE("Deltas of neighbouring keys land in one level in one call",
   LiveBench bench;
   bench.Make();
   std::string first = "x";
-  for (int i = 0; i < 4; ++i) {  // the next begins where this one ends
+  for (int i = 0; i < 4; ++i) {  // each begins just after the previous one
     const std::string last = "x" + std::to_string(i);
     REQUIRE_OK(bench.ingestor()->Add(bench.Delta(first, last, true),
                                      bench.clock()));
@@ -192,7 +192,7 @@ TEST_CASE("Deltas of neighbouring keys land in one level in one call",
           "a=old b=old c=old d=old e=old x0=new x1=new x2=new x3=new ");
 }
 
-TEST_CASE("What is deferred shows when all of it does", "[target][ingest]") {
+TEST_CASE("Deferred deltas become visible all at once", "[target][ingest]") {
   LiveBench bench;
   bench.Make();
   for (const char* key : {"a", "b", "c", "d"}) {
@@ -205,7 +205,7 @@ TEST_CASE("What is deferred shows when all of it does", "[target][ingest]") {
   REQUIRE_OK(bench.ingestor()->IngestDeferred(bench.clock()));
   REQUIRE(bench.Entries() == "ax=new bx=new cx=new dx=new e=old ");
   REQUIRE(bench.ingestor()->ingest_calls() == 1);
-  // Neighbours that share no key keep one level.
+  // Neighbours without a common key stay in one level.
   rocksdb::ColumnFamilyMetaData metadata;
   bench.db()->GetColumnFamilyMetaData(&metadata);
   size_t levels = 0;
@@ -215,8 +215,8 @@ TEST_CASE("What is deferred shows when all of it does", "[target][ingest]") {
   REQUIRE(levels <= 1);
 }
 
-// A database that writers fill as fast as it is flushed: it refuses so many
-// ingestions first, in words that decide nothing.
+// A database that writers fill as fast as it is flushed. It refuses the first
+// ingestions. The text of its error must not matter.
 class BusyDb : public rocksdb::StackableDB {
  public:
   BusyDb(rocksdb::DB* base, int refusals, bool asks_again = false)
@@ -248,8 +248,8 @@ class BusyDb : public rocksdb::StackableDB {
   const rocksdb::Status refusal_;
 };
 
-TEST_CASE("Writers wait for an ingestion when a flush that they do not notice "
-          "was in vain, and not before",
+TEST_CASE("An ingestion blocks writers only if a flush without blocking was not "
+          "enough",
           "[target][ingest]") {
   LiveBench bench;
   const int refusals = GENERATE(0, 1);
@@ -263,7 +263,7 @@ TEST_CASE("Writers wait for an ingestion when a flush that they do not notice "
   REQUIRE(bench.Entries() == "a=old c=new d=old e=old ");
 }
 
-TEST_CASE("The second argument that RocksDB calls invalid ends an ingestion",
+TEST_CASE("The second InvalidArgument of RocksDB ends an ingestion",
           "[target][ingest]") {
   LiveBench bench;
   BusyDb busy(bench.db(), /*refusals=*/2);
@@ -278,8 +278,8 @@ TEST_CASE("The second argument that RocksDB calls invalid ends an ingestion",
   REQUIRE(bench.Entries() == "a=old b=old c=old d=old e=old ");
 }
 
-// Tells how many calls ingest at a time. The first one waits until others were
-// handed over.
+// Counts how many calls ingest at a time. The first call waits until more
+// chunks are handed over.
 class WatchedDb : public rocksdb::StackableDB {
  public:
   explicit WatchedDb(rocksdb::DB* base)
@@ -287,7 +287,7 @@ class WatchedDb : public rocksdb::StackableDB {
   rocksdb::Status IngestExternalFiles(
       const std::vector<rocksdb::IngestExternalFileArg>& args) override {
     most = std::max(most.load(), ++running_);
-    // One that was handed over before, and as many as may wait.
+    // One chunk that was handed over before, and as many as may wait.
     while (calls == 0 && handed_over < 1 + 4 && running_ == 1) {
       std::this_thread::yield();
     }
@@ -305,7 +305,7 @@ class WatchedDb : public rocksdb::StackableDB {
   std::atomic<int> running_{0};
 };
 
-TEST_CASE("However many lanes hand over, one call ingests at a time",
+TEST_CASE("Only one call ingests at a time, however many lanes add chunks",
           "[target][ingest]") {
   LiveBench bench;
   WatchedDb watched(bench.db());

@@ -1,4 +1,5 @@
-// What the ingestor puts into one call, and what it does when one fails.
+// Which chunks the ingestor puts into one call, and what happens if a call
+// fails.
 #include "pipeline/pull/ingestor.h"
 
 #include <filesystem>
@@ -20,7 +21,7 @@ namespace {
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// A new database of two families, a journal, and chunks for them.
+// A new database with two families, a journal, and chunks for them.
 class Bench {
  public:
   explicit Bench(const rocksdb::Comparator* order =
@@ -53,7 +54,7 @@ class Bench {
   }
   void Advance(std::chrono::milliseconds time) { now_ += time; }
 
-  // The two keys in the family's order.
+  // Makes a chunk with two keys, which are in the family's order.
   StagedChunk Chunk(const std::string& first, const std::string& last,
                     uint32_t family = 0) {
     StagedChunk chunk;
@@ -75,7 +76,7 @@ class Bench {
     StageClock clock(&totals_, Stage::kIdle);
     return ingestor->Add(std::move(chunk), &clock);
   }
-  // From another lane's thread.
+  // Adds a chunk from another thread, like another lane.
   std::future<Status> AddAside(Ingestor* ingestor, StagedChunk chunk) {
     return std::async(std::launch::async,
                       [this, ingestor, chunk = std::move(chunk)]() mutable {
@@ -92,7 +93,7 @@ class Bench {
     return ingestor->Flush(&clock);
   }
 
-  // Files of a family by level.
+  // Returns the number of a family's files in each level.
   std::vector<size_t> Levels(size_t family = 0) {
     rocksdb::ColumnFamilyMetaData meta;
     db_->GetColumnFamilyMetaData(handles_[family], &meta);
@@ -117,7 +118,7 @@ class Bench {
   int made_ = 0;
 };
 
-// Holds whoever ingests first between its journal record and the call.
+// Stops the first ingestion between its journal record and the call.
 class Gate {
  public:
   Gate() {
@@ -138,16 +139,18 @@ class Gate {
   std::promise<void> opened_;
 };
 
-TEST_CASE("Ingestor takes all that waits in one call", "[target][ingest]") {
+TEST_CASE("Ingestor ingests all waiting chunks in one call",
+          "[target][ingest]") {
   Bench bench;
   const auto ingestor = bench.Make(8);
   Gate gate;
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "b")));
-  REQUIRE(ingestor->ingest_calls() == 0);  // one alone waits for a second
+  // a single chunk waits for a second one
+  REQUIRE(ingestor->ingest_calls() == 0);
   std::future<Status> first_call =
       bench.AddAside(ingestor.get(), bench.Chunk("c", "d"));
   gate.Await();
-  // While that call is under way these return, and share the next one.
+  // During that call, these return at once, and share the next call.
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("g", "h")));
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("e", "f")));
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "z", 1)));
@@ -162,7 +165,7 @@ TEST_CASE("Ingestor takes all that waits in one call", "[target][ingest]") {
   REQUIRE(NamesOf(bench.dir() / "staging").empty());  // moved, not copied
 }
 
-TEST_CASE("Ingestor ingests a chunk alone while calls are rare",
+TEST_CASE("Ingestor ingests a single chunk if calls are rare",
           "[target][ingest]") {
   Bench bench;
   const auto ingestor = bench.Make(8);
@@ -172,8 +175,8 @@ TEST_CASE("Ingestor ingests a chunk alone while calls are rare",
   bench.Advance(std::chrono::milliseconds(1));
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("c", "d")));
   REQUIRE(ingestor->ingest_calls() == 1);
-  // The next call takes a second by this clock: that after it has to wait for
-  // eight.
+  // The next call takes a second by this clock. So the call after it has to
+  // wait for eight seconds.
   bench.Advance(std::chrono::milliseconds(8));
   TEST_SetFaultHook([&](const std::string& point) {
     if (point == "Ingestor:JournalSynced") {
@@ -211,8 +214,9 @@ TEST_CASE("Ingestor records a chunk before it waits for another",
   REQUIRE(BytesOf(bench.dir() / "journal").size() == journal.size());
 }
 
-TEST_CASE("Ingestor ingests what was recorded before, with no new record",
-          "[target][ingest][crash]") {
+TEST_CASE(
+    "Ingestor ingests chunks that were recorded before without a new record",
+    "[target][ingest][crash]") {
   Bench bench;
   const auto ingestor = bench.Make(8);
   const std::string before = BytesOf(bench.dir() / "journal");
@@ -256,7 +260,8 @@ TEST_CASE("Ingestor makes a lane wait while its queue is full",
       bench.AddAside(ingestor.get(), bench.Chunk("e", "e"));
   std::future<Status> flush = std::async(
       std::launch::async, [&] { return bench.Flush(ingestor.get()); });
-  // Too short a look could only miss a fault, never make one up.
+  // If this wait is too short, the test may miss an error, but not report a
+  // false one.
   const auto add_after = waits.wait_for(milliseconds(200));
   const auto flush_after = flush.wait_for(milliseconds(0));
   gate.Open();
@@ -289,7 +294,7 @@ TEST_CASE("Ingestor keeps the first failure and ingests nothing after it",
   REQUIRE(bench.Levels() == std::vector<size_t>(7, 0));
 }
 
-TEST_CASE("Ingestor that is stopped records what waits and ingests no more",
+TEST_CASE("A stopped Ingestor records waiting chunks and ingests no more",
           "[target][ingest]") {
   Bench bench;
   const auto ingestor = bench.Make(2);
@@ -318,8 +323,7 @@ TEST_CASE("Ingestor that is stopped records what waits and ingests no more",
   REQUIRE(RecordedChunks(bench.dir() / "journal") == 6);
 }
 
-TEST_CASE("Ingestor wakes a lane that waits when a call fails",
-          "[target][ingest]") {
+TEST_CASE("Ingestor wakes a waiting lane if a call fails", "[target][ingest]") {
   Bench bench;
   const auto ingestor = bench.Make(2);
   Gate gate;
@@ -338,13 +342,14 @@ TEST_CASE("Ingestor wakes a lane that waits when a call fails",
   REQUIRE(waits.get().ToString() == first.ToString());
 }
 
-TEST_CASE("Ingestor never makes a call of files that overlap or share a key",
-          "[target][ingest]") {
+TEST_CASE(
+    "Ingestor never ingests files that overlap or share a key in one call",
+    "[target][ingest]") {
   const bool reverse = GENERATE(false, true);
   Bench bench(reverse ? rocksdb::ReverseBytewiseComparator()
                       : rocksdb::BytewiseComparator());
   const auto ingestor = bench.Make(8);
-  // In the family's order "1" comes before "2", and so on.
+  // Maps characters to keys so that "1" sorts before "2" in the family's order.
   const auto chunk = [&](char first, char last, uint32_t family) {
     const auto key = [reverse](char c) {
       return std::string(1, reverse ? static_cast<char>('0' + '9' - c) : c);
@@ -359,21 +364,21 @@ TEST_CASE("Ingestor never makes a call of files that overlap or share a key",
   REQUIRE(EndStateOf(status) == EndState::kInternal);
   REQUIRE(status.ToString().find("do not overlap") != std::string::npos);
   REQUIRE(bench.Levels() == std::vector<size_t>(7, 0));
-  // The same keys in two families are no overlap.
+  // The same keys in two families do not overlap.
   const auto other = bench.Make(8);
   REQUIRE_OK(bench.Add(other.get(), chunk('3', '5', 0)));
   REQUIRE_OK(bench.Add(other.get(), chunk('3', '5', 1)));
   REQUIRE(bench.Levels(1) == std::vector<size_t>{0, 0, 0, 0, 0, 0, 1});
 }
 
-TEST_CASE("Ingestor accepts an upper level only where files stay in level 0",
+TEST_CASE("Ingestor accepts an upper level only if files stay in level 0",
           "[target][ingest]") {
   const bool keeps_level0 = GENERATE(true, false);
   Bench bench;
   const auto ingestor = bench.Make(8, keeps_level0);
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("a", "c")));
   REQUIRE_OK(bench.Flush(ingestor.get()));
-  // Over what is there: not the last level any more.
+  // This chunk overlaps the first one, so it cannot go into the last level.
   REQUIRE_OK(bench.Add(ingestor.get(), bench.Chunk("b", "d")));
   const Status status = bench.Flush(ingestor.get());
   INFO(status.ToString());

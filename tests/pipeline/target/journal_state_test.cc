@@ -1,5 +1,4 @@
-// What is read out of the journal of an unfinished pull, whole, torn or
-// damaged.
+// Parses intact, torn and damaged journals of unfinished pulls.
 #include <rapidcheck.h>
 
 #include <filesystem>
@@ -17,7 +16,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A plan of one family.
+// Returns a plan of one family.
 Plan PlanOf(const TransferId& id, uint32_t parts) {
   Plan plan;
   plan.opened.transfer_id = id;
@@ -32,7 +31,7 @@ Plan PlanOf(const TransferId& id, uint32_t parts) {
   return plan;
 }
 
-// A journal in the making, and where each of its records ends.
+// A journal that is being built, and the end of each of its records.
 struct Script {
   std::string bytes = std::string(kJournalMagic, kJournalMagicBytes);
   std::vector<uint64_t> ends{kJournalMagicBytes};
@@ -80,7 +79,7 @@ struct Script {
   }
 };
 
-// Two parts whole, one between without entries.
+// Returns a complete journal of three parts. The middle one has no entries.
 Script Whole() {
   Script script;
   script.Head(3);
@@ -127,7 +126,7 @@ TEST_CASE("A journal with two transfer records before its plan is damaged",
   REQUIRE(ParseJournalState(script.bytes, &state).IsCorruption());
 }
 
-TEST_CASE("A journal's state tells what is held of each part",
+TEST_CASE("A journal's state says what was received of each part",
           "[target][journal]") {
   Script script;
   script.Head(3);
@@ -148,7 +147,7 @@ TEST_CASE("A journal's state tells what is held of each part",
   REQUIRE(state.bytes == script.bytes.size());
 }
 
-TEST_CASE("A chunk recorded again takes the place of those that were lost",
+TEST_CASE("A chunk that is recorded again replaces it and the chunks after it",
           "[target][journal]") {
   Script script;
   script.Head(1);
@@ -163,10 +162,10 @@ TEST_CASE("A chunk recorded again takes the place of those that were lost",
   REQUIRE(state.ReceivedTotals(0) == Totals{2, 6, 0, 800});
 }
 
-TEST_CASE("A journal cut at any byte tells what its whole records tell",
+TEST_CASE("A journal cut at any byte is read up to its last complete record",
           "[target][journal][crash]") {
   const Script script = Whole();
-  const size_t head_records = 5;  // four messages of the plan
+  const size_t head_records = 5;  // the head and four messages of the plan
   for (size_t bytes = 0; bytes <= script.bytes.size(); ++bytes) {
     INFO("cut to " << bytes);
     JournalState state;
@@ -192,7 +191,7 @@ TEST_CASE("A journal cut at any byte tells what its whole records tell",
   }
 }
 
-TEST_CASE("A flipped bit never changes what a journal tells but for its tail",
+TEST_CASE("A flipped bit is damage, or makes the last record a torn tail",
           "[target][journal][corruption]") {
   const Script script = Whole();
   for (size_t bit = 0; bit < script.bytes.size() * 8; ++bit) {
@@ -220,7 +219,7 @@ TEST_CASE("Records that contradict each other are damage",
       [](Script* s) { s->Done(2, 0); },              // no such part
       [](Script* s) { s->Complete(0); },             // parts are missing
       [](Script* s) { s->Head(1); },                 // a second head
-      [](Script* s) {                                // after the last one
+      [](Script* s) {                                // after Complete
         s->Done(0, 0);
         s->Done(1, 0);
         s->Complete(0);
@@ -246,7 +245,7 @@ TEST_CASE("Records that contradict each other are damage",
   REQUIRE(ParseJournalState(headless.bytes, &state).IsCorruption());
 }
 
-TEST_CASE("A journal is gone on with behind its last whole record",
+TEST_CASE("A journal is continued after its last complete record",
           "[target][journal][crash]") {
   ScratchDir dir;
   const auto files = rocksdb::FileSystem::Default();
@@ -280,7 +279,7 @@ TEST_CASE("A journal is gone on with behind its last whole record",
   }));
 }
 
-TEST_CASE("A journal that is not there, or too long, is told apart",
+TEST_CASE("A missing journal is NotFound, one that is too long is Corruption",
           "[target][journal]") {
   ScratchDir dir;
   JournalState state;
@@ -291,7 +290,7 @@ TEST_CASE("A journal that is not there, or too long, is told apart",
   REQUIRE(ReadJournalState(files.get(), dir / "long", &state).IsCorruption());
 }
 
-TEST_CASE("The journal of a refresh tells what was ingested",
+TEST_CASE("The journal of a refresh says what was ingested",
           "[target][journal]") {
   JournalState state;
   Script other;
@@ -316,7 +315,8 @@ TEST_CASE("The journal of a refresh tells what was ingested",
   REQUIRE(ParseJournalState(other.bytes, &state).IsCorruption());
 }
 
-TEST_CASE("A chunk that comes again was not ingested", "[target][journal]") {
+TEST_CASE("A chunk that is received again was not ingested",
+          "[target][journal]") {
   Script script;
   script.Head(1);
   script.Chunk(0, 0);

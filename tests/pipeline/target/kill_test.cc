@@ -1,4 +1,4 @@
-// A pull killed at each place between two durable steps.
+// Pulls that are killed between two durable steps.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ std::string Setting(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Run in a process of its own: pulls, and dies at a fault point.
+// Runs in another process: pulls, and exits at a fault point.
 TEST_CASE("child: a pull that dies at a fault point", "[.child]") {
   const std::string point = Setting("SSTFERRY_TEST_POINT");
   if (point.empty()) {
@@ -37,7 +37,7 @@ TEST_CASE("child: a pull that dies at a fault point", "[.child]") {
   REQUIRE_OK(RunPull(options).status);
 }
 
-// Pulls in a child that dies at `point`.
+// Pulls in a child process that exits at `point`.
 void PullAndDie(const ScratchDir& dir, const std::string& point) {
   Process child(CaseOfThisProgram("child: a pull that dies at a fault point"),
                 {{"SSTFERRY_TEST_POINT", point},
@@ -54,7 +54,7 @@ SampleShape Small() {
   return shape;
 }
 
-TEST_CASE("Pull killed before the rename leaves the target as it was",
+TEST_CASE("Pull killed before the rename leaves the target unchanged",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());
@@ -73,7 +73,7 @@ TEST_CASE("Pull killed before the rename leaves the target as it was",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
-TEST_CASE("Pull killed after the rename is known for complete by the next",
+TEST_CASE("Pull killed after the rename is recognized as complete by the next",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());
@@ -107,7 +107,7 @@ TEST_CASE("A leftover of another transfer does not make a target complete",
   REQUIRE(fs::exists(dir / "target.sstferry"));
 }
 
-TEST_CASE("A workspace that cannot be removed does not fail a whole target",
+TEST_CASE("A pull succeeds even if its workspace cannot be removed",
           "[target][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Small());

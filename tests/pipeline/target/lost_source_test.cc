@@ -8,7 +8,7 @@
 namespace sstferry::lost_source_test {
 namespace {
 
-// Counts lines above kDebug.
+// Collects log lines above kDebug.
 struct Lines {
   std::vector<std::string> warnings;
   std::vector<std::string> infos;
@@ -26,8 +26,8 @@ struct Lines {
 
 }  // namespace
 
-TEST_CASE("A lost source is one warning and one line at its end, whatever "
-          "connections it costs",
+TEST_CASE("A lost source gives one warning and one line at its end, however "
+          "many connections are lost",
           "[target]") {
   Lines lines;
   LostSource lost(lines.Log());
@@ -43,13 +43,14 @@ TEST_CASE("A lost source is one warning and one line at its end, whatever "
   lost.Back("control connection");
   REQUIRE(lines.infos.size() == 1);
 
-  // A connection of before whose loss is noticed late is no second one.
+  // If the loss of an older connection is noticed late, it is not a second
+  // loss.
   lost.Lost("lane 2", before, "closed by peer");
   lost.Back("lane 2");
   REQUIRE(lines.warnings.size() == 1);
   REQUIRE(lines.infos.size() == 1);
 
-  // A connection that was made since is one, also beside a late one.
+  // The loss of a connection that was made since is a second one.
   lost.Lost("lane 2", before, "closed by peer");
   lost.Lost("lane 1", LostSource::Clock::now(), "timed out");
   REQUIRE(lines.warnings.size() == 2);
@@ -58,7 +59,7 @@ TEST_CASE("A lost source is one warning and one line at its end, whatever "
   REQUIRE(lines.infos.size() == 2);
 }
 
-TEST_CASE("A lost source without a log is counted in silence", "[target]") {
+TEST_CASE("A lost source without a log is no error", "[target]") {
   LostSource lost(nullptr);
   lost.Lost("lane 0", LostSource::Clock::now(), "closed");
   lost.Back("lane 0");

@@ -1,4 +1,4 @@
-// Which of the databases beside TARGET_DIR a swap may delete.
+// The databases beside TARGET_DIR that a swap may delete.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Puts a directory away as a swap does, and returns its path.
+// Makes an old directory as a swap does, and returns its path.
 std::string PutAway(const ScratchDir& dir, const std::string& contents) {
   const std::string made = dir / "made";
   fs::create_directory(made);
@@ -31,7 +31,7 @@ std::string PutAway(const ScratchDir& dir, const std::string& contents) {
   return path;
 }
 
-// Gives it the name of another time.
+// Renames an old directory to another date.
 std::string Redate(const ScratchDir& dir, const std::string& path,
                    const std::string& date) {
   const std::string name = dir / ("target.old-" + date);
@@ -82,7 +82,7 @@ TEST_CASE("Two databases that are replaced in one second get two names",
   REQUIRE(ListOldDirectories(dir / "target").size() == 5);
 }
 
-TEST_CASE("What no swap put there is never deleted, whatever its name",
+TEST_CASE("Only directories that a swap made are deleted, whatever their names",
           "[target][old]") {
   ScratchDir dir;
   const std::string date = "target.old-20261123T020003Z";
@@ -90,12 +90,12 @@ TEST_CASE("What no swap put there is never deleted, whatever its name",
   SECTION("a directory of that name") {
     fs::create_directory(precious);
   }
-  SECTION("a copy of one that a swap put there") {
+  SECTION("a copy of one that a swap made") {
     const std::string own = PutAway(dir, "own");
     fs::copy(own, precious, fs::copy_options::recursive);
     REQUIRE(Remove(dir, 0) == std::vector<std::string>{own});
   }
-  SECTION("a link to one that a swap put there") {
+  SECTION("a link to one that a swap made") {
     const std::string own = PutAway(dir, "own");
     fs::rename(own, dir / "elsewhere");
     fs::create_directory_symlink(dir / "elsewhere", precious);
@@ -110,7 +110,7 @@ TEST_CASE("What no swap put there is never deleted, whatever its name",
     precious = Redate(dir, PutAway(dir, "own"), "20261123T020003Z");
     fs::permissions(precious + "/sstferry.old", fs::perms{0660});
   }
-  SECTION("one of another target, or of no time") {
+  SECTION("one of another target, or without a valid time") {
     for (const char* name : {"other.old-20261123T020003Z",
                              "target.old-20261323T020003Z", "target.old-",
                              "target.old-20261123T020003Z.txt"}) {
@@ -127,7 +127,7 @@ TEST_CASE("What no swap put there is never deleted, whatever its name",
   REQUIRE(BytesOf(precious + "/000012.sst") == before);
 }
 
-TEST_CASE("An old database that somebody has opened is not deleted",
+TEST_CASE("An old database that a process has open is not deleted",
           "[target][old]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "made", SampleShape());
@@ -136,7 +136,7 @@ TEST_CASE("An old database that somebody has opened is not deleted",
                               dir / "target", dir / "made", &path));
   fs::rename(dir / "made", path);
   const auto child_has_it = [&] {
-    // LOCK is a record lock of the process: another one must hold it.
+    // LOCK is a lock of the process, so another process must hold it.
     const pid_t child = fork();
     if (child == 0) {
       std::unique_ptr<rocksdb::DB> db;
@@ -156,8 +156,7 @@ TEST_CASE("An old database that somebody has opened is not deleted",
   REQUIRE(Remove(dir, 0) == std::vector<std::string>{path});
 }
 
-TEST_CASE("A deletion that is stopped is continued by the next",
-          "[target][old]") {
+TEST_CASE("A stopped deletion is continued by the next", "[target][old]") {
   ScratchDir dir;
   const std::string path = PutAway(dir, std::string(300'000, 'x'));
   StopSignal stop;

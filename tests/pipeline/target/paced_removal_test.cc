@@ -1,4 +1,4 @@
-// How an old database is deleted without anybody noticing.
+// Slow deletion of an old database, which does not disturb other programs.
 #include "pipeline/disk/paced_removal.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ Status Remove(const std::string& dir, uint64_t rate, StopSignal* stop) {
                          stop);
 }
 
-// Runs `look` at each fault point of a removal.
+// Calls `look` at each fault point of a removal.
 class Watch {
  public:
   explicit Watch(std::function<void(const std::string&)> look) {
@@ -34,7 +34,7 @@ class Watch {
   ~Watch() { TEST_SetFaultHook(nullptr); }
 };
 
-TEST_CASE("A large file is cut piece by piece, at no more than the rate",
+TEST_CASE("A large file is truncated piece by piece, at most at the given rate",
           "[target][removal]") {
   ScratchDir dir;
   fs::create_directories(dir / "old/archive");
@@ -63,7 +63,7 @@ TEST_CASE("A large file is cut piece by piece, at no more than the rate",
   REQUIRE_OK(Remove(dir / "old", kRate, &stop));  // nothing there
 }
 
-TEST_CASE("A file with another name, or that is open, is never cut",
+TEST_CASE("A file that has another name or is open is not truncated",
           "[target][removal]") {
   ScratchDir dir;
   fs::create_directory(dir / "old");
@@ -98,8 +98,7 @@ TEST_CASE("A deletion ends at once when it is stopped", "[target][removal]") {
   REQUIRE(fs::exists(dir / "old/1.sst"));
 }
 
-TEST_CASE("Without a rate a deletion waits for nothing",
-          "[target][removal]") {
+TEST_CASE("Without a rate a deletion does not wait", "[target][removal]") {
   ScratchDir dir;
   fs::create_directory(dir / "old");
   WriteBytes(dir / "old/1.sst", "");

@@ -1,5 +1,5 @@
-// What a target computes from the bytes of delta chunks of the parts that it
-// will have.
+// From the bytes of delta chunks, a target computes which entries its parts
+// will have. So it proves that they will equal the source's.
 #include "pipeline/refresh/part_proof.h"
 
 #include <rapidcheck.h>
@@ -38,13 +38,14 @@ EntrySums SumsOf(const Entries& entries) {
   return sums;
 }
 
-// What a chunk holds: a value to be put, or none to be deleted.
+// The contents of a delta chunk: values to put (nullopt: a deletion) and ranges
+// to delete.
 struct Chunk {
   std::map<std::string, std::optional<std::string>, InOrder> entries;
   std::vector<std::pair<std::string, std::string>> ranges;
 };
 
-// A target that reads some entries and takes one chunk of them.
+// A target that reads some entries and receives one chunk of changes.
 class Target {
  public:
   explicit Target(const rocksdb::Comparator* order) : order_(order) {
@@ -90,9 +91,9 @@ class Target {
   PartProof proof_;
 };
 
-TEST_CASE("A delta makes of a part what RocksDB would make of it",
+TEST_CASE("The computed effect of a delta equals RocksDB's",
           "[refresh][proof]") {
-  // Keys that differ in their bytes may be the same.
+  // With this order, keys with different bytes may be the same key.
   static const CaselessComparator caseless;
   const rocksdb::Comparator* const order =
       GENERATE(rocksdb::BytewiseComparator(),
@@ -117,7 +118,7 @@ TEST_CASE("A delta makes of a part what RocksDB would make of it",
       }
       chunk.entries[any_key()] = value;
     }
-    // Between keys of the chunk; none touches the next.
+    // Ranges between keys of the chunk that do not touch each other.
     std::vector<std::string> keys;
     for (const auto& entry : chunk.entries) {
       keys.push_back(entry.first);
@@ -135,7 +136,7 @@ TEST_CASE("A delta makes of a part what RocksDB would make of it",
       entries.erase(entries.lower_bound(first), entries.lower_bound(last));
     }
     for (const auto& [key, value] : chunk.entries) {
-      entries.erase(key);  // its bytes may be others
+      entries.erase(key);  // the old key may have other bytes
       if (value) {
         entries[key] = *value;
       }
@@ -156,7 +157,7 @@ Chunk NoChange() {
   return {decltype(Chunk::entries)(InOrder{rocksdb::BytewiseComparator()}), {}};
 }
 
-TEST_CASE("A part is not proven by a delta that lacks one change",
+TEST_CASE("A part is not proven by a delta that misses a change",
           "[refresh][proof]") {
   Entries source = Numbered(20);
   source.erase(NumberedKey(3));
@@ -167,24 +168,24 @@ TEST_CASE("A part is not proven by a delta that lacks one change",
   chunk.entries[NumberedKey(5)] = "changed";
   chunk.entries["new"] = "1";
   bool holds = false;
-  SECTION("it has all of them") { holds = true; }
-  SECTION("a deletion too many of what is not there") {
+  SECTION("all changes") { holds = true; }
+  SECTION("a deletion of a key that does not exist") {
     chunk.entries["absent"] = std::nullopt;
     holds = true;
   }
-  SECTION("no deletion") { chunk.entries.erase(NumberedKey(3)); }
-  SECTION("no changed value") { chunk.entries.erase(NumberedKey(5)); }
-  SECTION("no new entry") { chunk.entries.erase("new"); }
+  SECTION("a missing deletion") { chunk.entries.erase(NumberedKey(3)); }
+  SECTION("a missing changed value") { chunk.entries.erase(NumberedKey(5)); }
+  SECTION("a missing new entry") { chunk.entries.erase("new"); }
   SECTION("another value") { chunk.entries["new"] = "2"; }
-  SECTION("a deletion too many") {
+  SECTION("one deletion too many") {
     chunk.entries[NumberedKey(7)] = std::nullopt;
   }
-  SECTION("a range too long") {
+  SECTION("a range deletion") {
     chunk.entries[NumberedKey(4)] = std::nullopt;
     source.erase(NumberedKey(4));
     chunk.ranges.emplace_back(NumberedKey(3), NumberedKey(5));
     holds = true;
-    SECTION("by one entry") {
+    SECTION("that is too long by one entry") {
       chunk.ranges.back() = {NumberedKey(2), NumberedKey(5)};
       chunk.entries[NumberedKey(2)] = std::nullopt;
       holds = false;
@@ -199,9 +200,9 @@ TEST_CASE("A part is not proven by a delta that lacks one change",
   REQUIRE(target.proof()->holds() == holds);
 }
 
-TEST_CASE("An entry that was read and is not in the index is not proven away",
+TEST_CASE("An entry that is not in the index cannot be proven as deleted",
           "[refresh][proof]") {
-  // As in a part with more groups than an index holds.
+  // A part may have more groups than an index.
   Entries all = Numbered(20);
   Entries indexed = Numbered(10);
   Entries others = all;
@@ -222,7 +223,7 @@ TEST_CASE("An entry that was read and is not in the index is not proven away",
   REQUIRE(target.proof()->here() == SumsOf(others));
 }
 
-TEST_CASE("A part that the source lacks is proven by deletions that reach its "
+TEST_CASE("A part that is empty at the source is proven by deletions up to its "
           "outermost keys", "[refresh][proof]") {
   const std::string first = NumberedKey(0);
   const std::string last = NumberedKey(19);
@@ -233,28 +234,29 @@ TEST_CASE("A part that the source lacks is proven by deletions that reach its "
   std::string found_first = first;
   std::string found_last = last;
   bool holds = false;
-  SECTION("they do") { holds = true; }
-  SECTION("only one key was left") {
+  SECTION("up to the outermost keys") { holds = true; }
+  SECTION("if the target has only one key") {
     found_first = found_last;
     holds = true;
   }
-  SECTION("a key before them was found") { found_first = "a"; }
-  SECTION("a key after them was found") { found_last = "z"; }
-  SECTION("the last key stays") { chunk.entries.erase(last); }
-  SECTION("the range is too short") {
+  SECTION("if the target has a key before them") { found_first = "a"; }
+  SECTION("if the target has a key after them") { found_last = "z"; }
+  SECTION("if the last key is not deleted") { chunk.entries.erase(last); }
+  SECTION("if the range is too short") {
     chunk.ranges.back().second = NumberedKey(18);
   }
-  SECTION("there is no range") { chunk.ranges.clear(); }
-  SECTION("something is put") { chunk.entries[NumberedKey(7)] = "value"; }
+  SECTION("if there is no range") { chunk.ranges.clear(); }
+  SECTION("if something is put") { chunk.entries[NumberedKey(7)] = "value"; }
   Target target(rocksdb::BytewiseComparator());
   target.proof()->SetSource(EntrySums());
-  target.proof()->AddRead(SumsOf(Numbered(5)));  // what fitted into the index
+  // the entries that fit into the index
+  target.proof()->AddRead(SumsOf(Numbered(5)));
   target.Write(chunk);
   target.Clear(found_first, found_last);
   REQUIRE(target.proof()->holds() == holds);
 }
 
-TEST_CASE("What a delta is cannot be told of other bytes", "[refresh][proof]") {
+TEST_CASE("Bytes that are not a table cannot be a delta", "[refresh][proof]") {
   Target target(rocksdb::BytewiseComparator());
   target.Read(Numbered(3));
   std::ofstream(target.path()) << "no table";
@@ -264,7 +266,7 @@ TEST_CASE("What a delta is cannot be told of other bytes", "[refresh][proof]") {
           EndState::kCorrupt);
 }
 
-TEST_CASE("Sums do not depend on order, and count below zero",
+TEST_CASE("Sums do not depend on order, and may wrap below zero",
           "[refresh][proof]") {
   const Digest128 small{0, 1};
   const Digest128 large{UINT64_MAX, UINT64_MAX};

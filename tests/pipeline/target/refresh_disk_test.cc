@@ -1,6 +1,6 @@
-// Refreshes of a directory on a disk on which one step fails: the replica can
-// be opened at any time and is what it was, or new, and the same command again
-// makes it new.
+// Refreshes on a disk on which one step fails. After the failure the replica
+// can be opened and has its old or its new contents. Running the same command
+// again gives the new contents.
 #include <filesystem>
 
 #include "pipeline/base/rocksdb_compat.h"
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Entries = std::map<std::string, std::string>;
 
-// A source, and a replica of the night before.
+// A source, and a replica of its earlier contents.
 struct NightWorld {
   ScratchDir dir;
   std::unique_ptr<TestServer> server;
@@ -43,7 +43,7 @@ struct NightWorld {
         }
       }
       source.Flush();
-      // What a refresh finds in its target's WAL.
+      // The target's WAL has an entry, too.
       test::OpenDb target(dir / "day", test::OneFamily(test::Quiet()));
       target.Put("zzz", "of another");
     }
@@ -63,8 +63,8 @@ struct NightWorld {
     with.file_system = disk;
     return RunPull(with);
   }
-  // As plain RocksDB opens it, to write and to read: of a copy, so that what
-  // it does there heals nothing.
+  // Returns the entries that plain RocksDB finds, also after it opened the
+  // replica for writing. Uses a copy, because opening may repair something.
   Entries Read() {
     fs::remove_all(dir / "read");
     fs::copy(dir / "target", dir / "read", fs::copy_options::recursive);
@@ -83,7 +83,7 @@ struct NightWorld {
   }
 };
 
-TEST_CASE("Each step of a refresh may fail once, and the replica opens",
+TEST_CASE("Each step of a refresh can fail once, and the replica can be opened",
           "[target][refresh][disk]") {
   const FileStep step = GENERATE(from_range(std::begin(kWritingSteps),
                                             std::end(kWritingSteps)));

@@ -1,4 +1,4 @@
-// Refreshes that end in the middle and are started again.
+// Refreshes that are interrupted and started again.
 #include <filesystem>
 
 #include "pipeline/base/last_transfer.h"
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A source, and a target that holds what it held before a night.
+// A source, and a target with its earlier contents.
 struct RefreshWorld {
   ScratchDir dir;
   std::unique_ptr<TestServer> server;
@@ -55,21 +55,22 @@ struct RefreshWorld {
   }
 };
 
-TEST_CASE("A refresh killed at any step goes on where it was",
+TEST_CASE("A refresh killed at any step is resumed",
           "[target][refresh][crash]") {
   struct Death {
     const char* point;
     int nth;
-    uint64_t at_least;  // chunks that the next one need not fetch
+    uint64_t at_least;  // chunks that the next run need not fetch
   };
   const Death death = GENERATE(
       Death{"Puller:HeadWritten", 1, 0}, Death{"LaneClient:ChunkSynced", 4, 2},
-      Death{"Ingestor:JournalSynced", 2, 2},  // each is of one or more
+      // Each group has one chunk or more.
+      Death{"Ingestor:JournalSynced", 2, 2},
       Death{"Puller:TotalsAgreed", 1, 5}, Death{"Ingestor:Ingested", 1, 5},
       Death{"Refresh:AllIngested", 1, 5});
   INFO(death.point);
   RefreshWorld world;
-  world.options.lanes = 1;  // no chunk is on its way beside the counted ones
+  world.options.lanes = 1;  // no other chunk is in transit
   const auto before = EntriesOf(world.dir / "target");
   PullAndDie(world.server->address(), world.options, death.point, death.nth);
   const std::string point = death.point;
@@ -80,14 +81,14 @@ TEST_CASE("A refresh killed at any step goes on where it was",
   REQUIRE(second.chunks_resumed >= death.at_least);
 }
 
-TEST_CASE("A refresh does not go on behind a compaction of somebody else",
+TEST_CASE("A refresh is not resumed after another process compacted the target",
           "[target][refresh][crash]") {
   RefreshWorld world;
   PullAndDie(world.server->address(), world.options,
              GENERATE("Refresh:AllIngested", "Puller:TotalsAgreed"));
   {
-    // Its files, those of chunks that were ingested too, become others: nobody
-    // can tell what that compaction left out.
+    // The compaction also replaces files of ingested chunks. So it is unknown
+    // which of their entries it dropped.
     test::OpenDb target(world.dir / "target", test::OneFamily(test::Quiet()));
     target.Compact();
   }
@@ -95,7 +96,7 @@ TEST_CASE("A refresh does not go on behind a compaction of somebody else",
   REQUIRE(second.chunks_resumed == 0);
 }
 
-TEST_CASE("A refresh does not go on behind a file that somebody ingested",
+TEST_CASE("A refresh is not resumed after another process ingested a file",
           "[target][refresh][crash]") {
   RefreshWorld world;
   PullAndDie(world.server->address(), world.options, "LaneClient:ChunkSynced",
@@ -114,8 +115,9 @@ TEST_CASE("A refresh does not go on behind a file that somebody ingested",
   REQUIRE(second.chunks_resumed == 0);
 }
 
-TEST_CASE("A refresh that was cancelled before it showed changed nothing",
-          "[target][refresh]") {
+TEST_CASE(
+    "A refresh that is cancelled before the data is visible changes nothing",
+    "[target][refresh]") {
   RefreshWorld world;
   const auto before = EntriesOf(world.dir / "target");
   const LastTransfer record = world.Record();

@@ -1,4 +1,4 @@
-// The file systems under a database of an application that this process opens.
+// The file systems through which sstferry opens an application's database.
 #include "pipeline/refresh/replica_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
@@ -26,7 +26,8 @@ std::string Text(std::initializer_list<const char*> parts) {
   return text;
 }
 
-TEST_CASE("OPTIONS keep their text; families come and go", "[target]") {
+TEST_CASE("OPTIONS keep their text when families are added and removed",
+          "[target]") {
   const std::string kept = Text({kVersion, kDatabase, kDefault, kUsers});
   const std::string defaults = "[CFOptions \"default\"]\n  ttl=5\n";
   const std::string users = "[CFOptions \"users [of\"]\n  ttl=5\n";
@@ -36,15 +37,14 @@ TEST_CASE("OPTIONS keep their text; families come and go", "[target]") {
           Text({kVersion, kDatabase, kDefault}));
   REQUIRE(MergeOptionsTexts(kept, kStranger + defaults + users + more) ==
           kept + more);
-  // The last line need not end.
+  // The last line may have no line break.
   REQUIRE(MergeOptionsTexts(Text({kVersion, kDatabase}) + "[CFOptions \"a\"]",
                             kStranger + std::string("[CFOptions \"a\"]\n") +
                                 more) ==
           Text({kVersion, kDatabase}) + "[CFOptions \"a\"]\n" + more);
 }
 
-TEST_CASE("After a step has failed nothing is deleted but temporary files",
-          "[target]") {
+TEST_CASE("After a failed step, only temporary files are deleted", "[target]") {
   ScratchDir dir;
   auto disk = std::make_shared<FaultyFileSystem>();
   const auto replica = MakeReplicaFileSystem(
@@ -70,7 +70,7 @@ TEST_CASE("After a step has failed nothing is deleted but temporary files",
           std::vector<std::string>{"2.sst", "MANIFEST-1"});
 }
 
-TEST_CASE("Nothing is written through a file system to read", "[target]") {
+TEST_CASE("Nothing is written through a read-only file system", "[target]") {
   ScratchDir dir;
   WriteBytes(dir / "file", "bytes");
   const auto reads = MakeReadOnlyFileSystem(rocksdb::FileSystem::Default());

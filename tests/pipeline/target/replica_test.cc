@@ -1,5 +1,5 @@
-// Which directories a refresh may replace: those that remember its source, and
-// hold nothing but a database.
+// The directories that a refresh may replace: their record names its source,
+// and they contain only a database.
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The pull ends so, and the target and its neighbours stay what they are.
+// Requires that the pull is refused, and leaves the target and its neighbours
+// unchanged.
 void RequireRefused(const ReplicaWorld& world, const PullOptions& options,
                     const std::string& sentence) {
   const std::vector<std::string> names = NamesOf(world.target());
@@ -37,7 +38,7 @@ void Fill(ReplicaWorld* world) {
   world->Forget();
 }
 
-TEST_CASE("A refresh refuses a target that remembers another source",
+TEST_CASE("A refresh refuses a target whose record names another source",
           "[target][swap]") {
   ReplicaWorld world;
   Fill(&world);
@@ -50,12 +51,12 @@ TEST_CASE("A refresh refuses a target that remembers another source",
   options.adopt = true;
   REQUIRE_OK(RunPull(options).status);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
-  options.adopt = false;  // it remembers the other one now
+  options.adopt = false;  // the record names the new source now
   REQUIRE_OK(RunPull(options).status);
   world.RequireNothingLeft();
 }
 
-TEST_CASE("A refresh refuses a target without a memory", "[target][swap]") {
+TEST_CASE("A refresh refuses a target without a record", "[target][swap]") {
   ReplicaWorld world;
   SampleShape shape;
   shape.entries = 50;
@@ -71,8 +72,9 @@ TEST_CASE("A refresh refuses a target without a memory", "[target][swap]") {
   world.RequireNothingLeft();
 }
 
-TEST_CASE("A refresh refuses what is no database, even to adopt it",
-          "[target][swap]") {
+TEST_CASE(
+    "A refresh refuses a directory that is not a database, even to adopt it",
+    "[target][swap]") {
   ReplicaWorld world;
   PullOptions options = world.Options();
   options.adopt = true;
@@ -85,8 +87,8 @@ TEST_CASE("A refresh refuses what is no database, even to adopt it",
   REQUIRE(BytesOf(world.target() + "/000001.sst") == "precious");
 }
 
-TEST_CASE("A refresh refuses to take away a directory that others put into a "
-          "database",
+TEST_CASE("A refresh refuses to replace a database that contains another's "
+          "directory",
           "[target][swap]") {
   ReplicaWorld world;
   Fill(&world);
@@ -96,7 +98,7 @@ TEST_CASE("A refresh refuses to take away a directory that others put into a "
   RequireRefused(world, world.Options(), "part of a database, and would");
   fs::remove_all(world.target() + "/checkpoints");
   fs::remove(stranger);
-  // Also when it comes while the new one is built.
+  // It is also refused if the directory appears during the refresh.
   world.ChangeSource();
   PullOptions options = world.Options();
   options.before_swap = [&](const SwapEvent&) {
@@ -110,7 +112,7 @@ TEST_CASE("A refresh refuses to take away a directory that others put into a "
   REQUIRE(BytesOf(stranger) == "theirs");
 }
 
-TEST_CASE("A refresh refuses a database whose WAL lies elsewhere",
+TEST_CASE("A refresh refuses a database whose WAL is in another directory",
           "[target][swap]") {
   ReplicaWorld world;
   Fill(&world);
@@ -123,7 +125,7 @@ TEST_CASE("A refresh refuses a database whose WAL lies elsewhere",
   }
   RequireRefused(world, world.Options(), "write-ahead log in");
   {
-    // Opened without it again, it is gone from OPTIONS.
+    // Opening the database without wal_dir removes it from OPTIONS.
     std::unique_ptr<rocksdb::DB> db;
     REQUIRE_OK(
         rocksdb::DB::Open(rocksdb::Options(), world.target(), IntoDb(&db)));
@@ -131,7 +133,7 @@ TEST_CASE("A refresh refuses a database whose WAL lies elsewhere",
   REQUIRE_OK(RunPull(world.Options()).status);
 }
 
-TEST_CASE("A refresh of a part refuses a target that may hold more",
+TEST_CASE("A refresh of a part refuses a target that may have more",
           "[target][swap]") {
   ReplicaWorld world;
   Fill(&world);
@@ -143,7 +145,7 @@ TEST_CASE("A refresh of a part refuses a target that may hold more",
   fs::remove_all(world.target());
   part.adopt = false;
   REQUIRE_OK(RunPull(part).status);
-  REQUIRE_OK(RunPull(part).status);  // the same part
+  REQUIRE_OK(RunPull(part).status);  // the same part again
   world.Forget();
   part.selection.interval.end = "key4";
   RequireRefused(world, part, "may hold more than");
@@ -178,7 +180,7 @@ TEST_CASE("A replica of a part does not grow because its selection was "
   RequireRefused(world, all, "needs --adopt");
   world.ChangeSource();
   if (all.mode == PullMode::kRefresh) {
-    // Less is made current, and more is not asked for afterwards.
+    // A refresh may update less, and the record keeps the whole part.
     PullOptions less = part;
     less.selection.interval.begin = "key000000150";
     REQUIRE_OK(RunPull(less).status);
@@ -203,7 +205,7 @@ TEST_CASE("A replica of a part does not grow because its selection was "
   REQUIRE_OK(RunPull(all).status);
 }
 
-TEST_CASE("A target that was replaced while a new one was built is left alone",
+TEST_CASE("A target that was replaced during a pull is left alone",
           "[target][swap]") {
   ReplicaWorld world;
   Fill(&world);
@@ -223,15 +225,15 @@ TEST_CASE("A target that was replaced while a new one was built is left alone",
   REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
   REQUIRE(fs::exists(world.target()) != vanishes);
   REQUIRE(world.calls() == std::vector<std::string>{"after as it was"});
-  // Whoever did it knows: the next one takes what it finds.
+  // The replacement was deliberate: the next pull accepts what it finds.
   REQUIRE_OK(RunPull(world.Options()).status);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("A source without an id is known by the one it is given",
+TEST_CASE("A source without an id is identified by --source-id",
           "[target][swap]") {
   if (rocksdb::DBOptions().write_dbid_to_manifest) {
-    return;  // newer versions keep the id in the MANIFEST, too
+    return;  // newer versions also keep the id in the MANIFEST
   }
   ReplicaWorld world;
   fs::remove(world.source() + "/IDENTITY");
@@ -260,7 +262,7 @@ TEST_CASE("An id that is not the source's own is refused", "[target][swap]") {
   RequireRefused(world, options, "leave out --source-id");
 }
 
-TEST_CASE("A column family that is gone at the source is named",
+TEST_CASE("A column family that the source dropped is named",
           "[target][swap]") {
   ReplicaWorld world;
   rocksdb::ColumnFamilyHandle* family = nullptr;

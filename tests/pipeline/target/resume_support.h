@@ -1,4 +1,4 @@
-// Pulls that are ended in the middle.
+// Pulls that are interrupted.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace sstferry {
 
-// As ServeSample(), but a snapshot outlives its target.
+// Returns options like ServeSample(), but snapshots are retained for an hour.
 ServeOptions ServeAndHold(const std::string& directory);
 
-// A pull that is cancelled when it comes to a fault point for the nth time.
+// Runs a pull, and cancels it at the nth time that it reaches a fault point.
 Summary PullAndCancel(const PullOptions& options, const std::string& point,
                       int nth);
 
-// A pull in a process of its own that dies there; lanes, target, mode,
-// visibility, replace, durability, verify, command line and parts of `options`
-// hold; parts are of "default", with two bounds of printable text.
+// Runs a pull in another process, which exits at the nth time that it reaches a
+// fault point. Of `options`, only target, lanes, chunk size, mode, command
+// line, verify and durability are used.
 void PullAndDie(const HostPort& source, const PullOptions& options,
                 const std::string& point, int nth = 1);
 
-// Pulls again, and requires the source's entries, as many files as chunks and
-// nothing left beside the target.
+// Pulls again. Requires the source's entries, as many files as chunks, and that
+// no workspace is left.
 Summary PullToTheEnd(const ScratchDir& dir, const PullOptions& options);
 
 bool NotesMention(const Summary& summary, const std::string& text);

@@ -1,4 +1,4 @@
-// Pulls that end in the middle and are started again.
+// Pulls that are interrupted and started again.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -27,10 +27,10 @@ SampleShape Shape() {
   return shape;
 }
 
-// The largest chunk that is on its way when a lane stops.
+// The largest chunk that may be in transit when a lane stops.
 constexpr uint64_t kMostOfAChunk = (256u << 10) + (16u << 10);
 
-// Of the transfer, over all connections of its target.
+// Returns the last report of a transfer, which covers all its connections.
 TransferReport LastReport(TestServer* server) {
   size_t n = 0;
   TransferReport report = server->Report(n);
@@ -46,7 +46,7 @@ uint64_t ChunksOf(const HostPort& source, const std::string& target) {
   return summary.chunks;
 }
 
-// Returns how many chunks the journal holds; 0 without one.
+// Returns how many chunks the journal records, or 0 if there is no journal.
 uint64_t JournaledChunks(const ScratchDir& dir) {
   const std::string journal = dir / "target.sstferry/journal";
   JournalState state;
@@ -56,8 +56,7 @@ uint64_t JournaledChunks(const ScratchDir& dir) {
   return state.ReceivedTotals().chunks;
 }
 
-TEST_CASE("A pull cancelled at 10, 50 or 90 % goes on where it was",
-          "[target][resume]") {
+TEST_CASE("A pull cancelled at 10, 50 or 90 % is resumed", "[target][resume]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
   TestServer server(ServeAndHold(dir / "source"));
@@ -80,15 +79,14 @@ TEST_CASE("A pull cancelled at 10, 50 or 90 % goes on where it was",
   REQUIRE(received - second.sst_bytes <= options.lanes * kMostOfAChunk);
 }
 
-TEST_CASE("A pull killed at any step goes on where it was",
-          "[target][resume][crash]") {
+TEST_CASE("A pull killed at any step is resumed", "[target][resume][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
   TestServer server(ServeAndHold(dir / "source"));
   struct Death {
     const char* point;
     int nth;
-    uint64_t at_least;  // chunks that the journal holds then
+    uint64_t at_least;  // chunks in the journal
   };
   const Death death = GENERATE(
       Death{"Workspace:Created", 1, 0}, Death{"Puller:HeadWritten", 1, 0},
@@ -111,13 +109,14 @@ TEST_CASE("A pull killed at any step goes on where it was",
           summary.sst_bytes + options.lanes * kMostOfAChunk + (4u << 20));
 }
 
-TEST_CASE("A pull that dies again while it goes on loses nothing either",
+TEST_CASE("A pull that is killed again while it resumes loses nothing",
           "[target][resume][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
   TestServer server(ServeAndHold(dir / "source"));
   const PullOptions options = PullFrom(server.address(), dir / "target");
-  // Returns how many chunks the journal holds when the pull has died there.
+  // Runs the pull until it exits at the point. Returns the number of chunks in
+  // the journal.
   const auto die = [&](const char* point, int nth) {
     PullAndDie(server.address(), options, point, nth);
     return JournaledChunks(dir);
@@ -126,14 +125,14 @@ TEST_CASE("A pull that dies again while it goes on loses nothing either",
   REQUIRE(first >= 3);
   const uint64_t second = die("Puller:StagedIngested", 1);
   REQUIRE(second >= first);
-  // The second group that this pull ingests holds a new chunk.
+  // The second group that this pull ingests has a new chunk.
   const uint64_t third = die("Ingestor:Ingested", 2);
   REQUIRE(third > second);
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == third);
 }
 
-TEST_CASE("A chunk whose staged bytes rotted comes again",
+TEST_CASE("A chunk whose staged bytes are damaged or lost is fetched again",
           "[target][resume][corruption]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -158,7 +157,7 @@ TEST_CASE("A chunk whose staged bytes rotted comes again",
   REQUIRE(summary.chunks_resumed >= 1);
 }
 
-TEST_CASE("A pull goes on from a journal with a torn tail",
+TEST_CASE("A pull resumes with a journal that has a torn tail",
           "[target][resume][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -169,7 +168,7 @@ TEST_CASE("A pull goes on from a journal with a torn tail",
   const std::string bytes = BytesOf(path);
   JournalState whole;
   REQUIRE_OK(ParseJournalState(bytes, &whole));
-  // Of the last record: nothing that it tells of is ingested yet.
+  // Cuts the last record. Its chunks are not ingested yet.
   const size_t cut = GENERATE(1, 8, 40);
   WriteBytes(path, bytes.substr(0, bytes.size() - cut));
   JournalState torn;
@@ -180,7 +179,7 @@ TEST_CASE("A pull goes on from a journal with a torn tail",
   REQUIRE(summary.chunks_resumed == torn.ReceivedTotals().chunks);
 }
 
-TEST_CASE("A journal with a torn head starts anew",
+TEST_CASE("A pull with a torn head of the journal starts over",
           "[target][resume][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -194,7 +193,7 @@ TEST_CASE("A journal with a torn head starts anew",
   REQUIRE_FALSE(NotesMention(summary, "resumes"));
 }
 
-TEST_CASE("Damage inside the journal starts anew and says so",
+TEST_CASE("A pull with a damaged journal starts over and says so",
           "[target][resume][corruption]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -210,8 +209,9 @@ TEST_CASE("Damage inside the journal starts anew and says so",
                                 "damaged"));
 }
 
-TEST_CASE("A database that is not what was left starts anew and says so",
-          "[target][resume][corruption]") {
+TEST_CASE(
+    "A pull whose unfinished database was changed starts over and says so",
+    "[target][resume][corruption]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
   TestServer server(ServeAndHold(dir / "source"));
@@ -222,7 +222,7 @@ TEST_CASE("A database that is not what was left starts anew and says so",
                                     "MANIFEST", "journal behind");
   INFO(what);
   if (what == "journal behind") {
-    // The records of what was ingested are gone: no crash does that.
+    // Removes the records of ingested chunks, which no crash can do.
     JournalState state;
     const std::string path = dir / "target.sstferry/journal";
     REQUIRE_OK(ReadJournalState(rocksdb::FileSystem::Default().get(), path,
@@ -243,14 +243,15 @@ TEST_CASE("A database that is not what was left starts anew and says so",
       }
     }
   }
-  options.chunk_bytes = 128u << 10;  // the transfer goes on with its own
+  options.chunk_bytes = 128u << 10;  // the transfer keeps its own
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
   REQUIRE(NotesMention(summary, "the data of the unfinished pull is damaged"));
 }
 
-TEST_CASE("Another pull than the unfinished one is refused with a sentence",
-          "[target][resume]") {
+TEST_CASE(
+    "A pull that differs from the unfinished one is refused with a reason",
+    "[target][resume]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
   MakeSampleDatabase(dir / "other", Shape());
@@ -283,7 +284,7 @@ TEST_CASE("Another pull than the unfinished one is refused with a sentence",
     REQUIRE(refused.status.ToString().find("--restart discards it") !=
             std::string::npos);
   }
-  // What was refused changed nothing.
+  // The refused pulls changed nothing.
   PullOptions changed = options;
   changed.lanes = 3;
   changed.chunk_bytes = 128u << 10;
@@ -303,7 +304,7 @@ TransferId IdOf(const Summary& pull) {
   return id;
 }
 
-TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
+TEST_CASE("A verify can read the snapshot of an unfinished pull",
           "[target][resume]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -328,7 +329,7 @@ TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
   Summary then;
   REQUIRE_OK(MakeVerify(verify)->Run(&then));
   REQUIRE(then.differences == 0);
-  // It is still there to go on from.
+  // The pull can still be resumed.
   const Summary last = RunPull(PullFrom(server.address(), dir / "target"));
   REQUIRE_OK(last.status);
   REQUIRE(last.chunks_resumed > 0);
@@ -336,8 +337,7 @@ TEST_CASE("A verify reads the snapshot that an unfinished pull holds",
           EndState::kSnapshotGone);
 }
 
-TEST_CASE("A verify compares files with the snapshot that an unfinished clone "
-          "holds",
+TEST_CASE("A verify can compare files with the snapshot of an unfinished clone",
           "[target][resume]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -363,7 +363,7 @@ TEST_CASE("A verify compares files with the snapshot that an unfinished clone "
   REQUIRE_OK(status);
   REQUIRE(then.compared == "files");
   REQUIRE(then.left.snapshot_transfer_id == received.transfer_id);
-  // It is still there to resume from.
+  // The clone can still be resumed.
   const Summary last = RunPull(clone);
   REQUIRE_OK(last.status);
   REQUIRE(last.transfer_id == received.transfer_id);
