@@ -17,7 +17,7 @@ int Nice() {
   return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)));
 }
 
-TEST_CASE("A thread that is lowered stays so, and others are as before",
+TEST_CASE("A lowered priority lasts, and affects only its thread",
           "[pipeline][priority]") {
   const int nice = Nice();
   const int io = ThreadIoPriority();
@@ -37,7 +37,7 @@ TEST_CASE("A thread that is lowered stays so, and others are as before",
   REQUIRE(ThreadIoPriority() == io);
 }
 
-TEST_CASE("A thread that steps back takes what nobody wants, and others do not",
+TEST_CASE("A thread that steps back uses only idle CPU and I/O, others do not",
           "[pipeline][priority]") {
   const int io = ThreadIoPriority();
   const int policy = sched_getscheduler(0);
@@ -50,7 +50,7 @@ TEST_CASE("A thread that steps back takes what nobody wants, and others do not",
   REQUIRE(ThreadIoPriority() == io);
 }
 
-TEST_CASE("The I/O of a thread is low inside its scope only",
+TEST_CASE("The I/O priority of a thread is low only inside the scope",
           "[pipeline][priority]") {
   std::thread([&] {
     syscall(SYS_ioprio_set, 1, 0, (2 << 13) | 2);

@@ -26,8 +26,8 @@ std::string Golden(const std::string& name) {
   return test::BytesIn(file);
 }
 
-// The structs of its headers do not tell the names in OPTIONS files, which
-// differ for some.
+// Some names in OPTIONS files differ from the members in RocksDB's headers, so
+// this test writes a real file.
 TEST_CASE("The table has every name in an OPTIONS file of the linked RocksDB",
           "[options]") {
   const ScratchDir dir;
@@ -60,14 +60,15 @@ TEST_CASE("The table has every name in OPTIONS files of other releases",
     INFO(name);
     REQUIRE(NoteOf(Golden(name)).empty());
   }
-  // A release that there is not, with options of its own.
+  // A release that does not exist, with its own options.
   const UnknownOptions unknown = FindUnknownOptions(Golden("OPTIONS-99.1.0"));
   REQUIRE(unknown.count > 0);
   REQUIRE(unknown.first.front().name == "swarm_mode");
 }
 
-TEST_CASE("An option that the table lacks is named with its value and place",
-          "[options]") {
+TEST_CASE(
+    "An option that the table does not have is named, with value and place",
+    "[options]") {
   const std::string text =
       "before_any_section=1\n"
       "[Version]\n"
@@ -106,7 +107,7 @@ TEST_CASE("An option that the table lacks is named with its value and place",
   REQUIRE(notes[1].find("1 option and") != std::string::npos);
 }
 
-TEST_CASE("However many options are unknown, a note of them has its length",
+TEST_CASE("However many options are unknown, their note has a limited length",
           "[options]") {
   std::string text = "[DBOptions]\n";
   std::string bytes(200, '\x01');

@@ -18,7 +18,7 @@ JudgedSide Side(const std::string& directory, const std::string& id,
   return side;
 }
 
-// A copy of the database "origin" as it was at sequence 150.
+// Returns a copy of the database "origin" at sequence 150.
 JudgedSide Copy() {
   JudgedSide side = Side("/copy of it", "copy", 0);
   side.record.emplace();
@@ -37,7 +37,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The same with the sides as they are and exchanged.
+// Requires the same verdict with the sides as given and exchanged.
 void RequireBothWays(const JudgedSide& copy, const JudgedSide& origin,
                      const Selection& selection, EndState state,
                      const std::string& reason) {
@@ -51,7 +51,7 @@ void RequireBothWays(const JudgedSide& copy, const JudgedSide& origin,
   REQUIRE(Contains(left.reason, "left was pulled from right at sequence 150"));
 }
 
-TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
+TEST_CASE("A difference is CHANGED_SINCE only after the recorded sequence",
           "[pipeline][verdict]") {
   struct Row {
     uint64_t sequence;
@@ -75,7 +75,7 @@ TEST_CASE("A difference is CHANGED_SINCE only past the recorded sequence",
   }
 }
 
-TEST_CASE("A standby is mended by its follower, and not by a refresh",
+TEST_CASE("A standby is repaired by its follower, and not by a refresh",
           "[pipeline][verdict]") {
   const ScratchDir dir;
   JudgedSide copy = Copy();
@@ -112,10 +112,10 @@ TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
   REQUIRE(Contains(verdict.reason, "neither side has a record of a pull"));
   REQUIRE(
       Contains(verdict.reason, "left at sequence 200, right at sequence 0"));
-  REQUIRE(verdict.next.empty());  // which of them is right nobody knows
+  REQUIRE(verdict.next.empty());  // it is unknown which side is right
 }
 
-TEST_CASE("Of a copy on another machine no command is known",
+TEST_CASE("For a copy on another machine no command is advised",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();
   JudgedSide origin = Origin(200);
@@ -127,7 +127,8 @@ TEST_CASE("Of a copy on another machine no command is known",
   REQUIRE(JudgeDifference(origin, copy, {}).next.empty());
 }
 
-TEST_CASE("Families come and go at the source only", "[pipeline][verdict]") {
+TEST_CASE("Families may be added and dropped only at the source",
+          "[pipeline][verdict]") {
   struct Row {
     const char* what;
     std::vector<std::string> only_copy;
@@ -156,7 +157,7 @@ TEST_CASE("Families come and go at the source only", "[pipeline][verdict]") {
   REQUIRE(JudgeDifference(Origin(200), copy, {}).reason.size() < 500);
 }
 
-TEST_CASE("What a pull left out is no change at the source",
+TEST_CASE("Data that a pull left out is not a change at the source",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();
   copy.record->asked.families = {"a", "it's"};
@@ -240,7 +241,8 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   REQUIRE(record == expected);
 }
 
-TEST_CASE("A record of a transfer may hold anything", "[pipeline][verdict]") {
+TEST_CASE("A record of a transfer may contain anything",
+          "[pipeline][verdict]") {
   const ScratchDir dir;
   LastTransfer record;
   for (const char* text :

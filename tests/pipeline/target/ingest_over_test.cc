@@ -248,7 +248,7 @@ class BusyDb : public rocksdb::StackableDB {
   const rocksdb::Status refusal_;
 };
 
-TEST_CASE("An ingestion blocks writers only if a flush without blocking was not "
+TEST_CASE("An ingestion blocks writers only if a non-blocking flush was not "
           "enough",
           "[target][ingest]") {
   LiveBench bench;

@@ -375,13 +375,13 @@ TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   TestServer server(ServeAndHold(dir / "source"));
   PullOptions options = PullFrom(server.address(), dir / "target");
   PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
-  server.Report(0);  // a target that is connected still keeps its snapshot
+  server.Report(0);  // a connected target would keep its snapshot
   options.restart = true;
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
   REQUIRE(NotesMention(summary, "discarded the unfinished pull"));
   REQUIRE(NotesMention(summary, " was released"));
-  // The source drops the snapshot of the pull that ended when it sees that.
+  // The source removes the pull's snapshot once it notices the pull's end.
   const auto keeps_any = [&dir] {
     const auto names = NamesOf(dir.path());
     return std::any_of(names.begin(), names.end(), [](const std::string& name) {
@@ -395,7 +395,7 @@ TEST_CASE("A pull with --restart drops an unfinished one", "[target][resume]") {
   }
 }
 
-TEST_CASE("A snapshot that is gone starts anew by itself and says so",
+TEST_CASE("A pull whose snapshot is gone starts over by itself and says so",
           "[target][resume]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -413,7 +413,7 @@ TEST_CASE("A snapshot that is gone starts anew by itself and says so",
   REQUIRE(NotesMention(summary, "the source no longer has the snapshot"));
 }
 
-TEST_CASE("A pull without syncs goes on after its process was killed",
+TEST_CASE("A pull without syncs is resumed after its process was killed",
           "[target][resume][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -423,7 +423,7 @@ TEST_CASE("A pull without syncs goes on after its process was killed",
   PullAndDie(server.address(), options, "Ingestor:Ingested", 2);
   const bool rebooted = GENERATE(false, true);
   if (rebooted) {
-    // The same journal, as of a machine that was up before.
+    // The same journal, but with another boot id.
     const std::string path = dir / "target.sstferry/journal";
     const std::string bytes = BytesOf(path);
     std::string changed(kJournalMagic, kJournalMagicBytes);
@@ -464,7 +464,7 @@ TEST_CASE("A complete pull is finished without its source",
   options.timeouts.connect = std::chrono::milliseconds(500);
   options.timeouts.retry = std::chrono::milliseconds(500);
   options.verify = verify;
-  if (verify) {  // there is nothing to compare with
+  if (verify) {  // a verify needs the source
     const Summary summary = RunPull(options);
     INFO(summary.status.ToString());
     REQUIRE(EndStateOf(summary.status) == EndState::kDeadPeer);
@@ -476,7 +476,7 @@ TEST_CASE("A complete pull is finished without its source",
   REQUIRE(NotesMention(summary, "finished without the source"));
 }
 
-TEST_CASE("A pull killed while it verifies goes on and verifies",
+TEST_CASE("A pull killed while it verifies is resumed and verifies",
           "[target][resume][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source", Shape());
@@ -489,14 +489,13 @@ TEST_CASE("A pull killed while it verifies goes on and verifies",
   REQUIRE(summary.verified);
 }
 
-// SSTFERRY_RESUMES: how many histories (default 12).
+// Returns the number of histories: SSTFERRY_RESUMES (default: 12).
 int Histories() {
   const char* text = getenv("SSTFERRY_RESUMES");
   return text == nullptr ? 12 : std::max(1, atoi(text));
 }
 
-// Runs a pull that is cancelled when it comes to that point for the nth time,
-// if ever.
+// Runs a pull, and cancels it if it reaches the point for the nth time.
 Summary PullUnlessCancelled(const PullOptions& options,
                             const std::string& point, int nth) {
   const std::unique_ptr<Operation> pull = MakePull(options);
@@ -512,7 +511,7 @@ Summary PullUnlessCancelled(const PullOptions& options,
   return summary;
 }
 
-TEST_CASE("Pulls cancelled anywhere and started again bring everything",
+TEST_CASE("Pulls that are cancelled anywhere and restarted copy everything",
           "[target][resume][random]") {
   ScratchDir dir;
   SampleShape shape;

@@ -1,4 +1,4 @@
-// When a snapshot was taken, who says so, and what is too old to be resumed.
+// The time at which a snapshot was taken, and --max-age for resumes.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -24,7 +24,7 @@ uint64_t Now() {
           .count());
 }
 
-// A source whose clock is set by hand.
+// A source with a clock that the test sets.
 struct ClockedSource {
   explicit ClockedSource(const std::string& directory)
       : directory_(directory) {
@@ -40,7 +40,7 @@ struct ClockedSource {
   std::unique_ptr<TestServer> server;
 };
 
-TEST_CASE("A pull says everywhere when its snapshot was taken",
+TEST_CASE("A pull reports everywhere when its snapshot was taken",
           "[target][age]") {
   REQUIRE(Rfc3339(0).empty());
   REQUIRE(Rfc3339(1'700'000'000) == "2023-11-14T22:13:20Z");
@@ -58,7 +58,7 @@ TEST_CASE("A pull says everywhere when its snapshot was taken",
   bool is_target = false;
   REQUIRE_OK(ReadTargetState(dir / "target", &state, &is_target));
   REQUIRE(state.unfinished->snapshot_taken_at == "2023-11-14T22:13:20Z");
-  // Later, and even by another process of the source.
+  // Resumed later, by another process of the source.
   source.clock += 1000;
   source.server.reset();
   source.Start();
@@ -82,7 +82,7 @@ TEST_CASE("A pull warns of a source whose clock is wrong by five seconds",
   ClockedSource source(dir / "source");
   int target = 0;
   for (const auto& [seconds, words] :
-       // Half an hour more than what is said: a pull takes its time.
+       // Half an hour more than "2 h", because the pull itself takes some time.
        {std::pair(9000, " ahead of"), std::pair(-9000, " behind"),
         std::pair(0, "")}) {
     source.clock = Now() + static_cast<uint64_t>(seconds);
@@ -105,7 +105,7 @@ TEST_CASE("A pull warns of a source whose clock is wrong by five seconds",
   }
 }
 
-TEST_CASE("A pull is resumed unless its snapshot is older than asked",
+TEST_CASE("A pull is resumed unless its snapshot is older than --max-age",
           "[target][age]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -126,14 +126,14 @@ TEST_CASE("A pull is resumed unless its snapshot is older than asked",
     REQUIRE(summary.transfer_id != cut.transfer_id);
     REQUIRE(summary.chunks_resumed == 0);
     REQUIRE(NotesMention(summary, "not within the last 3600 s"));
-    // And the source keeps it no longer.
+    // The source no longer retains the old snapshot.
     source.server->Stop();
     REQUIRE(NamesOf(dir.path()) ==
             std::vector<std::string>{"source", "target"});
   }
 }
 
-TEST_CASE("What an earlier night could not exchange is not exchanged tonight",
+TEST_CASE("A swap does not exchange a database that is older than --max-age",
           "[target][age][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);
@@ -143,7 +143,7 @@ TEST_CASE("What an earlier night could not exchange is not exchanged tonight",
   options.max_age = std::chrono::hours(20);
   world.ChangeSource();
   {
-    // The application is not stopped.
+    // The application is not stopped, so nothing is exchanged.
     ServingApplication application(world.target());
     source.clock -= 24 * 3600;
     const Summary busy = RunPull(options);

@@ -1,4 +1,4 @@
-// Lanes that wait for disk space.
+// Lanes wait for disk space.
 #include "pipeline/disk/space_gate.h"
 
 #include "format/end_state.h"
@@ -11,7 +11,7 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-TEST_CASE("A chunk passes that leaves the reserve, one byte more does not",
+TEST_CASE("A chunk passes if it leaves the reserve, one byte more does not",
           "[target][nospace]") {
   FaultyFileSystem disk;
   StopSignal stop;
@@ -25,7 +25,7 @@ TEST_CASE("A chunk passes that leaves the reserve, one byte more does not",
           std::string::npos);
 }
 
-// Has room when it is asked for the third time.
+// A disk that has room only at the third question.
 class EmptyingDisk : public rocksdb::FileSystemWrapper {
  public:
   explicit EmptyingDisk(uint64_t full)
@@ -59,7 +59,7 @@ TEST_CASE("A chunk waits for room, and says once that it does",
   REQUIRE(said == 1);
 }
 
-TEST_CASE("Who waits for room is stopped at once", "[target][nospace]") {
+TEST_CASE("A wait for room can be stopped at once", "[target][nospace]") {
   FaultyFileSystem disk;
   disk.SetFreeSpace(0);
   StopSignal stop;

@@ -1,4 +1,4 @@
-// A chunk's way to disk: every size.
+// Writes chunks of every size to the disk.
 #include "pipeline/disk/staging_file.h"
 
 #include <rapidcheck.h>
@@ -24,7 +24,7 @@ std::string Letters(size_t bytes, size_t from) {
   return letters;
 }
 
-// Writes pieces of these sizes; what the file must hold.
+// Writes pieces of these sizes. Adds the file's contents to *expected.
 Status WritePieces(StagingFile* file, const std::vector<size_t>& pieces,
                    std::string* expected) {
   Status status = file->Open();
@@ -96,8 +96,7 @@ TEST_CASE("StagingFile keeps the bytes of pieces of any size in order",
   }));
 }
 
-TEST_CASE("StagingFile writes nothing that was not committed",
-          "[target][staging]") {
+TEST_CASE("StagingFile writes only committed bytes", "[target][staging]") {
   ScratchDir dir;
   StagingBuffer buffer;
   StagingFile file(rocksdb::FileSystem::Default().get(),
@@ -108,7 +107,8 @@ TEST_CASE("StagingFile writes nothing that was not committed",
     char* room = nullptr;
     REQUIRE_OK(file.Room(kMaxPayloadBytes, &room));
     memset(room, '!', kMaxPayloadBytes);
-    // A frame whose digest is wrong ends here; half a room is a short frame.
+    // The first frame is not committed, as after a wrong digest. The second one
+    // is short.
     REQUIRE_OK(file.Room(kMaxPayloadBytes, &room));
     memset(room, 'x', 500'001);
     file.Commit(500'001);

@@ -36,7 +36,7 @@ std::string PingFrame() {
   return frame + payload;
 }
 
-TEST_CASE("StallGuard waits on while there is progress, and no longer",
+TEST_CASE("StallGuard continues to wait only while there is progress",
           "[target][stall]") {
   Ends ends;
   int asked = 0;
@@ -48,13 +48,13 @@ TEST_CASE("StallGuard waits on while there is progress, and no longer",
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kTooSlow);
   REQUIRE(asked == 5);
-  // Between two frames nothing is lost.
+  // A timeout between two frames loses nothing.
   ends.Write(PingFrame());
   REQUIRE_OK(guard.Receive(ends.channel.get(), &frame));
   REQUIRE(frame.type == FrameType::kPing);
 }
 
-TEST_CASE("StallGuard gives up inside a frame whatever the progress",
+TEST_CASE("StallGuard gives up inside a frame, even with progress elsewhere",
           "[target][stall]") {
   Ends ends;
   uint64_t progress = 0;

@@ -1,5 +1,5 @@
-// sstferry swap: what becomes of a replica and of the
-// application that serves it.
+// sstferry swap: its effects on a replica and on the application that serves
+// it.
 #include <filesystem>
 #include <fstream>
 
@@ -30,7 +30,7 @@ void RequireEnds(const Summary& summary, EndState state,
   REQUIRE(MessageOf(summary.status).find(sentence) != std::string::npos);
 }
 
-TEST_CASE("A refresh seeds a target that is not there, between the hooks",
+TEST_CASE("A swap seeds a missing target, between the hooks",
           "[target][swap]") {
   ReplicaWorld world;
   const bool empty_target = GENERATE(false, true);
@@ -48,13 +48,13 @@ TEST_CASE("A refresh seeds a target that is not there, between the hooks",
   REQUIRE(summary.sequence_new == summary.snapshot_sequence);
 }
 
-TEST_CASE("A refresh gives a served replica exactly the source's new entries",
+TEST_CASE("A swap gives a served replica exactly the source's new entries",
           "[target][swap]") {
   ReplicaWorld world;
   const Summary first = RunPull(world.Options());
   REQUIRE_OK(first.status);
   const auto before = EntriesOf(world.target());
-  world.ChangeSource();  // deletes keys, too
+  world.ChangeSource();  // also deletes keys
   ServingApplication application(world.target());
   PullOptions options = world.Options();
   options.before_swap = application.CloseHook();
@@ -79,7 +79,7 @@ TEST_CASE("A refresh gives a served replica exactly the source's new entries",
   REQUIRE(last["transfer_id"] == summary.transfer_id);
 }
 
-TEST_CASE("An open database is never exchanged, and what was built is kept",
+TEST_CASE("An open database is never exchanged, and the new one is kept",
           "[target][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);
@@ -94,13 +94,13 @@ TEST_CASE("An open database is never exchanged, and what was built is kept",
     REQUIRE(summary.state.empty());
     REQUIRE(application.Get("changed").empty());
   }
-  // Everything is there: the source is not needed any more.
+  // The new database is complete, so the source is not needed.
   world.RemoveSource();
   PullOptions options = world.Options();
   options.verify = GENERATE(false, true);
   const Summary summary = RunPull(options);
   if (options.verify) {
-    REQUIRE_FALSE(summary.status.ok());  // it had not been verified
+    REQUIRE_FALSE(summary.status.ok());  // to verify needs the source
     return;
   }
   REQUIRE_OK(summary.status);
@@ -108,7 +108,7 @@ TEST_CASE("An open database is never exchanged, and what was built is kept",
   world.RequireNothingLeft();
 }
 
-TEST_CASE("An exchange that was verified goes on without its source",
+TEST_CASE("The exchange of a verified database does not need the source",
           "[target][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);
@@ -128,7 +128,7 @@ TEST_CASE("An exchange that was verified goes on without its source",
   REQUIRE(EntriesOf(world.target()) == expected);
 }
 
-TEST_CASE("A hook that fails before the exchange leaves all as it was",
+TEST_CASE("A hook that fails before the exchange leaves everything unchanged",
           "[target][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);
@@ -171,14 +171,14 @@ TEST_CASE("A hook that fails after the exchange fails the pull, not the target",
   REQUIRE(summary.state == "complete");
   REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 1);
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
-  // The old one stays until the application is served again.
+  // The old database stays until --after-swap succeeds.
   REQUIRE(fs::exists(world.target() + ".sstferry/db/CURRENT"));
   RequireEnds(RunPull(options), EndState::kInternal, "port in use");
   REQUIRE(calls == 2);
   world.ChangeSource();
   summary = RunPull(options);
   REQUIRE_OK(summary.status);
-  REQUIRE(calls == 4);  // for the one that was owed, and its own
+  REQUIRE(calls == 4);  // for the interrupted swap, and for its own
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   world.RequireNothingLeft();
 }
@@ -222,13 +222,13 @@ TEST_CASE("A pull cancelled between the hooks exchanges nothing and calls both",
   world.RequireNothingLeft();
 }
 
-TEST_CASE("A deletion that is cancelled does not fail the pull, and goes on",
+TEST_CASE("A cancelled deletion does not fail the pull, and is continued",
           "[target][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);
   world.ChangeSource();
   PullOptions options = world.Options();
-  options.delete_rate_bytes_per_sec = 1000;  // for minutes
+  options.delete_rate_bytes_per_sec = 1000;  // would take minutes
   const std::unique_ptr<Operation> operation = MakePull(options);
   bool cancelled = false;
   TEST_SetFaultHook([&](const std::string& name) {
@@ -245,7 +245,7 @@ TEST_CASE("A deletion that is cancelled does not fail the pull, and goes on",
   REQUIRE(summary.state == "complete");
   REQUIRE(fs::exists(world.target() + ".sstferry/old"));
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
-  // An old directory that is not the one is not deleted.
+  // A directory that was put in the old one's place is not deleted.
   fs::rename(world.target() + ".sstferry/old", world.target() + ".aside");
   fs::create_directory(world.target() + ".sstferry/old");
   WriteBytes(world.target() + ".sstferry/old/theirs", "precious");
@@ -258,7 +258,7 @@ TEST_CASE("A deletion that is cancelled does not fail the pull, and goes on",
   world.RequireNothingLeft();
 }
 
-TEST_CASE("A second refresh of a target is busy while the first one runs",
+TEST_CASE("A second pull to a target is BUSY while the first one runs",
           "[target][swap]") {
   ReplicaWorld world;
   PullOptions options = world.Options();
@@ -272,7 +272,7 @@ TEST_CASE("A second refresh of a target is busy while the first one runs",
   REQUIRE(world.calls() == Calls{"after exchanged"});
 }
 
-TEST_CASE("A refresh in place leaves a swap that was cut short to a swap",
+TEST_CASE("A refresh in place refuses to complete an interrupted swap",
           "[target][swap]") {
   ReplicaWorld world;
   REQUIRE_OK(RunPull(world.Options()).status);

@@ -1,4 +1,4 @@
-// What is said of a TARGET_DIR by who only looks.
+// The state of a TARGET_DIR, as status reads it.
 #include <algorithm>
 #include <filesystem>
 
@@ -23,8 +23,8 @@ TargetState StateOf(const std::string& target, bool expected = true) {
   return state;
 }
 
-// Every name under a directory, with its time of change and its size; but for
-// the source's snapshot, whose lease may be written at any time.
+// Returns every name below a directory, with its modification time and size.
+// Leaves out the source's snapshot, whose lease may be written at any time.
 std::vector<std::string> Everything(const std::string& directory) {
   std::vector<std::string> all;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -60,7 +60,7 @@ struct Bench {
   PullOptions options;
 };
 
-TEST_CASE("What no pull made is no target", "[target][status]") {
+TEST_CASE("A directory that no pull made is not a target", "[target][status]") {
   ScratchDir dir;
   StateOf(dir / "nothing", false);
   fs::create_directories(dir / "x.sstferry");
@@ -69,8 +69,9 @@ TEST_CASE("What no pull made is no target", "[target][status]") {
   StateOf(dir / "x", false);
 }
 
-TEST_CASE("An unfinished pull says how far it came and what to type",
-          "[target][status]") {
+TEST_CASE(
+    "The state of an unfinished pull has its progress and the next command",
+    "[target][status]") {
   Bench bench;
   bench.options.selection.interval.end = "zz top";
   const Summary summary =
@@ -96,7 +97,7 @@ TEST_CASE("An unfinished pull says how far it came and what to type",
   REQUIRE(state.next == kCommand);
 }
 
-TEST_CASE("A pull that runs is told from one that stopped",
+TEST_CASE("A running pull is distinguished from a stopped one",
           "[target][status]") {
   Bench bench;
   TargetState state;
@@ -115,7 +116,8 @@ TEST_CASE("A pull that runs is told from one that stopped",
   REQUIRE(state.next.empty());
 }
 
-TEST_CASE("A complete target says where it is from", "[target][status]") {
+TEST_CASE("The state of a complete target names its source",
+          "[target][status]") {
   Bench bench;
   const Summary summary = RunPull(bench.options);
   REQUIRE_OK(summary.status);
@@ -127,7 +129,7 @@ TEST_CASE("A complete target says where it is from", "[target][status]") {
   REQUIRE(state.complete->finished_at.size() == 24);
   REQUIRE(state.next.empty());
   REQUIRE_FALSE(state.has_leftover);
-  // And, with another pull to it that is not done, both.
+  // With an unfinished swap to the same target, the state has both.
   bench.options.mode = PullMode::kSwap;
   PullAndCancel(bench.options, "Puller:HeadWritten", 1);
   state = StateOf(bench.options.target_dir);
@@ -138,7 +140,7 @@ TEST_CASE("A complete target says where it is from", "[target][status]") {
   REQUIRE(state.next == kCommand);
 }
 
-TEST_CASE("A pull that died after its rename is complete, with a leftover",
+TEST_CASE("A pull that crashed after its rename is complete, with a leftover",
           "[target][status]") {
   Bench bench;
   PullAndDie(bench.server->address(), bench.options, "Workspace:Published");
@@ -149,7 +151,7 @@ TEST_CASE("A pull that died after its rename is complete, with a leftover",
   REQUIRE(state.next == kCommand);
 }
 
-TEST_CASE("A command that is too long is not kept, and none is made up",
+TEST_CASE("A command line that is too long is not recorded, and none is shown",
           "[target][status]") {
   Bench bench;
   bench.options.command_line = std::string(kMaxCommandLineBytes, 'x');
@@ -164,7 +166,7 @@ TEST_CASE("A command that is too long is not kept, and none is made up",
   REQUIRE(state.next.empty());
 }
 
-// What is said of a replica whose refresh was ended at a point.
+// Refreshes a replica up to a crash at a point. Returns the target's state.
 TargetState StateAfter(Bench* bench, PullMode mode, const std::string& point) {
   const Summary seeded = RunPull(bench->options);
   REQUIRE_OK(seeded.status);
@@ -180,7 +182,7 @@ TargetState StateAfter(Bench* bench, PullMode mode, const std::string& point) {
   return StateOf(bench->options.target_dir);
 }
 
-TEST_CASE("A refresh that has not ended leaves what was there in doubt",
+TEST_CASE("During an unfinished refresh in place, the target is not complete",
           "[target][status]") {
   const std::string point =
       GENERATE("Puller:HeadWritten", "Refresh:AllIngested");
@@ -193,7 +195,7 @@ TEST_CASE("A refresh that has not ended leaves what was there in doubt",
   REQUIRE(state.next == kCommand);
 }
 
-TEST_CASE("Beside a swap that has not ended the target is what it was",
+TEST_CASE("During an unfinished swap, the target is still complete",
           "[target][status]") {
   Bench bench;
   const TargetState state =
@@ -204,7 +206,8 @@ TEST_CASE("Beside a swap that has not ended the target is what it was",
   REQUIRE(state.next == kCommand);
 }
 
-TEST_CASE("A pull that cannot be gone on with says why", "[target][status]") {
+TEST_CASE("The state of a pull that cannot be resumed says why",
+          "[target][status]") {
   Bench bench;
   const std::string journal = bench.options.target_dir + ".sstferry/journal";
   SECTION("nothing was recorded") {
@@ -223,7 +226,7 @@ TEST_CASE("A pull that cannot be gone on with says why", "[target][status]") {
     REQUIRE(StateOf(bench.options.target_dir)
                 .unfinished->damage.find("journal") != std::string::npos);
   }
-  SECTION("the machine went down") {
+  SECTION("the machine was restarted") {
     bench.options.durability = Durability::kNone;
     PullAndCancel(bench.options, "Ingestor:Ingested", 2);
     TEST_SetBootId("another");

@@ -1,4 +1,4 @@
-// What a pull may and may not do to the directories it finds.
+// The directories that a pull finds, and what it may do to them.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ Status OpenIt(const std::string& target, bool swap = false) {
   return OpenIt(target, swap, &workspace);
 }
 
-// The workspace of a database that stays where it is.
+// Opens the workspace of a refresh in place.
 Status OpenItBeside(const std::string& target) {
   std::unique_ptr<Workspace> workspace;
   return Workspace::OpenBeside(target, /*open_here=*/false,
@@ -43,7 +43,8 @@ Status OpenItBeside(const std::string& target) {
                                &workspace);
 }
 
-// The workspace of a refresh by files. *state: the step of an earlier exchange.
+// Opens the workspace of a refresh by files. Sets *state to the state of an
+// earlier exchange.
 Status OpenToRefresh(const std::string& target, SwapState* state = nullptr) {
   std::unique_ptr<Workspace> workspace;
   const Status status =
@@ -80,7 +81,7 @@ TEST_CASE("Workspace refuses a target that is not empty and leaves it alone",
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 
-TEST_CASE("Workspace says what its caller advises where a replica lies",
+TEST_CASE("Workspace adds its caller's advice if the target is a replica",
           "[target][workspace]") {
   ScratchDir dir;
   MakeDir(dir / "target", "precious");
@@ -97,7 +98,8 @@ TEST_CASE("Workspace says what its caller advises where a replica lies",
   REQUIRE(BytesOf(dir / "target/content") == "precious");
 }
 
-TEST_CASE("Workspace refuses what is no directory", "[target][workspace]") {
+TEST_CASE("Workspace refuses a target that is not a directory",
+          "[target][workspace]") {
   ScratchDir dir;
   WriteBytes(dir / "file", "precious");
   fs::create_directory(dir / "elsewhere");
@@ -124,7 +126,7 @@ TEST_CASE("Workspace refuses a parent that cannot be written",
   fs::create_directory(dir / "parent");
   REQUIRE(chmod((dir / "parent").c_str(), 0555) == 0);
   REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
-  // Root may write anywhere: ask as nobody.
+  // Root may write anywhere, so test as nobody.
   const pid_t child = fork();
   if (child == 0) {
     if (getuid() == 0 && setuid(65534) != 0) {
@@ -160,7 +162,7 @@ TEST_CASE("Workspace refuses a mount point and names a sub-directory",
   REQUIRE_OK(below);
 }
 
-TEST_CASE("Workspace keeps an unfinished pull until it is told",
+TEST_CASE("Workspace keeps an unfinished pull until Clear()",
           "[target][workspace]") {
   ScratchDir dir;
   std::unique_ptr<Workspace> workspace;
@@ -183,7 +185,7 @@ TEST_CASE("Workspace keeps an unfinished pull until it is told",
   REQUIRE(NamesOf(workspace->db_dir()).empty());
 }
 
-TEST_CASE("Workspace never deletes a directory it did not make",
+TEST_CASE("Workspace never deletes a directory that it did not make",
           "[target][workspace]") {
   ScratchDir dir;
   MakeDir(dir / "target.sstferry", "precious");
@@ -197,7 +199,7 @@ TEST_CASE("Workspace never deletes a directory it did not make",
   REQUIRE(fs::exists(dir / "target.sstferry"));
 }
 
-TEST_CASE("Workspace takes over one that was cut short while it was made",
+TEST_CASE("Workspace uses one whose creation was interrupted",
           "[target][workspace][crash]") {
   for (const char* mark : {"", "sstferry w"}) {
     ScratchDir dir;
@@ -207,7 +209,7 @@ TEST_CASE("Workspace takes over one that was cut short while it was made",
   }
 }
 
-TEST_CASE("Workspace removes one that was cut short while it was removed",
+TEST_CASE("Workspace removes one whose removal was interrupted",
           "[target][workspace][crash]") {
   ScratchDir dir;
   MakeDir(dir / "target", "precious");
@@ -238,7 +240,8 @@ TEST_CASE("Workspace is busy while another process has the database open",
           "[target][workspace]") {
   ScratchDir dir;
   fs::create_directory(dir / "target");
-  // RocksDB's lock is an fcntl lock, which a process never sees of itself.
+  // RocksDB's lock is an fcntl lock. A process cannot see its own locks, so
+  // another process must hold it.
   int ready[2];
   int done[2];
   REQUIRE(pipe(ready) == 0);
@@ -271,7 +274,7 @@ TEST_CASE("Workspace is busy while another process has the database open",
   REQUIRE_OK(OpenItBeside(dir / "target"));
 }
 
-// Asks as another process would.
+// Tests a lock from another process.
 bool IsLockedForOthers(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
@@ -292,13 +295,13 @@ TEST_CASE("Workspace is busy while this process has the database open",
   rocksdb::Options options;
   options.create_if_missing = true;
   std::unique_ptr<rocksdb::DB> db;
-  // By another name than the pull's.
+  // The application opens it under another name than the pull.
   REQUIRE_OK(rocksdb::DB::Open(options, dir / "./target", IntoDb(&db)));
   REQUIRE(IsLockedForOthers(dir / "target/LOCK"));
   const Status status = OpenItBeside(dir / "target");
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kBusy);
-  // Looking must not cost the application its lock.
+  // The check must not release the application's lock.
   REQUIRE(IsLockedForOthers(dir / "target/LOCK"));
 }
 
@@ -319,8 +322,9 @@ TEST_CASE("Workspace publishes by a rename and leaves nothing else",
   REQUIRE(BytesOf(dir / "target/content") == "new");
 }
 
-TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
-          "[target][workspace]") {
+TEST_CASE(
+    "Workspace refuses to publish over a directory that appeared meanwhile",
+    "[target][workspace]") {
   ScratchDir dir;
   std::unique_ptr<Workspace> workspace;
   REQUIRE_OK(OpenIt(dir / "target", false, &workspace));
@@ -330,8 +334,8 @@ TEST_CASE("Workspace refuses to publish over what appeared meanwhile",
   REQUIRE(BytesOf(dir / "target/content") == "theirs");
 }
 
-// The state right after the exchange: db/ holds the old database. `more`:
-// further lines of the record.
+// Makes the state after a crash right after an exchange: db/ has the old
+// database. `more` are further lines of the record of the exchange.
 void ExchangeAndStop(const ScratchDir& dir, const std::string& more = "") {
   MakeDir(dir / "target", "old");
   {
@@ -353,8 +357,8 @@ void ExchangeAndStop(const ScratchDir& dir, const std::string& more = "") {
   fs::rename(dir / "aside", db);
 }
 
-TEST_CASE("Any command completes the exchange of a refresh, for no hook has to "
-          "run",
+TEST_CASE("Any command completes the exchange of a refresh, because it has no "
+          "hooks",
           "[target][workspace][crash]") {
   ScratchDir dir;
   ExchangeAndStop(dir, "refresh\n");
@@ -375,7 +379,7 @@ TEST_CASE("Any command completes the exchange of a refresh, for no hook has to "
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
 }
 
-TEST_CASE("A refresh leaves a swap alone whose hooks may have run",
+TEST_CASE("A refresh leaves a swap alone if its hooks may have run",
           "[target][workspace][crash]") {
   ScratchDir dir;
   ExchangeAndStop(dir);
@@ -388,11 +392,11 @@ TEST_CASE("A refresh leaves a swap alone whose hooks may have run",
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "new");
 }
 
-TEST_CASE("Workspace leaves both databases of a swap that was cut short",
+TEST_CASE("Workspace keeps both databases of an interrupted swap",
           "[target][workspace][crash]") {
   ScratchDir dir;
   ExchangeAndStop(dir);
-  SECTION("to a swap, which completes it") {
+  SECTION("a swap completes it") {
     std::unique_ptr<Workspace> workspace;
     REQUIRE_OK(Workspace::Open(dir / "target", Existing::kSwap,
                                rocksdb::FileSystem::Default(), nullptr,
@@ -401,7 +405,7 @@ TEST_CASE("Workspace leaves both databases of a swap that was cut short",
     REQUIRE(workspace->swap_transfer() == kId);
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
-  SECTION("to no other command") {
+  SECTION("no other command completes it") {
     RequireRefused(OpenIt(dir / "target"), "only the same swap completes it");
     RequireRefused(OpenItBeside(dir / "target"),
                    "only the same swap completes it");
@@ -409,12 +413,12 @@ TEST_CASE("Workspace leaves both databases of a swap that was cut short",
                    "only the same swap completes it");
     REQUIRE(BytesOf(dir / "target/content") == "new");
   }
-  SECTION("with the new database taken away since") {
+  SECTION("if the new database was moved away") {
     fs::rename(dir / "target", dir / "elsewhere");
     RequireRefused(OpenIt(dir / "target"), "move the old one");
     RequireRefused(OpenIt(dir / "target", true), "move the old one");
   }
-  SECTION("with another directory put there since") {
+  SECTION("if another directory replaced the new database") {
     fs::rename(dir / "target", dir / "elsewhere");
     MakeDir(dir / "target", "another");
     RequireRefused(OpenIt(dir / "target", true), "move the old one");
@@ -423,7 +427,7 @@ TEST_CASE("Workspace leaves both databases of a swap that was cut short",
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
 }
 
-TEST_CASE("Workspace deletes nothing when the record of an exchange is strange",
+TEST_CASE("Workspace deletes nothing if the record of an exchange is invalid",
           "[target][workspace][corruption]") {
   for (const char* record : {"", "id\n", "../../etc\n1\n2\n"}) {
     ScratchDir dir;

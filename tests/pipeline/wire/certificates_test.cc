@@ -1,4 +1,4 @@
-// What sstferry cert makes is what sstferry takes.
+// Files that sstferry cert makes can be used by sstferry.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ mode_t ModeOf(const std::string& path) {
   return info.st_mode & 0777;
 }
 
-TEST_CASE("A CA is made once, and its key is its owner's alone",
+TEST_CASE("A CA is made once, and only its owner can read its key",
           "[wire][tls]") {
   ScratchDir dir;
   REQUIRE_OK(MakeCertificateAuthority(dir / "pki"));
@@ -31,7 +31,7 @@ TEST_CASE("A CA is made once, and its key is its owner's alone",
   REQUIRE(BytesOf(dir / "pki/ca.key") == key);
 }
 
-TEST_CASE("A certificate is for a host's names, and replaces none",
+TEST_CASE("A certificate has a host's names, and does not replace another one",
           "[wire][tls]") {
   ScratchDir dir;
   TlsFiles files;
@@ -59,7 +59,7 @@ TEST_CASE("A certificate is for a host's names, and replaces none",
   REQUIRE(BytesOf(dir / "pki/db1/key.pem") == key);
 }
 
-TEST_CASE("A CA whose key is another one's issues nothing", "[wire][tls]") {
+TEST_CASE("A CA with the key of another CA issues nothing", "[wire][tls]") {
   ScratchDir dir;
   REQUIRE_OK(MakeCertificateAuthority(dir / "a"));
   REQUIRE_OK(MakeCertificateAuthority(dir / "b"));

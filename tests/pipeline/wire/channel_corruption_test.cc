@@ -1,4 +1,5 @@
-// Bytes that are not the next frame: every one is an error with a reason.
+// Bytes that are not the next frame: each case must give an error with a
+// reason.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Says its script in pieces of at most `piece` bytes, then ends in order.
+// A connection that delivers a script in pieces of at most `piece` bytes, then
+// ends regularly.
 class ScriptedConnection final : public Connection {
  public:
   ScriptedConnection(std::string script, size_t piece)
@@ -69,10 +71,10 @@ std::string Join(const std::vector<std::string>& frames) {
 struct Reception {
   size_t good_frames = 0;
   std::string payloads;
-  Status end;  // why it stopped; never OK
+  Status end;  // the reason of the end; never OK
 };
 
-// The payload received into memory of exactly its size.
+// Receives the payload into memory of exactly its size.
 Status ReceiveElsewhere(Channel* channel, std::vector<char>* memory,
                         Frame* frame) {
   FrameHeader header;
@@ -102,7 +104,7 @@ Reception ReceiveAllBy(bool elsewhere, const std::string& script,
     reception.end = elsewhere ? ReceiveElsewhere(&channel, &memory, &frame)
                               : channel.Receive(Soon(), &frame);
     if (!reception.end.ok()) {
-      // Once lost, the stream stays lost.
+      // After an error, the stream cannot be used again.
       REQUIRE_FALSE(channel.Receive(Soon(), &frame).ok());
       return reception;
     }
@@ -111,7 +113,7 @@ Reception ReceiveAllBy(bool elsewhere, const std::string& script,
   }
 }
 
-// Both ways to receive must see the same.
+// Receives by both functions, which must give the same result.
 Reception ReceiveAll(const std::string& script, size_t piece = 1 << 20) {
   const Reception reception = ReceiveAllBy(false, script, piece);
   const Reception elsewhere = ReceiveAllBy(true, script, piece);
@@ -182,15 +184,15 @@ TEST_CASE("Channel detects every flipped bit", "[wire][corruption]") {
     INFO("byte " << bit / 8 << " bit " << bit % 8 << ": "
                  << reception.end.ToString());
     REQUIRE(reception.good_frames < frames.size());
-    // A longer length may run into the end of the stream, a higher version
-    // may be intact: neither passes as a frame.
+    // A flipped length may run into the end of the stream, and a flipped
+    // version may be a later one. Neither passes as a frame.
     const EndState state = EndStateOf(reception.end);
     REQUIRE((state == EndState::kCorrupt || state == EndState::kDeadPeer ||
              state == EndState::kIncompatible));
   }
 }
 
-TEST_CASE("Channel tells a peer of another protocol apart",
+TEST_CASE("Channel recognizes a peer with another protocol",
           "[wire][corruption]") {
   const Reception http = ReceiveAll("GET / HTTP/1.1\r\n");
   INFO(http.end.ToString());
@@ -203,7 +205,7 @@ TEST_CASE("Channel tells a peer of another protocol apart",
   REQUIRE(text.find("is sstferry at the other end?") != std::string::npos);
 }
 
-TEST_CASE("Channel judges a stranger by its first four bytes",
+TEST_CASE("Channel recognizes another protocol by its first four bytes",
           "[wire][corruption][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
@@ -213,11 +215,11 @@ TEST_CASE("Channel judges a stranger by its first four bytes",
   REQUIRE_OK(ends.client->Write(&noise, 1, Soon()));
   Channel channel(std::move(ends.server));
   Frame frame;
-  // The stranger waits with an open connection: no limit has to pass.
+  // The peer keeps its connection open. The error must not wait for a limit.
   REQUIRE(channel.Receive(WaitLimit::Forever(), &frame).IsCorruption());
 }
 
-TEST_CASE("Channel refuses a huge length before it makes room for it",
+TEST_CASE("Channel refuses a huge length before it allocates memory",
           "[wire][corruption]") {
   for (const uint32_t length :
        {kMaxPayloadBytes + 1, 0x7fffffffu, 0xffffffffu}) {
@@ -234,7 +236,7 @@ TEST_CASE("Channel refuses a huge length before it makes room for it",
   }
 }
 
-TEST_CASE("Channel survives any noise", "[wire][corruption]") {
+TEST_CASE("Channel survives random bytes", "[wire][corruption]") {
   rc::check("noise after a valid prefix", [](const std::string& noise) {
     const size_t keep = *rc::gen::inRange<size_t>(0, kFrameHeaderBytes + 8);
     const std::string good = Join(SampleFrames());
@@ -245,7 +247,8 @@ TEST_CASE("Channel survives any noise", "[wire][corruption]") {
   });
 }
 
-TEST_CASE("Channel stops at the limit of a peer that drips", "[wire][net]") {
+TEST_CASE("Channel stops at its limit if a peer sends byte by byte",
+          "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
   Transport transport = kind.make();

@@ -1,4 +1,4 @@
-// Frames over a connection: what a good peer's look like on the other side.
+// Frames over a connection between two correct peers.
 #include <thread>
 #include <vector>
 
@@ -63,7 +63,7 @@ TEST_CASE("Channel carries every frame type and size", "[wire][net]") {
   REQUIRE(channels.client->bytes_sent() == channels.server->bytes_received());
 }
 
-TEST_CASE("Channel receives payloads of any size where the caller wants them",
+TEST_CASE("Channel receives payloads of any size into the caller's memory",
           "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
@@ -89,12 +89,13 @@ TEST_CASE("Channel receives payloads of any size where the caller wants them",
   for (int round = 0; round < 3; ++round) {
     for (const size_t size : sizes) {
       FrameHeader header;
-      // Asked twice, the header is still the same frame's.
+      // A second call returns the header of the same frame.
       REQUIRE_OK(channels.server->ReceiveHeader(Soon(), &header));
       REQUIRE_OK(channels.server->ReceiveHeader(Soon(), &header));
       REQUIRE(header.type == FrameType::kChunkData);
       REQUIRE(header.payload_bytes == size);
-      // By turns: what one way has read ahead, the other must find.
+      // Alternate between both ways to receive. Each must find the bytes that
+      // the other has read ahead.
       const bool elsewhere = (seed / 2 + seed) % 2 == 0;
       Frame frame;
       REQUIRE_OK(channels.server->ReceivePayload(
@@ -106,7 +107,7 @@ TEST_CASE("Channel receives payloads of any size where the caller wants them",
   REQUIRE_OK(sender.get());
 }
 
-TEST_CASE("Channel sends parts as one frame and tells its digest",
+TEST_CASE("Channel sends parts as one frame and returns its digest",
           "[wire][net]") {
   Channels channels(MemoryOne());
   const Slice parts[] = {"ab", "", "cde", "", "", "f", "", "ghi"};
@@ -119,7 +120,7 @@ TEST_CASE("Channel sends parts as one frame and tells its digest",
   REQUIRE(frame.digest == digest);
 }
 
-TEST_CASE("Channel takes only the flags that were agreed on",
+TEST_CASE("Channel accepts only the flags that were agreed on",
           "[wire][corruption]") {
   const bool allowed = GENERATE(true, false);
   Channels channels(MemoryOne());
@@ -148,7 +149,7 @@ TEST_CASE("Channel takes only the flags that were agreed on",
   }
 }
 
-TEST_CASE("Channel refuses to send what no receiver accepts", "[wire]") {
+TEST_CASE("Channel refuses to send frames that no receiver accepts", "[wire]") {
   Channels channels(MemoryOne());
   const std::string big(kMaxPayloadBytes + 1, 'x');
   REQUIRE_FALSE(channels.client->Send(FrameType::kChunkData, big).ok());
@@ -157,7 +158,7 @@ TEST_CASE("Channel refuses to send what no receiver accepts", "[wire]") {
                     ->SendParts(FrameType::kChunkData, parts.data(), 9,
                                 Soon(), nullptr)
                     .ok());
-  // Neither harmed the channel.
+  // The refused frames did not damage the channel.
   REQUIRE_OK(channels.client->Send(FrameType::kPing, "p"));
   Frame frame;
   REQUIRE_OK(channels.server->Receive(Soon(), &frame));
@@ -197,7 +198,7 @@ TEST_CASE("Channel keeps frames of several senders whole", "[wire][net]") {
   }
 }
 
-TEST_CASE("Channel can be asked again after a pause between frames",
+TEST_CASE("Channel can receive again after a timeout between frames",
           "[wire]") {
   Channels channels(MemoryOne());
   Frame frame;
@@ -210,7 +211,7 @@ TEST_CASE("Channel can be asked again after a pause between frames",
   REQUIRE(frame.payload == Slice("late"));
 }
 
-TEST_CASE("Channel hands a message over and checks its type", "[wire]") {
+TEST_CASE("Channel delivers a message and checks its type", "[wire]") {
   Channels channels(MemoryOne());
   Ping ping;
   ping.token = 77;
@@ -252,13 +253,13 @@ TEST_CASE("Channel turns an End frame into the peer's status", "[wire]") {
         channels.server->ReceiveMessage(FrameType::kPing, Soon(), &ping);
     INFO(status.ToString());
     REQUIRE(EndStateOf(status) == state);
-    // The words arrive, what would paint a terminal does not.
+    // The text arrives, but without terminal commands.
     REQUIRE(MessageOf(status) ==
             "peer in-process: the disk ?[31m (staging)");
   }
 }
 
-TEST_CASE("Channel returns an End frame that was asked for", "[wire]") {
+TEST_CASE("Channel returns an End frame that was expected", "[wire]") {
   Channels channels(MemoryOne());
   SendEnd(channels.client.get(), Status::OK(), "");
   SendEnd(channels.client.get(), Status::OK(), "");
@@ -266,13 +267,13 @@ TEST_CASE("Channel returns an End frame that was asked for", "[wire]") {
   end.state = EndState::kBusy;
   REQUIRE_OK(channels.server->ReceiveMessage(FrameType::kEnd, Soon(), &end));
   REQUIRE(end.state == EndState::kOk);
-  // OK where something else was due is no success.
+  // An End frame with OK is an error if another message was expected.
   Ping ping;
   REQUIRE(EndStateOf(channels.server->ReceiveMessage(
               FrameType::kPing, Soon(), &ping)) == EndState::kCorrupt);
 }
 
-TEST_CASE("Channel says what it expected when the peer closes", "[wire]") {
+TEST_CASE("Channel says what it expected if the peer closes", "[wire]") {
   Channels channels(MemoryOne());
   channels.client.reset();
   Hello hello;
@@ -305,14 +306,14 @@ TEST_CASE("Channel wakes receiver, sender and waiting sender on Close",
     Frame frame;
     return channels.client->Receive(WaitLimit::Forever(), &frame);
   });
-  // Two frames of the flood have come: the senders are at work.
+  // Two frames have arrived, so the senders are running.
   Frame frame;
   REQUIRE_OK(channels.server->Receive(Soon(), &frame));
   REQUIRE_OK(channels.server->Receive(Soon(), &frame));
   channels.client->Close();
   REQUIRE(receiver.get().IsAborted());
   for (auto& call : calls) {
-    // One was writing, the others came after its frame was cut.
+    // One sender was writing. The others follow after its frame was truncated.
     REQUIRE_FALSE(call.get().ok());
   }
 }
@@ -325,7 +326,7 @@ TEST_CASE("Channel limits the wait for another sender", "[wire]") {
   auto hog = InBackground([&] {
     return channel.Send(FrameType::kChunkData, block, WaitLimit::Forever());
   });
-  // The first byte of a frame has come, the rest does not fit.
+  // The first byte of a frame has arrived, and the rest does not fit.
   REQUIRE(ReadAll(ends.server.get(), 1).size() == 1);
   const WaitLimit brief = WaitLimit::Within(std::chrono::milliseconds(30));
   const Status status = channel.Send(FrameType::kPing, "p", brief);

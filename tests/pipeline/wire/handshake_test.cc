@@ -28,7 +28,7 @@ Hello SampleHello() {
   return hello;
 }
 
-TEST_CASE("CommonVersion is the newest in both parts", "[wire]") {
+TEST_CASE("CommonVersion is the newest version in both ranges", "[wire]") {
   struct Row {
     uint16_t oldest, newest, peer_oldest, peer_newest, common;
   };
@@ -47,12 +47,12 @@ TEST_CASE("CommonVersion is the newest in both parts", "[wire]") {
   }
 }
 
-TEST_CASE("Handshake tells both sides about each other", "[wire][net]") {
+TEST_CASE("Handshake informs both sides about each other", "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
   Pair pair(kind.make());
   Hello sent = SampleHello();
-  sent.features |= 1ull << 63;  // of the future: ignored
+  sent.features |= 1ull << 63;  // an unknown feature is ignored
   sent.newest_version = 9;
   auto client = InBackground([&] {
     HelloAck ack;
@@ -76,7 +76,7 @@ TEST_CASE("Handshake tells both sides about each other", "[wire][net]") {
   REQUIRE(server_ack.version == ack.version);
 }
 
-TEST_CASE("Handshake without a common version ends alike on both sides",
+TEST_CASE("Handshake without a common version fails alike on both sides",
           "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
@@ -101,7 +101,8 @@ TEST_CASE("Handshake without a common version ends alike on both sides",
   }
 }
 
-TEST_CASE("Client refuses an answer it did not offer", "[wire]") {
+TEST_CASE("Client refuses a version or feature that it did not offer",
+          "[wire]") {
   const Hello sent = SampleHello();
   for (const bool version : {true, false}) {
     Pair pair;
@@ -129,7 +130,7 @@ TEST_CASE("Client refuses an answer it did not offer", "[wire]") {
   }
 }
 
-TEST_CASE("Server handshake is bounded for a peer that says nothing",
+TEST_CASE("Server handshake with a silent peer ends at its limit",
           "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
@@ -140,7 +141,7 @@ TEST_CASE("Server handshake is bounded for a peer that says nothing",
       pair.server.get(), "sstferry server", "9.10.0",
       WaitLimit::Within(std::chrono::milliseconds(50)), &hello, &ack);
   REQUIRE(status.IsTimedOut());
-  // The silent peer is told.
+  // The silent peer gets the reason.
   Ping ping;
   const Status told =
       pair.client->ReceiveMessage(FrameType::kPing, Soon(), &ping);
@@ -165,7 +166,8 @@ TEST_CASE("Server handshake answers another first frame with End",
               FrameType::kPing, Soon(), &ping)) == EndState::kCorrupt);
 }
 
-TEST_CASE("SendEnd cuts what is longer than an End may be", "[wire]") {
+TEST_CASE("SendEnd truncates text that is too long for an End frame",
+          "[wire]") {
   Pair pair;
   SendEnd(pair.client.get(),
           MakeStatus(EndState::kNoSpace, std::string(100'000, 'm')),

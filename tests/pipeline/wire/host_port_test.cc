@@ -7,7 +7,7 @@
 namespace sstferry::host_port_test {
 namespace {
 
-TEST_CASE("HostPort reads what an operator writes", "[wire]") {
+TEST_CASE("HostPort parses addresses as operators write them", "[wire]") {
   struct Row {
     const char* text;
     const char* host;
@@ -33,7 +33,7 @@ TEST_CASE("HostPort reads what an operator writes", "[wire]") {
   }
 }
 
-TEST_CASE("HostPort refuses what is no address", "[wire]") {
+TEST_CASE("HostPort refuses text that is not an address", "[wire]") {
   for (const std::string text :
        {"", ":7420", "host:", "host:x", "host:-1", "host:65536", "host:1x",
         "host: 1", "::1", "fe80::1:99", "[::1", "[]", "[::1]7420", "[host]:1",
@@ -56,7 +56,7 @@ TEST_CASE("HostPort refuses what is no address", "[wire]") {
   REQUIRE_FALSE(ParseHostPort(std::string("h\0x", 3), &parsed).ok());
 }
 
-TEST_CASE("IsLoopback knows this machine's own addresses", "[wire]") {
+TEST_CASE("IsLoopback recognizes this machine's loopback addresses", "[wire]") {
   for (const char* host : {"127.0.0.1", "127.9.9.9", "::1",
                            "::ffff:127.0.0.1", "localhost", "/run/s"}) {
     INFO(host);

@@ -1,4 +1,5 @@
-// Several connections over one stream: credit, turns, hostile frames and ends.
+// Several connections over one stream: credit, turns, hostile frames, and the
+// stream's end.
 #include "pipeline/wire/multiplexer.h"
 
 #include <atomic>
@@ -51,7 +52,7 @@ Ends OpenChannel(StreamPair* pair) {
   return ends;
 }
 
-// Writes until nothing is taken any more; returns how much was.
+// Writes until nothing more is accepted. Returns the number of bytes.
 size_t FillChannel(Connection* connection) {
   const std::string piece(1000, 'x');
   size_t taken = 0;
@@ -61,7 +62,7 @@ size_t FillChannel(Connection* connection) {
   return taken;
 }
 
-TEST_CASE("A channel that nobody reads does not hold up another",
+TEST_CASE("A channel without a reader does not block another channel",
           "[wire][stream]") {
   StreamPair pair = MakePair();
   Ends stuck = OpenChannel(&pair);
@@ -70,7 +71,7 @@ TEST_CASE("A channel that nobody reads does not hold up another",
       GENERATE(true, false) ? stuck.client.get() : stuck.server.get();
   const size_t taken = FillChannel(stuck_writer);
 
-  // More than all buffers on the way, in both directions.
+  // More than fits into all buffers between the ends, in both directions.
   const std::string there = Pattern(8 << 20, 1);
   const std::string back = Pattern(8 << 20, 2);
   auto client_writes =
@@ -84,7 +85,7 @@ TEST_CASE("A channel that nobody reads does not hold up another",
   REQUIRE_OK(client_writes.get());
   REQUIRE_OK(server_writes.get());
 
-  // The memory that a channel without a reader takes.
+  // A channel without a reader takes a limited amount of memory.
   REQUIRE(taken > MultiplexerOptions().credit_bytes);
   REQUIRE(taken <= MultiplexerOptions().credit_bytes + kStreamSendBytes);
 }
@@ -96,7 +97,7 @@ TEST_CASE("A channel that is read again moves all of its bytes",
   const size_t taken = FillChannel(ends.client.get());
   REQUIRE(ReadAll(ends.server.get(), taken) == std::string(taken, 'x'));
   REQUIRE_OK(WriteText(ends.client.get(), "more"));
-  // A part of the last piece may have been taken when its time was over.
+  // A part of the last piece may have been sent before its write timed out.
   std::string rest = ReadAll(ends.server.get(), 4);
   while (rest.find("more") == std::string::npos && rest.size() < 2000) {
     rest += ReadAll(ends.server.get(), 1);
@@ -104,11 +105,11 @@ TEST_CASE("A channel that is read again moves all of its bytes",
   REQUIRE(rest.substr(rest.size() - 4) == "more");
 }
 
-TEST_CASE("Channels come and go without an end of their numbers",
+TEST_CASE("Channels can be opened and closed without running out of numbers",
           "[wire][stream]") {
   MultiplexerOptions dials = StreamOptions(true);
   MultiplexerOptions accepts = StreamOptions(false);
-  // The channel that is open, and two before it whose ends may be on their way.
+  // The open channel, and two earlier ones whose ends may be in transit.
   dials.max_channels = 3;
   accepts.max_channels = 4;
   StreamPair pair = MakePair(dials, accepts);
@@ -119,7 +120,7 @@ TEST_CASE("Channels come and go without an end of their numbers",
     REQUIRE_OK(WriteText(ends.server.get(), "pong"));
     REQUIRE(ReadAll(ends.client.get(), 4) == "pong");
     ends.server.reset();
-    // The end that the client reads: from then on the number is free.
+    // After the client has read the end, the number is free.
     char byte = 0;
     size_t got = 1;
     REQUIRE_OK(ends.client->Read(&byte, 1, Soon(), &got));
@@ -181,7 +182,8 @@ TEST_CASE("Many channels carry bytes both ways while others close",
   }
 }
 
-TEST_CASE("Finish sends what was written and closed before", "[wire][stream]") {
+TEST_CASE("Finish sends the bytes that were written and closed before",
+          "[wire][stream]") {
   StreamPair pair = MakePair();
   Ends ends = OpenChannel(&pair);
   const std::string last_words = Pattern(200'000, 9);
@@ -197,7 +199,7 @@ TEST_CASE("Finish sends what was written and closed before", "[wire][stream]") {
   REQUIRE(EndStateOf(pair.accepts->Accept(&none)) == EndState::kDeadPeer);
 }
 
-TEST_CASE("The end of a stream reaches each channel behind its bytes",
+TEST_CASE("The end of a stream reaches each channel after its bytes",
           "[wire][stream]") {
   MultiplexerOptions dials = StreamOptions(true);
   std::atomic<int> explained{0};
@@ -209,7 +211,7 @@ TEST_CASE("The end of a stream reaches each channel behind its bytes",
   Ends one = OpenChannel(&pair);
   Ends other = OpenChannel(&pair);
   REQUIRE_OK(WriteText(one.server.get(), "before"));
-  // Written to the stream before it ends.
+  // When this byte has arrived, "before" is in the stream, too.
   REQUIRE_OK(WriteText(other.server.get(), "x"));
   REQUIRE(ReadAll(other.client.get(), 1) == "x");
   auto waits = InBackground([&] {
@@ -232,13 +234,13 @@ TEST_CASE("The end of a stream reaches each channel behind its bytes",
   REQUIRE(explained == 1);
 }
 
-TEST_CASE("A stream without a byte for its limit ends", "[wire][stream]") {
+TEST_CASE("A stream ends if it is silent for its limit", "[wire][stream]") {
   MultiplexerOptions accepts = StreamOptions(false);
   accepts.silence_limit = milliseconds(300);
   StreamPair pair = MakePair(StreamOptions(true), accepts);
   const auto begun = Clock::now();
   Ends ends = OpenChannel(&pair);
-  // What this side sends is no sign of the other.
+  // Bytes that this side sends do not prove that the other side runs.
   auto writer = InBackground([&] { return FillChannel(ends.server.get()); });
   std::unique_ptr<Connection> none;
   const Status status = pair.accepts->Accept(&none);
@@ -270,7 +272,7 @@ TEST_CASE("Waiting for a hello ends with its limit, StopWaiting or the stream",
   }
 }
 
-// --- turns, without threads --------------------------------------------------
+// --- Turns, without threads -------------------------------------------------
 
 std::vector<std::shared_ptr<StreamChannel>> OpenSome(StreamChannels* channels,
                                                      size_t count) {
@@ -303,7 +305,8 @@ TEST_CASE("Channels that have much to send take turns", "[wire][stream]") {
       turns.push_back(turn.channel->id);
     }
     REQUIRE(turn.data_bytes <= kMaxStreamDataBytes);
-    // A small message that comes now waits for one turn of each other channel.
+    // A small message that is written now waits for one turn of each other
+    // channel.
     if (turns.size() == 4) {
       REQUIRE_OK(PutInto(&channels, all[3], "ping"));
     }
@@ -335,7 +338,7 @@ TEST_CASE("A channel sends no more than its credit", "[wire][stream]") {
   REQUIRE(send_all() == 0);
 }
 
-// --- hostile peers -----------------------------------------------------------
+// --- Hostile peers ----------------------------------------------------------
 
 std::string HelloBytes(uint32_t credit = 1u << 20) {
   std::string bytes(kStreamHelloBytes, '\0');
@@ -352,7 +355,7 @@ std::string FrameBytes(StreamFrameKind kind, uint32_t channel,
 struct Hostile {
   const char* name;
   bool dials;         // the side that is attacked
-  std::string bytes;  // what it gets
+  std::string bytes;  // the bytes that it receives
   const char* says;
 };
 
@@ -405,13 +408,13 @@ void WriteRaw(int fd, const std::string& bytes) {
     const ssize_t sent =
         send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
     if (sent <= 0) {
-      return;  // the other side has had enough
+      return;  // the other side has closed the stream
     }
     at += static_cast<size_t>(sent);
   }
 }
 
-TEST_CASE("A stream that breaks a rule ends, and says which",
+TEST_CASE("A stream that breaks a rule ends, and the error names the rule",
           "[wire][stream][hostile]") {
   for (const Hostile& hostile : HostileStreams()) {
     INFO(hostile.name);
@@ -446,16 +449,16 @@ TEST_CASE("A stream that breaks a rule ends, and says which",
   }
 }
 
-TEST_CASE("Something else than a stream is shown, and refused",
+TEST_CASE("Bytes that are not a stream are shown, and refused",
           "[wire][stream][hostile]") {
   StreamFds fds = MakeStreamFds();
   std::unique_ptr<Multiplexer> dials;
   REQUIRE_OK(Multiplexer::Start(std::move(fds.dials), Descriptor(),
                                 StreamOptions(true), &dials));
-  SECTION("long") {
+  SECTION("many bytes") {
     WriteRaw(fds.accepts.get(), "Welcome to\x1b[31m db1, have a nice day\n");
   }
-  SECTION("short, and an end") {
+  SECTION("few bytes and the end") {
     WriteRaw(fds.accepts.get(), "Welcome");
     fds.accepts = Descriptor();
   }
@@ -483,7 +486,7 @@ TEST_CASE("A listener whose stream has ended waits for its connections",
   REQUIRE(accepts.get().IsAborted());
 }
 
-TEST_CASE("A stream may come byte by byte", "[wire][stream]") {
+TEST_CASE("A stream may arrive byte by byte", "[wire][stream]") {
   StreamFds fds = MakeStreamFds();
   std::unique_ptr<Multiplexer> accepts;
   REQUIRE_OK(Multiplexer::Start(std::move(fds.dials), Descriptor(),

@@ -1,4 +1,4 @@
-// The relay itself, and what TCP connections make of a bad network.
+// Tests the relay, and TCP connections over a bad network.
 #include "tests/support/relay.h"
 
 #include <atomic>
@@ -14,7 +14,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// client -> relay -> server, connected.
+// A client that is connected to a server through a relay.
 struct Relayed {
   Relayed() : direct(TcpOne("127.0.0.1")) {
     HostPort target;
@@ -65,7 +65,7 @@ TEST_CASE("Relay delays without slowing down", "[relay][net]") {
   const auto took = Clock::now() - start;
   REQUIRE_OK(writer.get());
   REQUIRE(took >= milliseconds(100));
-  // Stop-and-wait of 64 KiB pieces would take 6 s.
+  // If the relay waited for each piece of 64 KiB, it would take 6 s.
   REQUIRE(took < milliseconds(3'000));
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("Relay keeps a rate", "[relay][net]") {
   REQUIRE(Clock::now() - start >= milliseconds(240));
 }
 
-TEST_CASE("Relay cuts after exactly so many bytes and reports a reset",
+TEST_CASE("Relay cuts after exactly the given bytes, and a reset is reported",
           "[relay][net]") {
   Relayed net;
   net.relay->CutAfter(Relay::kToTarget, 1000);
@@ -94,7 +94,7 @@ TEST_CASE("Relay cuts after exactly so many bytes and reports a reset",
   REQUIRE(status.IsIOError());
   REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
   REQUIRE(net.relay->bytes(Relay::kToTarget) == 1000);
-  // The network stays cut until it is mended.
+  // The network stays cut until it is repaired.
   std::unique_ptr<Connection> again;
   if (net.dialer->Dial(Soon(), &again).ok()) {
     REQUIRE(again->Read(&byte, 1, Soon(), &got).IsIOError());
@@ -122,7 +122,7 @@ TEST_CASE("Relay flips one byte and the channel notices",
   REQUIRE(status.IsCorruption());
 }
 
-TEST_CASE("Connection times out behind a network that drops everything",
+TEST_CASE("Connection times out in a network that drops everything",
           "[relay][net]") {
   Relayed net;
   REQUIRE_OK(WriteOne(net.client.get(), "before"));
@@ -139,7 +139,7 @@ TEST_CASE("Connection times out behind a network that drops everything",
   REQUIRE(net.relay->bytes(Relay::kToTarget) == 6);
 }
 
-TEST_CASE("Connection waits out a stall and times out behind a longer one",
+TEST_CASE("Connection survives a stall and times out at a longer one",
           "[relay][net]") {
   Relayed net;
   net.relay->SetStall(Relay::kToTarget, true);
@@ -188,7 +188,7 @@ TEST_CASE("Connection reports a reset to reader and writer", "[relay][net]") {
     }
     return status;
   });
-  // The flood fills the way to the client, whose reader took one byte of it.
+  // The writer fills the way to the client, whose reader has read one byte.
   REQUIRE(net.relay->WaitForBytes(Relay::kToClient, 1));
   REQUIRE_OK(reader.get());
   net.relay->ResetAll();

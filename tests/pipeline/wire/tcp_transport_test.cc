@@ -1,4 +1,4 @@
-// What only TCP can do: names, ports, IPv6, peers that do not answer.
+// Features of TCP only: names, ports, IPv6, peers that do not answer.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ size_t OpenDescriptors() {
       std::distance(begin, std::filesystem::directory_iterator()));
 }
 
-TEST_CASE("TCP dialer says who refused", "[wire][net]") {
+TEST_CASE("TCP dialer names the address that refused", "[wire][net]") {
   Transport transport = TcpOne("127.0.0.1");
   const std::string address = transport.listener->address();
   transport.listener.reset();
@@ -37,7 +37,7 @@ TEST_CASE("TCP dialer says who refused", "[wire][net]") {
                                    "serve` running there?");
 }
 
-TEST_CASE("TCP dialer says which host it did not find", "[wire][net]") {
+TEST_CASE("TCP dialer names a host that it did not find", "[wire][net]") {
   auto dialer = MakeTcpDialer({"no-such-host.invalid", 1});
   std::unique_ptr<Connection> connection;
   const Status status = dialer->Dial(Soon(), &connection);
@@ -46,7 +46,8 @@ TEST_CASE("TCP dialer says which host it did not find", "[wire][net]") {
   REQUIRE(MessageOf(status).find("resolve no-such-host.invalid: ") == 0);
 }
 
-TEST_CASE("A connection to a near peer has a short queue", "[wire][net]") {
+TEST_CASE("A connection to a near peer has a small send buffer",
+          "[wire][net]") {
   Transport transport = TcpOne("127.0.0.1");
   HostPort where;
   REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
@@ -56,11 +57,12 @@ TEST_CASE("A connection to a near peer has a short queue", "[wire][net]") {
   int bytes = 0;
   socklen_t size = sizeof(bytes);
   REQUIRE(getsockopt(same.get(), SOL_SOCKET, SO_SNDBUF, &bytes, &size) == 0);
-  // The kernel counts its own bytes as well, and doubles what it was told.
+  // The kernel doubles the requested size, because it counts its own bytes,
+  // too.
   REQUIRE(bytes == 2 * (128 << 10));
 }
 
-TEST_CASE("TCP write does not wait for a peer that has ended its side",
+TEST_CASE("TCP write does not wait for a peer that has closed its side",
           "[wire][net]") {
   Transport transport = TcpOne("127.0.0.1");
   HostPort where;
@@ -69,7 +71,7 @@ TEST_CASE("TCP write does not wait for a peer that has ended its side",
   std::unique_ptr<Connection> connection;
   REQUIRE_OK(transport.listener->Accept(&connection));
   REQUIRE(shutdown(peer, SHUT_WR) == 0);
-  // It reads nothing either, and never closes.
+  // The peer does not read, and never closes its socket.
   const std::string block(1 << 20, 'x');
   const Slice part(block);
   Status status;
@@ -110,7 +112,7 @@ TEST_CASE("TCP dialer wakes on Close", "[wire][net]") {
     std::unique_ptr<Connection> connection;
     return dialer->Dial(WaitLimit::Forever(), &connection);
   });
-  // Likely asleep by then; right in any case.
+  // The dial probably waits by then. The test is correct in any case.
   REQUIRE(dial.wait_for(milliseconds(50)) == std::future_status::timeout);
   dialer->Close();
   REQUIRE(dial.get().IsAborted());
@@ -129,7 +131,7 @@ TEST_CASE("TCP listener names a port that is taken", "[wire][net]") {
                                    "`sstferry serve` running there?");
 }
 
-TEST_CASE("TCP listener takes its port again at once", "[wire][net]") {
+TEST_CASE("TCP listener can use its port again at once", "[wire][net]") {
   Transport transport = TcpOne("127.0.0.1");
   HostPort where;
   REQUIRE_OK(ParseHostPort(transport.listener->address(), &where));
@@ -141,7 +143,7 @@ TEST_CASE("TCP listener takes its port again at once", "[wire][net]") {
   REQUIRE_OK(ListenTcp(where, &transport.listener));
 }
 
-TEST_CASE("TCP transport speaks IPv6", "[wire][net]") {
+TEST_CASE("TCP transport supports IPv6", "[wire][net]") {
   std::unique_ptr<Listener> listener;
   const Status listening = ListenTcp({"::1", 0}, &listener);
   if (!listening.ok()) {
@@ -161,14 +163,15 @@ TEST_CASE("TCP transport speaks IPv6", "[wire][net]") {
   REQUIRE(ends.server->peer().find("[::1]:") == 0);
 }
 
-TEST_CASE("TCP transport gives every descriptor back", "[wire][net]") {
+TEST_CASE("TCP transport closes every descriptor", "[wire][net]") {
   Transport transport = TcpOne("127.0.0.1");
-  transport.Connect();  // what is opened once per process is open now
+  transport.Connect();  // opens what a process opens only once
   const size_t before = OpenDescriptors();
   for (int i = 0; i < 20; ++i) {
     Ends ends = transport.Connect();
     ends.client->Close();
-    REQUIRE(OpenDescriptors() == before + 1);  // the server's is left
+    // the server's descriptor is left
+    REQUIRE(OpenDescriptors() == before + 1);
   }
   REQUIRE(OpenDescriptors() == before);
 }

@@ -1,4 +1,4 @@
-// What only TLS can do: who is who, and all the ways not to agree on it.
+// Features of TLS only: identities of peers, and all the ways to be denied.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ HostPort Where(const Transport& transport) {
   return where;
 }
 
-// How both sides ended that tried to shake hands and then to read.
+// The status of each side after a handshake and a read.
 struct Outcome {
   Status client;
   Status server;
@@ -128,7 +128,7 @@ std::vector<BadPair> BadPairs() {
   };
 }
 
-TEST_CASE("TLS tells both sides who the other is", "[wire][tls]") {
+TEST_CASE("TLS gives each side the identity of the other", "[wire][tls]") {
   Transport transport =
       TlsOne("localhost", GoodPki().server, GoodPki().client);
   const Ends ends = transport.Connect();
@@ -157,7 +157,7 @@ TEST_CASE("TLS denies each bad pair of certificates, and both sides say why",
   }
 }
 
-TEST_CASE("TLS client that is denied hears why even while it writes",
+TEST_CASE("A denied TLS client gets the reason even while it writes",
           "[wire][tls]") {
   const TestCa other(GoodPki().directory.path(), "Other CA");
   TlsFiles server_files = GoodPki().server;
@@ -186,8 +186,9 @@ TEST_CASE("TLS client that is denied hears why even while it writes",
   }
 }
 
-// What a TLS server says of a stranger, and whether it goes on. The stranger
-// runs in another thread: no place for Catch2's macros.
+// Returns the status of a TLS server's handshake with a foreign peer, and
+// checks that the server still works. The peer runs in another thread, so it
+// must not use Catch2's macros.
 Status ServerStatus(Transport* transport,
                     const std::function<void(const HostPort&)>& stranger,
                     const WaitLimit& limit = Soon()) {
@@ -230,7 +231,7 @@ TEST_CASE("TLS server denies a client without a certificate or with TLS 1.2",
   REQUIRE(Says(status, "expected TLS 1.3, found an older version"));
 }
 
-TEST_CASE("TLS server survives garbage, half a handshake and a drip",
+TEST_CASE("TLS server survives garbage, half a handshake and a slow one",
           "[wire][tls]") {
   Transport transport =
       TlsOne("127.0.0.1", GoodPki().server, GoodPki().client);
@@ -244,7 +245,7 @@ TEST_CASE("TLS server survives garbage, half a handshake and a drip",
   REQUIRE(EndStateOf(status) == EndState::kDenied);
   REQUIRE(Says(status, "expected a TLS 1.3 handshake, found something else"));
 
-  // A record that announces more than it brings.
+  // A record that announces more bytes than it has.
   const std::string half("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
   status = ServerStatus(&transport, [&](const HostPort& where) {
     const int fd = ConnectRaw(where);
@@ -255,7 +256,7 @@ TEST_CASE("TLS server survives garbage, half a handshake and a drip",
   REQUIRE(EndStateOf(status) == EndState::kDeadPeer);
   REQUIRE(Says(status, "the peer closed the connection"));
 
-  // One byte at a time puts nothing off.
+  // Sending byte by byte does not extend the limit.
   status = ServerStatus(
       &transport,
       [&](const HostPort& where) {
@@ -274,7 +275,7 @@ TEST_CASE("TLS server survives garbage, half a handshake and a drip",
   REQUIRE(status.IsTimedOut());
 }
 
-TEST_CASE("TLS server tells a plain client in its own words what is missing",
+TEST_CASE("TLS server answers a plain client in its protocol, with a reason",
           "[wire][tls]") {
   Transport transport =
       TlsOne("127.0.0.1", GoodPki().server, GoodPki().client);
@@ -322,7 +323,7 @@ TEST_CASE("TLS client and plain server both say what is missing",
   REQUIRE(Says(server_status, "expected a frame, found TLS"));
 }
 
-TEST_CASE("TLS takes changed bytes and a cut for a dead peer, not for an end",
+TEST_CASE("TLS reports changed bytes and a cut as a dead peer, not as an end",
           "[wire][tls]") {
   Transport direct = TlsOne("127.0.0.1", GoodPki().server, GoodPki().client);
   Relay relay(Where(direct));
@@ -356,7 +357,8 @@ TEST_CASE("TLS takes changed bytes and a cut for a dead peer, not for an end",
   REQUIRE(Says(status, "the connection was cut"));
 }
 
-TEST_CASE("TLS changes its keys before they wear out", "[wire][tls]") {
+TEST_CASE("TLS changes its keys after a certain amount of data",
+          "[wire][tls]") {
   std::shared_ptr<const TlsContext> context;
   REQUIRE_OK(TlsContext::Load(GoodPki().server, TlsRole::kServer, &context));
   constexpr uint64_t kRekeyBytes = 1 << 20;
@@ -421,8 +423,9 @@ TEST_CASE("TLS says which of its files cannot be used", "[wire][tls]") {
   }
 }
 
-TEST_CASE("TLS warns of a key that others can read and of a certificate's end",
-          "[wire][tls]") {
+TEST_CASE(
+    "TLS warns about a key that others can read and an expiring certificate",
+    "[wire][tls]") {
   const TestPki& pki = GoodPki();
   REQUIRE(TlsWarnings(pki.client).empty());
   REQUIRE(TlsWarnings(TlsFiles()).empty());

@@ -15,7 +15,7 @@ using rocksdb::Status;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// A clock that stands until it is moved.
+// A clock that moves only when the test moves it.
 class FakeClock {
  public:
   TokenBucket::TimePoint Now() const {
@@ -43,7 +43,7 @@ TEST_CASE("TokenBucket without a rate never waits", "[wire]") {
   REQUIRE_OK(bucket.Take(1ull << 60));
 }
 
-TEST_CASE("TokenBucket lets through its rate", "[wire]") {
+TEST_CASE("TokenBucket lets its rate pass", "[wire]") {
   const uint64_t request = GENERATE(as<uint64_t>(), 1'000, 65'536, 1'048'576,
                                     10'000'000);
   INFO(request);
@@ -59,12 +59,12 @@ TEST_CASE("TokenBucket lets through its rate", "[wire]") {
   }
   const double seconds = static_cast<double>(clock.micros()) / 1e6;
   const double rate = static_cast<double>(taken) / seconds;
-  // The last request's debt is not yet paid.
+  // The last request may exceed the rate: later requests would wait for it.
   REQUIRE(rate > 0.95 * kRate);
   REQUIRE(rate < 1.05 * kRate + static_cast<double>(request) / seconds);
 }
 
-TEST_CASE("TokenBucket never lets a burst pass a tenth of a second",
+TEST_CASE("TokenBucket never lets a burst exceed a tenth of a second",
           "[wire]") {
   FakeClock clock;
   TokenBucket bucket(1'000'000, clock.Function());
@@ -74,11 +74,11 @@ TEST_CASE("TokenBucket never lets a burst pass a tenth of a second",
   REQUIRE(bucket.DelayFor(50'000) == milliseconds(50));
 }
 
-TEST_CASE("TokenBucket makes later requests pay for a large one", "[wire]") {
+TEST_CASE("TokenBucket makes later requests wait for a large one", "[wire]") {
   FakeClock clock;
   TokenBucket bucket(1'000'000, clock.Function());
   clock.Advance(std::chrono::seconds(1));
-  REQUIRE_OK(bucket.Take(2'100'000));  // 100'000 there, 2'000'000 owed
+  REQUIRE_OK(bucket.Take(2'100'000));  // 100'000 available, 2'000'000 borrowed
   REQUIRE(bucket.DelayFor(10'000) == milliseconds(2'010));
   clock.Advance(milliseconds(2'010));
   REQUIRE_OK(bucket.Take(10'000));
@@ -92,7 +92,7 @@ TEST_CASE("TokenBucket serves in the order of arrival", "[wire]") {
   std::vector<int> order(5, -1);
   int64_t queued = 0;
   for (int i = 0; i < 5; ++i) {
-    // Large ones and small ones: a small one does not overtake.
+    // Large and small requests: a small one does not overtake.
     const uint64_t bytes = i % 2 == 0 ? 80'000 : 1'000;
     takes.push_back(std::async(std::launch::async, [&, i, bytes] {
       const Status status = bucket.Take(bytes);
@@ -100,7 +100,7 @@ TEST_CASE("TokenBucket serves in the order of arrival", "[wire]") {
       return status;
     }));
     queued += static_cast<int64_t>(bytes);
-    // It stands in the queue once the delay counts its bytes.
+    // The request is in the queue once the delay includes its bytes.
     while (bucket.DelayFor(0).count() < queued) {
       std::this_thread::yield();
     }
@@ -116,10 +116,10 @@ TEST_CASE("TokenBucket serves in the order of arrival", "[wire]") {
   }
 }
 
-TEST_CASE("TokenBucket heeds a new rate while a request waits", "[wire]") {
+TEST_CASE("TokenBucket applies a new rate while a request waits", "[wire]") {
   for (const uint64_t rate : {uint64_t{0}, uint64_t{1} << 50}) {
     TokenBucket bucket(1'000'000);
-    REQUIRE_OK(bucket.Take(1ull << 40));  // days of debt
+    REQUIRE_OK(bucket.Take(1ull << 40));  // takes days
     const microseconds debt = bucket.DelayFor(0);
     REQUIRE(debt > std::chrono::hours(24));
     auto take = std::async(std::launch::async,
@@ -135,7 +135,7 @@ TEST_CASE("TokenBucket heeds a new rate while a request waits", "[wire]") {
   }
 }
 
-TEST_CASE("TokenBucket wakes everybody on Close", "[wire]") {
+TEST_CASE("TokenBucket wakes all waiting requests on Close", "[wire]") {
   TokenBucket bucket(1'000'000);
   REQUIRE_OK(bucket.Take(1ull << 40));
   const microseconds debt = bucket.DelayFor(0);
@@ -157,7 +157,7 @@ TEST_CASE("TokenBucket wakes everybody on Close", "[wire]") {
 }
 
 TEST_CASE("TokenBucket keeps its rate in real time", "[wire]") {
-  // A lower bound on time holds on a busy machine too.
+  // Only a lower bound of the time is checked: it holds on a busy machine, too.
   TokenBucket bucket(20'000'000);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) {

@@ -1,4 +1,4 @@
-// What every transport promises, run by each of them.
+// The contract of transports, which each transport must pass.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -19,7 +19,7 @@ Status WriteOne(Connection* connection, const std::string& data,
   return connection->Write(&part, 1, limit);
 }
 
-// Fills the way to a peer that does not read, until the limit.
+// Writes to a peer that does not read, until the limit.
 Status FillUp(Connection* connection, const WaitLimit& limit) {
   const std::string block(1 << 20, 'x');
   for (;;) {
@@ -68,7 +68,7 @@ TEST_CASE("Transport writes gathered parts in order", "[wire][net]") {
   INFO(kind.name);
   Transport transport = kind.make();
   Ends ends = transport.Connect();
-  // More parts than one system call takes, empty ones and large ones.
+  // More parts than fit into one system call, empty and large ones.
   std::vector<std::string> texts;
   std::string whole;
   for (uint32_t i = 0; i < 200; ++i) {
@@ -83,22 +83,23 @@ TEST_CASE("Transport writes gathered parts in order", "[wire][net]") {
   REQUIRE_OK(writer.get());
 }
 
-TEST_CASE("Transport delivers what was written before an orderly close",
+TEST_CASE("Transport delivers all bytes that were written before a close",
           "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
   Transport transport = kind.make();
   Ends ends = transport.Connect();
-  // What the closing side has not read must not spoil its last words.
+  // Unread bytes at the closing side must not prevent the delivery.
   REQUIRE_OK(WriteOne(ends.server.get(), "never read"));
-  // Nor may it when they are still in this side's buffers.
+  // That also holds while the bytes are still in this side's buffers.
   const std::string last_words = Pattern(1'500'000, 3);
   auto writer = InBackground([&] {
     const Status status = WriteOne(ends.client.get(), last_words);
     ends.client.reset();
     return status;
   });
-  // TCP's buffers take it all before a byte is read, memory's do not.
+  // The buffers of TCP can take all before a byte is read, those of the memory
+  // transport cannot.
   writer.wait_for(milliseconds(100));
   REQUIRE((ReadAll(ends.server.get(), last_words.size()) == last_words));
   REQUIRE_OK(writer.get());
@@ -135,7 +136,7 @@ TEST_CASE("Transport wakes a reader and a writer on Close", "[wire][net]") {
     return ends.client->Read(&byte, 1, WaitLimit::Forever(), &got);
   });
   reading.get_future().wait();
-  // Most likely both are asleep by then; right in any case.
+  // Both probably wait by then. The test is correct in any case.
   REQUIRE(reader.wait_for(milliseconds(50)) == std::future_status::timeout);
   ends.client->Close();
   ends.client->Close();
@@ -167,11 +168,11 @@ TEST_CASE("Transport wakes Accept on Close", "[wire][net]") {
   REQUIRE(transport.listener->Accept(&connection).IsAborted());
 }
 
-TEST_CASE("A listener passes over who left before it was accepted",
+TEST_CASE("A listener skips a client that left before it was accepted",
           "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
-  if (kind.make == &MemoryOne) return;  // it is accepted as it connects
+  if (kind.make == &MemoryOne) return;  // accepts when a client connects
   Transport transport = kind.make();
   std::unique_ptr<Connection> left;
   REQUIRE_OK(transport.dialer->Dial(Soon(), &left));
@@ -199,14 +200,14 @@ TEST_CASE("Dialer refuses after Close", "[wire][net]") {
   REQUIRE(transport.dialer->Dial(Soon(), &connection).IsAborted());
 }
 
-TEST_CASE("Dialer says when nobody listens", "[wire][net]") {
+TEST_CASE("Dialer fails if nothing listens", "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
   Transport transport = kind.make();
   transport.listener.reset();
   std::unique_ptr<Connection> connection;
   if (kind.make == &StreamOne) {
-    // A channel may be opened until the end of the stream has come.
+    // A channel may be opened until the end of the stream has arrived.
     if (transport.dialer->Dial(Soon(), &connection).ok()) {
       char byte = 0;
       size_t got = 0;
@@ -249,7 +250,7 @@ TEST_CASE("Transport ends a write to a peer that does not read",
   REQUIRE(status.IsTimedOut());
 }
 
-TEST_CASE("Transport ends a write to a drip at the total limit",
+TEST_CASE("Transport ends a write to a slow reader at the total limit",
           "[wire][net]") {
   const TransportKind kind = GENERATE(from_range(kTransportKinds));
   INFO(kind.name);
@@ -265,7 +266,7 @@ TEST_CASE("Transport ends a write to a drip at the total limit",
       if (!status.ok() || got == 0) {
         break;
       }
-      std::this_thread::sleep_for(milliseconds(5));  // the drip itself
+      std::this_thread::sleep_for(milliseconds(5));  // paces the slow reader
     }
   });
   WaitLimit limit = WaitLimit::Within(milliseconds(200));

@@ -1,4 +1,4 @@
-// Every implementation of the transport, for tests that each must pass.
+// All implementations of the transport, for tests that each must pass.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ struct Ends {
 struct Transport {
   std::unique_ptr<Listener> listener;
   std::unique_ptr<Dialer> dialer;
-  std::shared_ptr<const ScratchDir> dir{};  // of a Unix socket
+  std::shared_ptr<const ScratchDir> dir{};  // contains a Unix socket
 
   Ends Connect() {
     Ends ends;
@@ -68,7 +68,7 @@ inline Transport UnixOne() {
   return transport;
 }
 
-// Both ends of a stream in this process; first what dials.
+// Both ends of a stream in this process.
 struct StreamPair {
   std::unique_ptr<Multiplexer> dials;
   std::unique_ptr<Multiplexer> accepts;
@@ -125,7 +125,8 @@ inline Transport StreamOne() {
   return transport;
 }
 
-// A dialer that expects the name of the host it dials.
+// Returns a TLS transport. Its dialer expects a certificate with the name
+// `host`.
 inline Transport TlsOne(const std::string& host, const TlsFiles& server,
                         const TlsFiles& client) {
   Transport transport;
@@ -150,7 +151,7 @@ inline const std::vector<TransportKind> kTransportKinds = {
      [] { return TlsOne("127.0.0.1", GoodPki().server, GoodPki().client); }},
 };
 
-// Runs `function` on another thread; the result joins it.
+// Runs `function` in another thread. The returned future joins it.
 template <typename Function>
 auto InBackground(Function&& function) {
   return std::async(std::launch::async, std::forward<Function>(function));
@@ -158,7 +159,7 @@ auto InBackground(Function&& function) {
 
 inline WaitLimit Soon() { return WaitLimit::Within(std::chrono::seconds(20)); }
 
-// Reads until `bytes` came or the stream ended.
+// Reads until `bytes` bytes have arrived or the stream has ended.
 inline std::string ReadAll(Connection* connection, size_t bytes) {
   std::string data(bytes, '\0');
   size_t done = 0;

@@ -1,4 +1,4 @@
-// A Unix socket: who may connect, and what becomes of the name.
+// Unix sockets: who may connect, and how the socket's file is made and removed.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,7 +22,7 @@ mode_t ModeOf(const std::string& path) {
   return info.st_mode & 07777;
 }
 
-TEST_CASE("A Unix socket is the server's, unless other accounts may connect",
+TEST_CASE("A Unix socket has mode 0600, unless other accounts may connect",
           "[wire][net]") {
   const ScratchDir dir;
   const std::string path = dir / "socket";
@@ -47,11 +47,11 @@ TEST_CASE("The server knows the account of a Unix socket's peer",
   REQUIRE(ends.server->identity()->subject == expected);
   REQUIRE(ends.client->identity() == nullptr);
   REQUIRE(ends.client->peer() == transport.dialer->address());
-  // The limits per address count it as one.
+  // The limits per address count an account as one address.
   REQUIRE(PeerAddress(ends.server->peer()) == expected);
 }
 
-TEST_CASE("A socket that a dead process left is replaced, a living one is not",
+TEST_CASE("A socket of a dead process is replaced, a used one is not",
           "[wire][net]") {
   const ScratchDir dir;
   const std::string path = dir / "socket";
@@ -100,7 +100,8 @@ TEST_CASE("Only a socket is replaced, and only the listener's own is removed",
   REQUIRE(fs::file_size(path) == 9);
 }
 
-TEST_CASE("A Unix socket has a path that a peer can name", "[wire][net]") {
+TEST_CASE("A Unix socket must have a path that a peer can name",
+          "[wire][net]") {
   const ScratchDir dir;
   std::unique_ptr<Listener> listener;
   for (const std::string& path :
@@ -111,7 +112,7 @@ TEST_CASE("A Unix socket has a path that a peer can name", "[wire][net]") {
   }
 }
 
-TEST_CASE("A Unix dialer waits for room in the backlog, and not for ever",
+TEST_CASE("A Unix dialer waits for room in the backlog, up to its limit",
           "[wire][net]") {
   Transport transport = UnixOne();
   std::vector<std::unique_ptr<Connection>> waiting;

@@ -7,15 +7,14 @@
 namespace sstferry::wait_deadline_test {
 namespace {
 
-// Until the idle limit of `patience` is over, as it stands now.
+// Waits until the current idle limit has passed.
 void PassIdle(WaitDeadline* deadline) {
   const Clock::time_point over = deadline->WakeAt();
   while (Clock::now() < over) {
   }
 }
 
-TEST_CASE("WaitDeadline begins again when something moves elsewhere, once",
-          "[wire]") {
+TEST_CASE("WaitDeadline restarts once after progress elsewhere", "[wire]") {
   std::atomic<uint64_t> elsewhere{7};
   WaitDeadline deadline(
       {std::chrono::milliseconds(100), Clock::time_point::max(), &elsewhere});
@@ -26,7 +25,7 @@ TEST_CASE("WaitDeadline begins again when something moves elsewhere, once",
   REQUIRE(deadline.Expired());
 }
 
-TEST_CASE("WaitDeadline never lasts longer than its end, whatever moves",
+TEST_CASE("WaitDeadline never lasts longer than its end, despite progress",
           "[wire]") {
   std::atomic<uint64_t> elsewhere{0};
   WaitDeadline deadline(
