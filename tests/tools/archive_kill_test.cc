@@ -1,5 +1,5 @@
-// Restores, drills and prunes of a bucket, killed at every request that they
-// send: real processes and a server of the test's own.
+// Restores, drills and prunes of a bucket, killed at each request that they
+// send: real processes against a fake S3 server inside this test.
 #include <signal.h>
 
 #include <atomic>
@@ -26,8 +26,8 @@ using nlohmann::json;
 const std::map<std::string, std::string> kEnvironment = {
     {"AWS_ACCESS_KEY_ID", "key"}, {"AWS_SECRET_ACCESS_KEY", "secret"}};
 
-// A server that kills a process when it sends its request number `at`: before
-// that has its effect, or after it and before the answer.
+// S3 server that kills its client process at request number `at`: before the
+// request takes effect, or after that and before the answer.
 class KillingServer {
  public:
   KillingServer()
@@ -41,8 +41,8 @@ class KillingServer {
               }
             }) {}
 
-  // Runs the command and kills it at that request; false: it ended before, and
-  // with OK.
+  // Runs the command and kills it at request `at`. Returns false if the command
+  // succeeded before that request.
   bool RunKilled(const std::vector<std::string>& words, uint64_t at,
                  bool after) {
     counted_ = 0;
@@ -79,7 +79,7 @@ class KillingServer {
   }
   std::vector<std::string> Words(std::vector<std::string> words) const {
     words.insert(words.end(), {"--endpoint", server.url(), "--lanes", "1"});
-    // An option of push, check and pull.
+    // Only push, check and pull have the option --lanes.
     if (words[0] == "archive" && words[1] != "push" && words[1] != "check") {
       words.resize(words.size() - 2);
     }
@@ -93,12 +93,12 @@ class KillingServer {
   std::atomic<pid_t> pid_{0};
 
  public:
-  FakeS3 server;  // ends before what it uses
+  FakeS3 server;  // last: its callbacks use the members above
 };
 
 constexpr char kPlace[] = "s3://b/orders";
 
-// Three sets, of which the last one and the first differ in all tables.
+// Pushes three sets; the first and the last have no table in common.
 void PushThreeNights(KillingServer* world, const ScratchDir& dir) {
   world->Run({"archive", "init", kPlace});
   MakeSampleDatabase(dir / "source");
@@ -117,7 +117,7 @@ void PushThreeNights(KillingServer* world, const ScratchDir& dir) {
 
 }  // namespace
 
-TEST_CASE("A restore that is killed at any request leaves nothing by its name, "
+TEST_CASE("A restore killed at any request leaves no target directory, "
           "and the next one resumes",
           "[tools][archive]") {
   const ScratchDir dir;
@@ -136,14 +136,14 @@ TEST_CASE("A restore that is killed at any request leaves nothing by its name, "
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
 
-TEST_CASE("A drill that is killed at any request is made up for by the next",
+TEST_CASE("A drill killed at any request leaves nothing, and the next succeeds",
           "[tools][archive]") {
   const ScratchDir dir;
   KillingServer world;
   PushThreeNights(&world, dir);
   const std::vector<std::string> drill = {"archive", "check", kPlace, "--drill",
                                           dir / "drill"};
-  // Those of the check come before; each third request of the restore.
+  // The check's requests come before the restore's. Kills at every third one.
   uint64_t at = 0;
   while (world.RunKilled(drill, at, false)) {
     REQUIRE_FALSE(fs::exists(dir / "drill"));
@@ -154,8 +154,8 @@ TEST_CASE("A drill that is killed at any request is made up for by the next",
   REQUIRE_FALSE(fs::exists(dir / "drill.sstferry"));
 }
 
-TEST_CASE("A prune that is killed at any request leaves whole sets, and the "
-          "next one ends",
+TEST_CASE("A prune killed at any request leaves whole sets, and later prunes "
+          "finish its work",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::vector<std::string> prune = {"archive", "prune", kPlace,
@@ -175,13 +175,14 @@ TEST_CASE("A prune that is killed at any request leaves whole sets, and the "
       world.server.Set(path, bytes);
     }
     world.server.Advance(3 * 86400);
-    // Before the request has its effect, or after it.
+    // Odd requests take effect before the kill, even ones do not.
     was_killed = world.RunKilled(prune, at, at % 2 == 1);
-    // Each set that counts is whole.
+    // Each set that is still listed is whole.
     const json left = world.Run({"archive", "check", kPlace});
     REQUIRE(left["problems"].empty());
     REQUIRE_FALSE(left["sets"].empty());
-    // What it left may be too young for the next one, and not for that after.
+    // The first prune may find leftovers too young to remove; the second one,
+    // three days later, removes them.
     for (int night = 0; night < 2; ++night) {
       world.Run(prune);
       world.server.Advance(3 * 86400);

@@ -1,5 +1,5 @@
-// sstferry archive, as an operator sees it: real processes, an archive in a
-// directory, a database of RocksDB.
+// sstferry archive as an operator runs it: real processes, an archive in a
+// directory, and a RocksDB database.
 #include <signal.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files below a directory, without those of the store's own.
+// Returns the files below a directory, except the store's own files.
 std::vector<fs::path> FilesBelow(const fs::path& directory) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -43,7 +43,7 @@ std::vector<fs::path> FilesBelow(const fs::path& directory) {
   return files;
 }
 
-// The object of `sstferry WORDS --json`, and its exit code.
+// Runs `sstferry WORDS --json`, checks its exit code and returns its object.
 json Run(std::vector<std::string> words, int exit_code = 0) {
   words.emplace_back("--json");
   return json::parse(OutputOf(words, exit_code), nullptr, false);
@@ -56,8 +56,9 @@ json Archive(std::vector<std::string> words, int exit_code = 0) {
 
 }  // namespace
 
-TEST_CASE("A bucket that shows the same page of a list again is named",
-          "[tools][archive]") {
+TEST_CASE(
+    "A bucket that returns the same list page twice is named in the error",
+    "[tools][archive]") {
   std::atomic<bool> lists_again{false};
   FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
     if (!lists_again || request.query.count("list-type") == 0) {
@@ -92,7 +93,7 @@ TEST_CASE("A bucket that shows the same page of a list again is named",
   }
 }
 
-TEST_CASE("A set of an archive is the database as it was pushed",
+TEST_CASE("A restored set has the entries that the database had when pushed",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -108,7 +109,7 @@ TEST_CASE("A set of an archive is the database as it was pushed",
       REQUIRE_OK(db->Put({}, key, expected[key]));
     }
     if (night != 1) {
-      REQUIRE_OK(db->Flush({}));  // else the entries lie in a WAL
+      REQUIRE_OK(db->Flush({}));  // night 1: they are only in the WAL
     }
     const json pushed = Archive({"push", source, archive});
     const std::string copy = dir / ("copy" + std::to_string(night));
@@ -127,7 +128,7 @@ TEST_CASE("A set of an archive is the database as it was pushed",
           3);
 }
 
-TEST_CASE("An archive in a directory takes sets, checks and prunes them",
+TEST_CASE("push, check and prune work on an archive in a directory",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -148,7 +149,7 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
   REQUIRE(first["uploaded_files"] == first["sets"][0]["files"]);
   REQUIRE(first["reused_files"] == 0);
   {
-    // The application writes, and has it open.
+    // The application has the source open and writes.
     test::OpenDb db(source, test::OneFamily());
     REQUIRE_OK(db->Put({}, "another", "entry"));
     const json second = Archive({"push", source, archive});
@@ -175,7 +176,7 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
   REQUIRE(pruned["dropped_sets"] == 0);
   REQUIRE(Archive({"list", archive})["sets"][0]["state"] == "expiring");
 
-  // A byte rots in the newest set's own MANIFEST.
+  // Corrupts a byte of the newest set's own MANIFEST.
   const std::string set = list["sets"][1]["set"];
   for (const fs::path& file :
        FilesBelow(archive + "/parts/" + set.substr(set.find('-') + 1))) {
@@ -196,7 +197,7 @@ TEST_CASE("An archive in a directory takes sets, checks and prunes them",
           std::string::npos);
 }
 
-TEST_CASE("A prune says what it would do, and a set is removed by its name",
+TEST_CASE("A dry prune says what it would do; remove deletes a set by name",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -228,7 +229,8 @@ TEST_CASE("A prune says what it would do, and a set is removed by its name",
                    0)
               .find("would be marked: 1 set, ") != std::string::npos);
 
-  // The record of the first rots: the next prune goes on, and says how it goes.
+  // The first set's record is corrupt: the next prune continues and names the
+  // command that removes the set.
   std::ofstream(archive + "/sets/" + sets[0], std::ios::trunc) << "rot";
   REQUIRE(Archive({"list", archive})["sets"][0]["state"] == "damaged");
   const json pruned = Archive({"prune", archive, "--keep-last", "1"});
@@ -244,7 +246,7 @@ TEST_CASE("A prune says what it would do, and a set is removed by its name",
   REQUIRE(Archive({"check", archive})["status"] == "OK");
 }
 
-TEST_CASE("A push shows how far it is, and tells its seconds and its metrics",
+TEST_CASE("A push shows its progress and reports its duration and metrics",
           "[tools][archive][metrics]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
@@ -272,7 +274,8 @@ TEST_CASE("A push shows how far it is, and tells its seconds and its metrics",
           pushed["sets"][0]["bytes"].get<double>());
   REQUIRE(values.at("sstferry_archive_push_uploaded_bytes") ==
           pushed["uploaded_bytes"].get<double>());
-  // A check writes beside it, and a push that fails leaves what is known.
+  // Check and prune add their metrics to the same file, and a failed push keeps
+  // all of them.
   Archive({"check", archive, "--metrics-file", file});
   Archive({"prune", archive, "--keep-last", "1", "--dry-run", "--metrics-file",
            file});
@@ -297,8 +300,7 @@ TEST_CASE("A push shows how far it is, and tells its seconds and its metrics",
   }
 }
 
-TEST_CASE("A drill proves that the newest set can be restored, and its "
-          "metrics say when",
+TEST_CASE("A drill restores the newest set, and the metrics have its time",
           "[tools][archive][metrics]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
@@ -306,7 +308,7 @@ TEST_CASE("A drill proves that the newest set can be restored, and its "
   const std::vector<std::string> check = {
       "check",   archive,       "--read-data", "50%",
       "--drill", dir / "drill", "--metrics-file", file};
-  // The values of a metric.
+  // Returns the values of a metric in the file.
   const auto values = [&file](const std::string& metric) {
     std::vector<double> found;
     std::ifstream lines(file);
@@ -350,10 +352,11 @@ TEST_CASE("A drill proves that the newest set can be restored, and its "
       values("sstferry_archive_part_read_timestamp_seconds");
   REQUIRE(parts.size() == 2);
   REQUIRE(parts[drilled["read_part"].get<size_t>() - 1] > 1.7e9);
-  // The other one has its turn tomorrow.
+  // The other part is read on the next day.
   REQUIRE(parts[2 - drilled["read_part"].get<size_t>()] == 0);
 
-  // A byte rots that a list does not show: only the drill reads all.
+  // Corrupts a byte of each file. Sizes and names stay, so only the drill,
+  // which reads everything, finds it.
   for (const fs::path& object : FilesBelow(archive + "/files")) {
     fs::permissions(object, fs::perms::owner_write, fs::perm_options::add);
     std::fstream stream(object,
@@ -370,7 +373,7 @@ TEST_CASE("A drill proves that the newest set can be restored, and its "
   REQUIRE_FALSE(fs::exists(dir / "drill.sstferry"));
   REQUIRE(values("sstferry_archive_last_drill_timestamp_seconds") == last);
 
-  // The archive is gone: what was known of it stays.
+  // The archive is gone: the metrics keep their last known values.
   fs::rename(archive, dir / "away");
   const std::vector<double> known =
       values("sstferry_archive_newest_set_timestamp_seconds");
@@ -381,7 +384,7 @@ TEST_CASE("A drill proves that the newest set can be restored, and its "
   REQUIRE(values("sstferry_archive_last_check_timestamp_seconds") == checked);
 }
 
-TEST_CASE("A push changes nothing in the source and stages nothing",
+TEST_CASE("A push changes nothing in the source and writes no local copy",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -399,8 +402,7 @@ TEST_CASE("A push changes nothing in the source and stages nothing",
   REQUIRE(beside == 2);
 }
 
-TEST_CASE("A restore that is killed again and again resumes",
-          "[tools][archive]") {
+TEST_CASE("A restore that is killed three times resumes", "[tools][archive]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
   fs::create_directory(archive);
@@ -408,7 +410,7 @@ TEST_CASE("A restore that is killed again and again resumes",
   Archive({"init", archive});
   Archive({"push", dir / "source", archive});
   for (int run = 0; run < 3; ++run) {
-    // 2 MB in all: it cannot be done before it is killed.
+    // 2 MB at 200 kB/s: the pull cannot finish before it is killed.
     Process pull(Sstferry({"pull", archive, dir / "target", "--max-rate",
                            "200K", "--progress", "json",
                            "--progress-interval", "20ms"}));
@@ -422,7 +424,7 @@ TEST_CASE("A restore that is killed again and again resumes",
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
 
-TEST_CASE("A swap from an archive fetches only files that the replica lacks",
+TEST_CASE("A swap from an archive fetches only files missing in the replica",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
@@ -445,9 +447,9 @@ TEST_CASE("A swap from an archive fetches only files that the replica lacks",
   REQUIRE(swapped["method"] == "clone");
   REQUIRE(swapped["files_reused"] == 4);
   REQUIRE(EntriesOf(target) == EntriesOf(dir / "source"));
-  // Their files are compared with the digests of the record.
+  // verify compares the replica's files with the digests in the set's record.
   REQUIRE(Run({"verify", archive, target})["compared"] == "files");
-  // Back to the older set.
+  // Swaps back to the older set.
   Run({"swap", archive + "@one", target});
   REQUIRE(EntriesOf(target).count("another") == 0);
   const json refreshed = Run({"refresh", archive, target});
@@ -456,8 +458,9 @@ TEST_CASE("A swap from an archive fetches only files that the replica lacks",
   REQUIRE(EntriesOf(target).count("another") == 1);
 }
 
-TEST_CASE("What an archive cannot do is refused before a byte moves",
-          "[tools][archive]") {
+TEST_CASE(
+    "An action that an archive cannot do is refused before a byte is sent",
+    "[tools][archive]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
   fs::create_directory(archive);
@@ -476,13 +479,13 @@ TEST_CASE("What an archive cannot do is refused before a byte moves",
   refused({"pull", archive + "@none", dir / "target"}, "label 'none'");
   refused({"pull", archive, archive + "/target"}, "archive");
   Run({"pull", archive, dir / "copy"});
-  // A refresh in place compares entries.
+  // A refresh in place compares entries, which an archive cannot serve.
   const json refresh =
       Run({"refresh", archive, dir / "copy", "--method", "ingest"}, 1);
   REQUIRE(refresh.dump().find("only a swap can") != std::string::npos);
 }
 
-TEST_CASE("A sealed set is restored with its key, and refused without",
+TEST_CASE("A sealed set is restored with its key and refused without it",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
@@ -504,7 +507,7 @@ TEST_CASE("A sealed set is restored with its key, and refused without",
               1)["status"] == "CORRUPT");
 }
 
-TEST_CASE("A pull with --if-absent leaves a database as it is",
+TEST_CASE("A pull with --if-absent does not change an existing database",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string archive = dir / "archive";
@@ -521,7 +524,7 @@ TEST_CASE("A pull with --if-absent leaves a database as it is",
     db.Put("the application's", "entry");
   }
   const std::string before = test::Fingerprint(dir / "target");
-  // The archive is not even asked.
+  // The archive is missing: the pull does not read it.
   fs::rename(archive, dir / "away");
   const json again = Run(pull);
   REQUIRE(again["status"] == "OK");
@@ -529,7 +532,7 @@ TEST_CASE("A pull with --if-absent leaves a database as it is",
   REQUIRE(test::Fingerprint(dir / "target") == before);
 }
 
-TEST_CASE("An option that an action of archive has no use for is refused",
+TEST_CASE("An archive action refuses options that it does not use",
           "[tools][archive]") {
   ArchiveArguments parsed;
   REQUIRE_OK(ParseArchive({"push", "/db", "s3://b/p", "--label", "x"},
@@ -557,7 +560,7 @@ TEST_CASE("An option that an action of archive has no use for is refused",
   }
 }
 
-TEST_CASE("A push through a machine that has no copy makes the same set",
+TEST_CASE("A push from a server makes the same set as a local push",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -572,7 +575,7 @@ TEST_CASE("A push through a machine that has no copy makes the same set",
     REQUIRE(first["source"] == serve.url());
     REQUIRE(first["reused_files"].get<uint64_t>() > 0);
     REQUIRE(first["sets"][0]["bytes"] == local["sets"][0]["bytes"]);
-    // No stranger's database, and no archive.
+    // A database that is not served, then an archive that does not exist.
     Archive({"push", serve.list_url() + "/other", archive}, 1);
     Archive({"push", serve.url(), dir / "none"}, 1);
   }
@@ -583,7 +586,8 @@ TEST_CASE("A push through a machine that has no copy makes the same set",
           2);
 }
 
-TEST_CASE("A sealed archive is checked without its key, and believed with it",
+TEST_CASE("check without a key verifies sealed sets; with the key it also "
+          "requires that each set is sealed",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -609,7 +613,7 @@ TEST_CASE("A sealed archive is checked without its key, and believed with it",
   REQUIRE(open["sets"][0]["sealed"] == false);
   REQUIRE(open["reused_files"] == 0);
   const json refused = Archive({"check", archive, "--key-file", key}, 1);
-  REQUIRE(refused["status"] == "REFUSED");  // nobody sealed that set
+  REQUIRE(refused["status"] == "REFUSED");  // the third set is not sealed
   const json list = Archive({"list", archive, "--key-file", key});
   size_t whole = 0;
   for (const json& set : list["sets"]) {
@@ -618,9 +622,9 @@ TEST_CASE("A sealed archive is checked without its key, and believed with it",
   REQUIRE(whole == 2);
 }
 
-TEST_CASE("Jobs that share a file of metrics wait for each other, but not for "
-          "ever",
-          "[tools][archive]") {
+TEST_CASE(
+    "Jobs that share a metrics file wait for each other, for a limited time",
+    "[tools][archive]") {
   const ScratchDir dir;
   const std::string file = dir / "orders.prom";
   Descriptor first = LockMetrics(file);

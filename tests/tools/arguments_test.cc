@@ -53,7 +53,7 @@ TEST_CASE("ParseByteCount reads every unit", "[tools]") {
   }
 }
 
-TEST_CASE("ParseByteCount refuses what is no size and says what it wanted",
+TEST_CASE("ParseByteCount refuses other text and says what it expected",
           "[tools]") {
   for (const std::string text : {"",
                                  "0",
@@ -93,7 +93,7 @@ TEST_CASE("ParseByteCount refuses what is no size and says what it wanted",
   }
 }
 
-TEST_CASE("ParseDuration reads d, h, m, s and ms, the longest first",
+TEST_CASE("ParseDuration reads d, h, m, s and ms, largest unit first",
           "[tools]") {
   std::chrono::milliseconds out{0};
   REQUIRE_OK(ParseDuration("--x", "1ms", &out));
@@ -129,7 +129,7 @@ TEST_CASE("ParseDuration reads d, h, m, s and ms, the longest first",
   }
 }
 
-TEST_CASE("ParseKey takes hex behind 0x and everything else as text",
+TEST_CASE("ParseKey reads hexadecimal after 0x and all else as text",
           "[tools]") {
   const std::vector<std::pair<std::string, std::string>> good = {
       {"", ""},
@@ -156,7 +156,7 @@ TEST_CASE("ParseKey takes hex behind 0x and everything else as text",
       Sentence(ParseKey("--end", std::string(300'000, 'k'), &key)).empty());
 }
 
-TEST_CASE("ParseNumber keeps to its bounds", "[tools]") {
+TEST_CASE("ParseNumber enforces its bounds", "[tools]") {
   uint64_t number = 0;
   REQUIRE_OK(ParseNumber("--lanes", "1", 1, 64, &number));
   REQUIRE(number == 1);
@@ -171,7 +171,7 @@ TEST_CASE("ParseNumber keeps to its bounds", "[tools]") {
   }
 }
 
-TEST_CASE("ParseNamedDirectory takes a name or makes one of the directory",
+TEST_CASE("ParseNamedDirectory reads a name or derives it from the directory",
           "[tools]") {
   struct Row {
     std::string text, name, directory;
@@ -209,7 +209,8 @@ TEST_CASE("ParseNamedDirectory takes a name or makes one of the directory",
   }
 }
 
-TEST_CASE("An unknown option is named with the nearest ones", "[tools]") {
+TEST_CASE("The error for an unknown option lists the nearest options",
+          "[tools]") {
   const std::vector<OptionSpec> specs = {
       {"lanes", "N", OptionGroup::kCommon, ""},
       {"verify", nullptr, OptionGroup::kCommon, ""},
@@ -264,7 +265,7 @@ TEST_CASE("An unknown option is named with the nearest ones", "[tools]") {
   REQUIRE_OK(config("lanes = '%value%'  # a comment\r\n"));
 }
 
-TEST_CASE("ReadOptions refuses wrong options that hold Boost's placeholders",
+TEST_CASE("ReadOptions refuses wrong options that contain Boost's placeholders",
           "[tools]") {
   const std::vector<OptionSpec> specs = {
       {"lanes", "N", OptionGroup::kCommon, ""},
@@ -308,7 +309,7 @@ TEST_CASE("ReadOptions refuses wrong options that hold Boost's placeholders",
   }
 }
 
-TEST_CASE("ReadOptions says what it expected in place of what it found",
+TEST_CASE("ReadOptions says what it expected instead of what it found",
           "[tools]") {
   const std::vector<OptionSpec> specs = {
       {"end", "KEY", OptionGroup::kCommon, ""},

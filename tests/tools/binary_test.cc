@@ -1,4 +1,4 @@
-// The real binary, as a shell sees it.
+// The real binary: exit codes, standard output and standard error.
 #include <spawn.h>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -76,7 +76,7 @@ class Runner {
 
 }  // namespace
 
-TEST_CASE("Wrong usage ends with 2, a hint and nothing on standard output",
+TEST_CASE("Wrong usage exits with 2, prints a hint and no standard output",
           "[tools]") {
   Runner runner;
   const std::string source = runner.directory() / "source";
@@ -114,7 +114,7 @@ TEST_CASE("Wrong usage ends with 2, a hint and nothing on standard output",
   }
 }
 
-TEST_CASE("Help and version print to standard output and end with 0",
+TEST_CASE("Help and version print to standard output and exit with 0",
           "[tools]") {
   Runner runner;
   for (const std::vector<std::string>& arguments :
@@ -137,7 +137,7 @@ TEST_CASE("Help and version print to standard output and end with 0",
   }
 }
 
-TEST_CASE("A result that standard output cannot take is not reported as OK",
+TEST_CASE("A failed write to standard output makes the command fail",
           "[tools]") {
   Runner runner;
   const Outcome outcome = runner.Run({"--version"}, "/dev/full");

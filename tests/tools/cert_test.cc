@@ -1,4 +1,4 @@
-// sstferry cert, and what --tls takes from it.
+// sstferry cert, and --tls, which reads the files that cert makes.
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-TEST_CASE("Two hosts with certificates of cert move a database by --tls alone",
+TEST_CASE("Two hosts with certificates from cert need only --tls for a pull",
           "[wire][tls]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -37,7 +37,7 @@ TEST_CASE("Two hosts with certificates of cert move a database by --tls alone",
   INFO(pull.err());
   REQUIRE(code == 0);
   REQUIRE(EntriesOf(dir / "copy") == EntriesOf(dir / "source"));
-  // Its own name is not enough: another CA's is not accepted.
+  // A certificate for the same name from another CA is refused.
   REQUIRE_OK(MakeCertificateAuthority(dir / "other"));
   TlsFiles files;
   uint64_t until = 0;
@@ -48,7 +48,7 @@ TEST_CASE("Two hosts with certificates of cert move a database by --tls alone",
   REQUIRE_FALSE(fs::exists(dir / "copy2"));
 }
 
-TEST_CASE("cert says which word it did not understand", "[tools]") {
+TEST_CASE("cert names the argument that it cannot parse", "[tools]") {
   const std::vector<std::pair<Words, std::string>> rows = {
       {{}, "action: expected init or issue"},
       {{"make", "pki"}, "action: expected init or issue"},
@@ -66,7 +66,7 @@ TEST_CASE("cert says which word it did not understand", "[tools]") {
 }
 
 TEST_CASE(
-    "The option --tls stands for three files, of which each may be another",
+    "Option --tls sets three files, and each can be set on its own",
     "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(

@@ -1,5 +1,5 @@
-// Clocks of the day that jump while sstferry runs: source and target keep their
-// word, and wait no longer than they would.
+// Wall clocks that jump while sstferry runs: results stay correct, and source
+// and target wait no longer than with a steady clock.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -28,10 +28,10 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int64_t kDay = 86'400;
-// Ahead, back to where it was, behind, and back again.
+// Offsets in seconds that the clock takes one after another.
 constexpr int64_t kJumps[] = {kDay, 0, -kDay, 3600, 0};
 
-// The clock of some processes. Threads: one.
+// Wall clock of the processes that get its environment. Use from one thread.
 class JumpingClock {
  public:
   JumpingClock() : file_(open(path().c_str(), O_CREAT | O_RDWR, 0644)) {
@@ -64,8 +64,8 @@ std::chrono::steady_clock::time_point Limit() {
   return std::chrono::steady_clock::now() + std::chrono::minutes(2);
 }
 
-TEST_CASE("The clock that jumps is that of the process", "[tools][clock]") {
-  if (kSanitized) return;  // their runtime must be the first library
+TEST_CASE("JumpingClock sets the clock of a process", "[tools][clock]") {
+  if (kSanitized) return;  // its runtime must be preloaded first
   JumpingClock clock;
   clock.Set(-kDay);
   Process date({"/bin/date", "+%s"}, clock.environment());
@@ -73,7 +73,7 @@ TEST_CASE("The clock that jumps is that of the process", "[tools][clock]") {
   REQUIRE(std::abs(std::stoll(date.out()) + kDay - time(nullptr)) < 600);
 }
 
-TEST_CASE("A pull is whole whatever the clocks of both sides do meanwhile",
+TEST_CASE("A pull is complete although the clocks of both sides jump",
           "[tools][clock]") {
   if (kSanitized) return;
   const std::string method = GENERATE("clone", "ingest");
@@ -106,7 +106,7 @@ TEST_CASE("A pull is whole whatever the clocks of both sides do meanwhile",
   REQUIRE(OutputOf({"verify", dir / "source", dir / "target"}) != "");
 }
 
-TEST_CASE("A standby follows on whatever the clocks of both sides do",
+TEST_CASE("A standby keeps following although the clocks of both sides jump",
           "[tools][clock][follow]") {
   if (kSanitized) return;
   StandbyWorld world;
@@ -149,7 +149,7 @@ TEST_CASE("A standby follows on whatever the clocks of both sides do",
   REQUIRE(world.RequirePrefix(world.dir()) == sequence);
 }
 
-TEST_CASE("A log restores each sequence whatever its follower's clock did",
+TEST_CASE("A log restores each sequence although its follower's clock jumped",
           "[tools][clock][follow]") {
   if (kSanitized) return;
   StandbyWorld world;
@@ -161,7 +161,8 @@ TEST_CASE("A log restores each sequence whatever its follower's clock did",
                              "100ms"}),
                    clock.environment());
   const std::string target = world.root() + "/restored";
-  // Waits until the log has a sequence, and requires what it restores.
+  // Waits until the log can restore a sequence, and checks the restored
+  // entries.
   const auto await = [&](uint64_t sequence) {
     const auto end = Limit();
     for (;;) {

@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A file in a directory of its own, both removed at the end.
+// A config file in a new directory. The destructor removes both.
 class ConfigFile {
  public:
   explicit ConfigFile(const std::string& text) {
@@ -74,7 +74,7 @@ TEST_CASE("Pull without options has the documented defaults", "[tools]") {
   REQUIRE(pull.common.log_level == LogLevel::kInfo);
 }
 
-TEST_CASE("Pull and verify take a limit for a source that does nothing",
+TEST_CASE("Pull and verify have a timeout for a source that does not answer",
           "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t", "--timeout", "5m"}, &pull));
@@ -86,7 +86,7 @@ TEST_CASE("Pull and verify take a limit for a source that does nothing",
   REQUIRE(verify.options.timeouts.stall.count() == 1500);
 }
 
-TEST_CASE("Pull takes a time to try again for, and one for all of it",
+TEST_CASE("Pull has a time limit for retries and one for the whole run",
           "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t"}, &pull));
@@ -102,7 +102,7 @@ TEST_CASE("Pull takes a time to try again for, and one for all of it",
   REQUIRE(pull.options.deadline.count() == 90'000);
 }
 
-TEST_CASE("Pull understands every option", "[tools]") {
+TEST_CASE("Pull parses every option", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull,
                        {"--restart",
@@ -202,7 +202,7 @@ std::string HelpOf(const std::string& command, const std::string& name) {
   return "";
 }
 
-TEST_CASE("No rate limit is not the same as that nobody holds back",
+TEST_CASE("--max-rate none differs from no --max-rate: it sets full_rate",
           "[tools]") {
   for (const char* const text : {"none", "20M"}) {
     const bool none = std::string(text) == "none";
@@ -219,7 +219,7 @@ TEST_CASE("No rate limit is not the same as that nobody holds back",
   REQUIRE_FALSE(ServeOptions().full_rate);
 }
 
-TEST_CASE("Help prints the bounds that are checked and the member's default",
+TEST_CASE("Help prints the enforced bounds and the member's default",
           "[tools][help]") {
   REQUIRE(PullOptions().lanes == 4);
   REQUIRE(HelpOf("pull", "lanes") ==
@@ -237,7 +237,7 @@ TEST_CASE("Help prints the bounds that are checked and the member's default",
               .ends_with(" 1s to 31d, or 0: do not retain it. Default: 1h."));
 }
 
-TEST_CASE("What help says of 0 may be typed", "[tools]") {
+TEST_CASE("Options whose help allows 0 accept 0", "[tools]") {
   ServeArguments serve;
   REQUIRE_OK(ParseServe({"--db", "/d", "--spool", "0", "--snapshot-ttl",
                          "0", "--share-snapshots", "0"},
@@ -247,7 +247,7 @@ TEST_CASE("What help says of 0 may be typed", "[tools]") {
   REQUIRE(serve.options.share_snapshots.count() == 0);
 }
 
-TEST_CASE("Pull understands every kind of compression", "[tools]") {
+TEST_CASE("Pull parses every kind of compression", "[tools]") {
   struct Row {
     std::string text;
     WireCompression compression;
@@ -333,14 +333,14 @@ TEST_CASE("Pull refuses wrong usage and names the option", "[tools]") {
   }
 }
 
-TEST_CASE("An operand behind -- may begin with a dash", "[tools]") {
+TEST_CASE("An operand after -- may begin with a dash", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull, {"--", "-source", "-target"}, &pull));
   REQUIRE(pull.options.source.directory == "-source");
   REQUIRE(pull.options.target_dir == "-target");
 }
 
-TEST_CASE("A config file gives options and operands, the command line wins",
+TEST_CASE("A config file sets options and operands; the command line wins",
           "[tools]") {
   const ConfigFile file(
       "# nightly\nsource = 'sst://[::1]:7777/users'\ntarget='/copy'\n"
@@ -380,7 +380,7 @@ TEST_CASE("A config file with a wrong line is wrong usage", "[tools]") {
   REQUIRE_FALSE(PullRefusal({"s", "t", "--config", "/"}).empty());
 }
 
-TEST_CASE("Serve takes databases by name and refuses doubled ones",
+TEST_CASE("Serve takes databases by name and refuses a duplicate name",
           "[tools]") {
   ServeArguments serve;
   REQUIRE_OK(ParseServe(
@@ -437,7 +437,7 @@ TEST_CASE("Serve takes databases by name and refuses doubled ones",
   }
 }
 
-TEST_CASE("Metrics are shown to this machine only, and a file ends in .prom",
+TEST_CASE("--metrics needs a loopback address, --metrics-file a .prom name",
           "[tools]") {
   ServeArguments serve;
   REQUIRE_OK(ParseServe({"--db", "/d"}, &serve));
@@ -465,7 +465,7 @@ TEST_CASE("Metrics are shown to this machine only, and a file ends in .prom",
   }
 }
 
-TEST_CASE("Serve listens beyond this machine only with --insecure",
+TEST_CASE("Serve listens on other than loopback only with --insecure",
           "[tools]") {
   for (const std::string where : {"0.0.0.0:0", "[::]:0", "192.0.2.1:7420"}) {
     ServeArguments serve;
@@ -478,8 +478,9 @@ TEST_CASE("Serve listens beyond this machine only with --insecure",
   }
 }
 
-TEST_CASE("TLS takes all three files or none, and opens serve to others",
-          "[tools][tls]") {
+TEST_CASE(
+    "TLS needs all three files; with them serve may listen on any address",
+    "[tools][tls]") {
   const Words tls = {"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"};
   const auto with = [&](Words words, const Words& more) {
     words.insert(words.end(), more.begin(), more.end());
@@ -533,7 +534,8 @@ TEST_CASE("TLS takes all three files or none, and opens serve to others",
   }
 }
 
-TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
+TEST_CASE("A Unix socket takes --allow-uid and refuses TLS options",
+          "[tools]") {
   const Words tls = {"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"};
   ServeArguments serve;
   REQUIRE_OK(ParseServe({"--db", "n=/d", "--listen", "unix:/run/s",
@@ -549,7 +551,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
       {{"--allow-uid", ""}, "--allow-uid: expected a user's"},
       {{"--allow-uid", "-1"}, "--allow-uid: expected a user's"},
       {{"--allow-uid", "4294967295"}, "--allow-uid: expected a whole number"},
-      // In a user namespace that is everybody.
+      // 65534 stands for all unmapped accounts in a user namespace.
       {{"--allow-uid", "65534"}, "--allow-uid: expected an account other"},
       {{"--allow", "n=x"}, "--allow: needs --tls"},
       {{"--metrics", "unix:/run/m"}, "--metrics: expected an address"},
@@ -580,7 +582,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
               .find("source: expected unix:/PATH:NAME") == 0);
   REQUIRE(Refusal(ParsePull(PullMode::kPull, {"/s", "unix:/t"}, &pull))
               .find("target: ") == 0);
-  // TLS is for the other one.
+  // The TLS options apply to the operand that is not a Unix socket.
   VerifyArguments verify;
   REQUIRE_OK(ParseVerify(with({"unix:/run/s:n", "sst://h/n"}), &verify));
   REQUIRE_OK(ParseVerify(with({"sst://h/n", "unix:/run/s:n"}), &verify));
@@ -592,7 +594,7 @@ TEST_CASE("A Unix socket has accounts, and no TLS", "[tools]") {
   REQUIRE_FALSE(Refusal(ParseLs(with({"unix:/run/s"}), &status)).empty());
 }
 
-TEST_CASE("Plan lists what a plan depends on and takes all options of the job",
+TEST_CASE("Plan's help lists only options it uses, but plan takes all options",
           "[tools]") {
   for (const OptionSpec& spec : FindCommand("plan")->options) {
     REQUIRE(std::string(spec.name) != "max-rate");
@@ -612,24 +614,24 @@ TEST_CASE("Plan lists what a plan depends on and takes all options of the job",
   REQUIRE(plan.options.mode == PullMode::kSwap);
   REQUIRE(Refusal(ParsePlan({"s", "t", "--drop-missing"}, &plan))
               .find("--drop-missing: needs sstferry refresh") == 0);
-  // A source of that name.
+  // A source directory that is named swap.
   REQUIRE_OK(ParsePlan({"./swap", "t"}, &plan));
   REQUIRE(plan.options.source.directory == "./swap");
 }
 
-TEST_CASE("Plan needs neither a target nor a name", "[tools]") {
+TEST_CASE("Plan needs neither a target nor a database name", "[tools]") {
   PullArguments plan;
   REQUIRE_OK(ParsePlan({"sst://host:1"}, &plan));
   REQUIRE(plan.options.source.name.empty());
   REQUIRE(plan.options.source.ToString() == "sst://host:1");
   REQUIRE(plan.options.target_dir.empty());
   REQUIRE_FALSE(Refusal(ParsePlan({}, &plan)).empty());
-  // As a pull would, which runs at the target.
+  // Fails as a pull would, which runs at the target.
   REQUIRE(Refusal(ParsePlan({"/a", "sst://h/b"}, &plan))
               .find("pull runs at the target") != std::string::npos);
 }
 
-TEST_CASE("Verify reads its operands", "[tools]") {
+TEST_CASE("Verify parses its operands", "[tools]") {
   VerifyArguments verify;
   REQUIRE_OK(ParseVerify({"/a", "sst://h/b", "--cf", "x", "--begin", "k"},
                          &verify));
@@ -661,7 +663,7 @@ TEST_CASE("Verify reads its operands", "[tools]") {
           0);
 }
 
-TEST_CASE("The WAL directory is said for a source directory, by serve for each",
+TEST_CASE("--wal-dir needs a source directory; serve takes one per database",
           "[tools]") {
   PullArguments pull;
   REQUIRE_OK(
@@ -688,7 +690,8 @@ TEST_CASE("The WAL directory is said for a source directory, by serve for each",
               .find("--wal-dir: expected NAME=DIR") == 0);
 }
 
-TEST_CASE("Status takes a place, release a directory and an id", "[tools]") {
+TEST_CASE("Status takes an address or directory, release a directory and an id",
+          "[tools]") {
   StatusArguments status;
   REQUIRE_OK(ParseStatus({"/a", "--snapshot-dir", "/b"}, &status));
   REQUIRE(status.options.where.directory == "/a");

@@ -1,4 +1,4 @@
-// Log lines: as text, as JSON objects, to a terminal and to the journal.
+// Log lines as text and as JSON, to a file, a terminal and the journal.
 #include "tools/sstferry/console.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ using nlohmann::json;
 
 const std::string kId = "0123456789abcdef0123456789abcdef";
 
-// A variable of this process's environment, for a scope.
+// Sets an environment variable until the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -33,7 +33,7 @@ class Variable {
   const char* const name_;
 };
 
-// A file, or the near side of a pseudo-terminal.
+// A temporary file, or the slave side of a pseudo-terminal.
 class Stream {
  public:
   explicit Stream(bool terminal) {
@@ -55,7 +55,7 @@ class Stream {
     }
   }
   FILE* file() { return file_; }
-  // All of a file; of a terminal, what one read finds.
+  // Returns the whole file, or the bytes that one read of the terminal returns.
   std::string text() {
     std::string all(4096, '\0');
     if (master_ < 0) {
@@ -107,7 +107,7 @@ TEST_CASE("Log lines have colours on a terminal only, and not with NO_COLOR",
   REQUIRE(Logged(text, LogLevel::kError, "x", true).starts_with(red));
 }
 
-TEST_CASE("Log lines to the journal begin with their priority and have no time",
+TEST_CASE("Log lines to the journal begin with a priority and have no time",
           "[tools][console]") {
   Stream stream(false);
   struct stat found {};
@@ -124,13 +124,13 @@ TEST_CASE("Log lines to the journal begin with their priority and have no time",
     console.WriteProgress("five");
   }
   REQUIRE(stream.text() == "<3>one\n<4>two\n<6>three\n<3>four\n<6>five\n");
-  // Another stream than the journal's is written to as ever.
+  // A stream that is not the journal's gets the usual format.
   const Variable other("JOURNAL_STREAM", "1:1");
   REQUIRE(Logged(CommonArguments(), LogLevel::kInfo, "x", false)
               .ends_with("Z info x\n"));
 }
 
-TEST_CASE("The command to run next has a line of its own, but is in one object",
+TEST_CASE("The next command has its own line in text, and is part of the JSON",
           "[tools][console]") {
   for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
     Stream stream(false);
@@ -153,7 +153,7 @@ TEST_CASE("The command to run next has a line of its own, but is in one object",
   }
 }
 
-TEST_CASE("Log lines in JSON have time, level, transfer and message",
+TEST_CASE("JSON log lines have time, level, transfer and message",
           "[tools][console]") {
   Stream stream(false);
   CommonArguments arguments;
@@ -188,7 +188,7 @@ TEST_CASE("Log lines in JSON have time, level, transfer and message",
   REQUIRE(objects[3]["message"] == "sstferry pull: NO_SPACE");
 }
 
-TEST_CASE("With --log-format json both sides write nothing but objects, "
+TEST_CASE("With --log-format json both sides write only JSON objects, "
           "with the transfer's id",
           "[tools][console]") {
   const ScratchDir dir;
@@ -202,7 +202,7 @@ TEST_CASE("With --log-format json both sides write nothing but objects, "
   REQUIRE(pull.Wait() == 0);
   REQUIRE(server.process().Wait() == 0);
   const std::string id = json::parse(pull.out())["transfer_id"];
-  // Of the pull every line, of the server those of the transfer.
+  // All lines of the pull, and the server's lines about the transfer.
   const std::vector<std::string> texts = {pull.err(), server.process().err()};
   for (const std::string& text : texts) {
     INFO(text);

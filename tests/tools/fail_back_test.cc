@@ -38,7 +38,7 @@ std::string MessageIn(const json& ran) {
   return ran["error"]["message"].get<std::string>();
 }
 
-// Waits until the standby has all up to a sequence.
+// Waits until the standby has all writes up to a sequence.
 void AwaitStandby(const std::string& dir, uint64_t sequence) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   json status;
@@ -50,7 +50,7 @@ void AwaitStandby(const std::string& dir, uint64_t sequence) {
   }
 }
 
-// Follows with --adopt until all is there; returns what the follower said.
+// Follows with --adopt up to `sequence`. Returns the follower's messages.
 std::string Follow(const std::string& source, const std::string& dir,
                    uint64_t sequence) {
   Process follower(Sstferry({"follow", source, dir, "--adopt"}));
@@ -64,7 +64,7 @@ std::string Adopt(const FailedOver& world, uint64_t sequence) {
   return Follow(world.new_dir(), world.old_dir(), sequence);
 }
 
-// Returns the fingerprint of a directory that was renamed.
+// Returns the fingerprint with the directory `from` replaced by `to`.
 std::string Moved(std::string fingerprint, const std::string& from,
                   const std::string& to) {
   for (size_t at = fingerprint.find(from + "/"); at != std::string::npos;
@@ -74,7 +74,7 @@ std::string Moved(std::string fingerprint, const std::string& from,
   return fingerprint;
 }
 
-// Requires that a standby has what the new primary, which is closed, has.
+// Requires that the standby equals the new primary, which must be closed.
 void RequireFollowed(const FailedOver& world) {
   const std::string view = world.new_dir() + "-view";
   Ran({"view", world.old_dir(), view});
@@ -116,7 +116,7 @@ size_t SharedTables(const std::string& a, const std::string& b) {
   return shared;
 }
 
-TEST_CASE("A former primary becomes a standby, and what only it had is kept",
+TEST_CASE("A former primary becomes a standby; its old directory is kept",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const std::string before = Fingerprint(world.old_dir());
@@ -150,7 +150,7 @@ TEST_CASE("A former primary becomes a standby, and what only it had is kept",
   REQUIRE_FALSE(fs::exists(world.old_dir() + ".sstferry"));
   application.reset();
   RequireFollowed(world);
-  // The eight tables of before the failover did not come again.
+  // The eight tables from before the failover were linked, not sent.
   const json last = LastTransferIn(world.old_dir());
   REQUIRE(last["files_reused"] == 8);
   REQUIRE(SharedTables(world.old_dir(), kept[0]) == 8);
@@ -158,7 +158,7 @@ TEST_CASE("A former primary becomes a standby, and what only it had is kept",
   Follow(world.new_dir(), other, SequenceOf(world.new_dir()));
   REQUIRE(LastTransferIn(other)["files_reused"] == 0);
   REQUIRE(last["wire_bytes"] < LastTransferIn(other)["wire_bytes"]);
-  // The old directory is the very one, and its application can open it.
+  // The kept directory is unchanged, and its application can open it.
   REQUIRE(Fingerprint(kept[0]) == Moved(before, world.old_dir(), kept[0]));
   world.RequireOld(kept[0]);
   RequireFollowed(world);
@@ -178,7 +178,7 @@ TEST_CASE("A database that a process has open is not adopted",
             std::string::npos);
   }
   REQUIRE(FailedOver::KeptBeside(world.old_dir()).empty());
-  // Nor does any process open it, until it is one.
+  // No process can use the directory while Adopt has it locked.
   std::unique_ptr<Standby> standby;
   REQUIRE_OK(Standby::Adopt(world.old_dir(), rocksdb::FileSystem::Default(),
                             &standby));
@@ -188,7 +188,7 @@ TEST_CASE("A database that a process has open is not adopted",
   world.RequireOld(world.old_dir());
 }
 
-TEST_CASE("A file of a former primary with other bytes is sent, not linked",
+TEST_CASE("A file that differs from the former primary's is sent, not linked",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const std::string table = PathsWith(world.old_dir(), ".sst").front();
@@ -211,10 +211,11 @@ TEST_CASE("A file of a former primary with other bytes is sent, not linked",
   REQUIRE(Ran({"verify", world.new_dir(), world.old_dir()})["status"] == "OK");
 }
 
-TEST_CASE("No record of a former primary is believed", "[tools][follow][adopt]") {
+TEST_CASE("Records in a former primary's directory are ignored",
+          "[tools][follow][adopt]") {
   const FailedOver world;
-  // Of its life before: a finding, a position that is far ahead, a pull that was
-  // cut short.
+  // Records of its time as primary: a finding, a position that is too high, an
+  // interrupted pull.
   for (const char* const name : {"sstferry.health", "sstferry.followed",
                                  "last_transfer.json", "sstferry.files",
                                  "of-the-application"}) {
@@ -242,8 +243,8 @@ TEST_CASE("No record of a former primary is believed", "[tools][follow][adopt]")
   REQUIRE(Ran({"status", world.old_dir()})["standby"]["fault"].is_null());
 }
 
-TEST_CASE("A former primary in a private directory is linked from, and so is "
-          "its standby",
+TEST_CASE("Files of a former primary in a private directory are linked, at "
+          "the first cut and later",
           "[tools][follow][adopt]") {
   const FailedOver world;
   fs::permissions(world.old_dir(), fs::perms::owner_all);
@@ -263,7 +264,7 @@ TEST_CASE("A former primary in a private directory is linked from, and so is "
   REQUIRE(fs::status(world.old_dir()).permissions() == fs::perms::owner_all);
 }
 
-TEST_CASE("No directory that is there is taken for the name of a kept one",
+TEST_CASE("The name of the kept directory is never an existing one",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const auto now = static_cast<uint64_t>(std::time(nullptr));
@@ -284,12 +285,12 @@ TEST_CASE("No directory that is there is taken for the name of a kept one",
   REQUIRE(found == 1);
 }
 
-TEST_CASE("Where no directory is, or a standby, --adopt changes nothing",
+TEST_CASE("--adopt keeps no directory if the target is missing or a standby",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const uint64_t sequence = SequenceOf(world.new_dir());
   Adopt(world, sequence);
-  Adopt(world, sequence);  // as a unit that is started again
+  Adopt(world, sequence);  // as when a systemd unit restarts
   REQUIRE(FailedOver::KeptBeside(world.old_dir()).size() == 1);
   fs::remove_all(world.old_dir());
   Adopt(world, sequence);
@@ -297,12 +298,11 @@ TEST_CASE("Where no directory is, or a standby, --adopt changes nothing",
   RequireFollowed(world);
 }
 
-TEST_CASE("A planned move back sends almost nothing",
-          "[tools][follow][adopt]") {
+TEST_CASE("A planned move back sends no table", "[tools][follow][adopt]") {
   const FailedOver world;
   const uint64_t sequence = SequenceOf(world.new_dir());
   Adopt(world, sequence);
-  // Back: the new primary is closed, its standby promoted, and the other way.
+  // Moves back: promotes the old primary and lets the new one follow it.
   Ran({"promote", world.old_dir(), "--source-is-down"});
   Follow(world.old_dir(), world.new_dir(), sequence);
   const json last = LastTransferIn(world.new_dir());
@@ -315,7 +315,7 @@ TEST_CASE("A planned move back sends almost nothing",
   REQUIRE(Ran({"verify", world.old_dir(), world.new_dir()})["status"] == "OK");
 }
 
-// Has no hard links, as some file systems do not.
+// A file system without hard links.
 class WithoutLinks : public rocksdb::FileSystemWrapper {
  public:
   WithoutLinks() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -327,7 +327,7 @@ class WithoutLinks : public rocksdb::FileSystemWrapper {
   }
 };
 
-TEST_CASE("A file system without links is refused before anything is changed",
+TEST_CASE("--adopt on a file system without hard links changes nothing",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const std::string before = Fingerprint(world.old_dir());

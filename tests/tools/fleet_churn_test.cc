@@ -1,6 +1,6 @@
-// A fleet of databases that are made, written and removed while a mirror
-// follows them. SSTFERRY_FLEET_SECONDS and SSTFERRY_FLEET_DATABASES make it
-// long and large.
+// Databases that are created, written and removed while a mirror of them is
+// refreshed. SSTFERRY_FLEET_SECONDS and SSTFERRY_FLEET_DATABASES set the
+// duration and the number of databases.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -30,7 +30,8 @@ size_t NumberIn(const char* variable, size_t otherwise) {
   return text != nullptr ? strtoull(text, nullptr, 10) : otherwise;
 }
 
-// Database NAME holds the keys 0, 1, ... in the order in which they came.
+// Creates, writes and removes databases. Each has the keys 0, 1, ..., written
+// in this order.
 class Application {
  public:
   Application(std::string top, size_t databases)
@@ -40,13 +41,13 @@ class Application {
     }
   }
 
-  // What may happen until the next call: an eighth of the databases comes and
-  // goes, each is written to about ten times.
+  // Sets the limits until the next call: an eighth of the databases is created,
+  // an eighth is removed, and each is written about ten times.
   void BeginRun() {
     makes_ = removals_ = wanted_ / 8;
     writes_ = 10 * wanted_;
   }
-  // One of: some writes, a new database, the end of one; or nothing.
+  // Writes to, creates or removes one database at random, or does nothing.
   void Step() {
     const size_t what = random_() % 50;
     if (what == 0 && removals_ > 0) {
@@ -61,7 +62,7 @@ class Application {
     }
   }
 
-  // Numbers of keys, by name.
+  // Returns the number of keys of each database, by its name.
   std::map<std::string, size_t> Keys() const {
     std::map<std::string, size_t> keys;
     for (const auto& [name, one] : live_) {
@@ -122,7 +123,7 @@ class Application {
   size_t writes_ = 0;
 };
 
-// The replica holds the first keys, at least `least` of them.
+// Checks that the replica has the keys 0 to N - 1, with `least` <= N <= `most`.
 void CheckReplica(const std::string& replica, size_t least, size_t most) {
   const auto entries = EntriesOf(replica);
   INFO(replica << ": " << entries.size() << " keys, from " << least << " to "
@@ -136,7 +137,7 @@ void CheckReplica(const std::string& replica, size_t least, size_t most) {
 
 }  // namespace
 
-TEST_CASE("A mirror follows a fleet of databases that come and go",
+TEST_CASE("A mirror follows databases that are created and removed",
           "[tools][fleet]") {
   const std::chrono::seconds most(NumberIn("SSTFERRY_FLEET_SECONDS", 3));
   const ScratchDir dir;
@@ -193,7 +194,7 @@ TEST_CASE("A mirror follows a fleet of databases that come and go",
     ++runs;
   } while (std::chrono::steady_clock::now() - started < most);
 
-  // In the end the mirror has what the application has, and no more.
+  // After two more runs the mirror has exactly the application's databases.
   for (int i = 0; i < 2; ++i) {
     Process last(words);
     INFO(last.out() << last.err());

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A small database at a path below a directory of them.
+// Creates a small database at `top`/`name`.
 void MakeDatabase(const std::string& top, const std::string& name) {
   fs::create_directories(fs::path(top + "/" + name).parent_path());
   SampleShape shape;
@@ -86,8 +86,9 @@ std::vector<std::string> NamesServed(const std::string& url) {
 
 }  // namespace
 
-TEST_CASE("serve --db-dir serves what is below a directory by its path",
-          "[tools][fleet]") {
+TEST_CASE(
+    "serve --db-dir serves the databases below a directory by their paths",
+    "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
   MakeDatabase(top, "app/0_1/rocksdb/counts");
@@ -122,7 +123,7 @@ TEST_CASE("serve --db-dir serves what is below a directory by its path",
   REQUIRE(climbs.Wait() == 2);
 }
 
-TEST_CASE("A new database below --db-dir is served to who asks at once",
+TEST_CASE("A new database below --db-dir is served after SIGHUP",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -135,8 +136,7 @@ TEST_CASE("A new database below --db-dir is served to who asks at once",
   REQUIRE(NamesServed(server.list_url()) == Names{"late"});
 }
 
-TEST_CASE("pull --all mirrors every database, and one that is damaged stops "
-          "no other",
+TEST_CASE("pull --all mirrors every database, even if one is damaged",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -155,13 +155,13 @@ TEST_CASE("pull --all mirrors every database, and one that is damaged stops "
     REQUIRE(ran.of(name)["behind_ms"] <= ran.report["spread_ms"]);
     REQUIRE(EntriesOf(mirror + "/" + name) == EntriesOf(top + "/" + name));
   }
-  // What was pinned is let go, once the server has noticed the ends.
+  // The server removes its snapshots once it notices the closed connections.
   const auto until = Clock::now() + std::chrono::seconds(30);
   while (NamesOf(top).size() > 3 && Clock::now() < until) {
   }
   REQUIRE(NamesOf(top) == Names{"app", "bad", "users"});
 
-  // Again: what is there stays, and is named.
+  // The second run skips databases that exist, and reports them as present.
   fs::remove_all(top + "/bad");
   MakeDatabase(top, "new");
   server.process().Signal(SIGHUP);
@@ -201,8 +201,7 @@ TEST_CASE("Status of a mirror shows each of its replicas", "[tools][fleet]") {
                           "/app/one\n") != std::string::npos);
 }
 
-TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
-          "directory",
+TEST_CASE("refresh --all --delete moves a replica whose source two runs missed",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -218,7 +217,7 @@ TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
   REQUIRE(first.report["vanished"][0]["moved_to"].is_null());
   REQUIRE(fs::exists(mirror + "/b/1/CURRENT"));
 
-  // One that came back, for one run, counts anew.
+  // A database that returned for one run is counted from zero again.
   MakeDatabase(top, "b/1");
   REQUIRE(RunAllOf({"refresh", top, mirror, "--delete", "--adopt"}).code == 0);
   fs::remove_all(top + "/b/1");
@@ -236,8 +235,8 @@ TEST_CASE("refresh --all --delete moves what two runs missed to a dated "
   REQUIRE(third.report["vanished"].empty());
 }
 
-TEST_CASE("Option --delete refuses an empty list, another file system, and the "
-          "loss of more than half",
+TEST_CASE("Option --delete refuses an empty list, another file system, and "
+          "more than half of the replicas",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -245,7 +244,7 @@ TEST_CASE("Option --delete refuses an empty list, another file system, and the "
   MakeDatabases(top);
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   std::string why;
-  json next;  // a command, if one accepts the change
+  json next;  // command that confirms the deletion; null: none
   SECTION("an empty list") {
     fs::remove_all(top);
     fs::create_directories(top);
@@ -276,7 +275,7 @@ TEST_CASE("Option --delete refuses an empty list, another file system, and the "
   }
 }
 
-TEST_CASE("Option --delete leaves a replica that a process has open",
+TEST_CASE("Option --delete keeps a replica that a process has open",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -296,18 +295,18 @@ TEST_CASE("Option --delete leaves a replica that a process has open",
   REQUIRE_FALSE(fs::exists(mirror + "/a"));
 }
 
-TEST_CASE("Option --delete moves a replica where no rename takes a flag",
+TEST_CASE("Option --delete moves a replica without renameat2 flags",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
   MakeDatabases(top);
-  // Where no names can be exchanged, replicas are refreshed in place.
+  // A file system that cannot exchange names refreshes replicas in place.
   REQUIRE(RunAllOf({"pull", top, mirror, "--method", "ingest"}).code == 0);
   fs::remove_all(top + "/a");
   REQUIRE(RunAllOf({"refresh", top, mirror, "--delete"}).code == 0);
   Ran moved;
-  // As NFS, 9p and most FUSE file systems answer.
+  // NFS, 9p and most FUSE file systems answer EINVAL.
   if (!RunWithDenied({{SYS_renameat2, EINVAL, 4, ~0u}}, [&] {
         moved = RunAllOf({"refresh", top, mirror, "--delete"});
       })) {
@@ -321,7 +320,7 @@ TEST_CASE("Option --delete moves a replica where no rename takes a flag",
   REQUIRE(fs::exists(to + "/CURRENT"));
 }
 
-TEST_CASE("A mirror goes through no link below its directory",
+TEST_CASE("A mirror follows no symbolic link below its directory",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -339,7 +338,8 @@ TEST_CASE("A mirror goes through no link below its directory",
   REQUIRE(fs::is_empty(dir / "outside"));
 }
 
-TEST_CASE("swap --all stops the application once, for all", "[tools][fleet]") {
+TEST_CASE("swap --all stops the application once for all databases",
+          "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
@@ -362,7 +362,7 @@ TEST_CASE("swap --all stops the application once, for all", "[tools][fleet]") {
   }
 }
 
-TEST_CASE("A mirror whose source is not there yet waits for it",
+TEST_CASE("pull --all waits for a source that is not running yet",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -379,7 +379,7 @@ TEST_CASE("A mirror whose source is not there yet waits for it",
   REQUIRE(EntriesOf(dir / "mirror/deep/b") == EntriesOf(top + "/deep/b"));
 }
 
-TEST_CASE("A mirror over TLS gets what its certificate may have",
+TEST_CASE("A mirror over TLS gets the databases that its certificate may read",
           "[tools][fleet][tls]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -415,7 +415,7 @@ TEST_CASE("A mirror over TLS gets what its certificate may have",
   REQUIRE(plain.code != 0);
 }
 
-TEST_CASE("Hooks of a mirror that root swaps for another account are root's",
+TEST_CASE("Hooks run as root when root swaps a mirror of another account",
           "[tools][fleet]") {
   if (geteuid() != 0) {
     WARN("not run: it needs root, to act as two accounts");
@@ -459,7 +459,7 @@ TEST_CASE("Hooks of a mirror that root swaps for another account are root's",
   }
 }
 
-TEST_CASE("Databases of one mirror are as near to one moment as it says",
+TEST_CASE("The snapshots of a mirror are at most spread_ms apart",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -498,8 +498,8 @@ TEST_CASE("Databases of one mirror are as near to one moment as it says",
   for (size_t i = 0; i < names.size(); ++i) {
     const auto entries = EntriesOf(dir / "mirror/" + names[i]);
     const size_t last = entries.count("n") != 0 ? stoul(entries.at("n")) : 0;
-    // Its moment is not before the begin of the last write that it holds, and
-    // not after the end of the next one.
+    // The snapshot was taken after the begin of the last write that it has, and
+    // before the end of the next write.
     if (entries.count("n") != 0) {
       last_begin = std::max(last_begin, writes[i][last].begin);
     }
@@ -512,7 +512,7 @@ TEST_CASE("Databases of one mirror are as near to one moment as it says",
   REQUIRE(apart.count() <= spread_ms);
 }
 
-TEST_CASE("Names that may not become a path below a mirror are refused",
+TEST_CASE("Names that are unsafe as a path below a mirror are refused",
           "[tools][fleet]") {
   for (const std::string name :
        {"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", "a/./b", "a b",
@@ -532,8 +532,8 @@ TEST_CASE("Names that may not become a path below a mirror are refused",
   }
 }
 
-TEST_CASE("Option --all takes no source of one database, and its options need "
-          "it",
+TEST_CASE("Option --all refuses a source of one database, and its options "
+          "need --all",
           "[tools][fleet]") {
   const ScratchDir dir;
   const auto err_of = [](const std::vector<std::string>& words) {
@@ -555,7 +555,7 @@ TEST_CASE("Option --all takes no source of one database, and its options need "
               .find("--cf: expected none with --all") != std::string::npos);
 }
 
-TEST_CASE("plan --all plans every database, and changes nothing",
+TEST_CASE("plan --all plans every database and changes nothing",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";
@@ -575,7 +575,7 @@ TEST_CASE("plan --all plans every database, and changes nothing",
   }
   REQUIRE_FALSE(fs::exists(mirror));
 
-  // The plan of a refresh; text has a row for each.
+  // The plan of a refresh. Its text has one row per database.
   fs::remove_all(top + "/bad");
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
   MakeDatabase(top, "new");
@@ -594,7 +594,7 @@ TEST_CASE("plan --all plans every database, and changes nothing",
   REQUIRE(text.find("\ndeep/b  ok") != std::string::npos);
 }
 
-TEST_CASE("verify --all compares every database, and the worst decides the "
+TEST_CASE("verify --all compares every database; the worst result sets the "
           "exit code",
           "[tools][fleet]") {
   const ScratchDir dir;
@@ -602,7 +602,7 @@ TEST_CASE("verify --all compares every database, and the worst decides the "
   const std::string mirror = dir / "mirror";
   MakeDatabases(top, {"a", "deep/b", "c"});
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
-  MakeDatabase(mirror, "more");  // it is not looked at
+  MakeDatabase(mirror, "more");  // not in the source: ignored
   const ServeProcess server({"--db-dir", top});
   Ran ran = RunAllOf({"verify", server.list_url(), mirror});
   INFO(ran.report.dump(2) << ran.err);
@@ -627,7 +627,7 @@ TEST_CASE("verify --all compares every database, and the worst decides the "
   REQUIRE(text.starts_with("verify: 2 of 3 databases of "));
   REQUIRE(text.find("\ndeep/b  DIFFERENT") != std::string::npos);
 
-  // One that cannot be compared is worse than one that differs.
+  // A database that cannot be compared counts as worse than one that differs.
   fs::remove_all(mirror + "/c");
   ran = RunAllOf({"verify", top, mirror, "--jobs", "1"});
   INFO(ran.report.dump(2) << ran.err);
@@ -643,7 +643,7 @@ TEST_CASE("archive push --all makes an archive for each database and pushes it",
   const std::string backup = dir / "backup";
   const std::vector<std::string> push = {"archive", "push", top, backup,
                                          "--metrics-file", dir / "p.prom"};
-  // The directory of all must be there: its volume may not be mounted.
+  // push does not create the top directory: its volume may not be mounted.
   Ran ran = RunAllOf(push);
   REQUIRE(ran.code == 1);
   REQUIRE_FALSE(fs::exists(backup));
@@ -665,7 +665,7 @@ TEST_CASE("archive push --all makes an archive for each database and pushes it",
                 .find("{archive=\"" + backup + "/" + name + "\"}") !=
             std::string::npos);
   }
-  // Again, over a server: nothing new is uploaded, and an archive stays.
+  // A second push, from a server, adds a set to each archive.
   fs::remove_all(top + "/c");
   MakeDatabase(top, "c");
   const ServeProcess server({"--db-dir", top});
@@ -678,7 +678,7 @@ TEST_CASE("archive push --all makes an archive for each database and pushes it",
   const json list = json::parse(
       OutputOf({"archive", "list", backup + "/a", "--json"}), nullptr, false);
   REQUIRE(list["sets"].size() == 2);
-  // A link below the directory of all is not followed.
+  // A symbolic link below the top directory is not followed.
   fs::create_directory(dir / "elsewhere");
   MakeDatabase(top, "led/d");
   fs::create_symlink(dir / "elsewhere", backup + "/led");

@@ -1,5 +1,5 @@
-// sstferry follow into an archive, and restores of times in between, as an
-// operator sees them: real processes beside an application that writes.
+// sstferry follow into an archive, and restores of points in time, as an
+// operator runs them: real processes while an application writes.
 #include <signal.h>
 
 #include <chrono>
@@ -39,7 +39,7 @@ Words operator+(Words words, const Words& more) {
   return words;
 }
 
-// Restores it, and returns the sequence that it has.
+// Restores ARCHIVE@WHICH and returns the sequence of the restored database.
 uint64_t RestoredAt(const StandbyWorld& world, const std::string& archive,
                     const std::string& which, const Words& key) {
   const std::string target = world.root() + "/restored";
@@ -48,7 +48,7 @@ uint64_t RestoredAt(const StandbyWorld& world, const std::string& archive,
   return world.RequirePrefix(target);
 }
 
-// Waits until the log restores all that the source has now; returns the end of
+// Waits until the log restores all that the source has now. Returns the end of
 // the newest window.
 std::string AwaitLog(const StandbyWorld& world, const std::string& archive,
                      const Words& key) {
@@ -68,7 +68,7 @@ std::string AwaitLog(const StandbyWorld& world, const std::string& archive,
   }
 }
 
-TEST_CASE("Any second of a source is in an archive that follows it",
+TEST_CASE("A followed archive restores each point in time of its source",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -81,7 +81,7 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   const Words follow =
       Words{"follow", world.source_dir(), archive, "--segment", "100ms"} + key;
   Process follower(Sstferry(follow));
-  AwaitLog(world, archive, key);  // the set
+  AwaitLog(world, archive, key);  // the first set
   world.Write(20);
   const uint64_t first = world.sequence();
   const std::string then = AwaitLog(world, archive, key);
@@ -99,11 +99,11 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   REQUIRE(RestoredAt(world, archive, now, key) == world.sequence());
   REQUIRE(RestoredAt(world, archive, "sequence:" + std::to_string(first),
                      key) == first);
-  // Whoever has no key proves the chain, too, and restores nothing.
+  // Without the key, check verifies the chain of segments, but pull is refused.
   const json check = Ran({"archive", "check", archive, "--read-data", "100%"});
   REQUIRE(check["segments"] > 0);
   REQUIRE(check["orphan_segments"] == 0);
-  REQUIRE(check["sets"].size() == 1);  // the second one continued its log
+  REQUIRE(check["sets"].size() == 1);  // the second follower continued the log
   const std::string target = world.root() + "/restored";
   fs::remove_all(target);
   const json drilled =
@@ -120,8 +120,8 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   REQUIRE(Ran({"pull", archive + "@" + then, target}, 1)["status"] ==
           "REFUSED");
   REQUIRE_FALSE(fs::exists(target));
-  // The first segments are gone.
-  std::map<fs::path, fs::path> firsts;  // by the log they are of
+  // Removes the first segment of each log.
+  std::map<fs::path, fs::path> firsts;  // by the directory of their log
   for (const auto& entry : fs::recursive_directory_iterator(archive + "/wal")) {
     if (entry.is_regular_file()) {
       fs::path& lowest = firsts[entry.path().parent_path()];
@@ -137,8 +137,8 @@ TEST_CASE("Any second of a source is in an archive that follows it",
   REQUIRE_FALSE(fs::exists(target));
 }
 
-TEST_CASE("A follower into an archive waits for a source that came back without "
-          "a table",
+TEST_CASE("A follower into an archive waits if the source returned without a "
+          "table",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -170,7 +170,7 @@ TEST_CASE("A follower into an archive waits for a source that came back without 
   REQUIRE(follower.Wait() == 0);
 }
 
-TEST_CASE("A drill finds that a set and the log up to it have the same entries",
+TEST_CASE("A drill confirms that a set equals its log up to that set",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -204,11 +204,11 @@ TEST_CASE("A drill finds that a set and the log up to it have the same entries",
   REQUIRE_FALSE(fs::exists(target));
 }
 
-TEST_CASE("A drill finds that a set and the log up to it have other entries",
+TEST_CASE("A drill reports a set that differs from its log up to that set",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
-  // Another history from here on, of as many writes.
+  // Copies the source; the copy gets other writes, up to the same sequence.
   world.CloseSource();
   const std::string other = world.root() + "/other";
   fs::copy(world.source_dir(), other);
@@ -228,7 +228,7 @@ TEST_CASE("A drill finds that a set and the log up to it have other entries",
       REQUIRE_OK(db->Put({}, "another history", "x"));
     }
   }
-  // A set that says of itself that the log reaches it.
+  // Pushes the copy as a set whose record says that the log continues to it.
   StoreOptions where;
   where.where.directory = archive;
   std::unique_ptr<ObjectStore> store;
@@ -261,7 +261,7 @@ TEST_CASE("A drill finds that a set and the log up to it have other entries",
   REQUIRE(error.find("column family 'default'") != std::string::npos);
 }
 
-TEST_CASE("A follower takes no option of the other kind of target",
+TEST_CASE("A follower refuses options of the other kind of target",
           "[tools][follow]") {
   StandbyWorld world;
   const std::string archive = world.root() + "/archive";

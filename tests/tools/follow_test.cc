@@ -1,5 +1,5 @@
-// sstferry follow, promote and view, as an operator sees them: real processes
-// beside an application that writes.
+// sstferry follow, promote and view as an operator runs them: real processes
+// while an application writes.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -44,7 +44,7 @@ std::string Contents(const std::string& path) {
   return BytesIn(in);
 }
 
-// Waits until the standby has all that the source has now.
+// Waits until the standby is durable up to `sequence`. Returns its status.
 json AwaitAll(const StandbyWorld& world, const std::string& dir,
               uint64_t sequence) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
@@ -83,14 +83,15 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   const std::string view = world.root() + "/view";
   Ran({"view", dir, view});
   REQUIRE(world.RequirePrefix(view) == world.sequence());
-  // A barrier: the new family is in the next cut.
+  // A new column family is a barrier: it reaches the standby in the next cut.
   world.source()->Create({"third", Quiet()});
   world.source()->Put("k", "v", "third");
   world.Write(20);
   const uint64_t sequence = world.sequence();
   const json with_third = AwaitAll(world, dir, sequence);
   INFO(with_third.dump() << follower.err());
-  // One for a flush whose WAL was deleted before it was read may have it, too.
+  // A cut for an unlogged flush, whose WAL was deleted before it was read, may
+  // bring the family first.
   REQUIRE(with_third["cuts"]["barrier"].get<int>() +
               with_third["cuts"]["unlogged"].get<int>() >=
           1);
@@ -116,7 +117,7 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   REQUIRE(value == "v");
 }
 
-TEST_CASE("A follower audits after a cut that is due, and status tells of it",
+TEST_CASE("A follower audits after a periodic cut, and status shows the audit",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -140,7 +141,7 @@ TEST_CASE("A follower audits after a cut that is due, and status tells of it",
   REQUIRE(audit["difference"] == nullptr);
   REQUIRE(audit["families"] == json::object());
   REQUIRE(audit["damage"] == nullptr);
-  // One that dies in an audit leaves links, which the next one removes.
+  // A follower killed in an audit leaves hard links; the next one removes them.
   kill(follower.pid(), SIGKILL);
   follower.Wait();
   Process next(Sstferry({"follow", world.source_dir(), dir, "--max-audit",
@@ -155,7 +156,7 @@ TEST_CASE("A follower audits after a cut that is due, and status tells of it",
   }
 }
 
-TEST_CASE("A planned move has what its source flushed as it closed",
+TEST_CASE("A planned move has the entries that the source flushed at its close",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -184,7 +185,7 @@ TEST_CASE("A planned move has what its source flushed as it closed",
   }
 }
 
-// Waits until the standby says whether its source is closed.
+// Waits until the standby's status says that its source is (not) closed.
 void AwaitClosed(const std::string& dir, bool is_closed) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (Ran({"status", dir})["standby"]["source_closed"] != is_closed) {
@@ -192,7 +193,7 @@ void AwaitClosed(const std::string& dir, bool is_closed) {
   }
 }
 
-TEST_CASE("A planned move believes only what its follower hears now",
+TEST_CASE("A planned move uses only the current answers of the source",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -205,7 +206,7 @@ TEST_CASE("A planned move believes only what its follower hears now",
     AwaitClosed(dir, true);
     follower.Signal(SIGKILL);
     follower.Wait();
-    AwaitClosed(dir, true);  // but that is old
+    AwaitClosed(dir, true);  // the status still shows the old answer
     const json refused = Ran({"promote", dir, "--after-source-closed"}, 1);
     INFO(refused.dump());
     REQUIRE(refused["status"] == "REFUSED");
@@ -241,7 +242,7 @@ TEST_CASE("A planned move believes only what its follower hears now",
                            "2s"}, 4);
     REQUIRE(late["status"] == "DEADLINE");
   }
-  SECTION("the source is opened again, and the cut of that takes its time") {
+  SECTION("the source is opened again, and its cut is still running") {
     Process follower(Sstferry({"follow", source, dir, "--max-rate", "50K"}));
     AwaitAll(world, dir, world.sequence());
     for (int i = 0; i < 4; ++i) {
@@ -284,13 +285,13 @@ std::string MessageIn(const json& object) {
   return object["error"]["message"];
 }
 
-// Runs a follower until it has all, and stops it.
+// Runs a follower until it has all writes, and stops it.
 void FollowOnce(const StandbyWorld& world) {
   Process follower(Sstferry({"follow", world.source_dir(), world.dir()}));
   AwaitAll(world, world.dir(), world.sequence());
   follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);
-  INFO(follower.err());  // the end of its own source is no warning
+  INFO(follower.err());  // closing an in-process source logs nothing
   REQUIRE(follower.err().find("in-process") == std::string::npos);
 }
 
@@ -302,7 +303,7 @@ std::string TableIn(const std::string& dir) {
   return "";
 }
 
-TEST_CASE("A promotion looks first, and a damaged standby has one way out",
+TEST_CASE("promote refuses a damaged standby, and a new follow repairs it",
           "[tools][follow][promote]") {
   StandbyWorld world;
   world.Write(50);
@@ -350,7 +351,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
     file.seekp(40);
     file.put('\x7f');
     file.close();
-    // Who reads the bytes finds it, and records it.
+    // Only a command that reads the bytes finds the damage. It records it.
     const json verified = Ran({"verify", world.source_dir(), dir}, 1);
     INFO(verified.dump());
     REQUIRE(verified["error"]["next"] == mend);
@@ -387,9 +388,9 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
     REQUIRE(Ran({"status", dir})["target"]["health"] == "damaged");
     return;
   }
-  // The one way out.
+  // A new follower repairs the standby with a cut.
   Process follower(Sstferry({"follow", world.source_dir(), dir}));
-  // A source has nothing to compare with a WAL that lacks its end.
+  // The source cannot continue from a truncated WAL, hence the other reason.
   const std::string reason = damage == "wal" ? "not-held" : "damage";
   REQUIRE(follower.WaitForErr("takes a cut (" + reason + ": " + dir +
                                  ": it is known to be damaged (",
@@ -408,7 +409,7 @@ TEST_CASE("A promotion looks first, and a damaged standby has one way out",
   REQUIRE(world.RequirePrefix(dir) == world.sequence());
 }
 
-TEST_CASE("A promotion looks again once its follower has stopped",
+TEST_CASE("promote checks the standby again after --before",
           "[tools][follow][promote]") {
   StandbyWorld world;
   world.Write(50);
@@ -426,7 +427,8 @@ TEST_CASE("A promotion looks again once its follower has stopped",
   REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
 }
 
-TEST_CASE("A view of a damaged standby says so", "[tools][follow][promote]") {
+TEST_CASE("view reports that the standby is damaged",
+          "[tools][follow][promote]") {
   StandbyWorld world;
   world.Write(50);
   world.source()->Flush();
@@ -439,7 +441,7 @@ TEST_CASE("A view of a damaged standby says so", "[tools][follow][promote]") {
                           "to be damaged (") != std::string::npos);
 }
 
-TEST_CASE("A promotion is refused while the source may be open",
+TEST_CASE("promote is refused while the source may be open",
           "[tools][follow][promote]") {
   StandbyWorld world;
   world.Write(50);
@@ -507,7 +509,7 @@ TEST_CASE("A promotion is refused while the source may be open",
   REQUIRE(follower.Wait() == 0);
 }
 
-TEST_CASE("A follower that has just begun has not said that its source is down",
+TEST_CASE("promote is refused until a new follower had time for an answer",
           "[tools][follow][promote]") {
   StandbyWorld world;
   world.Write(50);
@@ -519,7 +521,7 @@ TEST_CASE("A follower that has just begun has not said that its source is down",
     follower.Signal(SIGTERM);
     REQUIRE(follower.Wait() == 0);
   }
-  // What was heard is old by now, as if it were.
+  // Removes the recorded answers of the source, so none is recent.
   const std::string marks = dir + "/sstferry.followed";
   fs::remove(marks);
   server.process().Signal(SIGKILL);
@@ -540,7 +542,7 @@ TEST_CASE("A follower that has just begun has not said that its source is down",
     REQUIRE(std::chrono::steady_clock::now() < end);
     code = Process(Sstferry({"promote", dir})).Wait();
   }
-  REQUIRE(code == 5);  // BUSY: the source is not in the way any more
+  REQUIRE(code == 5);  // BUSY: the follower still runs
   Process run(Sstferry({"promote", dir, "--before",
                         "kill -TERM " + std::to_string(follower.pid())}));
   REQUIRE(run.Wait() == 0);
@@ -565,7 +567,7 @@ TEST_CASE("Nothing is promoted unless --before ends with 0",
                           "--source-is-down and ") != std::string::npos);
 }
 
-TEST_CASE("The record of the last transfer tells of the promotion",
+TEST_CASE("last_transfer.json records the promotion",
           "[tools][follow][promote]") {
   StandbyWorld world;
   world.Write(50);
@@ -588,7 +590,7 @@ TEST_CASE("The record of the last transfer tells of the promotion",
   REQUIRE(complete["finished_at"] == last["finished_at"]);
 }
 
-TEST_CASE("A follower that was killed resumes where it was",
+TEST_CASE("A killed follower resumes without a new first cut",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -608,7 +610,7 @@ TEST_CASE("A follower that was killed resumes where it was",
   REQUIRE(world.RequirePrefix(dir) == world.sequence());
 }
 
-// Takes what a service manager is told.
+// Receives the messages that a service manager would get.
 class ServiceManager {
  public:
   explicit ServiceManager(const std::string& path)
@@ -636,7 +638,7 @@ class ServiceManager {
   const int fd_;
 };
 
-TEST_CASE("A follower tells its service manager and Prometheus how it is",
+TEST_CASE("A follower reports its state to its service manager and Prometheus",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -653,7 +655,7 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
   while (AwaitAll(world, world.dir(), world.sequence())["view_age_millis"]
              .is_null()) {
   }
-  for (int i = 0; i < 2; ++i) {  // the second one knows of the view
+  for (int i = 0; i < 2; ++i) {  // the second message is from after the view
     manager.Await("READY=1\nSTATUS=at sequence " +
                   std::to_string(world.sequence()));
   }
@@ -680,8 +682,7 @@ TEST_CASE("A follower tells its service manager and Prometheus how it is",
   }
 }
 
-TEST_CASE("A follower goes on beside options that it does not know, and counts "
-          "them",
+TEST_CASE("A follower continues despite unknown options, and counts them",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -705,7 +706,7 @@ TEST_CASE("A follower goes on beside options that it does not know, and counts "
                     world.dir() + "\"} 1\n") != std::string::npos);
 }
 
-// Asks the server who follows until that `holds`.
+// Asks the server for its followers until `holds` accepts the list.
 json AwaitFollowers(const ServeProcess& server,
                     const std::function<bool(const json&)>& holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
@@ -720,7 +721,7 @@ json AwaitFollowers(const ServeProcess& server,
   }
 }
 
-TEST_CASE("A server tells who follows it and how far each is behind",
+TEST_CASE("A server lists its followers and the lag of each",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(50);
@@ -768,7 +769,7 @@ class DropsOld : public rocksdb::CompactionFilter {
   }
 };
 
-TEST_CASE("A standby is as if a compaction filter had not run, and says so",
+TEST_CASE("A standby keeps entries that a compaction filter drops, and says so",
           "[tools][follow]") {
   const std::string how =
       GENERATE(as<std::string>(), "plain", "exact", "exact, then plain");
@@ -798,13 +799,13 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
   db.Put("new", "v", "filtered");
   json status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  // The records may be here before the cut that the compaction asks for.
+  // The writes may arrive before the cut that the compaction requests.
   while (is_exact && status["cuts"]["filter"] == 0) {
     REQUIRE(std::chrono::steady_clock::now() < end);
     status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
   }
   INFO(status.dump() << follower.err());
-  // RocksDB may compact in two steps, with a cut for each.
+  // RocksDB may compact in two steps, and each requests a cut.
   const uint64_t filter_cuts = status["cuts"]["filter"];
   REQUIRE((filter_cuts > 0) == is_exact);
   REQUIRE(status["filtered_families"] ==
@@ -817,7 +818,7 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
   INFO(follower.err());
   REQUIRE((follower.err().find(says) == std::string::npos) == is_exact);
   if (how == "exact, then plain") {
-    // A standby that took its last cut with exact filters keeps them up to the next.
+    // A restart without --exact-filters keeps them until the next cut.
     Process again(Sstferry({"follow", source, dir}));
     db.Put("old", "v", "filtered");
     AwaitAll(world, dir, db->GetLatestSequenceNumber());
@@ -839,7 +840,7 @@ TEST_CASE("A standby is as if a compaction filter had not run, and says so",
   REQUIRE((is_exact ? got.IsNotFound() : got.ok()));
 }
 
-TEST_CASE("A follower receives no more of WALs than --max-rate",
+TEST_CASE("A follower receives WAL bytes at no more than --max-rate",
           "[tools][follow]") {
   StandbyWorld world;
   world.Write(5);
@@ -847,7 +848,7 @@ TEST_CASE("A follower receives no more of WALs than --max-rate",
                              "--max-rate", "200K"}));
   AwaitAll(world, world.dir(), world.sequence());
   const auto begin = std::chrono::steady_clock::now();
-  // The first one leaves a debt, which the third one waits for.
+  // The first write exceeds the budget, and the third one waits for that.
   for (int i = 0; i < 3; ++i) {
     world.source()->Put("large", std::string(400'000, 'v'));
     AwaitAll(world, world.dir(), world.sequence());

@@ -26,7 +26,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// How often an option has a row of its own in `help`.
+// Returns how many rows of `help` describe the option.
 int Rows(const std::string& help, const OptionSpec& spec) {
   int rows = 0;
   const std::string form = "  " + OptionForm(spec);
@@ -48,7 +48,7 @@ TEST_CASE("Help of every command has at most 50 lines of 80 columns",
   REQUIRE(Lines(GeneralHelp()).size() <= 50);
 }
 
-TEST_CASE("Help of an archive's action has its options, and no other",
+TEST_CASE("Help of an archive action has exactly the options of that action",
           "[tools][help]") {
   for (const char* action :
        {"init", "push", "list", "check", "prune", "remove", "repair"}) {
@@ -71,7 +71,7 @@ TEST_CASE("Help of an archive's action has its options, and no other",
   REQUIRE_FALSE(FindArchiveAction("common").has_value());
 }
 
-TEST_CASE("No help has a line of more than 80 columns or spaces at its end",
+TEST_CASE("No help line has more than 80 columns or trailing spaces",
           "[tools][help]") {
   std::string all = GeneralHelp();
   for (const Command& command : Commands()) {
@@ -89,8 +89,8 @@ TEST_CASE("No help has a line of more than 80 columns or spaces at its end",
   }
 }
 
-TEST_CASE("Every option is in exactly one group, and once in --help=all if it "
-          "is not of every command",
+TEST_CASE("Every option is in one group, and once in --help=all unless all "
+          "commands have it",
           "[tools][help]") {
   for (const Command& command : Commands()) {
     const std::string all = HelpOf(command, "all");
@@ -113,7 +113,7 @@ TEST_CASE("Every option is in exactly one group, and once in --help=all if it "
   }
 }
 
-TEST_CASE("The help of a pull shows at most 38 options, and 8 at first",
+TEST_CASE("pull --help shows at most 8 options, and --help=all at most 38",
           "[tools][help]") {
   const auto options = [](const std::string& group) {
     size_t count = 0;
@@ -126,7 +126,7 @@ TEST_CASE("The help of a pull shows at most 38 options, and 8 at first",
   REQUIRE(options("all") <= 38);
 }
 
-TEST_CASE("Help says how the other options are shown", "[tools][help]") {
+TEST_CASE("Help says how to show the other options", "[tools][help]") {
   const Command& pull = *FindCommand("pull");
   const std::string help = HelpOf(pull, "common");
   REQUIRE(Lines(help).back().find("or all.") != std::string::npos);
@@ -139,7 +139,7 @@ TEST_CASE("Help says how the other options are shown", "[tools][help]") {
   REQUIRE_FALSE(CommandHelp(pull, "", &text));
 }
 
-TEST_CASE("An option's text is a phrase that ends, and defaults have one form",
+TEST_CASE("An option's text ends with a period, and defaults have one form",
           "[tools][help]") {
   for (const Command& command : Commands()) {
     for (const OptionSpec& spec : AllOptions(command)) {
@@ -152,15 +152,14 @@ TEST_CASE("An option's text is a phrase that ends, and defaults have one form",
            {"go on", "goes on", "anew", "held", "(default:", "in vain"}) {
         REQUIRE(text.find(word) == std::string::npos);
       }
-      // "Default: none." at the end, nowhere else.
+      // "Default: VALUE." may stand only at the end.
       const size_t at = text.find("Default: ");
       REQUIRE((at == std::string::npos || text.find(". ", at) == text.npos));
     }
   }
 }
 
-TEST_CASE("Help explains the values that a command's options take",
-          "[tools][help]") {
+TEST_CASE("Help explains the values of a command's options", "[tools][help]") {
   const auto names = [](const std::string& command) {
     std::string text;
     for (const ValueForm& form : ValueForms()) {
@@ -176,7 +175,7 @@ TEST_CASE("Help explains the values that a command's options take",
   REQUIRE(names("release") == "DURATION;");
 }
 
-TEST_CASE("Wrapped text holds every word once and no line over the width",
+TEST_CASE("Wrapped text has every word once and no line over the width",
           "[tools][help]") {
   REQUIRE(WrapText("", 10).empty());
   REQUIRE(WrapText("one two  three", 7) ==
@@ -185,8 +184,7 @@ TEST_CASE("Wrapped text holds every word once and no line over the width",
           std::vector<std::string>{"longer-than-that", "a"});
 }
 
-TEST_CASE("Help puts every end state behind the code it ends with",
-          "[tools][help]") {
+TEST_CASE("Help lists every end state at its exit code", "[tools][help]") {
   std::map<int, std::string> states;
   for (const ExitCodeRow& row : ExitCodes()) {
     states[row.code] = std::string(row.meaning) + ", " + row.states + ",";

@@ -1,5 +1,5 @@
-// The commands around an exchange and at the end of a job: what they see, and
-// how they end.
+// Hook commands before and after an exchange and at the end of a job: their
+// environment and their ends.
 #include "tools/sstferry/hook.h"
 
 #include <fcntl.h>
@@ -52,14 +52,14 @@ void RequireEnds(const Status& status, EndState state,
   REQUIRE(MessageOf(status).find(sentence) != std::string::npos);
 }
 
-TEST_CASE("A command sees what is exchanged, and a shell of its own",
+TEST_CASE("A hook runs in a clean shell with the variables of the exchange",
           "[tools][hook]") {
   ScratchDir dir;
   const std::string out = dir / "out";
   SwapEvent event = Event();
   event.exchanged = true;
   setenv("SSTFERRY_EXCHANGED", "maybe", 1);
-  // Signals that this process holds are not held there.
+  // Signals blocked in this process are not blocked in the hook.
   sigset_t retained;
   sigemptyset(&retained);
   sigaddset(&retained, SIGTERM);
@@ -77,7 +77,8 @@ TEST_CASE("A command sees what is exchanged, and a shell of its own",
                               "|yes\nSigBlk:\t0000000000000000\n4\n");
 }
 
-TEST_CASE("A command that fails is named with its code", "[tools][hook]") {
+TEST_CASE("The error of a failed hook has its command and exit code",
+          "[tools][hook]") {
   REQUIRE_OK(Run("true"));
   RequireEnds(Run("exit 7"), EndState::kRefused,
               "\"exit 7\" ended with code 7");
@@ -85,23 +86,22 @@ TEST_CASE("A command that fails is named with its code", "[tools][hook]") {
   RequireEnds(Run("kill -9 $$"), EndState::kRefused, "ended by signal 9");
 }
 
-TEST_CASE("A command is ended with all it started when the pull is stopped",
+TEST_CASE("A stop of the pull ends the hook and its child processes",
           "[tools][hook]") {
   ScratchDir dir;
   SwapEvent event = Event();
-  // Once it has started, and with it a child of its own.
+  // Stops the pull once the hook and its child process run.
   event.stopped = [&] { return std::filesystem::exists(dir / "child"); };
   RequireEnds(Run("(echo > " + (dir / "child") + "; sleep 600); true", event),
               EndState::kCancelled, "the pull was stopped");
 }
 
-TEST_CASE("A command is ended when its time is over", "[tools][hook]") {
+TEST_CASE("A hook is ended at its deadline", "[tools][hook]") {
   RequireEnds(Run("sleep 600", Event(), steady_clock::now()),
               EndState::kDeadline, "it took too long");
 }
 
-TEST_CASE("A process that no hook started is not ended, whatever a note says",
-          "[tools][hook]") {
+TEST_CASE("A note never ends a process that no hook started", "[tools][hook]") {
   ScratchDir dir;
   const std::string target = dir / "target";
   std::filesystem::create_directories(target + ".sstferry/staging");
@@ -117,15 +117,15 @@ TEST_CASE("A process that no hook started is not ended, whatever a note says",
   const std::string note = NoteOfCommand(target);
   std::filesystem::create_directories(
       std::filesystem::path(note).parent_path());
-  SECTION("one of this user") {
+  SECTION("a process of this user") {
     WriteBytes(note, NameOfProcess(child) + "\n");
     chmod(note.c_str(), 0600);
   }
-  SECTION("one by a link") {
+  SECTION("a note that is a symbolic link") {
     WriteBytes(dir / "elsewhere", NameOfProcess(child) + "\n");
     std::filesystem::create_symlink(dir / "elsewhere", note);
   }
-  SECTION("one that others may write") {
+  SECTION("a note that others may write") {
     WriteBytes(note, NameOfProcess(child) + "\n");
     chmod(note.c_str(), 0666);
   }
@@ -138,8 +138,9 @@ TEST_CASE("A process that no hook started is not ended, whatever a note says",
   REQUIRE(waitpid(child, &state, 0) == child);
 }
 
-TEST_CASE("A command that was left is ended with its group, and no other one",
-          "[tools][hook]") {
+TEST_CASE(
+    "A hook left by a killed run is ended with its group, and nothing else",
+    "[tools][hook]") {
   ScratchDir dir;
   const std::string target = dir / "target";
   const std::string note = NoteOfCommand(target);
@@ -150,10 +151,10 @@ TEST_CASE("A command that was left is ended with its group, and no other one",
     REQUIRE_OK(EndLeftCommand(
         target, [&](LogLevel, const std::string& line) { said += line; }));
   };
-  end();  // there was no command
+  end();  // no note yet
   const std::string child = dir / "child";
   REQUIRE(mkfifo(child.c_str(), 0600) == 0);
-  // It runs, with a child of its own, and its note lies there before that.
+  // Starts a hook with a child process. The hook checks that its note exists.
   std::atomic<bool> stop = false;
   auto earlier = std::async(std::launch::async, [&] {
     SwapEvent event = Event();
@@ -172,7 +173,8 @@ TEST_CASE("A command that was left is ended with its group, and no other one",
   const size_t space = name.find(' ');
   const std::string id = name.substr(0, space);
   REQUIRE(NameOfProcess(std::stoi(id)) + "\n" == name);
-  // The same id, but another start, or another boot.
+  // Notes with this process id but another start time, or another boot, are
+  // ignored.
   WriteBytes(note, id + " 1" + name.substr(space + 1));
   end();
   WriteBytes(note, name.substr(0, name.size() - 2) + "x\n");
@@ -181,7 +183,7 @@ TEST_CASE("A command that was left is ended with its group, and no other one",
   end();
   WriteBytes(note, name);
   {
-    // Its pull still runs.
+    // The hook's pull still runs: it has the lock.
     const int lock = open((target + ".sstferry/lock").c_str(), O_RDONLY);
     REQUIRE(LockFile(lock));
     end();
@@ -195,12 +197,11 @@ TEST_CASE("A command that was left is ended with its group, and no other one",
   REQUIRE(said.find("process " + id + " (/bin/sh -c grep") !=
           std::string::npos);
   said.clear();
-  end();  // it is gone
+  end();  // the hook has ended
   REQUIRE(said.empty());
 }
 
-TEST_CASE("What a command leaves in the background is not waited for",
-          "[tools][hook]") {
+TEST_CASE("A hook's background processes are not waited for", "[tools][hook]") {
   ScratchDir dir;
   REQUIRE_OK(Run("sleep 600 & echo $! > " + (dir / "pid")));
   const pid_t server = std::stoi(BytesOf(dir / "pid"));
@@ -208,7 +209,7 @@ TEST_CASE("What a command leaves in the background is not waited for",
   REQUIRE(kill(server, SIGKILL) == 0);
 }
 
-// A job that has ended, and what its command saw.
+// Result of a job and of its --on-success or --on-failure command.
 struct EndedJob {
   int code = -1;
   std::string err;
@@ -216,7 +217,8 @@ struct EndedJob {
   nlohmann::json summary;
 };
 
-// Both commands keep the summary and the variables in `dir`.
+// Adds --on-success and --on-failure commands that save the summary and the
+// variables in `dir`.
 std::vector<std::string> WithEnds(std::vector<std::string> words,
                                   const std::string& dir) {
   for (const char* const end : {"success", "failure"}) {
@@ -246,7 +248,7 @@ EndedJob RunWithEnds(const std::vector<std::string>& words,
   return Ended(&process, dir);
 }
 
-TEST_CASE("The command at the end of a job sees its result and its exit code",
+TEST_CASE("The end command of a job gets its result and exit code",
           "[tools][hook]") {
   const ScratchDir dir;
   const std::string own = " " + std::to_string(geteuid()) + "\n";
@@ -276,12 +278,12 @@ TEST_CASE("The command at the end of a job sees its result and its exit code",
   REQUIRE(job.seen == "failure pull 1" + own);
   REQUIRE(job.summary["error"]["code"] == "SOURCE_ERROR");
 
-  // Wrong usage is no job.
+  // Wrong usage runs no end command.
   job = RunWithEnds({"pull", dir / "none", "--lanes", "0"}, dir.path());
   REQUIRE(job.code == 2);
   REQUIRE(job.seen.empty());
 
-  // In a config file, too; and the commands of an archive.
+  // The option also works in a config file, here for archive actions.
   std::filesystem::create_directory(dir / "archive");
   OutputOf({"archive", "init", dir / "archive"});
   for (const auto& [words, seen] :
@@ -307,8 +309,8 @@ TEST_CASE("The command at the end of a job sees its result and its exit code",
   OutputOf({"archive", "list", dir / "archive", "--on-success", "true"}, 2);
 }
 
-TEST_CASE("A stop or a deadline does not keep the command at the end from "
-          "running, and the next stop ends it",
+TEST_CASE("The end command runs after a stop or a deadline, and the next stop "
+          "ends it",
           "[tools][hook]") {
   const ScratchDir dir;
   const std::vector<std::string> waits = {"pull", "sst://127.0.0.1:1/x",
@@ -328,7 +330,7 @@ TEST_CASE("A stop or a deadline does not keep the command at the end from "
   REQUIRE(job.seen.starts_with("failure pull 4 "));
   REQUIRE(job.summary["status"] == "DEADLINE");
 
-  // The regular end of a follower is a success.
+  // A follower that is stopped by SIGTERM has succeeded.
   MakeSampleDatabase(dir / "db", {.entries = 50, .files = 2});
   Process follow(WithEnds({"follow", dir / "db", dir / "standby"}, dir.path()));
   REQUIRE(follow.WaitForErr("following "));
@@ -339,7 +341,7 @@ TEST_CASE("A stop or a deadline does not keep the command at the end from "
   REQUIRE(job.seen.starts_with("success follow 0 "));
   REQUIRE(job.summary["command"] == "follow");
 
-  // A command that hangs.
+  // An end command that hangs is ended by the next signal.
   Process hangs(Sstferry({"pull", dir / "db", dir / "copy2", "--on-success",
                           "echo hangs >&2; sleep 600"}));
   REQUIRE(hangs.WaitForErr("\nhangs\n"));
@@ -349,8 +351,8 @@ TEST_CASE("A stop or a deadline does not keep the command at the end from "
           std::string::npos);
 }
 
-TEST_CASE("A command that fails at the end changes only the exit code of a job "
-          "that succeeded, and no file is left",
+TEST_CASE("A failed end command only changes the exit code of a success, "
+          "and leaves no file",
           "[tools][hook]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db", {.entries = 50, .files = 2});
@@ -367,13 +369,13 @@ TEST_CASE("A command that fails at the end changes only the exit code of a job "
   };
   REQUIRE(run(dir / "copy", "--on-success") == 1);
   REQUIRE(std::filesystem::exists(dir / "copy/CURRENT"));
-  REQUIRE(run(dir / "copy", "--on-failure") == 1);  // it is not empty
+  REQUIRE(run(dir / "copy", "--on-failure") == 1);  // the target is not empty
   Process busy(Sstferry({"pull", "sst://127.0.0.1:1/x", dir / "copy2",
                          "--deadline", "100ms", "--on-failure", "exit 7"}));
   REQUIRE(busy.Wait() == 4);
 }
 
-TEST_CASE("The command at the end of root's pull for another account is root's",
+TEST_CASE("The end command of root's pull for another account runs as root",
           "[tools][hook]") {
   if (geteuid() != 0) {
     WARN("not run: it needs root, to act as two accounts");

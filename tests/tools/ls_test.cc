@@ -1,4 +1,4 @@
-// sstferry ls, as an operator sees it: real processes.
+// sstferry ls as an operator runs it: real processes.
 #include <utime.h>
 
 #include <ctime>
@@ -19,7 +19,7 @@ using nlohmann::json;
 
 namespace {
 
-// As if nobody had written to it since `seconds` before now.
+// Sets the file times of the directory to `seconds` before now.
 void MakeOld(const std::string& directory, time_t seconds) {
   const utimbuf times = {std::time(nullptr) - seconds,
                          std::time(nullptr) - seconds};
@@ -72,7 +72,7 @@ TEST_CASE("ls lists what a server serves with size, sequence and age",
           std::string::npos);
 }
 
-TEST_CASE("ls of a name that is not served, or of an archive, says so",
+TEST_CASE("ls reports a name that is not served, and an archive",
           "[tools][ls]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");

@@ -1,4 +1,5 @@
-// What is made from the tables of options, and the tools that read it.
+// Manuals, docs/commands.md and completions made from the tables of options,
+// and the programs that read them.
 #include "tools/sstferry/manual.h"
 
 #include <filesystem>
@@ -33,7 +34,7 @@ Said Shell(const std::string& script) {
   return said;
 }
 
-// False, with a notice, where a program is not installed.
+// Returns false, with a warning, if a program is not installed.
 bool Have(const std::string& program) {
   const bool there = Shell("command -v " + program).exit_code == 0;
   if (!there) {
@@ -46,7 +47,7 @@ void WriteFile(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// The words of a line, with single quotes as in a shell.
+// Splits a line into words, with single quotes as in a shell.
 Words SplitLine(const std::string& line) {
   Words words;
   bool quoted = false;
@@ -96,8 +97,8 @@ rocksdb::Status Parse(const std::string& command, const Words& words) {
                                 : ParseRelease(words, &release);
 }
 
-// What bash offers for a line up to its end. An `sstferry` that knows two
-// served names stands in the way of the real one.
+// Returns the completions that bash offers at the end of a line. A fake
+// `sstferry`, first in PATH, lists two served names.
 std::string Offered(const std::string& line, const std::string& directory) {
   const ScratchDir dir;
   WriteFile(dir / "completion", BashCompletion());
@@ -120,13 +121,13 @@ std::string Offered(const std::string& line, const std::string& directory) {
 
 }  // namespace
 
-TEST_CASE("docs/commands.md is what the tables of options give",
+TEST_CASE("docs/commands.md equals the output of the tables of options",
           "[tools][manual]") {
   std::ifstream file(SSTFERRY_SOURCE_DIR "/docs/commands.md",
                      std::ios::binary);
   std::stringstream text;
   text << file.rdbuf();
-  INFO("cmake --build BUILD_DIR --target commands_md writes it anew");
+  INFO("cmake --build BUILD_DIR --target commands_md rewrites it");
   REQUIRE(text.str() == CommandsMarkdown());
 }
 
@@ -157,7 +158,7 @@ TEST_CASE("The manuals name every command and every option",
   }
 }
 
-TEST_CASE("Every example of the manuals is a command line that is understood",
+TEST_CASE("Every example of the manuals is a valid command line",
           "[tools][manual]") {
   for (const Command& command : Commands()) {
     REQUIRE_FALSE(command.examples.empty());
@@ -172,7 +173,7 @@ TEST_CASE("Every example of the manuals is a command line that is understood",
   }
 }
 
-TEST_CASE("The manuals name the files, the environment and a night",
+TEST_CASE("The manuals have files, environment variables and a nightly job",
           "[tools][manual]") {
   std::map<std::string, std::string> pages;
   for (const ManualPage& page : ManualPages("1.2.3")) {
@@ -197,7 +198,8 @@ TEST_CASE("The manuals name the files, the environment and a night",
           std::string::npos);
 }
 
-TEST_CASE("An example of the manuals can be pasted", "[tools][manual]") {
+TEST_CASE("Lines of examples in the manuals are shorter than 90 characters",
+          "[tools][manual]") {
   for (const ManualPage& page : ManualPages("1.2.3")) {
     std::istringstream lines(page.text);
     bool literal = false;
@@ -226,7 +228,7 @@ TEST_CASE("man formats every page without a warning", "[tools][manual]") {
     REQUIRE(said.err.empty());
     REQUIRE(said.out.find("NAME\n") != std::string::npos);
   }
-  // A page that is wrong is seen.
+  // The check finds an error in a wrong page.
   REQUIRE_FALSE(
       format({"wrong.1", ".TH WRONG 1\n.SH NAME\n.nonsense\n"}).err.empty());
 }
@@ -296,7 +298,7 @@ TEST_CASE("bash completes commands, options, values, names and directories",
   }
 }
 
-TEST_CASE("A server that does not answer delays a completion by a second",
+TEST_CASE("A server that does not answer delays a completion by one second",
           "[tools][manual]") {
   const ScratchDir dir;
   WriteFile(dir / "completion", BashCompletion());

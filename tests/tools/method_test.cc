@@ -1,4 +1,4 @@
-// The real binary: which method `pull` takes, and what `plan` says about both.
+// The real binary: the method that `pull` chooses, and what `plan` shows.
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ nlohmann::json Json(const Words& words, int code) {
   return nlohmann::json::parse(process.out());
 }
 
-TEST_CASE("pull sends files, and refuses chunks that cannot hold the database",
+TEST_CASE("pull clones a database that chunks cannot represent",
           "[tools][method]") {
   const ScratchDir dir;
   MakeOddDatabase(dir / "db");
@@ -58,7 +58,7 @@ TEST_CASE("pull sends files, and refuses chunks that cannot hold the database",
   }
 }
 
-TEST_CASE("WALs that only their application replays are not read as entries",
+TEST_CASE("ingest refuses WALs that only their application can replay",
           "[tools][method]") {
   const ScratchDir dir;
   const bool is_filter = GENERATE(true, false);
@@ -97,7 +97,7 @@ TEST_CASE("WALs that only their application replays are not read as entries",
        0);
 }
 
-TEST_CASE("plan says how much both methods send, and which the pull takes",
+TEST_CASE("plan shows the bytes of both methods and the one that pull takes",
           "[tools][method]") {
   const ScratchDir dir;
   {
@@ -119,7 +119,7 @@ TEST_CASE("plan says how much both methods send, and which the pull takes",
   REQUIRE(plan["methods"][1]["bytes"] > 0);
 }
 
-TEST_CASE("serve --once serves one pull whose method the source decides",
+TEST_CASE("serve --once serves one pull even if the source changes its method",
           "[tools][method][serve]") {
   const ScratchDir dir;
   {

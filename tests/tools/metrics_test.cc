@@ -1,5 +1,5 @@
-// Metrics: their values and text, the file between runs, HTTP, and the two
-// commands that show them.
+// Metrics: their values and text, the file kept between runs, the HTTP
+// endpoint, and the commands that show metrics.
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -34,7 +34,8 @@ namespace {
 namespace fs = std::filesystem;
 using boost::asio::ip::tcp;
 
-// A whole answer; empty: the connection was closed without one.
+// Sends a request and returns the whole answer; empty if the endpoint closed
+// the connection without one.
 std::string Ask(const std::string& url, const std::string& request) {
   const size_t port = url.rfind(':') + 1;
   boost::asio::io_context context;
@@ -94,7 +95,7 @@ const MetricLabels kDb = {{"database", "db"}};
 
 }  // namespace
 
-TEST_CASE("Metrics that last come back from their text, those of others not",
+TEST_CASE("Restore reads only the lasting metrics of the given target",
           "[tools][metrics]") {
   const std::string odd = "/data/a \"b\\c";
   MetricSet before;
@@ -110,7 +111,7 @@ TEST_CASE("Metrics that last come back from their text, those of others not",
   REQUIRE(after.Get(metric::kLastRunDuration, {{"target", odd}}) == 0);
 }
 
-TEST_CASE("What is no series of this program is left out of metrics",
+TEST_CASE("Restore ignores lines that are no series of this program",
           "[tools][metrics]") {
   const std::string name = "sstferry_replica_retries_total";
   for (const std::string& line :
@@ -148,7 +149,7 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
   REQUIRE(wire(state) == 150);
   REQUIRE(metrics.Collect(state).Get(metric::kSourceActive, kDb) == 2);
   state.transfers = {Running("a", 300)};
-  REQUIRE(wire(state) == 350);  // b is neither running nor reported yet
+  REQUIRE(wire(state) == 350);  // b has ended but is not reported yet
 
   TransferReport left = Running("a", 400);
   left.kept_for = std::chrono::seconds(60);
@@ -169,12 +170,12 @@ TEST_CASE("serve's counters grow while a transfer runs and count it once",
                   {{"database", "db"}, {"status", "CANCELLED"}}) == 0);
   REQUIRE(end.Get(metric::kSourceInterruptions, kDb) == 1);
   REQUIRE(end.Get(metric::kSourceLastSuccess, kDb) > 0);
-  // One that is told again, and began to count anew, counts no less.
+  // A reported transfer that runs again from zero does not lower the total.
   state.transfers = {Running("a", 10)};
   REQUIRE(wire(state) == 560);
 }
 
-TEST_CASE("serve's series come and go with the databases",
+TEST_CASE("serve adds and removes series with its databases",
           "[tools][metrics]") {
   ServeOptions options;
   ServeMetrics metrics(&options, "127.0.0.1:7420");
@@ -190,14 +191,14 @@ TEST_CASE("serve's series come and go with the databases",
   REQUIRE(text(state).find(line + " 0\n") != std::string::npos);
   state.transfers = {Running("a", 100)};
   REQUIRE(text(state).find(line + " 100\n") != std::string::npos);
-  state.databases.clear();  // it went while it was sent
+  state.databases.clear();  // removed during its transfer
   REQUIRE(text(state).find(line + " 100\n") != std::string::npos);
   metrics.Report(Running("a", 120));
   state.transfers.clear();
   REQUIRE(text(state).find("\"db\"") == std::string::npos);
 }
 
-TEST_CASE("A standby's metrics tell what its source answered last",
+TEST_CASE("A standby's metrics have the last answer of its source",
           "[tools][metrics]") {
   const MetricLabels labels = {{"target", "/s"}};
   StandbyMetrics metrics("/s", TlsFiles());
@@ -219,7 +220,7 @@ TEST_CASE("A standby's metrics tell what its source answered last",
   }
 }
 
-TEST_CASE("A metrics file is replaced as a whole, and others may read it",
+TEST_CASE("A metrics file is replaced atomically and readable by others",
           "[tools][metrics]") {
   const ScratchDir dir;
   const std::string file = dir / "m.prom";
@@ -260,7 +261,8 @@ TEST_CASE("The endpoint answers GET /metrics and nothing else",
               "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
               "0\r\n\r\n")
               .find("HTTP/1.1 405") == 0);
-  // A name that somebody made mean this machine, and those that do.
+  // Host names other than this machine's are refused: DNS may point any name
+  // at it.
   for (const char* host : {"evil.example", "evil.example:9420", "[::2]", ""}) {
     REQUIRE(Ask(url, "GET /metrics HTTP/1.1\r\nHost: " + std::string(host) +
                          "\r\n\r\n")
@@ -273,7 +275,7 @@ TEST_CASE("The endpoint answers GET /metrics and nothing else",
   }
   REQUIRE(Ask(url, "GET /metrics HTTP/1.0\r\n\r\n").find(" 200 ") !=
           std::string::npos);
-  // No request, one that is too long, and a body that is announced as such.
+  // Not HTTP, a request that is too long, and one that announces a body.
   REQUIRE(Ask(url, "\x16\x03\x01 no HTTP\r\n\r\n").find("200") ==
           std::string::npos);
   REQUIRE(Get(url, "/" + std::string(20'000, 'a')).empty());
@@ -288,7 +290,7 @@ TEST_CASE("The endpoint answers GET /metrics and nothing else",
               .find("cannot listen there") != std::string::npos);
 }
 
-TEST_CASE("Nine connections to the endpoint at once are one too many",
+TEST_CASE("The endpoint closes a ninth concurrent connection",
           "[tools][metrics]") {
   std::unique_ptr<MetricsEndpoint> endpoint;
   REQUIRE_OK(StartEndpoint(HostPort{"127.0.0.1", 0}, &endpoint));
@@ -303,12 +305,12 @@ TEST_CASE("Nine connections to the endpoint at once are one too many",
     open.back().connect({boost::asio::ip::make_address("127.0.0.1"), port});
   }
   const std::string ninth = Get(url);
-  // On a machine that stood still the endpoint has given up the first eight.
+  // After a long stall the endpoint may have closed the first eight already.
   if (std::chrono::steady_clock::now() - begin < std::chrono::seconds(4)) {
     REQUIRE(ninth.empty());
   }
   open.pop_back();
-  // The endpoint notices by and by.
+  // The endpoint notices the closed connection after a while.
   std::string answer;
   for (int i = 0; i < 1'000'000 && answer.empty(); ++i) {
     answer = Get(url);
@@ -316,8 +318,8 @@ TEST_CASE("Nine connections to the endpoint at once are one too many",
   REQUIRE(answer.find("HTTP/1.1 200") == 0);
 }
 
-// The answer over TLS of whoever has the certificate `files`; empty: there was
-// none.
+// Asks over TLS with the certificate in `files` and returns the answer; empty
+// if there was none.
 std::string GetOverTls(const std::string& url, const TlsFiles& files) {
   const size_t port = url.rfind(':') + 1;
   std::unique_ptr<Dialer> dialer;
@@ -341,7 +343,7 @@ std::string GetOverTls(const std::string& url, const TlsFiles& files) {
   return answer;
 }
 
-TEST_CASE("Beyond this machine metrics need a certificate, on both sides",
+TEST_CASE("Metrics on other than loopback need a certificate on both sides",
           "[tools][metrics][tls]") {
   const TestPki& pki = GoodPki();
   const ScratchDir dir;
@@ -361,7 +363,7 @@ TEST_CASE("Beyond this machine metrics need a certificate, on both sides",
   REQUIRE(GetOverTls(url, stranger).empty());
   REQUIRE(Get(url).find("answer 1") == std::string::npos);  // plain HTTP
 
-  // Other files count for connections from then on; bad ones change nothing.
+  // Reloaded files apply to new connections. Bad files change nothing.
   TlsFiles bad = pki.server;
   bad.cert = dir / "none.pem";
   REQUIRE(EndStateOf(endpoint->Reload(bad)) == EndState::kRefused);
@@ -371,7 +373,7 @@ TEST_CASE("Beyond this machine metrics need a certificate, on both sides",
   REQUIRE_OK(endpoint->Reload(renewed));
   REQUIRE(GetOverTls(url, pki.client).empty());
 
-  // Without TLS anybody may ask, by any name, where the operator says so.
+  // With `insecure` the endpoint answers without TLS, for any host name.
   where.insecure = true;
   std::unique_ptr<MetricsEndpoint> open;
   REQUIRE_OK(MetricsEndpoint::Start(
@@ -381,7 +383,7 @@ TEST_CASE("Beyond this machine metrics need a certificate, on both sides",
               .find("HTTP/1.1 200") == 0);
 }
 
-TEST_CASE("serve shows its metrics to others over TLS, and when that ends",
+TEST_CASE("serve shows metrics over TLS, and when its certificate expires",
           "[tools][metrics][tls]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -427,7 +429,7 @@ TEST_CASE("serve shows its metrics to others over TLS, and when that ends",
           std::string::npos);
 }
 
-TEST_CASE("A server's metrics file says when it was written",
+TEST_CASE("A server's metrics file has the time when it was written",
           "[tools][metrics]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -478,7 +480,8 @@ TEST_CASE("A first pull that is killed leaves a metrics file without success",
   REQUIRE(Count(text, "sstferry_replica_snapshot_timestamp_seconds") == 0);
 }
 
-TEST_CASE("serve shows what it sent", "[tools][metrics]") {
+TEST_CASE("serve's metrics show the transfers that it served",
+          "[tools][metrics]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
   ServeProcess serve({"--db", "db=" + (dir / "db"), "--metrics",
@@ -497,15 +500,14 @@ TEST_CASE("serve shows what it sent", "[tools][metrics]") {
   REQUIRE(Has(text, "sstferry_source_entries_total{database=\"db\"} 2000"));
   REQUIRE(Has(text, "sstferry_source_snapshots{database=\"db\"} 0"));
   REQUIRE(Has(text, "sstferry_source_min_free_ratio{database=\"db\"} 0.05"));
-  // Of the end states only those that occurred, and OK.
+  // Only end states that occurred have a series, and OK.
   REQUIRE(Count(text, "sstferry_source_transfers_total{") == 1);
   REQUIRE(text.find("sstferry_source_written_timestamp") == std::string::npos);
   REQUIRE(text.find("sstferry_source_disk_free_bytes{database=\"db\"} ") !=
           std::string::npos);
 }
 
-TEST_CASE("Options that nobody here knows are told with their values, and "
-          "counted",
+TEST_CASE("Unknown options are reported with their values and counted",
           "[tools][metrics]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -517,12 +519,12 @@ TEST_CASE("Options that nobody here knows are told with their values, and "
                       "127.0.0.1:0"});
   REQUIRE(serve.process().WaitForErr("/metrics\n"));
   const std::string url = UrlIn(serve.process().err());
-  REQUIRE(Count(Get(url), metric) == 0);  // nobody has read them
+  REQUIRE(Count(Get(url), metric) == 0);  // not read yet
   const auto pull = [&](const std::string& target) {
     const std::string report = OutputOf(
         {"pull", serve.url(), dir / target, "--method", method, "--json"}, 0);
     INFO(report);
-    // The source counts at the end of a transfer.
+    // The source counts the options at the end of a transfer.
     const std::string field = "\"transfer_id\": \"";
     const size_t id = report.find(field);
     REQUIRE(id != std::string::npos);
@@ -541,8 +543,9 @@ TEST_CASE("Options that nobody here knows are told with their values, and "
   REQUIRE(Has(Get(url), metric + " 1"));
 }
 
-TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
-          "[tools][metrics]") {
+TEST_CASE(
+    "A failed pull keeps the time of the last success in its metrics file",
+    "[tools][metrics]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
   const std::string file = dir / "m.prom";
@@ -587,7 +590,7 @@ TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
     REQUIRE(line_of(bad, name) == line_of(good, name));
   }
 
-  // A new file of a replica that is there knows how old it is.
+  // A new metrics file of an existing replica has its snapshot time.
   fs::remove(file);
   REQUIRE(pull(dir / "none") != 0);
   REQUIRE(line_of(ReadMetricsFile(file),
@@ -598,7 +601,8 @@ TEST_CASE("A pull that fails keeps in its metrics file when one succeeded",
               "sstferry_replica_consecutive_failures" + label + " 0"));
 }
 
-TEST_CASE("A pull whose metrics nobody can have still pulls",
+TEST_CASE("pull succeeds without its metrics file; serve fails without its "
+          "metrics port",
           "[tools][metrics]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");

@@ -11,7 +11,7 @@
 namespace sstferry::moment_test {
 namespace {
 
-// Sets the zone of this process, and puts the old one back.
+// Sets the time zone of this process; the destructor restores the old one.
 class Zone {
  public:
   explicit Zone(const char* name) {
@@ -31,9 +31,9 @@ class Zone {
   std::string old_;
 };
 
-// 2026-11-28T13:00:00Z, which is 14:00 in the zone.
+// 2026-11-28T13:00:00Z, which is 14:00 in the zone `kAhead`.
 constexpr uint64_t kNow = 1795870800;
-constexpr char kAhead[] = "XXX-1";  // one hour before UTC
+constexpr char kAhead[] = "XXX-1";  // one hour ahead of UTC
 
 std::string Resolved(const std::string& text, std::string* local = nullptr) {
   std::string address = "s3://b/o@" + text;
@@ -47,7 +47,8 @@ std::string Resolved(const std::string& text, std::string* local = nullptr) {
 
 }  // namespace
 
-TEST_CASE("A time as operators write it becomes one in UTC", "[tools]") {
+TEST_CASE("ResolveMoment converts the times that operators write to UTC",
+          "[tools]") {
   const Zone zone(kAhead);
   for (const auto& [text, moment] :
        {std::pair("-2h", "2026-11-28T11:00:00Z"),
@@ -70,7 +71,7 @@ TEST_CASE("A time as operators write it becomes one in UTC", "[tools]") {
   REQUIRE(local == "2026-11-28T13:50:00+0100");
 }
 
-TEST_CASE("What is no such time stays as it is", "[tools]") {
+TEST_CASE("ResolveMoment leaves other text unchanged", "[tools]") {
   const Zone zone(kAhead);
   for (const char* text :
        {"", "latest", "nightly", "sequence:7", "2026-11-24T14:50:00Z",

@@ -26,7 +26,7 @@ Progress At(uint64_t done, const std::string& phase = "transfer") {
   return progress;
 }
 
-// The bytes a Console wrote to a file instead of a terminal.
+// A temporary file for a Console, and the bytes that were written to it.
 class Captured {
  public:
   Captured() : file_(std::tmpfile()) { REQUIRE(file_ != nullptr); }
@@ -61,7 +61,7 @@ TEST_CASE("A progress line names percent, rates, ETA, lanes and phase",
   }
 }
 
-TEST_CASE("A progress line shows the time while nothing is planned",
+TEST_CASE("A progress line shows the elapsed time while there is no plan",
           "[tools]") {
   ProgressFormatter formatter;
   Progress waiting = At(0, "snapshot");
@@ -70,7 +70,7 @@ TEST_CASE("A progress line shows the time while nothing is planned",
   REQUIRE(formatter.Line() == "    - % snapshot  0:03");
 }
 
-TEST_CASE("Progress never goes back and shows 100 only when finished",
+TEST_CASE("Progress never decreases and shows 100 only when finished",
           "[tools]") {
   ProgressFormatter formatter;
   formatter.Observe(At(600'000'000), 1);
@@ -91,7 +91,7 @@ TEST_CASE("Progress never goes back and shows 100 only when finished",
   REQUIRE(formatter.Line().find("100.0 % done") != std::string::npos);
 }
 
-TEST_CASE("Progress stays monotonic whatever it is fed", "[tools]") {
+TEST_CASE("Progress is monotonic for any input", "[tools]") {
   REQUIRE(rc::check([] {
     ProgressFormatter formatter;
     double before = 0;
@@ -115,7 +115,7 @@ TEST_CASE("Progress stays monotonic whatever it is fed", "[tools]") {
   }));
 }
 
-TEST_CASE("Progress names what a transfer waits for", "[tools]") {
+TEST_CASE("Progress names the bottleneck of a transfer", "[tools]") {
   const std::vector<std::pair<ProgressStages, std::string>> rows = {
       {{900'000, 100'000, 900'000, 0, 50'000, 50'000}, "source CPU or disk"},
       {{100'000, 900'000, 900'000, 0, 50'000, 50'000}, "network"},
@@ -139,7 +139,7 @@ TEST_CASE("Progress names what a transfer waits for", "[tools]") {
     const auto json = nlohmann::json::parse(formatter.Json());
     REQUIRE((expected.empty() ? json["bottleneck"].is_null()
                               : json["bottleneck"] == expected));
-    // What was long ago counts no more.
+    // Only recent times count, not those from a minute ago.
     progress.stages.target_disk += 60'000'000;
     formatter.Observe(progress, 62);
     REQUIRE(formatter.Line().find("waiting for: target disk") !=
@@ -150,7 +150,7 @@ TEST_CASE("Progress names what a transfer waits for", "[tools]") {
   }
 }
 
-TEST_CASE("Rates settle on the recent speed", "[tools]") {
+TEST_CASE("Rates converge to the recent speed", "[tools]") {
   ProgressFormatter formatter;
   uint64_t done = 0;
   int second = 0;
@@ -165,8 +165,9 @@ TEST_CASE("Rates settle on the recent speed", "[tools]") {
   REQUIRE(json["bytes_per_second"].get<double>() > 900'000);
 }
 
-TEST_CASE("A progress object has every key and bytes that are no UTF-8 pass",
-          "[tools]") {
+TEST_CASE(
+    "A progress object has every key and accepts bytes that are not UTF-8",
+    "[tools]") {
   ProgressFormatter formatter;
   formatter.Observe(At(1, "\xff"), 0);
   const auto json = nlohmann::json::parse(formatter.Json());
@@ -181,7 +182,7 @@ TEST_CASE("A progress object has every key and bytes that are no UTF-8 pass",
   REQUIRE(formatter.Json().find('\n') == std::string::npos);
 }
 
-TEST_CASE("Clocks and bytes are written for people", "[tools]") {
+TEST_CASE("Durations and sizes are formatted for people", "[tools]") {
   REQUIRE(FormatClock(0) == "0:00");
   REQUIRE(FormatClock(59.2) == "1:00");
   REQUIRE(FormatClock(3765) == "1:02:45");
@@ -231,8 +232,7 @@ TEST_CASE("A redrawn line is cut to the terminal's width", "[tools]") {
   REQUIRE(captured.text() == "\r" + std::string(79, 'x') + "\033[K\n");
 }
 
-TEST_CASE("A reporter shows where the operation stands when it stops",
-          "[tools]") {
+TEST_CASE("A reporter shows the final state once when it stops", "[tools]") {
   Captured captured;
   CommonArguments arguments;
   arguments.progress = ProgressMode::kJson;
@@ -244,14 +244,14 @@ TEST_CASE("A reporter shows where the operation stands when it stops",
     ProgressReporter reporter(arguments, &console,
                               [progress] { return progress; });
     reporter.Stop();
-    reporter.Stop();  // joins once, shows once
+    reporter.Stop();  // no effect
   }
   const auto json = nlohmann::json::parse(captured.text());
   REQUIRE(json["finished"] == true);
   REQUIRE(json["percent"] == 100.0);
 }
 
-TEST_CASE("A progress in JSON says once that it is finished", "[tools]") {
+TEST_CASE("Progress in JSON reports the end once", "[tools]") {
   Captured captured;
   CommonArguments arguments;
   arguments.progress = ProgressMode::kJson;
@@ -275,7 +275,7 @@ TEST_CASE("A progress in JSON says once that it is finished", "[tools]") {
   REQUIRE(text.find("\"finished\":true", first + 1) == std::string::npos);
 }
 
-TEST_CASE("A reporter of a command that failed at once shows nothing",
+TEST_CASE("A reporter shows nothing for a command that fails at once",
           "[tools]") {
   Captured captured;
   {
@@ -286,7 +286,7 @@ TEST_CASE("A reporter of a command that failed at once shows nothing",
   REQUIRE(captured.text().empty());
 }
 
-TEST_CASE("A reporter of a command without a plan takes its line away",
+TEST_CASE("A reporter clears its line for a command without planned bytes",
           "[tools]") {
   Captured captured;
   CommonArguments arguments;
@@ -310,8 +310,7 @@ TEST_CASE("A reporter of a command without a plan takes its line away",
   REQUIRE(text.ends_with("\r\033[K"));
 }
 
-TEST_CASE("A progress line names entries only where they are counted",
-          "[tools]") {
+TEST_CASE("A progress line shows entries only if they are counted", "[tools]") {
   ProgressFormatter formatter;
   Progress cloned = At(100'000'000);
   cloned.entries = 0;
@@ -320,7 +319,7 @@ TEST_CASE("A progress line names entries only where they are counted",
   REQUIRE(formatter.Line().ends_with("  4 lanes"));
 }
 
-TEST_CASE("A progress line of a lost source says why, not how fast it was",
+TEST_CASE("A progress line for a lost source shows the error and no rate",
           "[tools]") {
   ProgressFormatter formatter;
   formatter.Observe(At(100'000'000), 1);
@@ -332,7 +331,7 @@ TEST_CASE("A progress line of a lost source says why, not how fast it was",
           "connect db1:7420: connection refused");
 }
 
-TEST_CASE("A reporter told never shows nothing", "[tools]") {
+TEST_CASE("A reporter with --progress never shows nothing", "[tools]") {
   Captured captured;
   CommonArguments arguments;
   arguments.progress = ProgressMode::kNever;

@@ -1,5 +1,5 @@
-// The real binary as a nightly job: a refresh between two commands, a server
-// that a service manager looks after.
+// The real binary as a nightly job: a refresh or swap with hook commands, and
+// a server under a service manager.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -27,17 +27,17 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// A shell command that adds a line to a file.
+// Returns a shell command that appends a line to the file "calls".
 std::string Noting(const ReplicaWorld& world, const std::string& line) {
   return "echo " + line + " >> " + world.root() + "/calls";
 }
 
-// A line of a config file, whatever the text holds.
+// Returns a line of a config file that quotes any text.
 std::string Line(const std::string& name, const std::string& text) {
   return name + " = '''" + text + "'''\n";
 }
 
-// A job by a config file, as the systemd units start it.
+// A nightly job with a config file, as the systemd units start it.
 struct Night {
   explicit Night(const ReplicaWorld& world, const std::string& more = "",
                  const std::string& job_name = "swap")
@@ -69,7 +69,7 @@ std::string Refusal(PullMode mode, const Words& more) {
   return status.getState();
 }
 
-TEST_CASE("The command that a verify advises makes the copy equal",
+TEST_CASE("The command that verify recommends makes the copy equal",
           "[tools]") {
   ReplicaWorld world;
   Process pull(Sstferry({"pull", world.source(), world.target()}));
@@ -96,7 +96,7 @@ TEST_CASE("The command that a verify advises makes the copy equal",
   REQUIRE(EntriesOf(world.target()) == before);
 }
 
-TEST_CASE("Each job takes its own options, and no other's", "[tools]") {
+TEST_CASE("Each job takes only its own options", "[tools]") {
   PullArguments pull;
   REQUIRE_OK(ParsePull(PullMode::kPull, {"s", "t"}, &pull));
   REQUIRE(pull.options.mode == PullMode::kPull);
@@ -170,8 +170,9 @@ TEST_CASE("The first help of a job shows at most twelve options", "[tools]") {
   }
 }
 
-TEST_CASE("A night by a config file: the first seeds, the next refreshes",
-          "[tools]") {
+TEST_CASE(
+    "Nightly swaps with a config file: the first pulls, the next refreshes",
+    "[tools]") {
   ReplicaWorld world;
   Night night(world, Line("before-swap", Noting(world, "stop")) +
                          Line("after-swap", Noting(world, "start")));
@@ -187,8 +188,8 @@ TEST_CASE("A night by a config file: the first seeds, the next refreshes",
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("A swap keeps the databases that it replaced, as many as are asked "
-          "for", "[tools]") {
+TEST_CASE("A swap keeps as many replaced databases as keep-old says",
+          "[tools]") {
   ReplicaWorld world;
   Night night(world);
   REQUIRE(night.Run() == 0);
@@ -230,7 +231,7 @@ TEST_CASE("A swap keeps the databases that it replaced, as many as are asked "
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
+TEST_CASE("Nightly refreshes in place: first pull, busy, refresh, no change",
           "[tools]") {
   ReplicaWorld world;
   Night night(world, "method = \"ingest\"\n", "refresh");
@@ -268,7 +269,7 @@ TEST_CASE("Nights in place: seeded, refreshed, nothing to do, and busy",
   REQUIRE(night.json["sst_bytes"] == 0);
 }
 
-TEST_CASE("Nights by files: seeded, refreshed, nothing to do, and busy",
+TEST_CASE("Nightly refreshes by files: first pull, busy, refresh, no change",
           "[tools]") {
   ReplicaWorld world;
   Night night(world, "", "refresh");
@@ -307,8 +308,7 @@ TEST_CASE("Nights by files: seeded, refreshed, nothing to do, and busy",
   REQUIRE(night.json["chunks"] == 0);
 }
 
-TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
-          "[tools]") {
+TEST_CASE("Each outcome of a nightly job has its exit code", "[tools]") {
   ReplicaWorld world;
   REQUIRE(Night(world).Run() == 0);
   world.ChangeSource();
@@ -337,14 +337,14 @@ TEST_CASE("Each end of a night has the exit code that a scheduler acts on",
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("A run that is killed in a command: the next one ends the command",
+TEST_CASE("The run after one that was killed in a hook ends that hook",
           "[tools]") {
   const std::string which = GENERATE("before-swap", "after-swap");
   ReplicaWorld world;
   REQUIRE(Night(world).Run() == 0);
   world.ChangeSource();
   const std::string id = world.root() + "/id";
-  // A child of the command stops or starts the application at its own time.
+  // The hook has a child process that would act on the application later.
   Night killed(world,
                Line(which, "echo $$ > " + id +
                                "; echo hook runs >&2; exec 2> /dev/null >&2; "
@@ -366,13 +366,12 @@ TEST_CASE("A run that is killed in a command: the next one ends the command",
   REQUIRE(next.err.find("process " + std::to_string(left)) !=
           std::string::npos);
   const std::string calls = BytesOf(world.root() + "/calls");
-  // After the exchange only the start is owed: nothing has changed since.
+  // After the exchange only after-swap has to run: the source is unchanged.
   REQUIRE(calls == (which == "before-swap" ? "stop\nstart\n" : "start\n"));
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
-TEST_CASE("SIGTERM while a server is stopped starts it again before the end",
-          "[tools]") {
+TEST_CASE("SIGTERM during before-swap still runs after-swap", "[tools]") {
   ReplicaWorld world;
   REQUIRE(Night(world).Run() == 0);
   const auto before = EntriesOf(world.target());
@@ -388,7 +387,7 @@ TEST_CASE("SIGTERM while a server is stopped starts it again before the end",
   REQUIRE(EntriesOf(world.target()) == before);
 }
 
-TEST_CASE("SIGHUP makes serve read its config file again, and ends nothing",
+TEST_CASE("SIGHUP makes serve reload its config file without a restart",
           "[tools]") {
   ReplicaWorld world;
   const std::string conf = world.root() + "/serve.toml";
@@ -408,12 +407,13 @@ TEST_CASE("SIGHUP makes serve read its config file again, and ends nothing",
   REQUIRE(pull.Wait() == 0);
   serve.process().Signal(SIGTERM);
   REQUIRE(serve.process().Wait() == 0);
-  // The line about that pull is an info: the level was taken.
+  // The new level hides the info line about that pull.
   REQUIRE(serve.process().err().find("transfer ") == std::string::npos);
 }
 
-TEST_CASE("Serve tells its service manager when it is ready and when it ends",
-          "[tools]") {
+TEST_CASE(
+    "serve notifies its service manager when it is ready and when it ends",
+    "[tools]") {
   ReplicaWorld world;
   const std::string path = world.root() + "/notify";
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

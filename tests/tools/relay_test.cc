@@ -1,4 +1,4 @@
-// What a process of another account may write to root's terminal.
+// The bytes that a process of another account may write to root's terminal.
 #include "tools/sstferry/relay.h"
 
 #include <fcntl.h>
@@ -20,8 +20,9 @@ std::string Passed(const std::string& bytes) {
   return passed + text.End();
 }
 
-TEST_CASE("A terminal gets text and what a console writes, and no command",
-          "[tools]") {
+TEST_CASE(
+    "A terminal gets text and known sequences, but no other control codes",
+    "[tools]") {
   REQUIRE(Passed("a\r\nb\tc\n") == "a\r\nb\tc\n");
   REQUIRE(Passed("\r5 %\033[K\033[31mbad\033[0m\n") ==
           "\r5 %\033[K\033[31mbad\033[0m\n");
@@ -31,12 +32,13 @@ TEST_CASE("A terminal gets text and what a console writes, and no command",
   REQUIRE(Passed("\302\233c") == "??c");  // CSI of C1
   REQUIRE(Passed("\233c") == "?c");
   REQUIRE(Passed(std::string("\0\b\x7f", 3)) == "???");
-  REQUIRE(Passed("\342\200\256x") == "???x");  // turns text around
+  REQUIRE(Passed("\342\200\256x") == "???x");  // right-to-left override
   REQUIRE(Passed("end\303") == "end?");
   REQUIRE(Passed("end\033[") == "end??");
 }
 
-TEST_CASE("How bytes were split changes nothing for a terminal", "[tools]") {
+TEST_CASE("Splitting the bytes does not change the text for a terminal",
+          "[tools]") {
   REQUIRE(rc::check([] {
     const auto parts = *rc::gen::container<std::vector<std::string>>(
         rc::gen::oneOf(
@@ -62,14 +64,14 @@ TEST_CASE("How bytes were split changes nothing for a terminal", "[tools]") {
   }));
 }
 
-TEST_CASE("A relay copies all that was written before the end", "[tools]") {
+TEST_CASE("A relay copies all bytes written before Finish", "[tools]") {
   int ends[2];
   REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
   const Descriptor read_end(ends[0]);
   const Descriptor write_end(ends[1]);
   std::unique_ptr<OutputRelay> relay;
   REQUIRE_OK(OutputRelay::Open(write_end.get(), &relay));
-  // One that stays open, as that of a process that was left running.
+  // A write end that stays open, as with a background process.
   const Descriptor writer(fcntl(relay->pipe(), F_DUPFD_CLOEXEC, 3));
   relay->Begin();
   const std::string bytes = "any \033[6n bytes";
@@ -80,10 +82,10 @@ TEST_CASE("A relay copies all that was written before the end", "[tools]") {
   const ssize_t size = read(read_end.get(), got.data(), got.size());
   REQUIRE(size > 0);
   got.resize(static_cast<size_t>(size));
-  REQUIRE(got == bytes);  // this is no terminal
+  REQUIRE(got == bytes);  // a pipe gets all bytes unchanged
 }
 
-TEST_CASE("A relay whose file takes nothing says so", "[tools]") {
+TEST_CASE("A relay reports that its file is full", "[tools]") {
   const Descriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   REQUIRE(full.is_open());
   std::unique_ptr<OutputRelay> relay;

@@ -1,4 +1,4 @@
-// SIGHUP to the real command while it pulls.
+// SIGHUP to a running pull.
 #include <signal.h>
 
 #include "tests/support/catch.h"
@@ -9,8 +9,7 @@
 namespace sstferry::reload_test {
 namespace {
 
-TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
-          "rate",
+TEST_CASE("SIGHUP makes a pull reload its config file and use the new rate",
           "[tools]") {
   ScratchDir dir;
   SampleShape shape;
@@ -36,7 +35,7 @@ TEST_CASE("SIGHUP makes a pull read its config file again, and go on with its "
   WriteBytes(conf, operands + "log-level = 'error'\n");
   pull.Signal(SIGHUP);
   REQUIRE(pull.Wait() == 0);
-  // The line about it is an info, and comes after the level was taken.
+  // The new level hides the info line about the removed limit.
   REQUIRE(pull.err().find("not limited") == std::string::npos);
 }
 

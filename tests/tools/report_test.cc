@@ -81,7 +81,7 @@ TEST_CASE("A pull's report is four lines, from the replica to the verdict",
   REQUIRE(report.find("275.0 MB/s") != std::string::npos);
 }
 
-TEST_CASE("A report counts in words", "[tools]") {
+TEST_CASE("A report writes a count of one with a singular noun", "[tools]") {
   Summary summary = FinishedPull();
   summary.chunks = summary.entries = 1;
   summary.column_families = {"default"};
@@ -93,14 +93,14 @@ TEST_CASE("A report counts in words", "[tools]") {
   }
 }
 
-TEST_CASE("Counts are singular for one alone", "[tools]") {
+TEST_CASE("FormatCount uses the singular noun only for one", "[tools]") {
   REQUIRE(FormatCount(0, "chunk") == "0 chunks");
   REQUIRE(FormatCount(1, "chunk") == "1 chunk");
   REQUIRE(FormatCount(2, "entry", "entries") == "2 entries");
   REQUIRE(FormatCount(1'234'567, "key") == "1,234,567 keys");
 }
 
-TEST_CASE("A refresh's report leads with what changed", "[tools][refresh]") {
+TEST_CASE("A refresh's report begins with the changes", "[tools][refresh]") {
   Summary summary = FinishedPull();
   summary.mode = "refresh";
   summary.entries = 6'900;
@@ -147,8 +147,7 @@ TEST_CASE("A swap's report says how long the application was down",
           std::string::npos);
 }
 
-TEST_CASE("A verify's report says what was compared, and equal or what "
-          "differs",
+TEST_CASE("A verify's report says what was compared and what differs",
           "[tools]") {
   Summary summary;
   summary.entries_left = summary.entries_right = 7;
@@ -183,8 +182,8 @@ TEST_CASE("A verify's report says what was compared, and equal or what "
   REQUIRE(report.find("next: ") == report.rfind("next: "));
 }
 
-TEST_CASE("A verify's report cuts long keys and names and says how long they "
-          "are",
+TEST_CASE("A verify's report shortens long keys and names and shows their "
+          "lengths",
           "[tools]") {
   Summary summary;
   summary.status = MakeStatus(EndState::kDifferent, "1 difference");
@@ -226,8 +225,7 @@ TEST_CASE("A plan's report shows families, items, disk and notes",
   REQUIRE(report.find("disk: ") < report.find("COLUMN FAMILY"));
 }
 
-TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
-          "method",
+TEST_CASE("A plan of a refresh in place lists intervals and no method",
           "[tools]") {
   Summary summary = FinishedPull();
   summary.mode = "refresh";
@@ -259,7 +257,7 @@ TEST_CASE("A plan of a refresh tells what becomes of the bytes, and of no "
   REQUIRE(PlanReport(summary, false).find(" more (") == std::string::npos);
 }
 
-TEST_CASE("A plan of a server lists what it serves", "[tools]") {
+TEST_CASE("A plan of a server lists the databases that it serves", "[tools]") {
   Summary summary;
   summary.source = "sst://h:7420";
   summary.served_names = {"a", "b"};
@@ -269,7 +267,8 @@ TEST_CASE("A plan of a server lists what it serves", "[tools]") {
   REQUIRE(report.find("sst://h:7420/b\n") != std::string::npos);
 }
 
-TEST_CASE("A failure is one line with state, message and place", "[tools]") {
+TEST_CASE("A failure line has the state, the message and the place",
+          "[tools]") {
   const std::string line =
       FailureLine("pull", MakeStatus(EndState::kNoSpace, "disk\nfull\x1b"),
                   "/staging");
@@ -280,7 +279,7 @@ TEST_CASE("A failure is one line with state, message and place", "[tools]") {
           "sstferry pull: NO_SPACE: disk full (/staging)");
 }
 
-TEST_CASE("A failure names the source once", "[tools]") {
+TEST_CASE("A failure line names the source once", "[tools]") {
   const auto line = [](const std::string& message, const std::string& where) {
     return FailureLine("pull", MakeStatus(EndState::kRefused, message), where);
   };

@@ -1,4 +1,4 @@
-// What sstferry serve does before anybody connects: real processes.
+// Checks that sstferry serve makes before it listens: real processes.
 #include <signal.h>
 
 #include <filesystem>
@@ -21,20 +21,20 @@ Words Serve(const std::string& directory, const Words& more = {}) {
   return Sstferry(words);
 }
 
-TEST_CASE("serve ends before it listens when it cannot serve a database",
+TEST_CASE("serve fails before it listens if it cannot serve a database",
           "[tools][serve]") {
   const ScratchDir dir;
   std::string says;
   std::string status = "SOURCE_ERROR";
   Words more;
-  SECTION("that is not there") {
+  SECTION("that does not exist") {
     says = "cannot open database " + (dir / "db") + ": No such file";
   }
   SECTION("that is not a database") {
     fs::create_directory(dir / "db");
     says = "this is not a RocksDB database";
   }
-  SECTION("whose MANIFEST is not there") {
+  SECTION("whose MANIFEST is missing") {
     MakeSampleDatabase(dir / "db");
     WriteBytes(dir / "db/CURRENT", "MANIFEST-000999\n");
     says = "MANIFEST-000999 is missing";
@@ -45,7 +45,7 @@ TEST_CASE("serve ends before it listens when it cannot serve a database",
     says = "expected the name of a MANIFEST";
     status = "CORRUPT";
   }
-  SECTION("whose snapshots have no place") {
+  SECTION("whose snapshot directory cannot be made") {
     MakeSampleDatabase(dir / "db");
     WriteBytes(dir / "file", "");
     more = {"--snapshot-dir", dir / "file/links"};
@@ -61,7 +61,7 @@ TEST_CASE("serve ends before it listens when it cannot serve a database",
   REQUIRE(process.err().find(says) != std::string::npos);
 }
 
-TEST_CASE("serve lists what it serves, with size and sequence",
+TEST_CASE("serve logs each database with its size and sequence",
           "[tools][serve]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
@@ -77,7 +77,7 @@ TEST_CASE("serve lists what it serves, with size and sequence",
           std::string::npos);
 }
 
-TEST_CASE("serve --allow-missing serves a database once it is there",
+TEST_CASE("serve --allow-missing serves a database once it exists",
           "[tools][serve]") {
   const ScratchDir dir;
   ServeProcess server({"--db", "db=" + (dir / "db"), "--allow-missing"});

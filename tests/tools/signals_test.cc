@@ -16,11 +16,11 @@
 namespace sstferry::signals_test {
 namespace {
 
-// Before main(), so that no thread of an earlier test (RocksDB keeps its own)
-// takes the signals.
+// Blocks the signals before main(), so that every thread inherits this, also
+// RocksDB's threads from earlier tests.
 [[maybe_unused]] const bool signals_are_held = (HoldSignals(), true);
 
-// A datagram socket with a name of its own in the abstract name space.
+// A datagram socket with a unique abstract name; sets NOTIFY_SOCKET to it.
 class NotifySocket {
  public:
   NotifySocket() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -52,7 +52,7 @@ class NotifySocket {
 
 }  // namespace
 
-TEST_CASE("A stop signal calls once, a second one changes nothing",
+TEST_CASE("A stop signal calls back once; a second one has no effect",
           "[tools]") {
   HoldSignals();
   std::atomic<int> calls{0};
@@ -69,7 +69,7 @@ TEST_CASE("A stop signal calls once, a second one changes nothing",
     watcher.Trigger();
   }
   REQUIRE(calls == 1);
-  // One that came too late for the watcher is still held; take it away.
+  // Removes the SIGINT if it arrived too late for the watcher.
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
@@ -78,7 +78,7 @@ TEST_CASE("A stop signal calls once, a second one changes nothing",
   }
 }
 
-TEST_CASE("Trigger stops without a signal", "[tools]") {
+TEST_CASE("Trigger calls back without a signal", "[tools]") {
   HoldSignals();
   std::promise<void> called;
   StopWatcher watcher([&] { called.set_value(); });
@@ -86,21 +86,21 @@ TEST_CASE("Trigger stops without a signal", "[tools]") {
   called.get_future().wait();
 }
 
-TEST_CASE("A watcher that saw nothing ends without a call", "[tools]") {
+TEST_CASE("A watcher without a signal ends without a callback", "[tools]") {
   HoldSignals();
   int calls = 0;
   { const StopWatcher watcher([&] { ++calls; }); }
   REQUIRE(calls == 0);
 }
 
-TEST_CASE("NotifyReady tells an abstract socket and reports a missing one",
+TEST_CASE("NotifyReady writes to an abstract socket and reports a missing one",
           "[tools]") {
   unsetenv("NOTIFY_SOCKET");
   REQUIRE_OK(NotifyReady("serves a\nSTOPPING=1"));
   {
     NotifySocket socket;
     REQUIRE_OK(NotifyReady("serves a\nSTOPPING=1"));
-    // One line, whatever the names.
+    // A newline in the text cannot add another field.
     const std::string said = socket.Receive();
     REQUIRE(said.starts_with("READY=1\nSTATUS=serves a"));
     REQUIRE(said.find("\nSTOPPING") == std::string::npos);

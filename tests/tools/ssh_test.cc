@@ -1,5 +1,5 @@
-// Pulls through a real sshd of this machine, with keys made here: as it is
-// installed, with all forwarding forbidden, and with a command of its own.
+// Pulls through a real sshd on this machine, with new keys: in its default
+// configuration, without forwarding, and with a forced command.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -56,7 +56,7 @@ void MustRun(const Words& words) {
   REQUIRE(ended.code == 0);
 }
 
-// A port that was free a moment ago: sshd takes no 0.
+// Returns a port that was just free, because sshd refuses port 0.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -71,15 +71,15 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// An sshd on loopback that lets one key in, and the configuration of an ssh
-// that knows it as "src".
+// An sshd on loopback that accepts one key, and ssh configurations in which
+// its host name is "src".
 class Sshd {
  public:
-  // `more`: lines of sshd_config; `key_options`: before the key that is let in.
+  // `more`: lines of sshd_config; `key_options`: options of the accepted key.
   explicit Sshd(const std::string& more = "",
                 const std::string& key_options = "") {
     if (geteuid() == 0) {
-      mkdir("/run/sshd", 0755);  // sshd of root wants it; fails if it is there
+      mkdir("/run/sshd", 0755);  // root's sshd needs it; may exist
     }
     for (const char* const name : {"host", "user", "stranger"}) {
       MustRun({"/usr/bin/ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
@@ -92,11 +92,11 @@ class Sshd {
     }
     REQUIRE(started());
   }
-  // What ssh is told: the key, or another one.
+  // Returns an ssh command that uses the configuration for `key`.
   std::string Config(const std::string& key = "user") const {
     return "ssh -F " + (dir_ / ("config_" + key));
   }
-  // Its ssh, which leaves the number of its process in a file.
+  // Returns a script that writes its process id to a file and becomes ssh.
   std::string Watched() const {
     WriteBytes(dir_ / "watched", "#!/bin/sh\necho $$ >'" + (dir_ / "pid") +
                                      "'\nexec " + Config() + " \"$@\"\n");
@@ -142,7 +142,7 @@ class Sshd {
   std::unique_ptr<Process> process_;
 };
 
-// Forbids everything that a tunnel would need.
+// Forbids all forwarding that a tunnel would need.
 constexpr char kNoForwarding[] =
     "DisableForwarding yes\nAllowTcpForwarding no\n"
     "AllowStreamLocalForwarding no\nGatewayPorts no\nPermitTTY no\n";
@@ -171,7 +171,7 @@ struct World {
   void ExpectEqual() const {
     REQUIRE(EntriesOf(dir / "target") == EntriesOf(source()));
     REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
-    // Nothing is left beside the source, once serve there has ended.
+    // Once the remote serve has ended, no snapshot is left next to the source.
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (NamesOf(dir.path()).size() > 2 &&
@@ -183,7 +183,7 @@ struct World {
   Sshd sshd;
 };
 
-// Asks for the state of a target until it has some chunks.
+// Waits until the unfinished target has at least 3 chunks.
 void AwaitChunks(const std::string& target) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -221,7 +221,7 @@ TEST_CASE("A mirror takes all databases of a directory through one ssh",
                        "of them") != std::string::npos);
 }
 
-TEST_CASE("A pull through ssh needs nothing but ssh and the binary there",
+TEST_CASE("A pull through ssh needs only ssh and the binary on the other host",
           "[cli][ssh]") {
   if (!HasSsh()) return;
   const World world(kNoForwarding);
@@ -237,7 +237,7 @@ TEST_CASE("A pull through ssh needs nothing but ssh and the binary there",
   REQUIRE(verified.code == 0);
 }
 
-TEST_CASE("A push through ssh needs no more than a pull", "[cli][ssh]") {
+TEST_CASE("A push through ssh works without forwarding, too", "[cli][ssh]") {
   if (!HasSsh()) return;
   const World world(kNoForwarding);
   const std::string archive = world.dir / "archive";
@@ -250,7 +250,7 @@ TEST_CASE("A push through ssh needs no more than a pull", "[cli][ssh]") {
   MustRun(Sstferry({"archive", "check", archive, "--read-data", "100%"}));
 }
 
-TEST_CASE("A key with a command of its own reads that directory alone",
+TEST_CASE("A key with a forced command reads only that command's directory",
           "[cli][ssh]") {
   if (!HasSsh()) return;
   const ScratchDir other;
@@ -265,7 +265,7 @@ TEST_CASE("A key with a command of its own reads that directory alone",
   REQUIRE(EntriesOf(world.dir / "target") == EntriesOf(other / "allowed"));
 }
 
-TEST_CASE("A ForceCommand of the server may be serve --stdio", "[cli][ssh]") {
+TEST_CASE("serve --stdio works as the ForceCommand of sshd", "[cli][ssh]") {
   if (!HasSsh()) return;
   const ScratchDir dir;
   MakeSampleDatabase(dir / "allowed");
@@ -296,8 +296,7 @@ TEST_CASE("A pull whose ssh is killed starts another one and resumes",
   world.ExpectEqual();
 }
 
-TEST_CASE("A pull through ssh that was killed is resumed by the next",
-          "[cli][ssh]") {
+TEST_CASE("The next pull resumes a killed pull through ssh", "[cli][ssh]") {
   if (!HasSsh()) return;
   const World world;
   {
@@ -306,7 +305,7 @@ TEST_CASE("A pull through ssh that was killed is resumed by the next",
     pull.Signal(SIGKILL);
     REQUIRE(pull.Wait() == 128 + SIGKILL);
   }
-  // The source retains its snapshot, which this side may ask for.
+  // The source retains the snapshot, and status through ssh shows it.
   const Ended asked =
       RunWords(world.Over({"status", "src:" + world.source(), "--json"}));
   INFO(asked.out << asked.err);
@@ -341,7 +340,7 @@ TEST_CASE("A snapshot is released through ssh", "[cli][ssh]") {
   for (const std::string& name : NamesOf(world.dir.path())) {
     REQUIRE(name.find("snapshot") == std::string::npos);
   }
-  // The other command's exit code comes back, too.
+  // The exit code of the remote command is returned as well.
   const Ended again = RunWords(
       world.Over({"release", "src:" + world.source(), id.substr(0, 8)}));
   REQUIRE(again.code == 1);
@@ -362,7 +361,7 @@ TEST_CASE("plan and ls ask through ssh", "[cli][ssh]") {
   REQUIRE(NamesOf(world.dir.path()) == Words{"source"});
 }
 
-TEST_CASE("A directory's name reaches the other side as it is", "[cli][ssh]") {
+TEST_CASE("A directory's name reaches the other side unchanged", "[cli][ssh]") {
   if (!HasSsh()) return;
   const World world;
   const std::string name = GENERATE(
@@ -379,7 +378,7 @@ TEST_CASE("A directory's name reaches the other side as it is", "[cli][ssh]") {
   REQUIRE_FALSE(fs::exists("made"));
 }
 
-TEST_CASE("A pull that ssh does not let in asks once, and ssh says why",
+TEST_CASE("A pull that ssh refuses tries once and shows the error of ssh",
           "[cli][ssh]") {
   if (!HasSsh()) return;
   const World world;
@@ -398,15 +397,15 @@ TEST_CASE("A pull that ssh does not let in asks once, and ssh says why",
     REQUIRE(count(ended.err, "Permission denied") == 1);
     REQUIRE(count(ended.err, "ended with exit code 255") == 1);
   }
-  SECTION("a host that is not known") {
+  SECTION("an unknown host key") {
     const Ended ended = RunWords(world.Pull({}, world.sshd.Config("unknown")));
     INFO(ended.err);
     REQUIRE(ended.code == 4);
     REQUIRE(count(ended.err, "Host key verification failed") == 1);
-    // ssh's own list stays as it was.
+    // ssh adds nothing to its list of known hosts.
     REQUIRE(BytesOf(world.sshd.dir() / "unknown").empty());
   }
-  SECTION("no sstferry there") {
+  SECTION("no sstferry on the other host") {
     const Ended ended = RunWords(Sstferry(
         {"pull", "src:" + world.source(), world.dir / "target", "--ssh-command",
          world.sshd.Config(), "--remote-command", "/no/sstferry"}));
@@ -429,8 +428,9 @@ TEST_CASE("A pull that ssh does not let in asks once, and ssh says why",
 
 // --- serve --stdio, without ssh ----------------------------------------------
 
-TEST_CASE("serve --stdio says nothing but its stream and ends with its input",
-          "[cli][ssh]") {
+TEST_CASE(
+    "serve --stdio writes only its stream and ends at the end of its input",
+    "[cli][ssh]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
   const Ended ended =
@@ -443,7 +443,7 @@ TEST_CASE("serve --stdio says nothing but its stream and ends with its input",
   REQUIRE(ended.out.size() == kStreamHelloBytes);
 }
 
-TEST_CASE("serve --stdio takes nothing that is for a server which listens",
+TEST_CASE("serve --stdio refuses the options of a server that listens",
           "[cli][ssh]") {
   for (const Words& more : std::vector<Words>{
            {"--db", "/data/users"},

@@ -1,4 +1,4 @@
-// sstferry status and release, as an operator sees them: real processes.
+// sstferry status and release as an operator runs them: real processes.
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ json RunJson(Words arguments, int code = 0) {
   return object;
 }
 
-// Asks until the answer is as it should be, for at most 30 seconds.
+// Asks until `wanted` accepts the answer, for at most 30 seconds.
 json AskUntil(const Words& arguments, const std::function<bool(json)>& wanted) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -78,8 +78,8 @@ struct Bench {
   ScratchDir dir;
 };
 
-TEST_CASE("Status follows a pull from its start over a kill to its end, "
-          "and release lets its snapshot go",
+TEST_CASE("status shows a pull that runs, was killed and ended, and release "
+          "removes its snapshot",
           "[tools][status]") {
   Bench bench;
   ServeProcess server(bench.Serve());
@@ -134,7 +134,8 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   INFO(anew.err);
   REQUIRE(anew.code == 0);
   REQUIRE(anew.err.find("no longer has the snapshot") != std::string::npos);
-  // Now it is a database that may be served, and what a pull made: both.
+  // The directory can now be a source and is the target of a pull: status shows
+  // both.
   state = RunJson({"status", target});
   REQUIRE(state["target"]["state"] == "complete");
   REQUIRE(state["target"]["complete"]["source"] == server.url());
@@ -146,7 +147,7 @@ TEST_CASE("Status follows a pull from its start over a kill to its end, "
   REQUIRE(state["target"]["complete"]["age_seconds"] < 3600);
 }
 
-TEST_CASE("A pull that finds no place says so and begins by itself",
+TEST_CASE("A pull waits for a transfer slot of the source, and says so",
           "[tools][status]") {
   Bench bench;
   Words serve = bench.Serve();
@@ -162,7 +163,7 @@ TEST_CASE("A pull that finds no place says so and begins by itself",
   REQUIRE(second.Wait() == 0);
 }
 
-TEST_CASE("Release works without a server, and --restart releases by itself",
+TEST_CASE("release works without a server, and pull --restart releases",
           "[tools][status]") {
   Bench bench;
   const std::string source = bench.dir / "source";
@@ -175,7 +176,7 @@ TEST_CASE("Release works without a server, and --restart releases by itself",
     pull.Signal(SIGKILL);
     pull.Wait();
   };
-  cut(source);  // with the source in the same process
+  cut(source);  // from a directory, without a server
   json retained = RunJson({"status", source});
   REQUIRE(retained["source"]["snapshots"].size() == 1);
   REQUIRE(retained["source"]["snapshots"][0]["readers"] == 0);
@@ -201,7 +202,7 @@ TEST_CASE("Release works without a server, and --restart releases by itself",
   }
 }
 
-TEST_CASE("Option --restart releases before serve --once has ended its pull",
+TEST_CASE("pull --restart releases although serve --once still waits",
           "[tools][status]") {
   Bench bench;
   Words once = bench.Serve();
@@ -226,7 +227,7 @@ TEST_CASE("Option --restart releases before serve --once has ended its pull",
   REQUIRE(server.process().Wait() == 0);
 }
 
-TEST_CASE("Status of nothing, of nobody and of a name that is not served fails",
+TEST_CASE("status fails for no directory, no server and an unknown name",
           "[tools][status]") {
   Bench bench;
   const json nothing = RunJson({"status", bench.dir / "nothing"}, 1);
@@ -241,7 +242,7 @@ TEST_CASE("Status of nothing, of nobody and of a name that is not served fails",
   REQUIRE(RunJson({"status", server.url()}, 4)["status"] == "DEAD_PEER");
 }
 
-TEST_CASE("The command that status shows finishes what was begun",
+TEST_CASE("The command that status shows finishes an unfinished swap",
           "[tools][status]") {
   Bench bench;
   const std::string target = bench.dir / "a 'target'";
@@ -267,8 +268,7 @@ TEST_CASE("The command that status shows finishes what was begun",
   REQUIRE(RunJson({"status", target})["target"]["state"] == "complete");
 }
 
-TEST_CASE("Owner and permissions of a new database are asked for by name",
-          "[tools]") {
+TEST_CASE("--owner and --permissions apply to a new database", "[tools]") {
   Bench bench;
   const std::string target = bench.dir / "target";
   Words words = bench.Pull(bench.dir / "source");

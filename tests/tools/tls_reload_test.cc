@@ -1,4 +1,4 @@
-// SIGHUP to a server: other certificates, another allow list.
+// SIGHUP to a server: it reloads certificates and allow lists.
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
@@ -28,7 +28,8 @@ std::string PlanStatus(const std::string& url, const TlsFiles& files) {
   return json["status"];
 }
 
-// For reloads that the lines so far do not tell apart.
+// Waits for the status that a plan gets. For reloads whose log line is the same
+// as that of an earlier reload.
 void AwaitStatus(const std::string& url, const TlsFiles& files,
                  const std::string& status) {
   const auto until =
@@ -39,8 +40,8 @@ void AwaitStatus(const std::string& url, const TlsFiles& files,
   REQUIRE(PlanStatus(url, files) == status);
 }
 
-TEST_CASE("SIGHUP makes a server take another allow list and other "
-          "certificates, or leave both as they are",
+TEST_CASE("SIGHUP makes a server reload its allow list and certificates, or "
+          "keep both on an error",
           "[tools][tls]") {
   const ScratchDir dir;
   SampleShape shape;
@@ -75,7 +76,7 @@ TEST_CASE("SIGHUP makes a server take another allow list and other "
   REQUIRE(PlanStatus(server.url(), other_client) == "DENIED");
   const TlsFiles nobody = pki.ca.Issue({"stranger", {}});
 
-  // No list at all would let every certificate in.
+  // Without the list every certificate would be allowed, so the reload fails.
   WriteBytes(conf, Lines(pki.server) + "[[database]]\nname = \"db\"\n" +
                        "directory = \"" + (dir / "source") + "\"\n");
   reload("--allow db: expected at least one SUBJECT, as before");

@@ -1,4 +1,4 @@
-// Who may connect, as an operator sees it: real processes, both ends.
+// TLS and allow lists as an operator uses them: real processes on both ends.
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -68,7 +68,7 @@ std::string Url(const std::string& host, ServeProcess* server) {
   return "sst://" + host + ":" + std::to_string(At(server).port) + "/db";
 }
 
-// A sample database, and pulls of it that are counted.
+// A sample database, and pulls of it into numbered targets.
 struct Bench {
   Bench() {
     SampleShape shape;
@@ -122,8 +122,8 @@ struct BadClient {
   const char* server_says;
 };
 
-TEST_CASE("A pull that TLS denies ends with DENIED on both ends, "
-          "and the server goes on",
+TEST_CASE("A pull refused by TLS ends with DENIED on both ends, "
+          "and the server keeps running",
           "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
@@ -183,7 +183,7 @@ TEST_CASE("A pull that TLS denies ends with DENIED on both ends, "
           std::string::npos);
 }
 
-TEST_CASE("A pull with TLS from a plain server says what the source lacks",
+TEST_CASE("A pull with TLS from a plain server asks about --tls-cert there",
           "[tools][tls]") {
   Bench bench;
   ServeProcess server(bench.db());
@@ -198,7 +198,7 @@ TEST_CASE("A pull with TLS from a plain server says what the source lacks",
   REQUIRE(bench.Pull(Url("127.0.0.1", &server), {}).status == "OK");
 }
 
-TEST_CASE("serve --allow gives a database to the named certificates only",
+TEST_CASE("serve --allow serves a database only to the named certificates",
           "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
@@ -234,7 +234,7 @@ TEST_CASE("serve --allow gives a database to the named certificates only",
   REQUIRE(bench.Pull(list + "/open", Tls(nearly)).status == "OK");
 }
 
-TEST_CASE("serve --allow NAME=* gives a database to every certificate",
+TEST_CASE("serve --allow NAME=* serves a database to every certificate",
           "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
@@ -246,8 +246,8 @@ TEST_CASE("serve --allow NAME=* gives a database to every certificate",
   REQUIRE(server.process().err().find("--allow") == std::string::npos);
 }
 
-TEST_CASE("A key that others can read is warned about, "
-          "one with a passphrase is not used",
+TEST_CASE("A key that others can read causes a warning, "
+          "a key with a passphrase an error",
           "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
@@ -273,7 +273,7 @@ TEST_CASE("A key that others can read is warned about, "
   }
 }
 
-// The document's commands for a CA and two hosts, up to the end of the block.
+// Returns the openssl commands for a CA and two hosts in docs/security.md.
 std::string CommandsOfDocument() {
   const std::string page = BytesOf(SSTFERRY_SOURCE_DIR "/docs/security.md");
   const size_t begin = page.find("openssl req -x509");
@@ -281,7 +281,7 @@ std::string CommandsOfDocument() {
   return page.substr(begin, page.find("```", begin) - begin);
 }
 
-TEST_CASE("plan tells of a certificate that will expire", "[tools][tls]") {
+TEST_CASE("plan warns about a certificate that will expire", "[tools][tls]") {
   Bench bench;
   const TestPki& pki = GoodPki();
   ServeProcess server(bench.db() + Tls(pki.server));
@@ -316,7 +316,8 @@ TEST_CASE("The openssl commands of docs/security.md make certificates that "
   REQUIRE_OK(ParseHostPort(listener->address(), &where));
   std::shared_ptr<const TlsContext> context;
   REQUIRE_OK(TlsContext::Load(target, TlsRole::kClient, &context));
-  // As if the name server knew source.example.
+  // Dials the address, but checks the certificate for source.example, as if DNS
+  // knew that name.
   const std::unique_ptr<Dialer> dialer = MakeDialerWith(
       where, [&](Descriptor socket, const TcpAddress& peer) {
         return MakeTlsConnection(std::move(socket), peer, context,

@@ -1,4 +1,4 @@
-// --config FILE.toml
+// Tests the option --config FILE.toml.
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
@@ -26,7 +26,7 @@ std::string Refused(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("A TOML file holds options by their names, switches and lists",
+TEST_CASE("A TOML file sets options by name, also switches and lists",
           "[tools][config]") {
   ServeArguments serve;
   REQUIRE_OK(Serve("# what is served\ndb = [\"a=/x\", \"b=/y y\"]\n"
@@ -58,7 +58,7 @@ TEST_CASE("A TOML file describes each database in a table of its own",
   REQUIRE(serve.options.databases[1].wal_dir == "/wal");
 }
 
-TEST_CASE("What a TOML file has wrong is told with its line and the nearest "
+TEST_CASE("An error in a TOML file is reported with its line and the nearest "
           "name",
           "[tools][config]") {
   const std::string db = "db = \"a=/x\"\n";

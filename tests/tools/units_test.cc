@@ -1,4 +1,5 @@
-// sstferry units: the file of a host, and what is made from it.
+// sstferry units: the host file, and the systemd, cron and Kubernetes files
+// made from it.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ using Strings = std::vector<std::string>;
 constexpr char kPath[] = "/etc/sstferry/host.toml";
 constexpr char kProgram[] = "/usr/bin/sstferry";
 
-// A host with a job of each kind.
+// Host file with one job of each kind.
 constexpr char kHost[] = R"toml(
 metrics-dir = "/var/lib/metrics"
 
@@ -77,7 +78,7 @@ HostFile Host(const std::string& text) {
   return host;
 }
 
-// Returns the message of a wrong file, without the name of the file.
+// Returns the error message for a wrong host file, without the file name.
 std::string Refused(const std::string& text) {
   HostFile host;
   const Status status = ParseHostFile(kPath, text, &host);
@@ -127,7 +128,7 @@ std::string TextOfFile(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("Each kind of job of a host's file gets its command line",
+TEST_CASE("Each kind of job in a host file gets its command line",
           "[tools][units]") {
   const HostFile host = Host(kHost);
   REQUIRE(host.jobs.size() == 9);
@@ -164,7 +165,7 @@ TEST_CASE("Each kind of job of a host's file gets its command line",
               .starts_with("follow sst://db1/users /srv/standby"));
 }
 
-TEST_CASE("The units of a host have the sandbox of the packaged ones",
+TEST_CASE("Generated units have the sandbox options of the packaged units",
           "[tools][units]") {
   const HostFile host = Host(kHost);
   const auto units = Units(host);
@@ -211,7 +212,7 @@ TEST_CASE("The units of a host have the sandbox of the packaged ones",
   }
 }
 
-TEST_CASE("A wrong file of a host is refused with its line and column",
+TEST_CASE("A wrong host file is refused with line and column",
           "[tools][units]") {
   const std::string head = "[[database]]\npath = \"/data/a\"\n";
   const std::vector<std::pair<std::string, std::string>> wrong = {
@@ -274,7 +275,7 @@ TEST_CASE("A wrong file of a host is refused with its line and column",
   }
 }
 
-TEST_CASE("No value of a host's file is more than a word of a command line",
+TEST_CASE("A value in a host file is at most one word of a command line",
           "[tools][units]") {
   for (const char* const text :
        {"push.label = \"a\\nExecStartPre=/bin/evil\"\n",
@@ -319,7 +320,7 @@ TEST_CASE("No value of a host's file is more than a word of a command line",
   INFO(line);
   const std::string fields = "0 2 * * * 1000 ";
   REQUIRE(line.starts_with(fields));
-  // Cron gives the shell % for \%, and a bare % would end the command.
+  // cron turns \% into % for the shell. A bare % would end the command.
   std::string command;
   for (size_t i = fields.size(); i < line.size(); ++i) {
     REQUIRE(line[i] != '%');
@@ -348,7 +349,7 @@ TEST_CASE("No value of a host's file is more than a word of a command line",
   REQUIRE(manifest["spec"]["schedule"] == "0 2 * * *");
 }
 
-TEST_CASE("Cron and Kubernetes refuse what they cannot run, with its line",
+TEST_CASE("Jobs that cron or Kubernetes cannot run are refused with their line",
           "[tools][units]") {
   const auto cron = [](const std::string& text) {
     std::vector<MadeFile> files;
@@ -386,7 +387,7 @@ TEST_CASE("Cron and Kubernetes refuse what they cannot run, with its line",
               .find("no shell") != std::string::npos);
 }
 
-TEST_CASE("A pattern finds databases, and none of what lies beside them",
+TEST_CASE("A path pattern finds databases and no other directories",
           "[tools][units]") {
   const ScratchDir dir;
   namespace fs = std::filesystem;
@@ -412,7 +413,8 @@ TEST_CASE("A pattern finds databases, and none of what lies beside them",
   REQUIRE(Refused("[[database]]\npath = \"/data/*\"\narchive = \"s3://b\"\n"
                   "push.when = \"02:00\"\n")
               .starts_with("line 3, column 11: archive: expected {name}"));
-  // A volume that is not mounted must not remove the units of its databases.
+  // A pattern without a match is an error: if a volume is not mounted, the
+  // units of its databases must stay.
   HostFile none;
   for (const std::string& pattern : {dir / "empty/*", dir / "missing/*"}) {
     const Status status =
@@ -428,8 +430,7 @@ TEST_CASE("A pattern finds databases, and none of what lies beside them",
   }
 }
 
-TEST_CASE("units writes and removes its own files, and touches no other",
-          "[tools][units]") {
+TEST_CASE("units writes and removes only its own files", "[tools][units]") {
   const ScratchDir dir;
   const std::string config = dir / "host.toml";
   const std::string out = dir / "units";
@@ -445,7 +446,7 @@ TEST_CASE("units writes and removes its own files, and touches no other",
   };
   WriteBytes(out + "/sstferry-mine.timer", "[Timer]\n");
   WriteBytes(out + "/other.service", "[Service]\n");
-  // A check writes nothing.
+  // --check writes nothing.
   std::string said = run(head, {"--check"}, 0);
   REQUIRE(said.find("would have 3 files\nnew: ") != std::string::npos);
   REQUIRE(said.find("new: sstferry-a-push.timer\n") != std::string::npos);
@@ -454,10 +455,10 @@ TEST_CASE("units writes and removes its own files, and touches no other",
   run(head + "check.when = \"04:30\"\n", {}, 0);
   REQUIRE(fs::exists(out + "/sstferry-a-check.timer"));
   const std::string push = TextOfFile(out + "/sstferry-a-push.service");
-  // A draft that a killed run left.
+  // A temporary file left by a killed run.
   WriteBytes(out + "/sstferry-x.service.1.tmp", push);
 
-  // A wrong file changes nothing.
+  // A wrong host file changes nothing.
   run(head + "chek.when = \"04:30\"\n", {}, 2);
   REQUIRE(fs::exists(out + "/sstferry-a-check.timer"));
 
@@ -474,7 +475,8 @@ TEST_CASE("units writes and removes its own files, and touches no other",
   REQUIRE(TextOfFile(out + "/sstferry-mine.timer") == "[Timer]\n");
   REQUIRE(TextOfFile(out + "/other.service") == "[Service]\n");
 
-  // Another file, or a unit of the operator, has the name already.
+  // Refused: a unit of this name comes from another host file, or is a link
+  // that the operator made.
   WriteBytes(dir / "second.toml", head);
   OutputOf({"units", "--config", dir / "second.toml", "--directory", out}, 1);
   fs::remove(out + "/sstferry-a-push.timer");
@@ -485,13 +487,14 @@ TEST_CASE("units writes and removes its own files, and touches no other",
           std::string::npos);
 }
 
-TEST_CASE("units --start stops what was removed and restarts what changed",
+TEST_CASE("units --start stops removed units and restarts changed ones",
           "[tools][units]") {
   const ScratchDir dir;
   const std::string config = dir / "host.toml";
   const std::string out = dir / "units";
   std::filesystem::create_directory(out);
-  // Stands in for systemctl; fails if a file "fail" is there.
+  // A fake systemctl that logs its arguments and fails if the file "fail"
+  // exists.
   WriteBytes(dir / "systemctl",
              "#!/bin/sh\necho \"$@\" >>'" + (dir / "calls") +
                  "'\nexit $([ -e '" + (dir / "fail") +
@@ -515,20 +518,20 @@ TEST_CASE("units --start stops what was removed and restarts what changed",
   const std::string end =
       "enable --now sstferry.target\nstart sstferry.target\n";
   REQUIRE(calls(head + "\"5s\"\npush.when = \"02:00\"\n", 0) == begin + end);
-  // Its service may run now, and ends by itself.
+  // Stops only the push timer: its service may be running and ends by itself.
   REQUIRE(calls(head + "\"6s\"\n", 0) ==
           begin + "stop sstferry-a-push.timer\n"
                   "try-restart sstferry-a-follow.service\n" + end);
   REQUIRE(calls("[[database]]\npath = \"/data/a\"\narchive = \"s3://b\"\n"
                 "push.when = \"02:00\"\n", 0) ==
           begin + "stop sstferry-a-follow.service\n" + end);
-  // A wrong file calls nothing.
+  // A wrong host file makes no call.
   REQUIRE(calls("[[database]]\n", 2).empty());
   WriteBytes(dir / "fail", "");
   REQUIRE(calls(head + "\"5s\"\n", 1) == begin);
 }
 
-TEST_CASE("A calendar knows cron's form of a time, and refuses other texts",
+TEST_CASE("Calendar times convert to cron if possible; other text is refused",
           "[tools][units]") {
   const auto cron = [](const std::string& text) {
     Calendar calendar;
@@ -565,7 +568,7 @@ TEST_CASE("A calendar knows cron's form of a time, and refuses other texts",
   }
 }
 
-TEST_CASE("The state of all jobs is read from the records that they leave",
+TEST_CASE("The state of all jobs is read from their metrics and records",
           "[tools][units]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -637,12 +640,12 @@ TEST_CASE("The state of all jobs is read from the records that they leave",
                        "100\n") != std::string::npos);
   REQUIRE(metrics.find("kind=\"prune\"} 0\n") != std::string::npos);
 
-  // A follower that stopped writes no metrics any more: what was put stays.
+  // The metrics of a stopped follower grow old. Its last good time stays.
   jobs = ReadJobStates(host, now + 3600);
   is(0, JobKind::kFollow, whole - 20, 3620);
   REQUIRE(jobs[0].problem == "does not run, or writes no metrics");
 
-  // The command shows the same.
+  // status --all shows the same states.
   WriteBytes(dir / "host.toml", text);
   const std::string said =
       OutputOf({"status", "--all", "--config", dir / "host.toml",

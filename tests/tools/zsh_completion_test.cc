@@ -1,4 +1,4 @@
-// What zsh offers, in a shell of its own behind a pseudo-terminal.
+// Completions that zsh offers, in a new shell on a pseudo-terminal.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,7 +11,7 @@
 namespace sstferry::zsh_completion_test {
 namespace {
 
-// Tells every candidate that zsh takes, then that it is done.
+// Makes zsh print every accepted candidate, and DO-NE at the end.
 constexpr char kSetup[] = R"shell(PROMPT= RPROMPT=
 fpath=($1 $fpath)
 autoload -U compinit
