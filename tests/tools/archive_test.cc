@@ -197,7 +197,7 @@ TEST_CASE("push, check and prune work on an archive in a directory",
           std::string::npos);
 }
 
-TEST_CASE("A dry prune says what it would do; remove deletes a set by name",
+TEST_CASE("A dry prune says what it would do, and remove deletes a set by name",
           "[tools][archive]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -586,7 +586,7 @@ TEST_CASE("A push from a server makes the same set as a local push",
           2);
 }
 
-TEST_CASE("check without a key verifies sealed sets; with the key it also "
+TEST_CASE("check verifies sealed sets without a key, and with the key it also "
           "requires that each set is sealed",
           "[tools][archive]") {
   const ScratchDir dir;

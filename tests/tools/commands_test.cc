@@ -202,7 +202,7 @@ std::string HelpOf(const std::string& command, const std::string& name) {
   return "";
 }
 
-TEST_CASE("--max-rate none differs from no --max-rate: it sets full_rate",
+TEST_CASE("Option --max-rate none sets full_rate, but no --max-rate does not",
           "[tools]") {
   for (const char* const text : {"none", "20M"}) {
     const bool none = std::string(text) == "none";
@@ -340,7 +340,7 @@ TEST_CASE("An operand after -- may begin with a dash", "[tools]") {
   REQUIRE(pull.options.target_dir == "-target");
 }
 
-TEST_CASE("A config file sets options and operands; the command line wins",
+TEST_CASE("A config file sets options and operands, but the command line wins",
           "[tools]") {
   const ConfigFile file(
       "# nightly\nsource = 'sst://[::1]:7777/users'\ntarget='/copy'\n"
@@ -437,8 +437,9 @@ TEST_CASE("Serve takes databases by name and refuses a duplicate name",
   }
 }
 
-TEST_CASE("--metrics needs a loopback address, --metrics-file a .prom name",
-          "[tools]") {
+TEST_CASE(
+    "Option --metrics needs a loopback address, --metrics-file a .prom name",
+    "[tools]") {
   ServeArguments serve;
   REQUIRE_OK(ParseServe({"--db", "/d"}, &serve));
   REQUIRE_FALSE(serve.metrics.listen.has_value());
@@ -479,7 +480,7 @@ TEST_CASE("Serve listens on other than loopback only with --insecure",
 }
 
 TEST_CASE(
-    "TLS needs all three files; with them serve may listen on any address",
+    "TLS needs all three files, and allows serve to listen on any address",
     "[tools][tls]") {
   const Words tls = {"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"};
   const auto with = [&](Words words, const Words& more) {
@@ -663,7 +664,7 @@ TEST_CASE("Verify parses its operands", "[tools]") {
           0);
 }
 
-TEST_CASE("--wal-dir needs a source directory; serve takes one per database",
+TEST_CASE("Option --wal-dir needs a source directory, and serve takes several",
           "[tools]") {
   PullArguments pull;
   REQUIRE_OK(

@@ -116,7 +116,7 @@ size_t SharedTables(const std::string& a, const std::string& b) {
   return shared;
 }
 
-TEST_CASE("A former primary becomes a standby; its old directory is kept",
+TEST_CASE("A former primary becomes a standby, and its old directory is kept",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const std::string before = Fingerprint(world.old_dir());
@@ -285,8 +285,9 @@ TEST_CASE("The name of the kept directory is never an existing one",
   REQUIRE(found == 1);
 }
 
-TEST_CASE("--adopt keeps no directory if the target is missing or a standby",
-          "[tools][follow][adopt]") {
+TEST_CASE(
+    "Option --adopt keeps no directory if the target is missing or a standby",
+    "[tools][follow][adopt]") {
   const FailedOver world;
   const uint64_t sequence = SequenceOf(world.new_dir());
   Adopt(world, sequence);
@@ -327,7 +328,7 @@ class WithoutLinks : public rocksdb::FileSystemWrapper {
   }
 };
 
-TEST_CASE("--adopt on a file system without hard links changes nothing",
+TEST_CASE("Option --adopt changes nothing on a file system without hard links",
           "[tools][follow][adopt]") {
   const FailedOver world;
   const std::string before = Fingerprint(world.old_dir());

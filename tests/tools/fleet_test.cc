@@ -594,7 +594,7 @@ TEST_CASE("plan --all plans every database and changes nothing",
   REQUIRE(text.find("\ndeep/b  ok") != std::string::npos);
 }
 
-TEST_CASE("verify --all compares every database; the worst result sets the "
+TEST_CASE("verify --all compares every database, the worst result sets the "
           "exit code",
           "[tools][fleet]") {
   const ScratchDir dir;

@@ -601,7 +601,7 @@ TEST_CASE(
               "sstferry_replica_consecutive_failures" + label + " 0"));
 }
 
-TEST_CASE("pull succeeds without its metrics file; serve fails without its "
+TEST_CASE("pull succeeds without its metrics file, serve fails without its "
           "metrics port",
           "[tools][metrics]") {
   const ScratchDir dir;

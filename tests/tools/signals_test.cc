@@ -52,7 +52,7 @@ class NotifySocket {
 
 }  // namespace
 
-TEST_CASE("A stop signal calls back once; a second one has no effect",
+TEST_CASE("A stop signal calls back once, and a second one has no effect",
           "[tools]") {
   HoldSignals();
   std::atomic<int> calls{0};

@@ -268,7 +268,8 @@ TEST_CASE("The command that status shows finishes an unfinished swap",
   REQUIRE(RunJson({"status", target})["target"]["state"] == "complete");
 }
 
-TEST_CASE("--owner and --permissions apply to a new database", "[tools]") {
+TEST_CASE("Options --owner and --permissions apply to a new database",
+          "[tools]") {
   Bench bench;
   const std::string target = bench.dir / "target";
   Words words = bench.Pull(bench.dir / "source");

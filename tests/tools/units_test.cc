@@ -531,7 +531,7 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   REQUIRE(calls(head + "\"5s\"\n", 1) == begin);
 }
 
-TEST_CASE("Calendar times convert to cron if possible; other text is refused",
+TEST_CASE("Calendar times convert to cron if possible, other text is refused",
           "[tools][units]") {
   const auto cron = [](const std::string& text) {
     Calendar calendar;
