@@ -63,7 +63,7 @@ TEST_CASE("A path that does not exist is found", "[docs]") {
 TEST_CASE("Every path that a document names exists", "[docs]") {
   std::string bad;
   for (const auto& [path, document] : AllDocuments()) {
-    if (path != "CHANGELOG.md") {  // which tells what was
+    if (path != "CHANGELOG.md") {  // its history names removed files
       bad += BadPaths(document, IsInRepository);
     }
   }

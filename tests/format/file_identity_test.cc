@@ -65,8 +65,7 @@ TEST_CASE("A table without a unique id is identified by its maker",
 }
 
 TEST_CASE(
-    "A table of which nobody knows who made it has a weak identity by what "
-    "it is like",
+    "A table of unknown origin has a weak identity from its properties",
     "[format][clone]") {
   ManifestFile table = Table();
   table.has_unique_id = false;

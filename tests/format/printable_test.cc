@@ -24,7 +24,7 @@ TEST_CASE("Foreign text keeps readable characters, but no terminal commands",
         "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x81\xa6", "\xe2\x81\xa9"}) {
     REQUIRE(PrintableLength(marks) == 0);
   }
-  REQUIRE(PrintableLength("\xe2\x80\xa7") == 3);  // beside them
+  REQUIRE(PrintableLength("\xe2\x80\xa7") == 3);  // next to a mark
   REQUIRE(PrintableLength("\xe2\x81\xa5") == 3);
 }
 

@@ -293,7 +293,7 @@ TEST_CASE("SstReader agrees with RocksDB on the files of a database",
   }
 }
 
-TEST_CASE("SstReader reads a table that holds only range deletions",
+TEST_CASE("SstReader reads a table that has only range deletions",
           "[format][sst]") {
   for (const int index : {0, 2}) {
     const auto env = test::NewMemoryEnv();

@@ -130,7 +130,7 @@ TEST_CASE("Other policies than WriteCommitted are refused", "[format]") {
 }
 
 TEST_CASE("A batch that may have taken one number for all its entries is "
-          "believed once the next record of its WAL continues",
+          "accepted once the next record of its WAL continues",
           "[format]") {
   WalContinuity wals(6);
   WalStep step;
@@ -160,7 +160,7 @@ TEST_CASE("A batch that may have taken one number for all its entries is "
   }
 }
 
-TEST_CASE("A batch that took a number for each entry is believed at once",
+TEST_CASE("A batch that took a number for each entry is accepted at once",
           "[format]") {
   WalContinuity wals(6);
   SECTION("since a transaction's marker comes first") {

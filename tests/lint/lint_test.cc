@@ -495,7 +495,7 @@ TEST_CASE("Includes go only one way between format, pipeline and tools",
   REQUIRE(found.empty());
 }
 
-TEST_CASE("The rule of rooms finds includes from above, beside or no room",
+TEST_CASE("The rule of rooms finds includes from higher, sibling or no rooms",
           "[lint]") {
   const Rooms rooms = ReadRooms(
       "| layer | room | what it is for | to know first |\n|---|---|---|---|\n"

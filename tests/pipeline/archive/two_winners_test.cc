@@ -16,8 +16,8 @@
 namespace sstferry::two_winners_test {
 namespace {
 
-// Tells the first two clients of an object that they made it, and the others
-// that they did not.
+// Answers the first two clients of an object that they created it, and all
+// others that it exists.
 class TwoWinners {
  public:
   std::optional<FakeAnswer> Before(const FakeRequest& request) {

@@ -152,7 +152,7 @@ class AuditWorld {
     REQUIRE_OK(ReadKnownFault(dir(), &fault));
     return fault.fault;
   }
-  // Requires that audits have left nothing beside the standby.
+  // Requires that audits have left no files next to the standby.
   void RequireNothingLeft() const {
     for (const auto& entry : fs::directory_iterator(root())) {
       REQUIRE(entry.path().string() == dir());
@@ -880,7 +880,7 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
 
 TEST_CASE("Wrong bytes of a table that both sides have are damage",
           "[follow][audit]") {
-  // A table has a wrong byte near its end, which nobody has read yet. Both
+  // A table has a wrong byte near its end, which was not read before. Both
   // sides link the same table, or the source has replaced it by a correct one.
   const bool is_shared = GENERATE(true, false);
   AuditWorld world({{"default", Plain()}}, [](OpenDb* source) {

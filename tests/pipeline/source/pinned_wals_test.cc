@@ -98,7 +98,7 @@ TEST_CASE("A WAL with only records from before recycling is copied if recovery "
   Append(dir / "000007.log", old);
   PinnedWals wals(dir.path(), dir / "pinned");
   wals.set_may_buffer(false);
-  SECTION("nobody writes") {
+  SECTION("no writes") {
     REQUIRE(Copied(dir, &wals).second == (stops ? old.size() : 0));
   }
   SECTION("recovery skips damage") {

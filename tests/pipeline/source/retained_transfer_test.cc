@@ -358,7 +358,7 @@ TEST_CASE("Only the peer that opened a transfer can resume it",
 TEST_CASE("A transfer without a target does not occupy a slot",
           "[held][resume]") {
   RetainedBench bench;
-  // A new snapshot checks the leases beside it with the system's clock.
+  // A new snapshot checks the leases next to it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
   options.max_transfers = 2;
@@ -392,7 +392,7 @@ TEST_CASE("A transfer without a target does not occupy a slot",
 TEST_CASE("At most as many snapshots are retained without a slot as with one",
           "[held][resume]") {
   RetainedBench bench;
-  // A new snapshot checks the leases beside it with the system's clock.
+  // A new snapshot checks the leases next to it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
   options.max_transfers = 2;
@@ -418,7 +418,7 @@ TEST_CASE("At most as many snapshots are retained without a slot as with one",
 TEST_CASE("A target that only pings loses its slot to one that asks",
           "[held][resume]") {
   RetainedBench bench;
-  // A new snapshot checks the leases beside it with the system's clock.
+  // A new snapshot checks the leases next to it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   HandClock clock;
   ServeOptions options = bench.Options();

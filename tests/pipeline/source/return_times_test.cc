@@ -17,7 +17,7 @@ void RequireAbout(milliseconds told, milliseconds expected) {
   REQUIRE(told >= expected - expected / 8 - milliseconds(1));
 }
 
-TEST_CASE("Each target is told the time of a slot that no other was told",
+TEST_CASE("Each target gets the time of a slot that no other target got",
           "[pipeline][source]") {
   ReturnTimes times;
   const Clock::time_point now = Clock::now();

@@ -276,14 +276,14 @@ TEST_CASE("A target above the limit is told when to ask again",
 TEST_CASE("A target that lost its slot while it was disconnected resumes later",
           "[held][share][busy][resume]") {
   SharingBench bench;
-  // A new snapshot checks the leases beside it with the system's clock.
+  // A new snapshot checks the leases next to it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   // The other target may read the same snapshot, which then cannot be adopted.
   const bool shares = GENERATE(false, true);
   CAPTURE(shares);
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
-  options.timeouts.peer = std::chrono::seconds(120);  // nobody pings here
+  options.timeouts.peer = std::chrono::seconds(120);  // readers send no pings
   TestServer server(options);
   Reader cut(server.address(), Latest());
   bench.Write("later");
@@ -304,11 +304,11 @@ TEST_CASE("A target that lost its slot while it was disconnected resumes later",
 TEST_CASE("A lease does not expire while its target asks for a slot",
           "[held][share][busy][resume]") {
   SharingBench bench;
-  // A new snapshot checks the leases beside it with the system's clock.
+  // A new snapshot checks the leases next to it with the system's clock.
   bench.clock.Set(static_cast<uint64_t>(std::time(nullptr)));
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
-  options.timeouts.peer = std::chrono::seconds(120);    // nobody pings here
+  options.timeouts.peer = std::chrono::seconds(120);    // readers send no pings
   options.timeouts.stall = std::chrono::seconds(1000);  // or receives a byte
   auto server = std::make_unique<TestServer>(options);
   auto lost = std::make_unique<Reader>(server->address(), SampleRequest());
@@ -339,7 +339,7 @@ TEST_CASE("A target that waited gets the snapshot that was recent when it "
   SharingBench bench;
   ServeOptions options = bench.Options();
   options.max_transfers = 1;
-  options.timeouts.peer = std::chrono::seconds(120);  // nobody pings here
+  options.timeouts.peer = std::chrono::seconds(120);  // readers send no pings
   TestServer server(options);
   const Reader first(server.address(), Latest());
   RequireBusy(server.address(), Latest());

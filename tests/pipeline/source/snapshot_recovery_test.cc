@@ -452,7 +452,7 @@ TEST_CASE("Snapshot reads the WALs that the MANIFEST needs, even if a stale "
   RequireRefused(TakeStatus(Of(tree / "db")), "--wal-dir");
   CHECK(ReadAll(*Take(asked), "default") == all);
 
-  // WALs beside the tables and no LOCK: a copy that was never opened.
+  // WALs next to the tables and no LOCK: a copy that was never opened.
   fs::remove(tree / "db/LOCK");
   CHECK(TakeStatus(Of(tree / "db")).ok());
 }

@@ -457,7 +457,7 @@ uint64_t StepsIn(const std::string& kind, const Snapshot& snapshot) {
 }
 
 TEST_CASE("Each view of a standby of another process's database in a storm "
-          "holds a prefix of what it did",
+          "has a prefix of its writes",
           "[snapshot][follow][storm]") {
   using Clock = std::chrono::steady_clock;
   const std::string kind = GENERATE("ingest", "manifest", "manual", "families",

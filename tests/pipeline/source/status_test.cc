@@ -320,7 +320,7 @@ TEST_CASE("Starting over does not release another peer's snapshot",
       {"other", {"DNS:other.example"}, -3600, 30 * 86400, "clientAuth"});
   RetainedBench bench;
   ServeOptions options = bench.Options();
-  // A new snapshot checks the leases beside it with the system's clock.
+  // A new snapshot checks the leases next to it with the system's clock.
   options.leases.wall_seconds = nullptr;
   OpenRequest instead = SampleRequest();
   instead.snapshot_use = SnapshotUse::kInstead;

@@ -1,4 +1,4 @@
-// Ingestion waits while the database's compactions are behind.
+// Ingestion waits while the database has too many pending compactions.
 #include "pipeline/refresh/ingest_gate.h"
 
 #include <thread>
@@ -36,7 +36,7 @@ TEST_CASE("A request to stop opens the gate with an error", "[target][gate]") {
   REQUIRE(EndStateOf(gate.Pass(1)) == EndState::kCancelled);
 }
 
-TEST_CASE("A database with too many files in level 0 is behind",
+TEST_CASE("IsBehind is true for a database with too many files in level 0",
           "[target][gate]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options;

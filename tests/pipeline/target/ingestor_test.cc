@@ -1,5 +1,4 @@
-// Which chunks the ingestor puts into one call, and what happens if a call
-// fails.
+// Tests the choice of chunks for one ingest call, and a failed call.
 #include "pipeline/pull/ingestor.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The databases beside TARGET_DIR that a swap may delete.
+// The old databases next to TARGET_DIR that a swap may delete.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
