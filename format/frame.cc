@@ -55,7 +55,7 @@ constexpr TypeName kTypeNames[] = {
     {FrameType::kPinReply, "PinReply"},
     {FrameType::kPinEnd, "PinEnd"},
     {FrameType::kFollowRequest, "FollowRequest"},
-    {FrameType::kFollowBytes, "FollowBytes"},
+    {FrameType::kWalBytes, "WalBytes"},
     {FrameType::kFollowEnd, "FollowEnd"},
     {FrameType::kPartRequest, "PartRequest"},
     {FrameType::kChunkBegin, "ChunkBegin"},

@@ -71,7 +71,7 @@ enum class FrameType : uint8_t {
   kPinRequest = 38,    // target: pin these databases at nearly one moment
   kPinReply = 39,      // source
   kFollowRequest = 60,  // target: asks for WAL bytes after this position
-  kFollowBytes = 61,    // source: bytes of a WAL
+  kWalBytes = 61,    // source: bytes of a WAL
   kFollowEnd = 62,      // source: end of an answer
   // Lane connections.
   kPartRequest = 40,  // target: send this part

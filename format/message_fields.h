@@ -509,10 +509,10 @@ void Fields(A& a, M& m) {
   a.Text("target", m.target, kMaxTargetTextBytes);
 }
 
-template <typename A, FieldsOf<FollowBytes> M>
+template <typename A, FieldsOf<WalBytes> M>
 void Fields(A& a, M& m) {
   Number(a, "wal_number", m.wal_number);
-  Number(a, "offset", m.offset);
+  Number(a, "offset_bytes", m.offset_bytes);
   a.Bytes("bytes", m.bytes, kMaxFollowBytes);
 }
 

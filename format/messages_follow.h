@@ -69,14 +69,15 @@ struct FollowRequest {
   friend bool operator==(const FollowRequest&, const FollowRequest&) = default;
 };
 
-// Bytes of a WAL, starting where the previous bytes ended.
-struct FollowBytes {
-  static constexpr char kName[] = "FollowBytes";
+// Bytes of a WAL from an offset on. The target's WAL with this number must have
+// the same bytes before it. In a message, the bytes may end inside a record.
+struct WalBytes {
+  static constexpr char kName[] = "WalBytes";
 
   uint64_t wal_number = 0;
-  uint64_t offset = 0;
+  uint64_t offset_bytes = 0;
   std::string bytes;
-  friend bool operator==(const FollowBytes&, const FollowBytes&) = default;
+  friend bool operator==(const WalBytes&, const WalBytes&) = default;
 };
 
 // Ends the answer to a FollowRequest. The target may now publish the state that
@@ -84,7 +85,7 @@ struct FollowBytes {
 struct FollowEnd {
   static constexpr char kName[] = "FollowEnd";
 
-  // If not kNone, the answer has no FollowBytes, and the source sends no bytes
+  // If not kNone, the answer has no WalBytes, and the source sends no bytes
   // until the target has taken a cut.
   CutReason cut = CutReason::kNone;
   std::string note;            // reason for the cut, for people
@@ -108,7 +109,7 @@ struct FollowEnd {
   friend bool operator==(const FollowEnd&, const FollowEnd&) = default;
 };
 
-// Maximum bytes of one FollowBytes, and of all FollowBytes in one answer. An
+// Maximum bytes of one WalBytes, and of all WalBytes in one answer. An
 // answer ends with a complete record, so a larger record requires a cut.
 inline constexpr uint32_t kMaxFollowBytes = kMaxPayloadBytes - 64;
 inline constexpr uint64_t kMaxFollowAnswerBytes = 64ull << 20;

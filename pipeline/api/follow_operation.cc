@@ -416,7 +416,7 @@ class Follow : public StandbyJob {
       return Cut(gap.reason, gap.note);
     }
     uint64_t bytes = 0;
-    for (const LogBytes& log : round.logs) {
+    for (const WalBytes& log : round.logs) {
       bytes += log.bytes.size();
     }
     received_bytes_ += bytes;

@@ -532,12 +532,10 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   if (writer->is_full()) {
     RETURN_IF_ERROR(writer->Put(store_.get()));
   }
-  std::vector<LogPart> parts;
-  for (const LogBytes& log : round.logs) {
-    parts.push_back({log.wal_number, log.offset_bytes, log.bytes});
+  for (const WalBytes& log : round.logs) {
     replay_bytes_ += log.bytes.size();
   }
-  return writer->Append(parts, round.end);
+  return writer->Append(round.logs, round.end);
 }
 
 Status LogRounds::Sync() {

@@ -107,8 +107,8 @@ Status LogWriter::CheckBehind(const Slice& wal_begin, uint64_t sequence) {
 
 // Checks the sequence numbers of a part's records, if the part continues
 // checked records or begins a WAL.
-Status LogWriter::CheckRecords(const LogPart& part) {
-  if (part.offset == 0 && !part.bytes.empty()) {
+Status LogWriter::CheckRecords(const WalBytes& part) {
+  if (part.offset_bytes == 0 && !part.bytes.empty()) {
     follower_ = std::make_unique<LogFollower>(LogKind::kWal, part.wal_number);
     followed_ = part.wal_number;
   }
@@ -119,7 +119,7 @@ Status LogWriter::CheckRecords(const LogPart& part) {
     return Status::OK();
   }
   const Status status = FollowBehind(
-      part.offset, part.bytes, follower_.get(),
+      part.offset_bytes, part.bytes, follower_.get(),
       [&](const Slice& record, uint64_t) {
         WalStep step = WalStep::kContinues;
         RETURN_IF_ERROR(continuity_.Add(part.wal_number, record, &step));
@@ -133,7 +133,7 @@ Status LogWriter::CheckRecords(const LogPart& part) {
                     std::to_string(DecodeFixed64(record.data()))};
         return Status::Aborted("a gap");
       });
-  const uint64_t end = part.offset + part.bytes.size();
+  const uint64_t end = part.offset_bytes + part.bytes.size();
   if (gap_.reason != CutReason::kNone) {
     return Status::OK();
   }
@@ -161,23 +161,23 @@ LogState LogWriter::state() const {
   return state;
 }
 
-Status LogWriter::Check(const std::vector<LogPart>& parts) const {
+Status LogWriter::Check(const std::vector<WalBytes>& parts) const {
   uint64_t number = at_.wal_number;
   uint64_t bytes = at_.wal_bytes;
-  for (const LogPart& part : parts) {
+  for (const WalBytes& part : parts) {
     const bool is_new = part.wal_number > number;
-    if (part.wal_number < number || part.offset != (is_new ? 0 : bytes)) {
+    if (part.wal_number < number || part.offset_bytes != (is_new ? 0 : bytes)) {
       return MakeStatus(EndState::kCorrupt,
                         "records of a WAL: expected bytes from offset " +
                             std::to_string(bytes) + " of WAL " +
                             std::to_string(number) +
                             " on, or the beginning of a later WAL, found "
                             "bytes from offset " +
-                            std::to_string(part.offset) + " of WAL " +
+                            std::to_string(part.offset_bytes) + " of WAL " +
                             std::to_string(part.wal_number) + " on");
     }
     number = part.wal_number;
-    bytes = part.offset + part.bytes.size();
+    bytes = part.offset_bytes + part.bytes.size();
   }
   return parts.size() <= kMaxSegmentWals / 2
              ? Status::OK()
@@ -187,8 +187,8 @@ Status LogWriter::Check(const std::vector<LogPart>& parts) const {
                               " WALs, found " + std::to_string(parts.size()));
 }
 
-void LogWriter::Add(const std::vector<LogPart>& parts) {
-  for (const LogPart& part : parts) {
+void LogWriter::Add(const std::vector<WalBytes>& parts) {
+  for (const WalBytes& part : parts) {
     if (part.bytes.empty()) {
       continue;
     }
@@ -199,11 +199,11 @@ void LogWriter::Add(const std::vector<LogPart>& parts) {
     head_.wals.back().bytes += part.bytes.size();
     payload_.append(part.bytes.data(), part.bytes.size());
     at_.wal_number = part.wal_number;
-    at_.wal_bytes = part.offset + part.bytes.size();
+    at_.wal_bytes = part.offset_bytes + part.bytes.size();
   }
 }
 
-Status LogWriter::Append(const std::vector<LogPart>& parts,
+Status LogWriter::Append(const std::vector<WalBytes>& parts,
                          const FollowEnd& end) {
   const bool has_all = end.more_bytes == 0;
   const std::lock_guard<std::mutex> lock(mu_);
@@ -211,7 +211,7 @@ Status LogWriter::Append(const std::vector<LogPart>& parts,
     return Status::OK();
   }
   RETURN_IF_ERROR(Check(parts));
-  for (const LogPart& part : parts) {
+  for (const WalBytes& part : parts) {
     RETURN_IF_ERROR(CheckRecords(part));
   }
   const uint64_t clock =

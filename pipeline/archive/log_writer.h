@@ -54,13 +54,6 @@ struct LogWriterOptions {
   std::function<uint64_t()> now_micros;
 };
 
-// Bytes of a WAL, from an offset on.
-struct LogPart {
-  uint64_t wal_number = 0;
-  uint64_t offset = 0;
-  rocksdb::Slice bytes;
-};
-
 // A position in a log: the end of complete records of a WAL, and the XXH3-128
 // of the WAL up to there.
 struct LogPlace {
@@ -124,7 +117,7 @@ class LogWriter {
   // reported about them. Does nothing if gap() is set. Sets gap() if the
   // sequence numbers are not consecutive, or the clock was set back.
   //   kCorrupt   the records do not continue the log: nothing was added
-  [[nodiscard]] rocksdb::Status Append(const std::vector<LogPart>& parts,
+  [[nodiscard]] rocksdb::Status Append(const std::vector<WalBytes>& parts,
                                        const FollowEnd& end);
   // Returns true if Put() must be called before the next Append().
   bool is_full() const;
@@ -149,9 +142,9 @@ class LogWriter {
 
   // REQUIRES for all functions below: mu_ is locked.
   void Reached();
-  [[nodiscard]] rocksdb::Status Check(const std::vector<LogPart>& parts) const;
-  [[nodiscard]] rocksdb::Status CheckRecords(const LogPart& part);
-  void Add(const std::vector<LogPart>& parts);
+  [[nodiscard]] rocksdb::Status Check(const std::vector<WalBytes>& parts) const;
+  [[nodiscard]] rocksdb::Status CheckRecords(const WalBytes& part);
+  void Add(const std::vector<WalBytes>& parts);
   bool IsDue() const;
   void Seal();
   [[nodiscard]] rocksdb::Status PutOne(ObjectStore* store,

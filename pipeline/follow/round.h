@@ -15,16 +15,9 @@
 
 namespace sstferry {
 
-// Complete records of one WAL, from offset_bytes on. The standby's WAL with
-// this number must have the same bytes before that offset.
-struct LogBytes {
-  uint64_t wal_number = 0;
-  uint64_t offset_bytes = 0;
-  std::string bytes;
-};
-
 struct Round {
-  std::vector<LogBytes> logs;  // in the order of numbers and offsets
+  // Complete records, one entry for each WAL, in the order of their numbers.
+  std::vector<WalBytes> logs;
   // If end.cut is set, `logs` is empty, and the follower must take a cut next.
   FollowEnd end;
   // Time of the request and of the answer, in microseconds since 1970, by this

@@ -349,11 +349,11 @@ Status SourceFollowers::Answer(const void* who, const ServedDatabase& database,
   RETURN_IF_ERROR(Find(database, &reader));
   Round round;
   RETURN_IF_ERROR(reader->Next(who, request, &round));
-  for (const LogBytes& log : round.logs) {
+  for (const WalBytes& log : round.logs) {
     for (size_t at = 0; at < log.bytes.size(); at += kMaxFollowBytes) {
-      FollowBytes bytes;
+      WalBytes bytes;
       bytes.wal_number = log.wal_number;
-      bytes.offset = log.offset_bytes + at;
+      bytes.offset_bytes = log.offset_bytes + at;
       bytes.bytes = log.bytes.substr(at, kMaxFollowBytes);
       RETURN_IF_ERROR(send(bytes));
     }

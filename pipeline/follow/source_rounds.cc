@@ -38,7 +38,7 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
   round->asked_micros = MicrosNow();
   std::shared_ptr<SourceSession> session;
   RETURN_IF_ERROR(Connect(&session));
-  std::vector<FollowBytes> bytes;
+  std::vector<WalBytes> bytes;
   const Status status = session->AskBehind(request, &bytes, &round->end);
   if (!status.ok()) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -47,13 +47,12 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
                    : status;
   }
   round->heard_micros = MicrosNow();
-  for (FollowBytes& each : bytes) {
+  for (WalBytes& each : bytes) {
     if (!round->logs.empty() &&
         round->logs.back().wal_number == each.wal_number) {
       round->logs.back().bytes += each.bytes;
     } else {
-      round->logs.push_back(
-          {each.wal_number, each.offset, std::move(each.bytes)});
+      round->logs.push_back(std::move(each));
     }
   }
   return Status::OK();

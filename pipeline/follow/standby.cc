@@ -671,7 +671,7 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   if (!(asked == PositionNow()) || gap_.reason != CutReason::kNone) {
     return Status::OK();
   }
-  for (const LogBytes& log : round.logs) {
+  for (const WalBytes& log : round.logs) {
     RETURN_IF_ERROR(Fail(AppendTo(log)));
     if (gap_.reason != CutReason::kNone) {
       return Status::OK();
@@ -718,7 +718,7 @@ Status Standby::ForgetClosed() {
   return Sync();
 }
 
-Status Standby::AppendTo(const LogBytes& log) {
+Status Standby::AppendTo(const WalBytes& log) {
   const bool is_new = log.wal_number > received_.wal_number;
   const uint64_t expected = is_new ? 0 : received_.wal_bytes;
   if (log.wal_number < received_.wal_number || log.offset_bytes != expected) {

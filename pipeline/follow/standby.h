@@ -205,7 +205,7 @@ class Standby {
   [[nodiscard]] rocksdb::Status Load();
   [[nodiscard]] rocksdb::Status OpenNewest();
   [[nodiscard]] rocksdb::Status BeginWal(uint64_t number);
-  [[nodiscard]] rocksdb::Status AppendTo(const LogBytes& log);
+  [[nodiscard]] rocksdb::Status AppendTo(const WalBytes& log);
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
   [[nodiscard]] rocksdb::Status LoadWals();
   [[nodiscard]] rocksdb::Status TakeRecord(uint64_t wal,

@@ -287,14 +287,14 @@ Status SourceSession::Handle(const Frame& frame) {
     case FrameType::kFollowEnd:
     case FrameType::kOtherFilePart:
       return HandleAnswer(frame);
-    case FrameType::kFollowBytes: {
-      FollowBytes bytes;
+    case FrameType::kWalBytes: {
+      WalBytes bytes;
       RETURN_IF_ERROR(Decode(frame.payload, &bytes));
       std::lock_guard<std::mutex> lock(mu_);
       answers_.follow_total += bytes.bytes.size();
       if (answers_.follow_total > kMaxFollowAnswerBytes) {
         return MakeStatus(EndState::kCorrupt,
-                          "FollowBytes: expected at most " +
+                          "WalBytes: expected at most " +
                               std::to_string(kMaxFollowAnswerBytes) +
                               " bytes in an answer, found more");
       }
@@ -405,7 +405,7 @@ Status SourceSession::Pin(const PinRequest& ask, PinReply* reply) {
 }
 
 Status SourceSession::AskBehind(const FollowRequest& ask,
-                                std::vector<FollowBytes>* bytes,
+                                std::vector<WalBytes>* bytes,
                                 FollowEnd* end) {
   {
     std::lock_guard<std::mutex> lock(mu_);

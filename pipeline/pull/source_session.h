@@ -66,7 +66,7 @@ struct SourceAnswers {
   OtherFilePart other_file;
   PinReply pins;
   FollowEnd follow_end;
-  std::vector<FollowBytes> follow_bytes;  // since the last follow_end was taken
+  std::vector<WalBytes> follow_bytes;  // since the last follow_end was taken
   uint64_t follow_total = 0;              // bytes in follow_bytes
   uint64_t other_bytes = 0;  // bytes of all parts
   bool finished = false;
@@ -103,7 +103,7 @@ class SourceSession {
   // Asks for the bytes after a position in the source's WALs.
   //   kCorrupt  the answer has more bytes than allowed
   [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
-                                          std::vector<FollowBytes>* bytes,
+                                          std::vector<WalBytes>* bytes,
                                           FollowEnd* end);
   // Tells the source that one or all databases of a pinned set are no longer
   // needed.

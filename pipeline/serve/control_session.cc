@@ -310,11 +310,11 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
   FollowEnd end;
   RETURN_IF_ERROR(host_.follow->Answer(
       this, database, request,
-      [&](const FollowBytes& bytes) {
+      [&](const WalBytes& bytes) {
         has_bytes = true;
         const Status taken =
             host_.shares->wire_bucket()->Take(bytes.bytes.size());
-        return taken.ok() ? channel_->SendMessage(FrameType::kFollowBytes,
+        return taken.ok() ? channel_->SendMessage(FrameType::kWalBytes,
                                                   bytes, limit)
                           : taken;
       },

@@ -17,7 +17,7 @@ namespace sstferry {
 // Threads: any.
 class FollowAtSource {
  public:
-  using Send = std::function<rocksdb::Status(const FollowBytes& bytes)>;
+  using Send = std::function<rocksdb::Status(const WalBytes& bytes)>;
 
   virtual ~FollowAtSource() = default;
   // Answers a request of the follower `who` (the address of its session): calls

@@ -51,7 +51,7 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
   for (int i = 0;; ++i) {
     const Round round = ReadRoundOf(source, standby->position(), 4);
     uint64_t bytes = 0;
-    for (const LogBytes& log : round.logs) bytes += log.bytes.size();
+    for (const WalBytes& log : round.logs) bytes += log.bytes.size();
     if (bytes == 0) {
       break;
     }

@@ -79,7 +79,7 @@ TEST_CASE("Every message is decoded with all its fields", "[format]") {
                     SampleStatusRequest(), SampleStatusReply(),
                     SampleFactsRequest(), SampleFactsReply(),
                     SamplePinRequest(), SamplePinReply(), SamplePinEnd(),
-                    SampleFollowRequest(), SampleFollowBytes(),
+                    SampleFollowRequest(), SampleWalBytes(),
                     SampleFollowEnd(),
                     SampleOtherFileRequest(), SampleOtherFilePart(),
                     SampleCloneSet(),
@@ -105,7 +105,7 @@ TEST_CASE("Every message round-trips with random contents", "[format]") {
     CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
                    Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish,
                    Compress, Received, StatusRequest, StatusReply, FactsRequest,
-                   FactsReply, FollowRequest, FollowBytes, FollowEnd,
+                   FactsReply, FollowRequest, WalBytes, FollowEnd,
                    PinRequest, PinReply, PinEnd, OtherFileRequest, OtherFilePart,
                    CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,

@@ -207,8 +207,8 @@ FollowRequest SampleFollowRequest() {
                        true, 1000, "db2:/srv/orders"};
 }
 
-FollowBytes SampleFollowBytes() {
-  return FollowBytes{12, 65536, "whole records"};
+WalBytes SampleWalBytes() {
+  return WalBytes{12, 65536, "whole records"};
 }
 
 FollowEnd SampleFollowEnd() {
@@ -452,7 +452,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kPinReply, Encode(SamplePinReply())},
       {FrameType::kPinEnd, Encode(SamplePinEnd())},
       {FrameType::kFollowRequest, Encode(SampleFollowRequest())},
-      {FrameType::kFollowBytes, Encode(SampleFollowBytes())},
+      {FrameType::kWalBytes, Encode(SampleWalBytes())},
       {FrameType::kFollowEnd, Encode(SampleFollowEnd())},
       {FrameType::kFileDigestRequest, Encode(SampleFileDigestRequest())},
       {FrameType::kFileDigestReply, Encode(SampleFileDigestReply())},
@@ -669,7 +669,7 @@ Status DecodePayload(FrameType type, const Slice& payload) {
     case FrameType::kFactsRequest: return DecodeAs<FactsRequest>(payload);
     case FrameType::kFactsReply: return DecodeAs<FactsReply>(payload);
     case FrameType::kFollowRequest: return DecodeAs<FollowRequest>(payload);
-    case FrameType::kFollowBytes: return DecodeAs<FollowBytes>(payload);
+    case FrameType::kWalBytes: return DecodeAs<WalBytes>(payload);
     case FrameType::kFollowEnd: return DecodeAs<FollowEnd>(payload);
     case FrameType::kPinRequest: return DecodeAs<PinRequest>(payload);
     case FrameType::kPinReply: return DecodeAs<PinReply>(payload);

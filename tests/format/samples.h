@@ -39,7 +39,7 @@ PinEnd SamplePinEnd();
 FactsRequest SampleFactsRequest();
 FactsReply SampleFactsReply();
 FollowRequest SampleFollowRequest();
-FollowBytes SampleFollowBytes();
+WalBytes SampleWalBytes();
 FollowEnd SampleFollowEnd();
 OtherFileRequest SampleOtherFileRequest();
 OtherFilePart SampleOtherFilePart();

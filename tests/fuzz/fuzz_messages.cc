@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckAll<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest, Opened,
            Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish, Compress,
            Received, StatusRequest, StatusReply, FactsRequest, FactsReply,
-           PinRequest, PinReply, PinEnd, FollowRequest, FollowBytes, FollowEnd,
+           PinRequest, PinReply, PinEnd, FollowRequest, WalBytes, FollowEnd,
            OtherFileRequest, OtherFilePart, CloneSet, CloneFiles, ChunkAck,
            UnitDigestRequest, Busy, GroupRequest, GroupReply, DeltaRequest,
            FileDigestRequest, FileDigestReply, SiftRequest, SiftReply,

@@ -268,8 +268,8 @@ Status AnnotatePayload(FrameType type, const Slice& payload,
       return AnnotateMessage<StatusReply>(name, payload, kAt, out);
     case FrameType::kFollowRequest:
       return AnnotateMessage<FollowRequest>(name, payload, kAt, out);
-    case FrameType::kFollowBytes:
-      return AnnotateMessage<FollowBytes>(name, payload, kAt, out);
+    case FrameType::kWalBytes:
+      return AnnotateMessage<WalBytes>(name, payload, kAt, out);
     case FrameType::kFollowEnd:
       return AnnotateMessage<FollowEnd>(name, payload, kAt, out);
     case FrameType::kPinRequest:

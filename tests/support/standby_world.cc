@@ -36,7 +36,7 @@ Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
     if (number < at.wal_number || left == 0) {
       continue;
     }
-    LogBytes log;
+    WalBytes log;
     log.wal_number = number;
     log.offset_bytes = number == at.wal_number ? at.wal_bytes : 0;
     std::unique_ptr<FileSource> source;

@@ -60,7 +60,7 @@ class Follower {
       TakeCut();
       return;
     }
-    for (const LogBytes& log : round.logs) {
+    for (const WalBytes& log : round.logs) {
       std::string& wal = wals_[log.wal_number];
       REQUIRE(wal.size() == log.offset_bytes);
       wal += log.bytes;
@@ -1012,7 +1012,7 @@ TEST_CASE("A standby is followed by nobody", "[transfer][follow]") {
   FollowEnd end;
   const Status status = followers.Answer(
       &end, served, FollowRequest(),
-      [](const FollowBytes&) { return Status::OK(); }, &end);
+      [](const WalBytes&) { return Status::OK(); }, &end);
   REQUIRE(EndStateOf(status) == EndState::kRefused);
   REQUIRE(MessageOf(status) == "follow: expected a database, found " +
                                    fs::canonical(world.dir()).string() +

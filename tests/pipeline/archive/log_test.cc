@@ -1436,8 +1436,8 @@ TEST_CASE(
 
 TEST_CASE("Records that do not continue a log are refused", "[archive]") {
   Writer writer;
-  for (const LogPart& part : {LogPart{9, 99, "x"}, LogPart{9, 101, "x"},
-                              LogPart{8, 100, "x"}, LogPart{10, 1, "x"}}) {
+  for (const WalBytes& part : {WalBytes{9, 99, "x"}, WalBytes{9, 101, "x"},
+                              WalBytes{8, 100, "x"}, WalBytes{10, 1, "x"}}) {
     REQUIRE(EndStateOf(writer.log->Append({part}, FollowEnd())) ==
             EndState::kCorrupt);
   }

@@ -35,7 +35,7 @@ TEST_CASE("Records after a cut are kept for as long as the cut takes",
     bytes = 0;
     REQUIRE_OK(followers.Answer(
         &world, database, request,
-        [&](const FollowBytes& some) {
+        [&](const WalBytes& some) {
           bytes += some.bytes.size();
           return rocksdb::Status::OK();
         },
@@ -93,7 +93,7 @@ TEST_CASE("After a source is exchanged, followers of the new one need no cut",
     do {
       REQUIRE_OK(followers.Answer(
           &one, database, request,
-          [](const FollowBytes&) { return rocksdb::Status::OK(); }, &end));
+          [](const WalBytes&) { return rocksdb::Status::OK(); }, &end));
       REQUIRE(end.cut == CutReason::kNone);
     } while (end.more_bytes > 0);
     fs::rename(one.source_dir(), one.root() + "/away");

@@ -118,7 +118,7 @@ TEST_CASE("Records that do not continue the standby's are refused",
   world.Write(10);
   Round round = world.Read();
   REQUIRE(round.logs.size() == 1);
-  LogBytes* const log = &round.logs.front();
+  WalBytes* const log = &round.logs.front();
   const std::string damage =
       GENERATE(as<std::string>(), "hole", "again", "half", "bit", "old wal",
                "middle of a new wal");
