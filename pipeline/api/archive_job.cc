@@ -292,10 +292,7 @@ class Job : public ArchiveJob {
     report->notes.insert(report->notes.end(), summary.notes.begin(),
                          summary.notes.end());
     report->warnings = summary.warnings;
-    report->uploaded_files = summary.uploaded_files;
-    report->uploaded_bytes = summary.uploaded_bytes;
-    report->reused_files = summary.reused_files;
-    report->reused_bytes = summary.reused_bytes;
+    static_cast<ArchiveUploads&>(*report) = summary;
     if (status.ok()) {
       ListedSet set;
       set.name = summary.name;
@@ -357,14 +354,7 @@ class Job : public ArchiveJob {
     for (const ListedSet& set : summary.sets) {
       report->sets.push_back(Told(set));
     }
-    report->objects = summary.objects;
-    report->bytes = summary.bytes;
-    report->orphans = summary.orphans;
-    report->orphan_bytes = summary.orphan_bytes;
-    report->foreign = summary.foreign;
-    report->read_files = summary.read_files;
-    report->read_bytes = summary.read_bytes;
-    report->problems = summary.problems;
+    static_cast<ArchiveCheckCounts&>(*report) = summary;
     report->problems.insert(report->problems.end(),
                             summary.log.problems.begin(),
                             summary.log.problems.end());
@@ -389,8 +379,6 @@ class Job : public ArchiveJob {
                               summary.not_kept);
     }
     report->check_status = status;
-    report->read_part = summary.read_part;
-    report->read_parts = summary.read_parts;
     if (options_.drill_dir.empty() || !summary.is_complete) {
       return status;
     }
@@ -690,19 +678,7 @@ class Job : public ArchiveJob {
       report->sets.push_back(Told(set));
     }
     report->warnings = summary.warnings;
-    report->damaged_sets = summary.damaged_sets;
-    report->deleted_bytes = summary.deleted_bytes;
-    report->kept_sets = summary.kept_sets;
-    report->dropped_sets = summary.dropped_sets;
-    report->deleted_files = summary.deleted_files;
-    report->marked_sets = summary.marked_sets;
-    report->marked_files = summary.marked_files;
-    report->marked_bytes = summary.marked_bytes;
-    report->waiting_marks = summary.waiting_marks;
-    report->held_marks = summary.held_marks;
-    report->aborted_uploads = summary.aborted_uploads;
-    report->deleted_segments = summary.deleted_segments;
-    report->marked_segments = summary.marked_segments;
+    static_cast<ArchivePruneCounts&>(*report) = summary;
     return status;
   }
 
@@ -735,10 +711,7 @@ class Job : public ArchiveJob {
     RepairSummary summary;
     const Status status = RepairArchive(archive, repair, &summary);
     report->read_bytes = summary.read_bytes;
-    report->uploaded_files = summary.uploaded_files;
-    report->uploaded_bytes = summary.uploaded_bytes;
-    report->reused_files = summary.reused_files;
-    report->reused_bytes = summary.reused_bytes;
+    static_cast<ArchiveUploads&>(*report) = summary;
     for (const RepairedSet& set : summary.sets) {
       if (set.problem.empty()) {
         ++report->whole_sets;

@@ -13,6 +13,7 @@
 #include "pipeline/archive/log_check.h"
 #include "pipeline/archive/set_source.h"
 #include "rocksdb/status.h"
+#include "sstferry/archive.h"
 
 namespace sstferry {
 
@@ -71,29 +72,16 @@ struct CheckOptions {
   bool keeps_findings = false;
 };
 
-struct CheckSummary {
+struct CheckSummary : ArchiveCheckCounts {
   std::vector<ListedSet> sets;
-  uint64_t objects = 0;      // in files/ and parts/
-  uint64_t bytes = 0;
-  uint64_t orphans = 0;      // objects that no set names
-  uint64_t orphan_bytes = 0;
-  uint64_t foreign = 0;      // objects with unknown names
-  uint64_t read_files = 0;
-  uint64_t read_bytes = 0;
-  // The objects are divided into parts, one per day: number of the part that
-  // was read, from 1 on (0: none), and number of parts.
-  uint64_t read_part = 0;
-  uint64_t read_parts = 0;
   // All requested objects were examined, even if problems were found.
   bool is_complete = false;
   uint64_t newest_seconds = 0;  // time of the newest whole set; 0: none
   uint64_t now_seconds = 0;     // by the store's clock
   LogCheckSummary log;
   std::string not_kept;  // why the findings were not stored, or empty
-  // The problems found: a sentence for each object, at most kMaxProblems.
-  std::vector<std::string> problems;
 };
-inline constexpr size_t kMaxProblems = 100;
+inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary
 
 // Checks an archive.
 //   kCorrupt  a set that counts has a missing or damaged file: the message

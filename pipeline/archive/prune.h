@@ -34,6 +34,7 @@
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/retention.h"
 #include "rocksdb/status.h"
+#include "sstferry/archive.h"
 
 namespace sstferry {
 
@@ -73,21 +74,8 @@ struct PrunedSet {
   uint64_t bytes = 0;
 };
 
-struct PruneSummary {
+struct PruneSummary : ArchivePruneCounts {
   std::vector<PrunedSet> sets;  // all, the oldest first
-  uint64_t dropped_sets = 0;    // deleted by this run
-  uint64_t deleted_files = 0;   // files that marks named, missing ones included
-  uint64_t deleted_bytes = 0;   // size of these files, without missing ones
-  uint64_t marked_sets = 0;     // by this run
-  uint64_t marked_files = 0;
-  uint64_t marked_bytes = 0;       // size of these files
-  uint64_t deleted_segments = 0;   // segments of the log; also counted as files
-  uint64_t marked_segments = 0;
-  uint64_t waiting_marks = 0;   // younger than the grace
-  uint64_t held_marks = 0;  // a kept set or a push uses a file that it names
-  uint64_t kept_sets = 0;       // whole sets that the options select
-  uint64_t damaged_sets = 0;    // kept, but not counted for an option
-  uint64_t aborted_uploads = 0;
   std::vector<std::string> warnings;  // a sentence for each damaged set
 };
 

@@ -58,6 +58,7 @@
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/set_source.h"
 #include "rocksdb/status.h"
+#include "sstferry/archive.h"
 
 namespace sstferry {
 
@@ -101,14 +102,10 @@ struct PushOptions {
 std::string SetOfTheFuture(const SetName& name, const std::string& host,
                            uint64_t ahead_seconds);
 
-struct PushSummary {
+struct PushSummary : ArchiveUploads {
   SetName name;
   uint64_t files = 0;
   uint64_t bytes = 0;
-  uint64_t uploaded_files = 0;
-  uint64_t uploaded_bytes = 0;
-  uint64_t reused_files = 0;  // from earlier sets, or from a push that crashed
-  uint64_t reused_bytes = 0;
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };

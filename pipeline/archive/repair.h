@@ -18,6 +18,7 @@
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/set_source.h"
 #include "rocksdb/status.h"
+#include "sstferry/archive.h"
 
 namespace sstferry {
 
@@ -67,13 +68,9 @@ struct RepairedSet {
   bool is_repaired() const { return by.id != SetId(); }
 };
 
-struct RepairSummary {
+struct RepairSummary : ArchiveUploads {
   std::vector<RepairedSet> sets;  // the newest first
   uint64_t read_bytes = 0;
-  uint64_t uploaded_files = 0;
-  uint64_t uploaded_bytes = 0;
-  uint64_t reused_files = 0;
-  uint64_t reused_bytes = 0;
 };
 
 // Repairs sets.

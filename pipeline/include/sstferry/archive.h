@@ -130,7 +130,49 @@ struct ArchiveDrill {
   rocksdb::Status status;
 };
 
-struct ArchiveReport {
+// Files that a push or a repair uploaded or reused.
+struct ArchiveUploads {
+  uint64_t uploaded_files = 0;
+  uint64_t uploaded_bytes = 0;
+  uint64_t reused_files = 0;  // from earlier sets, or from a push that crashed
+  uint64_t reused_bytes = 0;
+};
+
+// What a check examined and found.
+struct ArchiveCheckCounts {
+  uint64_t objects = 0;       // in files/ and parts/
+  uint64_t bytes = 0;
+  uint64_t orphans = 0;       // objects that no set names
+  uint64_t orphan_bytes = 0;
+  uint64_t foreign = 0;       // objects with unknown names
+  uint64_t read_files = 0;
+  uint64_t read_bytes = 0;
+  // The objects are divided into parts, one per day: number of the part that
+  // was read, from 1 on (0: none), and number of parts.
+  uint64_t read_part = 0;
+  uint64_t read_parts = 0;
+  // A sentence for each faulty object, up to a limit.
+  std::vector<std::string> problems;
+};
+
+// What a prune kept, marked and deleted.
+struct ArchivePruneCounts {
+  uint64_t kept_sets = 0;       // whole sets that the options select
+  uint64_t damaged_sets = 0;    // kept, but not counted for an option
+  uint64_t dropped_sets = 0;    // deleted by this run
+  uint64_t deleted_files = 0;   // files that marks named, missing ones included
+  uint64_t deleted_bytes = 0;   // size of these files, without missing ones
+  uint64_t marked_sets = 0;     // by this run
+  uint64_t marked_files = 0;
+  uint64_t marked_bytes = 0;    // size of these files
+  uint64_t waiting_marks = 0;   // younger than the grace
+  uint64_t held_marks = 0;      // a kept set or a push uses a file that it names
+  uint64_t aborted_uploads = 0;
+  uint64_t deleted_segments = 0;  // segments of the log; also counted as files
+  uint64_t marked_segments = 0;
+};
+
+struct ArchiveReport : ArchiveUploads, ArchiveCheckCounts, ArchivePruneCounts {
   rocksdb::Status status;
   double seconds = 0;  // total duration
   std::vector<std::string> notes;
@@ -146,28 +188,12 @@ struct ArchiveReport {
   bool has_if_absent = false;
   bool refuses_old_signatures = false;
 
-  // For kPush and kRepair.
-  uint64_t uploaded_files = 0;
-  uint64_t uploaded_bytes = 0;
-  uint64_t reused_files = 0;
-  uint64_t reused_bytes = 0;
-
   // kRepair: number of sets that had no damage.
   uint64_t whole_sets = 0;
 
   // For kCheck, down to continued_drill.
   rocksdb::Status check_status;  // without the result of the drill
   bool is_checked = false;       // everything was checked; damage is possible
-  uint64_t objects = 0;
-  uint64_t bytes = 0;
-  uint64_t orphans = 0;
-  uint64_t orphan_bytes = 0;
-  uint64_t foreign = 0;
-  uint64_t read_files = 0;
-  uint64_t read_bytes = 0;
-  // Number of the part that was read, and the number of parts; 0: no part.
-  uint64_t read_part = 0;
-  uint64_t read_parts = 0;
   std::optional<ArchiveDrill> drill;      // drill of the newest set
   std::optional<ArchiveDrill> log_drill;  // with its log up to a random time
   // Drill of the second newest set, with its log up to the sequence number of
@@ -178,28 +204,12 @@ struct ArchiveReport {
   std::optional<uint64_t> checked_age_seconds;
   // Seconds since the newest complete set was pushed; not set: no such set.
   std::optional<uint64_t> newest_age_seconds;
-  std::vector<std::string> problems;
   uint64_t segments = 0;       // log segments
   uint64_t segment_bytes = 0;
   uint64_t orphan_segments = 0;  // segments that follow no finished set
   // Seconds since the newest time that the log can restore; not set: no such
   // time.
   std::optional<uint64_t> log_age_seconds;
-
-  // For kPrune.
-  uint64_t kept_sets = 0;     // complete sets that the limits keep
-  uint64_t damaged_sets = 0;  // kept, but not counted for the limits
-  uint64_t dropped_sets = 0;
-  uint64_t deleted_files = 0;
-  uint64_t deleted_bytes = 0;
-  uint64_t marked_sets = 0;
-  uint64_t marked_files = 0;
-  uint64_t marked_bytes = 0;
-  uint64_t waiting_marks = 0;
-  uint64_t held_marks = 0;
-  uint64_t aborted_uploads = 0;
-  uint64_t deleted_segments = 0;
-  uint64_t marked_segments = 0;
 };
 
 // One command on an archive.
