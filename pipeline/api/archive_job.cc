@@ -230,15 +230,9 @@ class Job : public ArchiveJob {
   }
 
   Status Connect() {
-    EndpointOptions endpoint;
-    endpoint.address = options_.source;
-    endpoint.snapshot_dir = options_.snapshot_dir;
-    endpoint.wal_dir = options_.wal_dir;
-    endpoint.tls = options_.tls;
-    endpoint.ssh = options_.ssh;
-    endpoint.timeouts = options_.timeouts;
-    endpoint.log = options_.log;
-    RETURN_IF_ERROR(Endpoint::Open(endpoint, &endpoint_));
+    RETURN_IF_ERROR(Endpoint::Open(
+        EndpointFor(options_.source, EndpointOptions().lanes, options_),
+        &endpoint_));
     RemoteSourceOptions remote;
     remote.database = endpoint_->name();
     remote.place = store_->place();

@@ -14,25 +14,25 @@
 
 namespace sstferry {
 
-struct EndpointOptions {
+struct EndpointOptions : SourceAccess {
   SourceAddress address;
   // The address is a local directory that contains databases. (Over ssh the
   // other side detects this.)
   bool is_tree = false;
   uint32_t lanes = 4;
-  std::string snapshot_dir;
-  std::string wal_dir;  // for a directory
   std::string command;  // command line, for messages; may be empty
   uint64_t max_held_bytes = 1'000'000'000;  // for a followed directory
-  TlsFiles tls;  // empty: no TLS; unused for a Unix socket
-  SshCommands ssh;
-  StoreOptions store;  // for an archive, without `where`
-  Timeouts timeouts;  // for an in-process source
-  OperatorRegistry registry;
-  // How long a directory's snapshot is retained after an interrupted pull.
-  std::chrono::seconds snapshot_ttl{3600};
-  LogFunction log;
 };
+
+inline EndpointOptions EndpointFor(const SourceAddress& address,
+                                   uint32_t lanes,
+                                   const SourceAccess& access) {
+  EndpointOptions endpoint;
+  static_cast<SourceAccess&>(endpoint) = access;
+  endpoint.address = address;
+  endpoint.lanes = lanes;
+  return endpoint;
+}
 
 // Lets several operations share one dialer. Each operation has its own object
 // of this class; Close() of one object does not stop the others.

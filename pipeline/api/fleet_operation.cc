@@ -204,8 +204,7 @@ class FleetOperation : public Fleet {
     if (!options_.has_own_operations) {
       RETURN_IF_ERROR(OpenTree(&has_record));
     }
-    EndpointOptions endpoint =
-        EndpointFor(options_.pull.source, options_.pull.lanes, options_.pull);
+    EndpointOptions endpoint = EndpointFor(options_.pull);
     endpoint.is_tree = true;
     RETURN_IF_ERROR(Endpoint::Open(endpoint, &endpoint_));
     dialer_ = endpoint_->dialer();

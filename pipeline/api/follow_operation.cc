@@ -306,7 +306,7 @@ class Follow : public StandbyJob {
           MakeFullDiskFileSystem(rocksdb::FileSystem::Default());
     }
     RETURN_IF_ERROR(OpenTarget());
-    EndpointOptions source = EndpointFor(pull.source, pull.lanes, pull);
+    EndpointOptions source = EndpointFor(pull);
     source.max_held_bytes = options_.max_held_bytes;
     RETURN_IF_ERROR(Endpoint::Open(source, &endpoint_));
     std::lock_guard<std::mutex> lock(mu_);

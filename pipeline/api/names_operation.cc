@@ -23,7 +23,7 @@ class NamesOperation : public Operation {
     summary->source = options_.source.ToString();
     std::unique_ptr<Endpoint> endpoint;
     Status status = Endpoint::Open(
-        EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+        EndpointFor(options_), &endpoint);
     if (status.ok()) {
       status =
           session_.Run(endpoint->dialer(),

@@ -39,14 +39,12 @@ std::unique_ptr<Operation> MakeDrill(
     std::function<rocksdb::Status(const std::string& directory)> drill,
     Dialer* dialer = nullptr);
 
-inline EndpointOptions EndpointFor(const SourceAddress& address,
-                                   uint32_t lanes,
-                                   const PullOptions& options) {
-  EndpointOptions endpoint;
-  endpoint.address = address;
-  endpoint.lanes = lanes;
-  endpoint.snapshot_dir = options.snapshot_dir;
-  if (address.is_archive() && endpoint.snapshot_dir.empty() &&
+// Returns the endpoint of a pull's source.
+inline EndpointOptions EndpointFor(const PullOptions& options) {
+  EndpointOptions endpoint =
+      EndpointFor(options.source, options.lanes, options);
+  endpoint.command = options.command_line;
+  if (options.source.is_archive() && endpoint.snapshot_dir.empty() &&
       !options.target_dir.empty()) {
     // A restore of a part makes its private database next to the target.
     std::error_code error;
@@ -56,15 +54,6 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
     target = target.has_filename() ? target : target.parent_path();
     endpoint.snapshot_dir = target.parent_path().string();
   }
-  endpoint.wal_dir = options.wal_dir;
-  endpoint.command = options.command_line;
-  endpoint.tls = options.tls;
-  endpoint.ssh = options.ssh;
-  endpoint.store = options.store;
-  endpoint.timeouts = options.timeouts;
-  endpoint.snapshot_ttl = options.snapshot_ttl;
-  endpoint.registry = options.registry;
-  endpoint.log = options.log;
   return endpoint;
 }
 

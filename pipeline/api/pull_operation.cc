@@ -165,7 +165,7 @@ class PullOperation : public Operation {
                {FailedPart::kSource}};
     if (outcome.status.ok() && dialer_ == nullptr) {
       outcome.status = Endpoint::Open(
-          EndpointFor(options_.source, options_.lanes, options_), &endpoint);
+          EndpointFor(options_), &endpoint);
     }
     if (!outcome.status.ok()) {
       return outcome;

@@ -77,13 +77,10 @@ class Query : public StatusQuery {
 
   Status AskServer(StatusReport* report, FailedPart asks) {
     report->is_source = true;
-    EndpointOptions endpoint;
-    endpoint.address = options_.where;
-    endpoint.tls = options_.tls;
-    endpoint.ssh = options_.ssh;
-    endpoint.snapshot_dir = options_.snapshot_dir;
     std::unique_ptr<Endpoint> opened;
-    const Status status = Endpoint::Open(endpoint, &opened);
+    const Status status = Endpoint::Open(
+        EndpointFor(options_.where, EndpointOptions().lanes, options_),
+        &opened);
     // Over ssh, the path may be one database or a directory of databases.
     const std::string name =
         !status.ok() || options_.where.is_ssh() ? "" : opened->name();

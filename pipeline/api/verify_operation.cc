@@ -73,22 +73,12 @@ class VerifyOperation : public Operation {
 
   Status OpenEndpoints(std::unique_ptr<Endpoint>* left,
                        std::unique_ptr<Endpoint>* right) const {
-    PullOptions common;
-    common.snapshot_dir = options_.snapshot_dir;
-    common.wal_dir = options_.wal_dir;
-    common.tls = options_.tls;
-    common.ssh = options_.ssh;
-    common.store = options_.store;
-    common.timeouts = options_.timeouts;
-    common.registry = options_.registry;
-    common.log = options_.log;
-    const Status status = Endpoint::Open(
-        EndpointFor(options_.left, options_.lanes, common), left);
-    common.wal_dir.clear();
-    return status.ok() ? Endpoint::Open(EndpointFor(options_.right,
-                                                    options_.lanes, common),
-                                        right)
-                       : status;
+    RETURN_IF_ERROR(Endpoint::Open(
+        EndpointFor(options_.left, options_.lanes, options_), left));
+    EndpointOptions other =
+        EndpointFor(options_.right, options_.lanes, options_);
+    other.wal_dir.clear();
+    return Endpoint::Open(other, right);
   }
 
   Outcome Compare(ComparedAs compared, Summary* summary) {

@@ -86,9 +86,8 @@ struct StatusArguments {
 
 struct ReleaseArguments {
   CommonArguments common;
-  SshCommands ssh;
   SourceAddress source;  // a directory, here or over ssh
-  std::string snapshot_dir;
+  SourceAccess options;
   std::string id;  // first hex digits of a transfer's id
 };
 

@@ -88,13 +88,18 @@ std::vector<OptionSpec> MetricsRows(const char* file_help) {
 }
 
 template <typename Arguments>
+SourceAccess& AccessOf(Arguments& arguments) {
+  return arguments.options;
+}
+SourceAccess& AccessOf(FollowArguments& arguments) {
+  return arguments.options.pull;
+}
+
+template <typename Arguments>
 TlsFiles& TlsOf(Arguments& arguments) {
-  return arguments.options.tls;
+  return AccessOf(arguments).tls;
 }
 TlsFiles& TlsOf(Serve& arguments) { return arguments.tls; }
-TlsFiles& TlsOf(FollowArguments& arguments) {
-  return arguments.options.pull.tls;
-}
 
 template <typename Arguments>
 std::vector<OptionSpec> TlsRows() {
@@ -118,15 +123,6 @@ std::vector<OptionSpec> TlsRows() {
   };
 }
 
-template <typename Arguments>
-SshCommands& SshOf(Arguments& arguments) {
-  return arguments.options.ssh;
-}
-SshCommands& SshOf(ReleaseArguments& arguments) { return arguments.ssh; }
-SshCommands& SshOf(FollowArguments& arguments) {
-  return arguments.options.pull.ssh;
-}
-
 // Makes the rows for a source on a machine that ssh logs in to.
 template <typename Arguments>
 std::vector<OptionSpec> SshRows() {
@@ -135,13 +131,13 @@ std::vector<OptionSpec> SshRows() {
           "ssh-command", Group::kNetwork,
           "Run CMD with /bin/sh instead of ssh, followed by ssh's arguments, "
           "such as 'ssh -i KEY'. For HOST:/DIR and ssh://. Default: ssh.",
-          [](auto& a) -> auto& { return SshOf(a).ssh; },
+          [](auto& a) -> auto& { return AccessOf(a).ssh.ssh; },
           TextValue("CMD", "a command")),
       Row<Arguments>(
           "remote-command", Group::kNetwork,
           "Run CMD on that machine instead of sstferry, such as 'sudo -u app "
           "sstferry'. For HOST:/DIR and ssh://. Default: sstferry.",
-          [](auto& a) -> auto& { return SshOf(a).remote; },
+          [](auto& a) -> auto& { return AccessOf(a).ssh.remote; },
           TextValue("CMD", "a command")),
   };
 }
@@ -159,32 +155,14 @@ OptionSpec TimeoutRow() {
 }
 
 template <typename Arguments>
-std::string& SnapshotDirOf(Arguments& arguments) {
-  return arguments.options.snapshot_dir;
-}
-std::string& SnapshotDirOf(ReleaseArguments& arguments) {
-  return arguments.snapshot_dir;
-}
-std::string& SnapshotDirOf(FollowArguments& arguments) {
-  return arguments.options.pull.snapshot_dir;
-}
-
-template <typename Arguments>
 OptionSpec SnapshotDirRow() {
   return Row<Arguments>(
       "snapshot-dir", Group::kAdvanced,
       "Link the private snapshot of a source directory in DIR, which must be "
       "on the source's file system, unless that is read-only. Default: beside "
       "the source, or in TMPDIR if its file system is read-only.",
-      [](auto& a) -> auto& { return SnapshotDirOf(a); }, PathValue("DIR"));
-}
-
-template <typename Arguments>
-std::string& WalDirOf(Arguments& arguments) {
-  return arguments.options.wal_dir;
-}
-std::string& WalDirOf(FollowArguments& arguments) {
-  return arguments.options.pull.wal_dir;
+      [](auto& a) -> auto& { return AccessOf(a).snapshot_dir; },
+      PathValue("DIR"));
 }
 
 template <typename Arguments>
@@ -193,7 +171,7 @@ OptionSpec WalDirRow() {
       "wal-dir", Group::kAdvanced,
       "Read the WAL of a source directory from DIR. Default: where its OPTIONS "
       "file and MANIFEST say.",
-      [](auto& a) -> auto& { return WalDirOf(a); }, PathValue("DIR"));
+      [](auto& a) -> auto& { return AccessOf(a).wal_dir; }, PathValue("DIR"));
 }
 
 template <typename Arguments>

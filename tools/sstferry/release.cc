@@ -31,15 +31,16 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
 int ReleaseThere(const ReleaseArguments& asked) {
   const SourceAddress& source = asked.source;
   std::vector<std::string> words = {"release", source.directory, asked.id};
-  if (!asked.snapshot_dir.empty()) {
-    words.insert(words.end(), {"--snapshot-dir", asked.snapshot_dir});
+  if (!asked.options.snapshot_dir.empty()) {
+    words.insert(words.end(), {"--snapshot-dir", asked.options.snapshot_dir});
   }
   if (asked.common.json) {
     words.push_back("--json");
   }
   int exit_code = 0;
   const Status status = RunOverSsh(
-      {source.user, source.host, source.port, source.directory, asked.ssh, {}},
+      {source.user, source.host, source.port, source.directory,
+       asked.options.ssh, {}},
       words, &exit_code);
   Console console(asked.common);
   return status.ok() ? exit_code
@@ -59,8 +60,9 @@ int RunRelease(const std::vector<std::string>& arguments) {
   }
   Console console(parsed.common);
   RetainedSnapshot released;
-  const Status status = ReleaseSnapshot(
-      parsed.source.directory, parsed.snapshot_dir, parsed.id, &released);
+  const Status status =
+      ReleaseSnapshot(parsed.source.directory, parsed.options.snapshot_dir,
+                      parsed.id, &released);
   std::string text;
   if (parsed.common.json) {
     text = ToJson(parsed, status, released);

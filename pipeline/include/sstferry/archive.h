@@ -26,10 +26,10 @@ enum class ArchiveAction : uint8_t {
 // Returns "init", "push", ...
 const char* ArchiveActionName(ArchiveAction action);
 
-struct ArchiveOptions {
+// `store` is the archive's, with `where`; the other members of SourceAccess are
+// for `source`.
+struct ArchiveOptions : SourceAccess {
   ArchiveAction action = ArchiveAction::kList;
-  StoreOptions store;
-  LogFunction log;  // may be null
   // Time limit for the complete command; after it the command ends with
   // kDeadline. 0: no limit.
   std::chrono::milliseconds deadline{0};
@@ -45,11 +45,6 @@ struct ArchiveOptions {
   bool adopt = false;  // allow a database unrelated to the newest set
   bool init_if_absent = false;  // kPush: creates a missing archive
   uint32_t lanes = 8;  // files transferred at once; also for kCheck
-  std::string snapshot_dir;
-  std::string wal_dir;
-  TlsFiles tls;     // for a source that is not a directory
-  SshCommands ssh;  // the same
-  Timeouts timeouts;  // the same
 
   // kCheck: percentage of all bytes to read; each day reads other bytes.
   double read_percent = 0;

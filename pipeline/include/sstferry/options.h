@@ -100,7 +100,22 @@ struct Selection {
   KeyInterval interval;
 };
 
-struct PullOptions {
+// How this process reaches a database, besides its address.
+struct SourceAccess {
+  TlsFiles tls;        // for a server over TCP; empty: no TLS
+  SshCommands ssh;     // for a database over ssh
+  StoreOptions store;  // for an archive in a bucket; without `where`
+  Timeouts timeouts;
+  std::string snapshot_dir;  // for a directory; empty: next to it
+  std::string wal_dir;       // for a directory; empty: from OPTIONS
+  // For a directory, also over ssh: how long its snapshot is retained after
+  // this process ends.
+  std::chrono::seconds snapshot_ttl{3600};
+  OperatorRegistry registry;
+  LogFunction log;
+};
+
+struct PullOptions : SourceAccess {
   SourceAddress source;
   std::string target_dir;
   PullMode mode = PullMode::kPull;
@@ -186,12 +201,6 @@ struct PullOptions {
   // that is a database; otherwise chunks are built for the source's
   // application, and a clone accepts all files.
   std::string for_rocksdb;
-  std::string snapshot_dir;     // directory source only; empty: next to it
-  std::string wal_dir;          // directory source only; empty: from OPTIONS
-  TlsFiles tls;                 // for a source over TCP; empty: no TLS
-  SshCommands ssh;              // for a source over ssh
-  StoreOptions store;           // for an archive in a bucket; without `where`
-  Timeouts timeouts;
   // Ends at once, with a note, if target_dir already holds a database.
   bool if_absent = false;
   // Maximum duration of the whole pull; 0: no limit.
@@ -212,18 +221,13 @@ struct PullOptions {
   // The command line of this pull. A status query shows it as the command that
   // resumes the pull. Longer command lines than 64 KiB are not stored.
   std::string command_line;
-  // Directory source only, also over ssh: how long its snapshot is retained
-  // after this process ends.
-  std::chrono::seconds snapshot_ttl{3600};
   // Called with the transfer's id after the source has begun the transfer and
   // before the first chunk is sent; called again if the pull starts over.
   // Called from the thread of Run().
   std::function<void(const std::string& transfer_id)> on_transfer;
-  OperatorRegistry registry;
   // File system for everything that the target writes; null: the default file
   // system.
   std::shared_ptr<rocksdb::FileSystem> file_system;
-  LogFunction log;
 };
 
 // Returns true if a new directory may replace TARGET_DIR. Not called for a
@@ -236,7 +240,8 @@ inline bool MayExchange(const PullOptions& options) {
 // in memory (keys truncated).
 inline constexpr uint32_t kMaxDifferencesShown = 100'000;
 
-struct VerifyOptions {
+// `wal_dir` is the left side's. A verify does not retry.
+struct VerifyOptions : SourceAccess {
   SourceAddress left;
   SourceAddress right;
   Selection selection;
@@ -245,14 +250,6 @@ struct VerifyOptions {
   std::optional<TransferId> left_snapshot;
   uint32_t lanes = 4;
   uint32_t max_differences_shown = 10;  // all differences are counted
-  Timeouts timeouts;                    // no retries
-  std::string snapshot_dir;
-  std::string wal_dir;  // the left directory's; empty: from OPTIONS
-  TlsFiles tls;  // for each side over TCP; empty: no TLS
-  SshCommands ssh;  // for each side over ssh
-  StoreOptions store;  // for each archive side; without `where`
-  OperatorRegistry registry;
-  LogFunction log;
 };
 
 // Time that the lanes of a pull have spent, by activity, summed over all lanes,

@@ -15,14 +15,11 @@
 
 namespace sstferry {
 
-struct StatusOptions {
+// A query does not retry.
+struct StatusOptions : SourceAccess {
   // A server (without a name: all databases that the caller may read), or a
   // directory: a source, a TARGET_DIR, or both.
   SourceAddress where;
-  std::string snapshot_dir;  // for a source directory; empty: next to it
-  TlsFiles tls;
-  SshCommands ssh;
-  Timeouts timeouts;  // no retries
 };
 
 // Contents of TARGET_DIR/last_transfer.json.
