@@ -1,4 +1,4 @@
-// The comparing half of test_db.h.
+// Implements the comparisons of test_db.h.
 #include <filesystem>
 #include <fstream>
 
@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// What LoadLatestOptions leaves open because only an application knows it.
+// Sets what LoadLatestOptions() cannot restore: comparators, merge operators
+// and prefix extractors that only an application has.
 void GiveOperators(const Families& known, Families* families) {
   for (rocksdb::ColumnFamilyDescriptor& family : *families) {
     for (const rocksdb::ColumnFamilyDescriptor& other : known) {
@@ -31,7 +32,8 @@ void GiveOperators(const Families& known, Families* families) {
   }
 }
 
-// Read-only, with the handles in the order of `families`.
+// A database that is open read-only, with the handles in the order of
+// `families`.
 class ReadOnlyDb {
  public:
   ReadOnlyDb(const std::string& path, const rocksdb::DBOptions& options,
@@ -68,7 +70,7 @@ class ReadOnlyDb {
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
 };
 
-// The target as an application finds it.
+// Opens the target with its own OPTIONS, as an application would.
 std::unique_ptr<ReadOnlyDb> OpenTarget(const std::string& directory,
                                        const Families& known) {
   rocksdb::DBOptions options;
@@ -92,7 +94,7 @@ std::unique_ptr<ReadOnlyDb> OpenTarget(const std::string& directory,
     for (const auto& family : known) {
       listed |= family.name == found.name;
     }
-    if (!listed) {  // nothing but an empty default may be there besides
+    if (!listed) {  // only "default" may be unlisted
       REQUIRE(found.name == rocksdb::kDefaultColumnFamilyName);
     }
   }
@@ -111,7 +113,7 @@ bool Inside(const rocksdb::Comparator* order, const KeyInterval& interval,
          (!interval.end || order->Compare(key, *interval.end) < 0);
 }
 
-// Empty when both hold the same.
+// Returns the first difference, or "" if both have the same entries.
 std::string Difference(const ReadOnlyDb& source, const ReadOnlyDb& target,
                        size_t family, const rocksdb::Comparator* order,
                        const KeyInterval& interval) {
@@ -158,7 +160,8 @@ void RequireSeeded(const std::string& directory, const ReadOnlyDb& target,
       INFO("column family " << metadata.name << " level " << level.level);
       REQUIRE((level.files.empty() || level.level == wanted));
       for (const rocksdb::SstFileMetaData& file : level.files) {
-        // Level 0 is ordered by sequence: 9.3 and later give FIFO files one.
+        // Files in level 0 are ordered by sequence, so RocksDB 9.3 and later
+        // give FIFO files a sequence above 0.
         REQUIRE((expected.keeps_level0 || file.largest_seqno == 0));
         REQUIRE(file.num_deletions == 0);
       }
@@ -178,7 +181,7 @@ void RequireSeeded(const std::string& directory, const ReadOnlyDb& target,
 
 using OptionTexts = std::map<std::string, std::string>;
 
-// "section option" -> value, of the newest OPTIONS file.
+// Returns the options of the newest OPTIONS file: "section option" -> value.
 OptionTexts ReadOptions(const std::string& directory) {
   std::string name;
   REQUIRE_OK(rocksdb::GetLatestOptionsFileName(
@@ -208,7 +211,8 @@ void RequireSameOptions(const std::string& source_dir,
   const OptionTexts source = ReadOptions(source_dir);
   const OptionTexts target = ReadOptions(target_dir);
   std::set<std::string> changed = expected.changed_options;
-  // How a database is opened, and where, is not a property of its data.
+  // These options say how or where a database is opened. They are no property
+  // of its data, so they may differ.
   changed.insert({"create_if_missing", "create_missing_column_families",
                   "error_if_exists", "wal_dir", "db_log_dir"});
   for (const auto& [name, value] : source) {

@@ -36,7 +36,7 @@ bool HasTransactions(AppKind kind) {
   return kind != AppKind::kPlain && kind != AppKind::kTtl;
 }
 
-// Drops some entries, changes others.
+// Drops some entries and changes others.
 class SomeFilter : public rocksdb::CompactionFilter {
  public:
   const char* Name() const override { return "sstferry.test.SomeFilter"; }
@@ -80,7 +80,7 @@ rocksdb::DBOptions Options(const AppSetup& setup, const std::string& wal_dir) {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
-  options.allow_fallocate = false;  // most of the time of a short life
+  options.allow_fallocate = false;  // would take most of a short run
   options.wal_recovery_mode =
       static_cast<rocksdb::WALRecoveryMode>(setup.recovery_mode);
   options.wal_dir = wal_dir;
@@ -99,8 +99,8 @@ rocksdb::DBOptions Options(const AppSetup& setup, const std::string& wal_dir) {
   return options;
 }
 
-// The database while it is open. A step that RocksDB refuses (a family that
-// is gone, a locked key) changes nothing.
+// The open database. A step that RocksDB refuses (its family was dropped, its
+// key is locked) changes nothing.
 class Application {
  public:
   Status Open(const AppSetup& setup, const std::string& dir,
@@ -198,7 +198,8 @@ class Application {
     }
   }
 
-  // RocksDB asserts that no transaction is open.
+  // Leaves the database open if it has open transactions: RocksDB asserts at a
+  // close that there are none.
   void CloseUnlessOpenTransactions() {
     if (!open_.empty() || (transactions_ != nullptr && AnyPrepared())) {
       return;
@@ -261,7 +262,7 @@ class Application {
     return s;
   }
 
-  // A random one of those that are there.
+  // Returns one of the existing families, chosen by `number`.
   ColumnFamilyHandle* Family(uint32_t number) const {
     return std::next(handles_.begin(), number % handles_.size())->second;
   }
@@ -345,7 +346,7 @@ class Application {
         handles_[name] = handle;
       }
     }
-    // A transaction may still write to it.
+    // With transactions, no family is dropped: one may still write to it.
     if (step.act == AppAct::kDropFamily && found != handles_.end() &&
         !HasTransactions(kind_)) {
       db_->DropColumnFamily(found->second).PermitUncheckedError();
@@ -357,7 +358,8 @@ class Application {
   Transaction* Begin() {
     rocksdb::TransactionOptions options;
     options.lock_timeout = 0;
-    // Write-unprepared: writes to the WAL before it is prepared.
+    // With WRITE_UNPREPARED, this makes a transaction write to the WAL before
+    // it is prepared.
     options.write_batch_flush_threshold = 1;
     return transactions_->BeginTransaction({}, options);
   }
@@ -375,7 +377,8 @@ class Application {
                                     : transactions_->GetTransactionByName(name);
   }
 
-  // One of an earlier life belongs to the database until it is deleted.
+  // Destroys a transaction. One that RocksDB recovered from an earlier run is
+  // not in open_ and must be deleted.
   void Forget(Transaction* transaction) {
     const auto ours = std::find_if(
         open_.begin(), open_.end(),
@@ -535,7 +538,7 @@ void PlayLife(const AppSetup& setup, const AppLife& life,
   if (life.ends_well) {
     application.CloseUnlessOpenTransactions();
   }
-  _exit(0);  // as a crash does: nothing is destroyed
+  _exit(0);  // like a crash: destroys nothing
 }
 
 void WriteView(const AppSetup& setup, const std::string& dir,

@@ -1,5 +1,6 @@
-// Imitates an application with a database of any kind. It writes, crashes and
-// reads what is left. Tests compare a copy of its database with that.
+// Imitates an application with a database of any kind: it writes, crashes, and
+// reads what it recovers. Tests compare a copy of its database with the
+// recovered contents.
 #pragma once
 
 #include <rapidcheck.h>
@@ -51,7 +52,7 @@ struct AppStep {
   uint32_t other;  // a size, or the index of a named transaction
 };
 
-// The time from an open to a crash, or to a close where one is allowed.
+// The steps from one open of the database to a crash, or to a close.
 struct AppLife {
   std::vector<AppStep> steps;
   bool ends_well;
@@ -66,9 +67,10 @@ struct AppHistory {
 void showValue(const AppHistory& history, std::ostream& os);
 rc::Gen<AppHistory> AppHistoryGen(bool has_styles = false);
 
-// Plays a life in `dir`, with the WALs in `wal_dir` unless that is empty. Calls
-// `before` (may be null) before each step, with the step's number. Ends the
-// process with exit code 0 or kCannotOpen.
+// Takes the steps of `life` in `dir`, with the WALs in `wal_dir` unless that is
+// empty. Calls `before` (may be null) before each step, with the step's number.
+// Ends the process with exit code 0, or with kCannotOpen if the database does
+// not open.
 inline constexpr int kCannotOpen = 1;
 [[noreturn]] void PlayLife(const AppSetup& setup, const AppLife& life,
                            const std::string& dir, const std::string& wal_dir,
@@ -76,7 +78,7 @@ inline constexpr int kCannotOpen = 1;
 
 // The contents that the application finds when it opens a database.
 struct AppView {
-  bool died = false;  // RocksDB asserted, or never finished
+  bool died = false;  // RocksDB failed an assertion or hung
   std::string error;  // empty: it opened and was read
   // By family and key: the value.
   std::map<std::string, std::map<std::string, std::string>> families;

@@ -10,7 +10,8 @@
 namespace sstferry {
 namespace {
 
-// A filter holds for the thread that installs it, and for its children.
+// Installs a seccomp filter for the calling thread and its later children.
+// Returns false if the kernel does not allow it.
 bool Install(const std::vector<DeniedCall>& calls) {
   const auto load = [](size_t offset) {
     return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0,
@@ -25,7 +26,8 @@ bool Install(const std::vector<DeniedCall>& calls) {
                     static_cast<uint8_t>(always ? 1 : 3),
                     static_cast<uint32_t>(call.number)});
     if (!always) {
-      // The lower half of the argument, which is the first: little endian.
+      // Loads the lower half of the argument, which comes first in little
+      // endian.
       code.push_back(load(offsetof(seccomp_data, args) +
                           8 * static_cast<size_t>(call.argument)));
       code.push_back({BPF_JMP | BPF_JSET | BPF_K, 0, 1, call.mask});

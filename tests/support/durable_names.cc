@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr DurableNames::Id kRoot = 1;
 
-// Not REQUIRE: this runs on threads of RocksDB.
+// Aborts on failure. REQUIRE is not possible: RocksDB's threads call this.
 void MustBeZero(int result, const std::string& what) {
   if (result != 0) {
     std::perror(what.c_str());

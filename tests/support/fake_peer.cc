@@ -26,7 +26,8 @@ const WaitLimit Soon() { return WaitLimit::Within(milliseconds(15'000)); }
 
 HostPort Parse(const std::string& address) {
   HostPort where;
-  // Threads call this, and Catch2's macros are for one.
+  // Throws on failure. REQUIRE is not possible: other threads than the test's
+  // call this.
   const Status status = ParseHostPort(address, &where);
   if (!status.ok()) {
     throw std::runtime_error(status.ToString());
@@ -123,8 +124,8 @@ ServeOptions ServeSample(const std::string& directory) {
   database.name = "db";
   database.directory = directory;
   options.databases.push_back(database);
-  // Longer than a busy machine lets a peer wait that answers no ping; a test of
-  // silence sets less.
+  // The peers of tests answer no pings, and may be slow on a busy machine.
+  // Tests of silent peers set a shorter time.
   options.handshake_timeout = milliseconds(60'000);
   options.timeouts.peer = milliseconds(60'000);
   options.snapshot_ttl = std::chrono::seconds(0);
@@ -240,7 +241,7 @@ std::string SendRaw(const HostPort& where, const std::string& bytes,
   std::unique_ptr<Connection> connection;
   MustWork(MakeTcpDialer(where)->Dial(Soon(), &connection));
   const Slice part(bytes);
-  // The peer may hang up in the middle of it.
+  // The peer may close the connection before it has read everything.
   connection->Write(&part, 1, Soon()).PermitUncheckedError();
   std::string answer;
   char buffer[4096];
@@ -283,7 +284,7 @@ HostPort FakeSource::address() const { return Parse(listener_->address()); }
 
 namespace {
 
-// What the honest version of the lying source says.
+// The chunk as an honest source would send it.
 struct Honest {
   std::string file;
   ChunkEnd end;
@@ -435,7 +436,7 @@ void SendPartOnce(const SourceLies& lies, Channel* channel) {
   }
   Lie(lies.part_end, &end);
   if (status.ok() && lies.withholds != FrameType::kPartEnd) {
-    // The target may have hung up by now.
+    // The target may have closed the connection.
     channel->SendMessage(FrameType::kPartEnd, end, Soon())
         .PermitUncheckedError();
   }

@@ -46,7 +46,8 @@ std::string DateNow(int64_t ahead_seconds) {
   return text;
 }
 
-// More of the connection's bytes; false: there are none.
+// Appends received bytes to *buffer. Returns false at the end of the stream and
+// after an error.
 bool ReceiveMore(int fd, std::string* buffer) {
   char bytes[64 << 10];
   const ssize_t n = recv(fd, bytes, sizeof(bytes), 0);

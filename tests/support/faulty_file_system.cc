@@ -90,7 +90,7 @@ class FaultyRandomFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
   FaultyFileSystem* const faults_;
 };
 
-// Only its syncs.
+// A file that is written at random offsets. Only its syncs can fail.
 class FaultyPart : public rocksdb::FSRandomRWFileOwnerWrapper {
  public:
   FaultyPart(std::unique_ptr<rocksdb::FSRandomRWFile> file, std::string path,
@@ -152,7 +152,7 @@ void FaultyFileSystem::FailAt(FileStep step, uint64_t nth,
                               const IOStatus& status, const std::string& part,
                               bool for_good) {
   std::lock_guard<std::mutex> lock(mu_);
-  // A temporary would make GCC 14 warn of a string that is not there.
+  // Not a temporary: GCC 14 would give a false warning about its string.
   const Fault fault{step, nth, status, part, for_good};
   faults_.push_back(fault);
 }

@@ -14,17 +14,17 @@ namespace {
 
 constexpr int kNone = -1;
 
-// A path of a call and the descriptor that it starts at, as indexes of its
-// arguments.
+// A path argument and the descriptor argument that the path is relative to, as
+// indexes into a call's arguments.
 struct PathArgument {
   int dir;
   int path;
 };
 
 enum class LastLink {
-  kNotFollowed,         // by no form of the call
-  kFollowed,            // by every form
-  kUnlessToldOtherwise  // followed unless an argument has one of the words
+  kNotFollowed,         // never
+  kFollowed,            // always
+  kUnlessToldOtherwise  // followed unless an argument contains one of told_by
 };
 
 struct FileCall {
@@ -59,7 +59,7 @@ const std::vector<FileCall>& KnownCalls() {
       {"chmod", {{kNone, 0}}, LastLink::kFollowed},
       {"fchmodat", {{0, 1}}, LastLink::kFollowed},
       {"link", {{kNone, 0}, {kNone, 1}}},
-      {"linkat", {{0, 1}, {2, 3}}},  // with AT_SYMLINK_FOLLOW: Judge()
+      {"linkat", {{0, 1}, {2, 3}}},  // Judge() knows AT_SYMLINK_FOLLOW
       {"symlink", {{kNone, 1}}},
       {"symlinkat", {{1, 2}}},
       {"execve", {{kNone, 0}}, LastLink::kFollowed},
@@ -69,7 +69,7 @@ const std::vector<FileCall>& KnownCalls() {
   return calls;
 }
 
-// Who a thread is and which descriptors its process has.
+// Calls that change the user of a thread, or the descriptors of a process.
 constexpr char kStateCalls[] =
     "setresuid,setreuid,setuid,setfsuid,clone,?clone3,?fork,?vfork,dup,?dup2,"
     "dup3,fcntl,close,fchown";
@@ -101,7 +101,7 @@ std::vector<std::string> SplitArguments(const std::string& text) {
     }
     quoted ^= c == '"';
     if (!quoted && (c == '<' || c == '{' || c == '[' || c == '(')) ++depth;
-    // "=>" of a structure that the call changed is no bracket.
+    // The "=>" that strace prints for a changed structure is no bracket.
     const bool is_arrow = c == '>' && i > 0 && text[i - 1] == '=';
     if (!quoted &&
         ((c == '>' && !is_arrow) || c == '}' || c == ']' || c == ')')) {
@@ -109,7 +109,7 @@ std::vector<std::string> SplitArguments(const std::string& text) {
     }
     if (c == ',' && !quoted && depth == 0) {
       all.emplace_back();
-      ++i;  // the blank behind it
+      ++i;  // skips the space after the comma
     } else {
       all.back() += c;
     }
@@ -117,7 +117,8 @@ std::vector<std::string> SplitArguments(const std::string& text) {
   return all;
 }
 
-// Returns the lines of calls that have ended, those in two parts as one.
+// Returns one line per finished call. Joins calls that strace printed in two
+// parts ("unfinished" and "resumed").
 std::vector<Line> LinesOf(const std::string& trace) {
   std::vector<Line> lines;
   std::map<int, std::string> unfinished;
@@ -147,7 +148,7 @@ std::vector<Line> LinesOf(const std::string& trace) {
     const size_t close = text.rfind(" = ");
     if (open == std::string::npos || close == std::string::npos ||
         close < open) {
-      continue;  // a signal, or an end
+      continue;  // a signal, or the end of a process
     }
     line.text = text;
     line.call = text.substr(0, open);
@@ -160,7 +161,7 @@ std::vector<Line> LinesOf(const std::string& trace) {
   return lines;
 }
 
-// "5</a/b>" or "AT_FDCWD</a/b>": its path; empty if there is none.
+// Returns the path in "5</a/b>" or "AT_FDCWD</a/b>"; empty if there is none.
 std::string PathOfDescriptor(const std::string& text) {
   const size_t open = text.find('<');
   const size_t close = text.rfind('>');
@@ -214,7 +215,8 @@ class Judge {
     bool shares;  // its descriptors
   };
 
-  // A child's first calls may stand before the end of the call that made it.
+  // Finds the parents first, because strace may print a child's first calls
+  // before the end of the call that made the child.
   void FindChild(const Line& line) {
     if ((line.call == "clone" || line.call == "clone3" ||
          line.call == "fork" || line.call == "vfork") &&
@@ -240,7 +242,7 @@ class Judge {
     return &threads_.emplace(id, made).first->second;
   }
 
-  // A directory in which another account may change names.
+  // Returns true if another account may change names in this directory.
   bool MayChange(const std::string& dir) const {
     if (!IsAt(dir, place_)) {
       return false;
@@ -251,7 +253,7 @@ class Judge {
     return true;
   }
 
-  // Where a path starts, and what is looked up from there.
+  // A directory, and the path that the call looks up from there.
   struct Walk {
     std::string at;
     std::string rest;
@@ -280,14 +282,15 @@ class Judge {
         argument.dir == kNone
             ? "AT_FDCWD"
             : line.arguments[static_cast<size_t>(argument.dir)];
-    // Tests name no file by the working directory, so it may be anywhere.
+    // Tests use no paths relative to the working directory, so such a path
+    // could be anywhere: treat it as inside the place.
     const std::string at = PathOfDescriptor(dir);
     return Walk{at.empty() ? place_ : at == "/" ? "" : at, path,
                 dir.rfind("AT_FDCWD", 0) != 0};
   }
 
-  // Returns what is wrong with the lookups of one path; empty: nothing. Sets
-  // *target to the path that the call acts on.
+  // Returns why the lookups of one path are unsafe, or "". Sets *target to the
+  // path that the call acts on.
   std::string WrongLookup(const Line& line, const FileCall& call,
                           const Walk& walk, std::string* target) const {
     const bool no_links = Holds(line.text, "RESOLVE_NO_SYMLINKS");
@@ -357,8 +360,8 @@ class Judge {
     }
   }
 
-  // Directories that root makes in the place, for nobody else, until it gives
-  // them away.
+  // Tracks the directories that root makes with write access for root alone,
+  // until root changes their owner or mode.
   void NoteOwn(const Line& line, const std::vector<std::string>& targets) {
     const std::string last = line.arguments.back();
     if (line.call.rfind("mkdir", 0) == 0 &&
@@ -422,7 +425,8 @@ std::vector<std::string> StraceWords(const std::string& trace_file) {
   for (const FileCall& call : KnownCalls()) {
     traced += std::string(",?") + call.name;
   }
-  // -D: the traced process is the child of whoever starts this one.
+  // With -D, the test's child is the traced process itself, not strace, so the
+  // test can signal it and wait for it.
   return {"/usr/bin/strace", "-D", "-f", "-q", "-y", "-s", "4096",
           "-e", "signal=none", "-e", "trace=" + traced, "-o", trace_file};
 }

@@ -1,5 +1,5 @@
 // Checks the file-system calls of a root process, as strace recorded them:
-// could another account have redirected one of them to another file?
+// could another account have redirected a call to another file?
 #pragma once
 
 #include <string>

@@ -13,10 +13,10 @@ namespace sstferry::test {
 namespace {
 
 constexpr int kThrew = 99;
-// Far above what any work takes, sanitizers included: RocksDB 7.8.3 reads some
-// damaged WALs for ever.
+// More than any work needs, even with sanitizers. The limit exists because
+// RocksDB 7.8.3 reads some damaged WALs in an endless loop.
 constexpr rlim_t kCpuSeconds = 5;
-constexpr unsigned kSeconds = 600;  // also of a machine that does much else
+constexpr unsigned kSeconds = 600;  // enough on a busy machine, too
 
 }  // namespace
 
@@ -24,7 +24,8 @@ int RunForked(const std::function<int()>& work) {
   fflush(nullptr);
   const pid_t pid = fork();
   if (pid == 0) {
-    // Not those of the test program, which would report a failed test.
+    // Removes the handlers of the test program, which would report a failed
+    // test.
     for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
       signal(number, SIG_DFL);
     }

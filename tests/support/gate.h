@@ -23,7 +23,7 @@ class Gate {
     open_ = true;
     changed_.notify_all();
   }
-  // Blocks until the gate is reached; returns false if nobody reached it.
+  // Blocks until a thread reaches the gate; returns false if none does in time.
   bool AwaitReached(
       std::chrono::seconds limit = std::chrono::seconds(30)) {
     std::unique_lock<std::mutex> lock(mu_);

@@ -17,7 +17,7 @@ uint64_t Next(uint64_t* state) {
   return z ^ (z >> 31);
 }
 
-// Not REQUIRE: writers are threads.
+// Aborts on failure. REQUIRE is not possible: writers call this in threads.
 void Must(const rocksdb::Status& status) {
   if (!status.ok()) {
     fprintf(stderr, "history: %s\n", status.ToString().c_str());

@@ -58,7 +58,7 @@ struct MemoryStore::State {
   std::map<std::string, ObjectPointer> objects;
   std::map<std::string, Upload> uploads;  // by id
   std::map<std::string, Locked> locks;
-  // What a key had before each of the last changes.
+  // The last changes, oldest first: a key and the object before the change.
   std::deque<std::pair<std::string, ObjectPointer>> changes;
 
   void Change(const std::string& key, ObjectPointer object) {
@@ -413,7 +413,8 @@ class MemoryStoreClient : public ObjectStore {
                : &found->second;
   }
 
-  // Signs, lets the hook decide, and lets `effect` happen at the server.
+  // Signs a call, asks the hook for its fate, and runs `effect` on the server
+  // if the call arrives.
   template <typename Effect>
   StoreResult Call(StoreCallKind kind, const std::string& key,
                    std::optional<UnixSeconds> signed_at, Effect effect) {

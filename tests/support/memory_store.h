@@ -39,19 +39,20 @@ struct StoreCall {
   uint64_t number = 0;  // of this client's calls, from 0
   // Set by the hook: a list misses this many of the last changes.
   size_t stale_changes = 0;
-  // Set by the hook: the client slept before it signed, not after that.
+  // Set by the hook: the client slept before it signed the call. False: if it
+  // slept, it did so after it signed, so the signature may be too old.
   bool slept_before_signing = false;
 };
 
 enum class CallFate : uint8_t {
   kArrives,
   kNeverArrives,  // kUnreachable, and nothing happened
-  kAnswerLost,    // it happened, and the client sees kUnreachable
+  kAnswerLost,    // the call took effect; kUnreachable
   kThrottled,
 };
 // Runs before each call, in the caller's thread and without a lock: a test may
-// block here, or run other clients. To stop a client for good, a test lets none
-// of its calls arrive any more.
+// block here, or run other clients. To stop a client for good, a test returns
+// kNeverArrives for all of its later calls.
 using StoreHook = std::function<CallFate(StoreCall* call)>;
 
 // The server. Threads: any.

@@ -54,7 +54,8 @@ bool IsOnce(const rocksdb::Slice& key) { return key.starts_with("once"); }
 
 }  // namespace
 
-// Few keys, so that steps meet; odd ones among them.
+// Returns one of few keys, so that steps often meet the same key. Some are
+// unusual: empty, very long, with zero bytes.
 std::string PlayedKey(uint32_t number) {
   switch (number % 97) {
     case 0: return "";
@@ -127,7 +128,7 @@ rocksdb::ColumnFamilyOptions OfKind(uint32_t kind) {
       options.num_levels = 3;
       table.checksum = rocksdb::kxxHash64;
       break;
-    default:  // compacts by itself, with small files
+    default:  // compacts automatically, with small files
       options = rocksdb::ColumnFamilyOptions();
       options.merge_operator =
           MergeOperatorNamed("id=stringappend;delimiter=/");
@@ -198,7 +199,7 @@ void Player::RemovesEmptyValues(size_t family) {
 
 void Player::Open() {
   rocksdb::DBOptions options;
-  options.allow_fallocate = false;  // most of the time of a short life
+  options.allow_fallocate = false;  // would take most of a short run
   options.avoid_flush_during_shutdown = true;  // leaves tails in the WAL
   options.avoid_flush_during_recovery = true;
   db_ = std::make_unique<OpenDb>(dir_, families_, options);
@@ -219,7 +220,7 @@ void Player::IngestFile(const std::string& path, const std::string& name,
   ingest.write_global_seqno = stamps;
   rocksdb::Status status;
   int tries = 0;
-  do {  // RocksDB asks its caller to, if a flush gets between its own steps
+  do {  // TryAgain: a flush came between two steps of the ingestion
     status = (*db_)->IngestExternalFile(db_->cf(name), {path}, ingest);
   } while (status.IsTryAgain() && ++tries < 10);
   REQUIRE_OK(status);
@@ -260,7 +261,7 @@ void Player::IngestKept(const Step& step, const std::string& name) {
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
     REQUIRE_OK(writer.Open(path));
     const bool ascends = options.comparator->Compare("a", "b") < 0;
-    for (uint32_t i = 0; i < 20; ++i) {  // the same keys in each of them
+    for (uint32_t i = 0; i < 20; ++i) {  // the same keys in each file
       REQUIRE_OK(writer.Put(NumberedKey((ascends ? i : 19 - i) * 30),
                             ValueOf(number * 101 + i)));
     }
@@ -327,7 +328,7 @@ void Player::Take(const Step& step) {
     case Act::kDelete:
       db_->Delete(PlayedKey(step.key), name);
       break;
-    case Act::kPutOnce: {  // the contract of single deletes
+    case Act::kPutOnce: {  // a SingleDelete needs keys that were put once
       const std::string life = lives_ == 0 ? "" : NumberedKey(lives_);
       const std::string key = "once" + life + PlayedKey(step.key);
       if (once_[at].insert(key).second) db_->Put(key, "value", name);

@@ -20,8 +20,8 @@ enum class Act {
   kPut, kDelete, kPutOnce, kSingleDelete, kDeleteRange, kMerge,
   kFlush, kCompact, kIngest, kReopen, kSnapshot, kPutMany,
   // Not made by StepGen() without an argument:
-  kIngestKept,    // one of few files, the same bytes each time
-  kDrop,          // drops the family; the next step on it makes it again
+  kIngestKept,    // ingests one of few files, which never change
+  kDrop,          // drops the family; its next step makes it again
   kDeleteFiles,   // DeleteFilesInRange
   kRemoveOnce,    // SingleDelete of a present key that was put once
 };
@@ -38,7 +38,8 @@ rc::Gen<Step> StepGen();
 rc::Gen<Step> StepGen(const rc::Gen<Act>& act);
 std::string PlayedKey(uint32_t number);
 
-// Returns an order by length, then bytewise, which no built-in one has.
+// Returns a comparator by length, then bytewise. RocksDB has no such order
+// built in.
 const rocksdb::Comparator* ByLengthComparator();
 
 constexpr uint32_t kKinds = 10;
@@ -58,8 +59,8 @@ class Player {
   void CompactPart(uint32_t from);
   // Calls `work` with the open database.
   void While(const std::function<void(OpenDb*)>& work);
-  // Called when `dir` has another database: forgets the keys that were put
-  // once.
+  // Forgets the keys that were put once. Called when another database takes the
+  // place of the one in `dir`.
   void ForgetOnce();
   // Makes later compactions of the family remove empty values.
   void RemovesEmptyValues(size_t family);
@@ -83,7 +84,7 @@ class Player {
   std::unique_ptr<OpenDb> db_;
   std::vector<const rocksdb::Snapshot*> snapshots_;
   std::vector<std::set<std::string>> once_;  // keys put once, by family
-  uint32_t lives_ = 0;  // number of ForgetOnce(); part of once-put keys
+  uint32_t lives_ = 0;  // number of ForgetOnce() calls; part of once-put keys
 };
 
 }  // namespace sstferry::test

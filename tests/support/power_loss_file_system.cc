@@ -156,7 +156,8 @@ IOStatus PowerLossFileSystem::OpenForWriting(
   }
   status = truncate ? target()->NewWritableFile(name, options, file, dbg)
                     : target()->ReopenWritableFile(name, options, file, dbg);
-  // An open that fails may have made the file: O_DIRECT on some systems.
+  // An open that fails may still have made the file, as O_DIRECT does on some
+  // systems.
   const Id id = Adopt(place);
   if (status.ok()) {
     contents_[id].size = SizeOf(names_.LimboPath(id));
@@ -289,9 +290,9 @@ IOStatus PowerLossFileSystem::DeleteDir(const std::string& name,
     return status;
   }
   if (!IsEmptyDirectory(name)) {
-    return target()->DeleteDir(name, options, dbg);  // which says why not
+    return target()->DeleteDir(name, options, dbg);  // returns why not
   }
-  // The same directory, not one like it, for when it gets its name back.
+  // Keeps the directory itself, so that an undo brings back the same inode.
   Move(name, names_.LimboPath(names_.At(place)));
   names_.Removed(place);
   return IOStatus::OK();
@@ -316,8 +317,8 @@ IOStatus PowerLossFileSystem::Truncate(const std::string& name, size_t size,
   });
 }
 
-// `rename` is made with both names known and a directory that it replaces in
-// limbo.
+// Calls `rename` after it has found both places, and after it has moved a
+// directory that is replaced to limbo.
 IOStatus PowerLossFileSystem::Rename(const std::string& from,
                                      const std::string& to,
                                      const std::function<IOStatus()>& rename) {
@@ -497,7 +498,7 @@ std::vector<std::string> PowerLossFileSystem::Lose(Survival survival,
       lines.push_back(LoseContents(id, survival, &random));
     }
   }
-  // From nearly nothing to nearly everything.
+  // The number of names, of ten, that survive: from none to nearly all.
   const uint64_t of_ten = survival == Survival::kNothing ? 0 : random() % 10;
   for (const std::string& line :
        names_.Undo([&] { return random() % 10 < of_ten; })) {
@@ -514,7 +515,7 @@ std::string PowerLossFileSystem::LoseContents(Id file, Survival survival,
   Must(fd >= 0, "open " + path);
   const bool all = survival == Survival::kNothing || (*random)() % 2 == 0;
   uint64_t size = contents.size;
-  // What was written over comes back, newest first.
+  // Restores overwritten bytes, newest first.
   for (auto it = contents.overwritten.rbegin();
        it != contents.overwritten.rend() && (all || (*random)() % 2 == 0);
        ++it) {
@@ -530,7 +531,7 @@ std::string PowerLossFileSystem::LoseContents(Id file, Survival survival,
   if (survival == Survival::kRandom) {
     tear += (*random)() % (size - least + 1);
   }
-  // A file's length may be on disk before its bytes are.
+  // A file's new length may be durable before its bytes are.
   const bool zeros = survival == Survival::kRandom && (*random)() % 3 == 0 &&
                      !contents.is_manifest;
   Must(ftruncate(fd, static_cast<off_t>(tear)) == 0, "truncate " + path);

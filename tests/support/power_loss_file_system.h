@@ -1,10 +1,10 @@
 // A file system over a real directory that can lose power.
 //
-// After a power cut, a file has what it had at its last Sync() or Fsync();
-// RangeSync() guarantees nothing. Of later writes, nothing, everything or a
-// part survives: torn at any byte, or at full length with zeros after some byte
-// (but not in a MANIFEST: RocksDB opens no database with zeros after a part of
-// a record there, whoever wrote them).
+// After a power cut, a file has the bytes of its last Sync() or Fsync();
+// RangeSync() guarantees nothing. Later writes are lost, survive, or survive in
+// part: cut at any byte, or at full length with zeros from some byte on. A
+// MANIFEST never gets such zeros, because RocksDB cannot open a database whose
+// MANIFEST has zeros after a part of a record.
 // For names see durable_names.h. Nothing is really synced.
 #pragma once
 
@@ -26,9 +26,10 @@ namespace sstferry {
 // How much of the unsynced changes survives a power cut.
 enum class Survival { kNothing, kRandom };
 
-// The file system. Calls outside the root go to the base, untracked.
+// The file system. Calls outside the root go to the base file system and are
+// not tracked.
 //
-// Threads: any; one call at a time works.
+// Threads: any; calls exclude each other.
 class PowerLossFileSystem : public RenamingFileSystem {
  public:
   // `root` is absolute and exists; its contents count as durable. During this
@@ -45,8 +46,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
   // that no thread sees a file system without power.
   [[noreturn]] void LosePowerAndExit(Survival survival, uint64_t seed,
                                      int code);
-  // Returns changes below the root that bypassed this object: names that
-  // appeared, vanished or changed, files of another size. Empty: none.
+  // Returns the changes below the root that bypassed this object: names that
+  // appeared, vanished or changed, and files whose size changed.
   std::vector<std::string> Strangers() const;
   // Return the number of changes of names, or files, that a power cut may undo.
   size_t unsynced_names() const;

@@ -127,7 +127,7 @@ int Process::Wait(std::chrono::milliseconds limit) {
   if (reaped_) {
     return exit_code_;
   }
-  // A process's descriptor becomes readable when it ends.
+  // The descriptor of a process becomes readable when the process ends.
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   REQUIRE(fd >= 0);
   pollfd ended{fd, POLLIN, 0};

@@ -15,11 +15,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// rapidcheck looks for a shorter history as long as it finds one that fails,
-// which takes hours where each takes a second.
+// Limits how long rapidcheck shortens a failing history. Without a limit that
+// takes hours if each history takes a second.
 constexpr std::chrono::minutes kShrinkingLimit{1};
 
-// Plays a history, but none once a failure is older than the limit.
+// Plays histories. After the limit since the first failure, reports success
+// without playing, which ends the shortening.
 class BoundedPlay {
  public:
   explicit BoundedPlay(const std::function<void()>& play) : play_(play) {}
@@ -39,8 +40,8 @@ class BoundedPlay {
     }
   }
 
-  // Returns why the last history failed. rapidcheck asks for it by playing that
-  // history again, when it may be too late.
+  // Returns why the last history failed. rapidcheck would play it again to
+  // report that, but after the limit nothing is played.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -58,7 +59,7 @@ class BoundedPlay {
 
 int HistoryCount(int usually) {
   const char* const text = getenv("SSTFERRY_HISTORIES");
-  // Sanitizers make each take five times as long.
+  // With sanitizers, each history takes five times as long.
   const int these = kSanitized ? std::max(1, usually / 4) : usually;
   return text == nullptr ? these : std::max(1, atoi(text));
 }
@@ -76,7 +77,8 @@ bool CheckHistories(const std::string& claim, int count, int max_size,
   if (!received) {
     std::cerr << "the last history that failed: " << bounded.failure() << "\n";
   }
-  // Other cases of this process start children, which count for themselves.
+  // Restores the variable: children of later tests inherit it, and choose their
+  // own count.
   REQUIRE(setenv("RC_PARAMS", given.c_str(), 1) == 0);
   return received;
 }

@@ -17,7 +17,7 @@ namespace sstferry::test {
 int HistoryCount(int usually);
 
 // Plays `count` histories, of sizes up to max_size. Returns true if none
-// failed. Tries for a minute to shorten a history that failed.
+// failed. Spends at most a minute on shortening a history that failed.
 bool CheckHistories(const std::string& claim, int count, int max_size,
                     const std::function<void()>& play);
 

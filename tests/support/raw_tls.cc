@@ -11,7 +11,8 @@
 namespace sstferry {
 namespace {
 
-// Not REQUIRE: strangers live in threads of their own, and Catch2 is for one.
+// Throws on failure. REQUIRE is not possible: other threads than the test's use
+// this.
 void MustHold(bool holds, const char* what) {
   if (!holds) {
     throw std::runtime_error(what);
@@ -38,7 +39,7 @@ int ConnectRaw(const HostPort& where) {
 
 RawTls::RawTls(const HostPort& where, const RawTlsOptions& options)
     : fd_(ConnectRaw(where)), context_(SSL_CTX_new(TLS_client_method())) {
-  signal(SIGPIPE, SIG_IGN);  // OpenSSL's own sockets write without care
+  signal(SIGPIPE, SIG_IGN);  // OpenSSL's own sockets raise it
   MustHold(context_ != nullptr, "no TLS context");
   SSL_CTX_set_max_proto_version(context_, options.max_version);
   if (!options.files.cert.empty()) {

@@ -20,7 +20,7 @@ void SetSource(const std::string& source_dir, PullOptions* options) {
   *options = AsChunks(*options);
   options->source = SourceAddress();
   options->source.directory = source_dir;
-  options->snapshot_ttl = std::chrono::seconds(0);  // leaks must show
+  options->snapshot_ttl = std::chrono::seconds(0);  // any snapshot is a leak
   if (options->mode != PullMode::kSwap) {
     options->mode = PullMode::kRefresh;
   }

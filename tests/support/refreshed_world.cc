@@ -24,8 +24,8 @@ rc::Gen<Act> SourceActs() {
        {4, Act::kIngestKept}, {1, Act::kDrop}});
 }
 
-// A refresh may replace what a single delete counts on: the target does them
-// only of what the source has put once.
+// Makes no kSingleDelete: a refresh may have replaced the keys that the target
+// itself put once. kRemoveOnce deletes only keys that the source put once.
 rc::Gen<Act> TargetActs() {
   return rc::gen::weightedElement<Act>(
       {{8, Act::kPut}, {4, Act::kDelete}, {2, Act::kDeleteRange},
@@ -35,7 +35,8 @@ rc::Gen<Act> TargetActs() {
        {2, Act::kDeleteFiles}, {4, Act::kRemoveOnce}});
 }
 
-// Mostly few, so that what one of them does is not hidden by the others.
+// Returns mostly small counts, so that one deed does not hide the effect of
+// another.
 rc::Gen<size_t> FewGen(size_t most) {
   return rc::gen::weightedOneOf<size_t>(
       {{3, rc::gen::just<size_t>(1)},
@@ -167,14 +168,15 @@ void PlayedSite::Do(const Deed& deed) {
   }
 }
 
-// Not of a family that would run it at any moment.
+// Does nothing for a family with automatic compactions, which would run the
+// filter at unpredictable times.
 void PlayedSite::Filter(size_t family) {
   if (!families()[family].options.disable_auto_compactions) {
     return;
   }
   player_.RemovesEmptyValues(family);
   if (exists()) {
-    player_.Play({});  // OPTIONS name it from here on
+    player_.Play({});  // reopens it, so that OPTIONS name the filter
   }
 }
 
@@ -184,7 +186,8 @@ void PlayedSite::Save() {
   }
 }
 
-// 0: all but the memory of now; 1: the memory only; else everything.
+// Restores the copy (for `how` modulo 4). 0: all but sstferry's record; 1: only
+// that record; else everything.
 void PlayedSite::Restore(uint32_t how) {
   const std::string copy = dir_ + "/copy";
   if (!fs::exists(copy) || !exists()) {
@@ -236,7 +239,7 @@ HiddenFamily::HiddenFamily(const std::string& database,
     : path_(NewestOptions(database)), text_(BytesOf(path_)) {
   const size_t section = text_.find("[CFOptions \"" + family + "\"]");
   if (section == std::string::npos) {
-    return;  // it was dropped
+    return;  // the family was dropped
   }
   const size_t line = text_.find("  comparator=", section);
   REQUIRE(line != std::string::npos);

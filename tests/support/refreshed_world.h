@@ -48,7 +48,7 @@ class PlayedSite {
   // Does the deed. Without a database, only kPlay and kOther do anything.
   void Do(const Deed& deed);
   void Do(const std::vector<Deed>& deeds);
-  // Returns the names in the site's directory that nobody should have made.
+  // Returns unexpected names in the site's directory.
   std::vector<std::string> strangers() const;
 
  private:

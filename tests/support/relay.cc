@@ -16,12 +16,13 @@ namespace sstferry {
 namespace {
 
 constexpr size_t kReadBytes = 64u << 10;
-// Bytes on the way in one direction of one connection: 20 ms at 3 GB/s.
+// Most bytes that are queued in one direction of one connection: 20 ms at 3
+// GB/s.
 constexpr size_t kMaxQueuedBytes = 64u << 20;
-// The same in bad weather: what the buffers of two sockets hold.
+// The same limit while there is weather: about what two socket buffers hold.
 constexpr size_t kMaxQueuedInWeather = 4u << 20;
 constexpr size_t kSmallPiece = 1000;
-// A rate is kept in steps of this much.
+// A limited rate forwards steps of this size.
 constexpr size_t kRatedBytes = 8u << 10;
 
 sockaddr_in Loopback(const HostPort& where) {
@@ -40,7 +41,7 @@ void SetNoDelay(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-// Closing such a socket resets the connection.
+// Makes a close of the socket reset the connection.
 void SetResetOnClose(int fd) {
   const linger now{1, 0};
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -60,7 +61,7 @@ bool SendAll(int fd, const std::string& data) {
 
 }  // namespace
 
-// Bytes on the way; an empty one is the end of the stream.
+// Queued bytes. An empty piece is the end of the stream.
 struct Relay::Piece {
   Clock::time_point due;
   std::string data;
@@ -79,8 +80,8 @@ struct Relay::Link {
   int target_fd = -1;
   bool dead = false;  // under mu_; the descriptors stay open until joined
   uint64_t bytes = 0;           // under mu_, in both directions
-  uint64_t cut_at = kNever;     // of these
-  uint64_t leave_at = kNever;   // of all that passed
+  uint64_t cut_at = kNever;     // of `bytes`
+  uint64_t leave_at = kNever;   // of the relay's passed_
   Flow flows[2];
 
   int from(Direction d) const { return d == kToTarget ? client_fd : target_fd; }
@@ -195,7 +196,7 @@ void Relay::ReadLoop(Link* link, Direction direction) {
         recv(link->from(direction), buffer.data(), buffer.size(), 0);
     std::lock_guard<std::mutex> lock(mu_);
     if (got < 0) {
-      ResetLink(link);  // as the far end did
+      ResetLink(link);  // as the sender did
       return;
     }
     const auto due = Clock::now() + controls_[direction].delay;
@@ -239,7 +240,7 @@ void Relay::WriteLoop(Link* link, Direction direction) {
   }
 }
 
-// Applies the controls to one step and sends it; false ends the flow.
+// Applies the controls to one step and sends it. Returns false to end the flow.
 bool Relay::Forward(Link* link, Direction direction, std::string* data) {
   bool cut = false;
   bool cut_link = false;
@@ -288,7 +289,8 @@ uint64_t Relay::Between(uint64_t least, uint64_t most) {
   return std::uniform_int_distribution<uint64_t>(least, most)(random_);
 }
 
-// What becomes of one step; false: its connection was lost meanwhile.
+// Applies the weather to one step. Returns false if the connection was lost
+// during a stall.
 bool Relay::PassWeather(Link* link, std::unique_lock<std::mutex>* lock,
                         std::string* data, bool* cut) {
   passed_ += data->size();
@@ -342,7 +344,7 @@ Relay::Damage Relay::damage() const {
 void Relay::ResetLink(Link* link) {
   if (!link->dead) {
     link->dead = true;
-    // Connecting to nowhere is how Linux resets a socket that stays open.
+    // On Linux, connecting to AF_UNSPEC resets a socket without closing it.
     sockaddr nowhere{};
     nowhere.sa_family = AF_UNSPEC;
     for (const int fd : {link->client_fd, link->target_fd}) {

@@ -53,7 +53,7 @@ std::set<std::string> KeysOf(const Contents& contents,
   return keys;
 }
 
-// Empty when they are equal, else the first difference, for people.
+// Returns the first difference as text, or "" if both are equal.
 std::string DifferenceOf(const Contents& expected, const Contents& found) {
   for (const auto& [name, entries] : expected) {
     if (!found.contains(name)) {

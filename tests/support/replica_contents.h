@@ -15,7 +15,7 @@ namespace sstferry::test {
 using FamilyContents = std::map<std::string, std::string>;
 using Contents = std::map<std::string, FamilyContents>;
 
-// Returns the contents of these families, as far as they exist, read by plain
+// Returns the contents of those of these families that exist, read by plain
 // RocksDB with these options; nullopt if there is no database.
 std::optional<Contents> ContentsOf(const std::string& path,
                                    const Families& families);

@@ -25,8 +25,8 @@ std::string Trimmed(const std::string& text) {
              : text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
 }
 
-// Finds what stands between the braces behind `keyword name`. A name that is
-// only declared, or part of another, is passed over.
+// Returns the text between the braces after `keyword name`. Skips declarations
+// without a body and longer names.
 std::optional<std::string> BodyOf(const std::string& code,
                                   const std::string& keyword,
                                   const std::string& name) {
@@ -55,7 +55,8 @@ std::optional<std::string> BodyOf(const std::string& code,
   return std::nullopt;
 }
 
-// The name that a declaration gives; empty: it is none of a data member.
+// Returns the name of the declared data member; empty if the declaration
+// declares none.
 std::string DeclaredName(std::string declaration) {
   declaration = Trimmed(declaration);
   for (const char* access : {"public:", "private:", "protected:"}) {
@@ -77,7 +78,7 @@ std::string DeclaredName(std::string declaration) {
     const size_t end = declaration.find(')', pointer);
     return Trimmed(declaration.substr(pointer + 2, end - pointer - 2));
   }
-  // Up to its value, which may hold what looks like a call.
+  // Cuts off the initial value, which may look like a function call.
   declaration.resize(
       std::min(declaration.find_first_of("={["), declaration.size()));
   declaration = Trimmed(declaration);
@@ -131,7 +132,7 @@ std::string HeaderCode(const std::string& text) {
   }
   std::istringstream lines(code);
   code.clear();
-  bool goes_on = false;  // a preprocessor line ends with a backslash
+  bool goes_on = false;  // the last line ended with a backslash
   for (std::string line; std::getline(lines, line);) {
     if (goes_on || Trimmed(line).starts_with('#')) {
       goes_on = line.ends_with('\\');

@@ -72,7 +72,7 @@ PullOptions PullFrom(const std::string& source, const std::string& target) {
   options.target_dir = target;
   options.lanes = 2;
   options.chunk_bytes = 256u << 10;
-  // What goes wrong is to be seen, not tried again.
+  // Without retries, a test sees each failure.
   options.timeouts.retry = std::chrono::milliseconds(0);
   return options;
 }
@@ -86,7 +86,8 @@ PullOptions PullFrom(const HostPort& where, const std::string& target) {
 Summary RunPull(const PullOptions& options) {
   Summary summary;
   const rocksdb::Status status = MakePull(options)->Run(&summary);
-  // Not REQUIRE: tests run pulls in threads of their own; Catch2 is for one.
+  // Throws on failure. REQUIRE is not possible: tests run pulls in threads of
+  // their own.
   if (status.ToString() != summary.status.ToString()) {
     throw std::runtime_error("the pull returned " + status.ToString() +
                              ", its summary says " +

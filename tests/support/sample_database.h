@@ -1,4 +1,4 @@
-// A small database to pull, and what a pull left of it.
+// A small database for pulls, and helpers that read what a pull made.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ void MakeSampleDatabase(const std::string& path, const SampleShape& shape = {});
 // Returns all entries of the default family.
 std::map<std::string, std::string> EntriesOf(const std::string& path);
 
-// Returns `options`; if they leave the method open, with method ingest.
+// Returns `options`, with the method ingest if they set no method.
 PullOptions AsChunks(PullOptions options);
 
 // Returns options for a pull of small chunks from a directory. The snapshot

@@ -97,7 +97,7 @@ Status DescribeProperties(
     std::vector<std::pair<std::string, std::string>>* out) {
   const SstMetaBlock* const meta = reader.FindMetaBlock(kSstPropertiesName);
   if (meta == nullptr) {
-    return Status::OK();  // under an old name
+    return Status::OK();  // old tables have them under another name
   }
   SstBlock block;
   SstBlockCursor cursor;

@@ -14,7 +14,7 @@ namespace sstferry {
 
 // Appends (name, value) pairs in this order: sizes, footer, index, meta blocks
 // with their positions, first and last key in hex, all properties. Values are
-// printable. On failure *out holds what was read before it.
+// printable. On failure, *out has what was read until then.
 [[nodiscard]] rocksdb::Status DescribeSst(
     const ByteSource& source,
     std::vector<std::pair<std::string, std::string>>* out);

@@ -16,7 +16,8 @@ using rocksdb::Slice;
 
 namespace {
 
-// Templates, so that they may name what older versions lack.
+// Templates, so that this compiles with RocksDB versions that do not have these
+// members.
 template <typename TableOptions>
 constexpr bool HasMarks() {
   return requires(TableOptions table) {

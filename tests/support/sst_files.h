@@ -54,7 +54,7 @@ std::string WriteSst(rocksdb::Env* env, const SstShape& shape,
 std::string WriteSst(const rocksdb::Options& options,
                      const KeyValues& entries);
 
-// Returns true if the linked RocksDB knows the last members of SstShape.
+// Returns true if the linked RocksDB knows the last three members of SstShape.
 bool CanMarkBlocks();
 
 // Returns the format versions, from 2 on, that the linked RocksDB writes.

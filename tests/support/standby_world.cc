@@ -226,7 +226,7 @@ FailedOver::FailedOver() {
   REQUIRE_OK(world_.Open());
   REQUIRE_OK(world_.Cut());
   world_.CloseStandby();
-  world_.Write(20);  // lost
+  world_.Write(20);  // the standby never gets these
   old_sequence_ = world_.sequence();
   world_.CloseSource();
   REQUIRE_OK(world_.Promote());

@@ -1,5 +1,5 @@
-// An open source that is written to, and a standby of it. Tests do step by step
-// what a session between the two would do.
+// An open source that tests write to, and a standby of it. Tests do step by
+// step what a follower and its server would do.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ rocksdb::Status CutStandby(const PullOptions& options,
 // Makes a database of the standby in `dir`.
 rocksdb::Status PromoteIn(const std::string& dir,
                           rocksdb::FileSystem* file_system);
-// Opens a database, requires that it contains what StandbyWorld's history has
+// Opens a database, requires that it has the contents of StandbyWorld's history
 // at the database's sequence, and returns that sequence. The database may also
 // have other families.
 uint64_t RequirePrefixIn(const std::string& path,

@@ -17,11 +17,11 @@ namespace sstferry::test {
 namespace {
 
 struct Table {
-  uint64_t data_bytes = 0;  // where its data blocks end
+  uint64_t data_bytes = 0;  // the end of the data blocks
   uint64_t bytes = 0;
 };
 
-// Changed only while nobody watches.
+// Changes only while is_watched is false, so reads need no lock.
 std::map<std::pair<dev_t, ino_t>, Table>& Tables() {
   static auto* const tables = new std::map<std::pair<dev_t, ino_t>, Table>;
   return *tables;
@@ -92,7 +92,8 @@ uint64_t TableReads::all_reads() const { return all_count; }
 
 }  // namespace sstferry::test
 
-// RocksDB is a shared library: it finds these first.
+// RocksDB is a shared library, so the dynamic linker resolves its reads to
+// these functions before those of the C library.
 extern "C" {
 ssize_t pread(int descriptor, void* buffer, size_t bytes, off_t offset) {
   return sstferry::test::CountedRead("pread", descriptor, buffer, bytes,

@@ -8,7 +8,7 @@
 
 namespace sstferry::test {
 
-// Maximum number of bytes that RocksDB reads at a table's end to open it.
+// Number of bytes that RocksDB reads at most at a table's end to open it.
 inline constexpr uint64_t kTableTailBytes = 512u << 10;
 
 // Counts from its construction on. Identifies tables by their inodes, so hard

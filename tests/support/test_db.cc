@@ -40,7 +40,7 @@ Ferried Run(const PullOptions& options) {
   return result;
 }
 
-// A server on a free loopback port, for as long as it lives.
+// A server on a free loopback port, during the object's lifetime.
 class LoopbackServer {
  public:
   explicit LoopbackServer(const ServeOptions& options) {
@@ -241,7 +241,8 @@ std::string Fingerprint(const std::string& directory) {
     REQUIRE(stat(path.c_str(), &info) == 0);
     text << path.string() << " " << info.st_ino;
     if (path.filename() ==
-        "LOG") {  // its own application writes it at any time
+        // An application with the database open may write its LOG at any time.
+        "LOG") {
       text << "\n";
       continue;
     }
@@ -273,7 +274,7 @@ Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
 Ferried FerryByRule(const std::string& source_dir,
                     const std::string& target_dir, PullOptions options,
                     Via via) {
-  options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show
+  options.snapshot_ttl = std::chrono::seconds(0);  // any snapshot is a leak
   options.target_dir = target_dir;
   const std::string before = Fingerprint(source_dir);
   const std::set<std::string> names = NamesBeside(target_dir);
@@ -316,7 +317,7 @@ Ferried FerryOpen(const ServedDatabase& served, const std::string& target_dir,
 
 }  // namespace sstferry::test
 
-// RocksDB's reader of OPTIONS makes compaction filters that nobody deletes.
+// RocksDB leaks the compaction filters that it makes from OPTIONS.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:rocksdb::CompactionFilter::CreateFromString\n";

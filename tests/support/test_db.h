@@ -1,5 +1,5 @@
-// Databases for end-to-end tests: built with plain RocksDB, moved with the
-// library, compared entry by entry with plain RocksDB again.
+// Databases for end-to-end tests: plain RocksDB builds them, the library
+// transfers them, and plain RocksDB compares them entry by entry.
 #pragma once
 
 #include <map>
@@ -22,7 +22,8 @@ using Families = std::vector<rocksdb::ColumnFamilyDescriptor>;
 
 // Returns "default" with the given options.
 Families OneFamily(const rocksdb::ColumnFamilyOptions& options = {});
-// Returns options without automatic compaction: a test's files stay as made.
+// Returns options without automatic compaction, so that a test's files stay as
+// it made them.
 rocksdb::ColumnFamilyOptions Quiet();
 
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
@@ -96,10 +97,10 @@ struct Ferried {
   bool notes_mention(const std::string& text) const;
 };
 
-// Pulls source_dir into target_dir, which it sets in `options`. Requires that
-// the source directory is untouched, that nothing is left beside either side,
-// and that a failure leaves no target. Without a method it pulls chunks;
-// FerryByRule() leaves the choice to the product.
+// Pulls source_dir into target_dir (sets options.target_dir). Requires that the
+// source directory is unchanged, that nothing is left beside either side, and
+// that a failure leaves no target. If `options` set no method, Ferry() pulls
+// chunks, and FerryByRule() lets the library choose.
 Ferried Ferry(const std::string& source_dir, const std::string& target_dir,
               PullOptions options = {}, Via via = Via::kDirectory);
 Ferried FerryByRule(const std::string& source_dir,
@@ -132,7 +133,7 @@ void ExpectSameEntries(const std::string& source_dir,
                        const std::string& target_dir,
                        const Expectation& expected = {});
 // Pulls dir/"source" into dir/"local" from the directory and into dir/"tcp"
-// over TCP, and requires that all of it arrives.
+// over TCP, and requires that all entries arrive.
 void RequireMoves(const ScratchDir& dir, const Expectation& expected = {},
                   const PullOptions& options = {});
 // Returns all entries of one family, in the family's order.
