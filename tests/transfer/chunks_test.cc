@@ -1,4 +1,4 @@
-// Sizes and formats of what arrives.
+// Tests the sizes and formats of the chunks that arrive.
 #include <filesystem>
 
 #include "format/rocksdb/sst_reader.h"
@@ -50,8 +50,8 @@ std::set<uint32_t> FormatsIn(const std::string& directory) {
 
 TEST_CASE("A chunk overruns its size by at most one entry",
           "[transfer][exact]") {
-  // The source's files are compressed many times over, so that a part, cut
-  // by file bytes, holds many chunks.
+  // The source's files are compressed to a small part of their data. So a part,
+  // which is cut by file bytes, holds many chunks.
   const ScratchDir dir;
   constexpr uint64_t kChunkBytes = 100'000;
   constexpr uint64_t kLargestEntry = 9 + 30'000;
@@ -78,7 +78,7 @@ TEST_CASE("A chunk overruns its size by at most one entry",
     SstReader reader;
     const uint64_t data =
         OpenSst(path, &source, &reader).properties().data_bytes;
-    // Restart points and trailers of blocks come on top.
+    // `data` also includes restart points and the trailers of blocks.
     INFO(path << " holds " << data << " bytes of data");
     REQUIRE(data < kChunkBytes + kLargestEntry + 2000);
     full += data >= kChunkBytes;
@@ -121,12 +121,12 @@ TEST_CASE("The format version is never newer than the source's files",
     REQUIRE(FormatsIn(dir / "target") == std::set<uint32_t>{version});
     Expectation expected;
     expected.families = families;
-    // OPTIONS stay the source's, version of tables included.
+    // OPTIONS stay the source's, its format_version included.
     ExpectEqual(dir / "source", dir / "target", expected);
   }
 }
 
-TEST_CASE("Data only in the WAL takes the format version of OPTIONS",
+TEST_CASE("Data only in the WAL takes the format version that OPTIONS name",
           "[transfer][exact]") {
   const ScratchDir dir;
   rocksdb::DBOptions options;

@@ -1,4 +1,4 @@
-// Clones of clones, and a clone that goes on with another snapshot.
+// Tests clones of clones, and a clone that continues with another snapshot.
 #include <atomic>
 #include <filesystem>
 
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kEntries = 9'000;  // of 1000 bytes
 
-// Five tables of 1.8 MB and a WAL.
+// Makes five tables of 1.8 MB and a WAL.
 void MakeSource(const std::string& directory) {
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kNoCompression;
@@ -34,12 +34,12 @@ PullOptions Cloning(const HostPort& source, const std::string& target) {
   PullOptions options = PullFrom(source, target);
   options.method = PullMethod::kClone;
   options.compression = WireCompression::kNone;
-  options.chunk_bytes = 1u << 20;  // a table is one unit and its tail
+  options.chunk_bytes = 1u << 20;  // a table has one unit and a tail unit
   options.lanes = 1;
   return options;
 }
 
-// The tables of both directories, byte for byte, and all entries.
+// Requires equal bytes of all tables, and equal entries.
 void RequireSame(const std::string& source, const std::string& target) {
   for (const std::string& path : PathsWith(source, ".sst")) {
     const std::string name = fs::path(path).filename();
@@ -50,7 +50,8 @@ void RequireSame(const std::string& source, const std::string& target) {
   REQUIRE(sstferry::EntriesOf(target) == sstferry::EntriesOf(source));
 }
 
-TEST_CASE("A chain of clones sends the same files on", "[transfer][clone]") {
+TEST_CASE("Each clone in a chain of clones has the first source's files",
+          "[transfer][clone]") {
   const ScratchDir dir;
   MakeSource(dir / "a");
   for (const auto& [from, to] :
@@ -64,15 +65,15 @@ TEST_CASE("A chain of clones sends the same files on", "[transfer][clone]") {
   }
 }
 
-TEST_CASE("A clone whose snapshot is gone keeps the tables that had come",
+TEST_CASE("A clone whose snapshot is gone keeps the tables that were received",
           "[transfer][clone]") {
   const ScratchDir dir;
   MakeSource(dir / "a");
   TestServer server(ServeSample(dir / "a"));  // retains nothing
   const PullOptions options = Cloning(server.address(), dir / "target");
   const std::unique_ptr<Operation> pull = MakePull(options);
-  // Of 14 units, of which 5 are the tails of tables. At most three of all are
-  // not recorded, so two tables are whole, whatever came first.
+  // There are 14 units; 5 of them are the tails of tables. At most three units
+  // are not recorded at the stop, so at least two tables are complete.
   std::atomic<int> left{13};
   TEST_SetFaultHook([&](const std::string& name) {
     if (name == "LaneClient:ChunkSynced" && --left == 0) pull->Cancel();

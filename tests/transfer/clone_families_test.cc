@@ -1,5 +1,5 @@
-// Clones of some column families: the files of the others do not come, and the
-// MANIFEST drops them.
+// Tests clones of some column families: the files of the other families are not
+// sent, and the clone's MANIFEST drops those families.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -33,7 +33,8 @@ Families Named(const std::vector<std::string>& names) {
 Families All() { return Named({"default", kUsers, kSecret}); }
 Families Chosen() { return Named({"default", kUsers}); }
 
-// Each family has tables, blob files and entries that are only in the WAL.
+// Makes a source whose families each have tables, blob files and entries that
+// are only in the WAL.
 void MakeSource(const std::string& path) {
   Families families = All();
   for (auto& family : families) {
@@ -91,7 +92,7 @@ void RequireChosen(const ScratchDir& dir) {
 
 }  // namespace
 
-TEST_CASE("A clone of some families has these and no file of others",
+TEST_CASE("A clone of some families has their files and no file of others",
           "[transfer][clone][families]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -121,7 +122,8 @@ TEST_CASE("A clone of some families has these and no file of others",
   REQUIRE(moved.notes_mention("may hold keys and values of families that were "
                               "not chosen"));
   RequireChosen(dir);
-  // What the WAL held of the other family belongs to none that is made later.
+  // A family of the same name that is made later does not get the old entries
+  // that the WAL still holds.
   {
     OpenDb db(dir / "target", Chosen());
     db.Create({kSecret, Quiet()});
@@ -130,8 +132,8 @@ TEST_CASE("A clone of some families has these and no file of others",
   REQUIRE(EntriesOf(dir / "target", All(), kSecret).size() == 1);
 }
 
-TEST_CASE("Auto clones some families where it clones, and sends chunks where "
-          "the choice lacks default",
+TEST_CASE("Auto clones some families if default is among them, and sends "
+          "chunks otherwise",
           "[transfer][clone][families][method]") {
   const ScratchDir dir;
   {
@@ -161,7 +163,7 @@ TEST_CASE("Auto clones some families where it clones, and sends chunks where "
   REQUIRE(moved.message().find("add --cf default") != std::string::npos);
 }
 
-TEST_CASE("A clone of a family that the source lacks is refused",
+TEST_CASE("A clone of a family that is missing in the source is refused",
           "[transfer][clone][families][refused]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -176,7 +178,7 @@ TEST_CASE("A clone of a family that the source lacks is refused",
 }
 
 TEST_CASE("A swap with the same choice of families reuses their files, and "
-          "does nothing where they did not change",
+          "exchanges nothing if they did not change",
           "[transfer][clone][families][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -225,7 +227,7 @@ TEST_CASE("A verify of some families compares the files of a clone of them",
   REQUIRE_OK(MakeVerify(options)->Run(&summary));
   REQUIRE(summary.compared == "files");
   REQUIRE(summary.files_compared == 2);
-  // All of them differ: the source has one more.
+  // All families differ: the source has one more.
   options.selection.families.clear();
   REQUIRE(EndStateOf(MakeVerify(options)->Run(&summary)) ==
           EndState::kDifferent);
@@ -240,7 +242,7 @@ std::string Setting(const char* name) {
 
 }  // namespace
 
-TEST_CASE("child: a clone of some families that dies", "[.child]") {
+TEST_CASE("child: a killed clone of some families", "[.child]") {
   if (Setting("SSTFERRY_TEST_POINT").empty()) {
     return;
   }
@@ -256,7 +258,8 @@ TEST_CASE("child: a clone of some families that dies", "[.child]") {
   REQUIRE_OK(MakePull(options)->Run(&summary));
 }
 
-TEST_CASE("A clone of some families that dies while it is finished is resumed",
+TEST_CASE("A clone of some families that is killed while it finishes is "
+          "resumed",
           "[transfer][clone][families][resume]") {
   const std::string point =
       GENERATE("UnitStore:RecordsSynced", "FinishClone:OptionsWritten",
@@ -264,12 +267,12 @@ TEST_CASE("A clone of some families that dies while it is finished is resumed",
   INFO(point);
   const ScratchDir dir;
   MakeSource(dir / "source");
-  Process child(CaseOfThisProgram("child: a clone of some families that dies"),
+  Process child(CaseOfThisProgram("child: a killed clone of some families"),
                 {{"SSTFERRY_TEST_POINT", point},
                  {"SSTFERRY_TEST_ROOT", dir.path()}});
   REQUIRE(child.Wait() == 128 + SIGKILL);
   REQUIRE_FALSE(fs::exists(dir / "target"));
-  // With another choice it is not resumed.
+  // A command with another choice of families does not resume it.
   PullOptions options = Cloning();
   options.source.directory = dir / "source";
   options.target_dir = dir / "target";

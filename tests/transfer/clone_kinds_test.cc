@@ -1,5 +1,5 @@
-// Clones of databases whose contents ingestion cannot hand over, opened as
-// their application does.
+// Tests clones of databases that chunks cannot represent. The tests open them
+// as their application does.
 #include <filesystem>
 #include <fstream>
 
@@ -22,7 +22,7 @@
 
 #if ROCKSDB_MAJOR < 8
 namespace rocksdb {
-// The library has it, its headers do not.
+// RocksDB 7's library defines it, but no header declares it.
 const Comparator* BytewiseComparatorWithU64Ts();
 }  // namespace rocksdb
 #endif
@@ -110,7 +110,7 @@ TEST_CASE("Wide columns are in a clone", "[transfer][clone]") {
   }
 }
 
-TEST_CASE("Versions that a snapshot at the source held are in a clone",
+TEST_CASE("Versions that a snapshot at the source needed are in a clone",
           "[transfer][clone]") {
   const ScratchDir dir;
   std::string properties;
@@ -131,7 +131,7 @@ TEST_CASE("Versions that a snapshot at the source held are in a clone",
   }
   Clone(dir);
   const OpenDb clone(dir / "target", OneFamily(Quiet()));
-  // Two versions of each key lie in its table, as at the source.
+  // The table has two versions of each key, as at the source.
   std::string there;
   REQUIRE(clone->GetProperty("rocksdb.estimate-num-keys", &there));
   CHECK(there == "200");
@@ -140,7 +140,7 @@ TEST_CASE("Versions that a snapshot at the source held are in a clone",
 }
 
 #if ROCKSDB_MAJOR > 8 || (ROCKSDB_MAJOR == 8 && ROCKSDB_MINOR >= 6)
-TEST_CASE("Tables that lack the timestamps of their keys are in a clone",
+TEST_CASE("Tables without the timestamps of their keys are in a clone",
           "[transfer][clone]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions stamped = Quiet();
@@ -172,8 +172,8 @@ TEST_CASE("Tables that lack the timestamps of their keys are in a clone",
   }
 }
 #else
-// Writes into the MANIFEST, as a newer RocksDB does, that the keys of the
-// database's only table lack their timestamps.
+// Appends to the MANIFEST, as a newer RocksDB does, that the keys in the
+// database's only table have no timestamps.
 void SayKeysLackTimestamps(const std::string& path) {
   std::string manifest = BytesOf(path + "/CURRENT");
   manifest = path + "/" + manifest.substr(0, manifest.size() - 1);
@@ -206,7 +206,7 @@ void SayKeysLackTimestamps(const std::string& path) {
   put_bytes(file.largest);
   put(file.smallest_sequence);
   put(file.largest_sequence);
-  put(16);  // persisted with its timestamps
+  put(16);  // user-defined timestamps are persisted
   put_bytes(std::string(1, '\0'));
   put(1);  // no more fields
   const std::string checked = '\1' + edit;
@@ -217,8 +217,8 @@ void SayKeysLackTimestamps(const std::string& path) {
       << record << checked;
 }
 
-TEST_CASE("Tables that lack the timestamps of their keys are refused where the "
-          "application does not read them",
+TEST_CASE("Tables without the timestamps of their keys are refused if the "
+          "application cannot read them",
           "[transfer][clone]") {
   const ScratchDir dir;
   {
@@ -256,7 +256,8 @@ void DamageTable(const std::string& path) {
   }
 }
 
-TEST_CASE("Tables without checksums are compared with those of the MANIFEST",
+TEST_CASE("Tables without checksums are compared with the file checksums of "
+          "the MANIFEST",
           "[transfer][clone]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();
@@ -292,8 +293,7 @@ TEST_CASE("Tables without checksums are compared with those of the MANIFEST",
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
 
-TEST_CASE("Tables that were built anew have no checksum of the file, and a "
-          "note says so",
+TEST_CASE("Rebuilt tables have no checksum of the file, and a note says so",
           "[transfer]") {
   const ScratchDir dir;
   rocksdb::DBOptions summed;
@@ -323,7 +323,7 @@ TEST_CASE("Tables that were built anew have no checksum of the file, and a "
   REQUIRE(names() == "FileChecksumCrc32c");
 }
 
-// Ingests two keys below all that the database has.
+// Ingests two keys below all entries of the database.
 rocksdb::Status IngestBehind(const ScratchDir& dir, OpenDb* db) {
   const std::string path = dir / "older.sst";
   rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), rocksdb::Options()};

@@ -1,5 +1,6 @@
-// Clones of databases whose tables name neither their maker nor a unique id, as
-// RocksDB before 6.29 wrote them: verified by files, reused the next night.
+// Tests clones of databases whose tables have no unique id and do not name the
+// database that wrote them, as RocksDB before 6.29 wrote them. They are
+// verified by files, and reused by the next swap.
 #include <filesystem>
 #include <random>
 
@@ -17,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Three tables of ten keys and one record in a WAL, written by that RocksDB.
+// Copies a database with three tables of ten keys and one record in a WAL,
+// which that RocksDB wrote.
 void CopyOld(const std::string& version, const std::string& to) {
   fs::copy(std::string(SSTFERRY_SOURCE_DIR) + "/tests/golden/old_database/" +
                version,
@@ -30,7 +32,8 @@ Ferried Swap(const ScratchDir& dir) {
   options.target_dir = dir / "target";
   options.method = PullMethod::kClone;
   options.mode = PullMode::kSwap;
-  // The application of both was upgraded; the replica's did not open it since.
+  // The option says that the replica's application reads what the linked
+  // RocksDB reads. The old OPTIONS in the replica would say otherwise.
   options.for_rocksdb = RocksDbVersion();
   Ferried swapped;
   swapped.status = MakePull(options)->Run(&swapped.summary);
@@ -48,8 +51,9 @@ Summary VerifyBoth(const ScratchDir& dir) {
   return summary;
 }
 
-// Changes `text` inside the first data block of an uncompressed table, and its
-// checksum: size, properties and bounds stay, and so does a weak identity.
+// Changes `text` in the first data block of an uncompressed table, and the
+// block's checksum. Size, properties and bounds stay the same, so the table's
+// weak identity does too.
 void ChangeValue(const std::string& path, const std::string& text,
                  const std::string& other) {
   std::string file = BytesOf(path);
@@ -70,7 +74,8 @@ void ChangeValue(const std::string& path, const std::string& text,
   REQUIRE(at < first.offset + first.size);
   file.replace(at, other.size(), other);
   Reseal(&file, first);
-  // Under a new name: the old one may have another in a second database.
+  // Writes a new file, because a hard link in another database may share the
+  // old one.
   fs::remove(path);
   WriteBytes(path, file);
 }
@@ -93,7 +98,7 @@ TEST_CASE("A clone of an old RocksDB's tables is compared by its files",
   REQUIRE_OK(same.status);
   REQUIRE(same.compared == "files");
   REQUIRE(same.files_compared == 3);
-  // The same identity, other bytes.
+  // The identity is the same, the bytes differ.
   ChangeValue(TableWith(dir / "target", "value 4 of table 1"),
               "value 4 of table 1", "value 4 OF table 1");
   REQUIRE(EndStateOf(VerifyBoth(dir).status) == EndState::kDifferent);
@@ -107,7 +112,7 @@ TEST_CASE("A swap sends none of an old RocksDB's tables that the target has",
   SECTION("nothing has changed") {
     REQUIRE_FALSE(Swap(dir).summary.exchanged);
   }
-  SECTION("a table more") {
+  SECTION("another table was added") {
     {
       OpenDb db(dir / "source", OneFamily(Quiet()));
       db.Put("new", "value");
@@ -121,7 +126,7 @@ TEST_CASE("A swap sends none of an old RocksDB's tables that the target has",
   }
 }
 
-TEST_CASE("A table of the same weak identity and other bytes is not reused",
+TEST_CASE("A table with the same weak identity and other bytes is not reused",
           "[transfer][clone][reuse][old_tables]") {
   const ScratchDir dir;
   CopyOld("6.8.1", dir / "source");
@@ -136,14 +141,15 @@ TEST_CASE("A table of the same weak identity and other bytes is not reused",
   REQUIRE_OK(VerifyBoth(dir).status);
 }
 
-TEST_CASE("Nights of changed old tables end with what the source holds",
+TEST_CASE("Swaps of changed old tables end with the source's entries",
           "[transfer][clone][reuse][old_tables][history]") {
   const ScratchDir dir;
   CopyOld("6.8.1", dir / "source");
   Swap(dir);
   std::mt19937 random(20'261'124);
   for (int night = 0; night < 12; ++night) {
-    // At either side some tables become others of the same weak identity.
+    // On either side, some tables are replaced by tables with other bytes and
+    // the same weak identity.
     for (const std::string& side : {dir / "source", dir / "target"}) {
       for (const std::string& path : PathsWith(side, ".sst")) {
         if (random() % 3 != 0) continue;

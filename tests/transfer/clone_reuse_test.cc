@@ -1,4 +1,4 @@
-// Clones that send only the files that the target does not have.
+// Tests clones that send only the files that the target does not have.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ Ferried Run(const PullOptions& options) {
 
 Ferried Swap(const ScratchDir& dir) { return Run(Swapping(dir)); }
 
-// Four tables of 200 kB that nothing compacts, and a WAL with entries.
+// Makes four tables of 200 kB that nothing compacts, and a WAL with entries.
 void MakeSource(const std::string& path,
                 const rocksdb::ColumnFamilyOptions& options = Quiet()) {
   OpenDb db(path, OneFamily(options));
@@ -72,8 +72,9 @@ ino_t InodeOf(const std::string& path) {
   return info.st_ino;
 }
 
-// Flips one bit on the disk; size, inode and time of the last write stay. (Not
-// every file system shows what it has not written yet to direct reads.)
+// Flips one bit on the disk. The file's size, inode and modification time stay
+// the same. (On some file systems, direct reads do not see bytes that are not
+// on the disk yet.)
 void Rot(const std::string& path, uint64_t at) {
   struct stat info;
   REQUIRE(stat(path.c_str(), &info) == 0);
@@ -123,8 +124,9 @@ TEST_CASE("A swap by clone sends only files that the target does not have",
   }
 }
 
-TEST_CASE("The old and the new copy together take the room of one and of what "
-          "was sent", "[transfer][clone][reuse]") {
+TEST_CASE("After a swap, the old and the new copy together need the space of "
+          "one copy and of the sent files",
+          "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Ferry(dir / "source", dir / "target", [] {
@@ -144,7 +146,7 @@ TEST_CASE("The old and the new copy together take the room of one and of what "
   PullOptions options = Swapping(dir);
   options.after_swap = [&](const SwapEvent& event) {
     REQUIRE(event.exchanged);
-    count(dir / "target.sstferry/db");  // the old copy, not yet deleted
+    count(dir / "target.sstferry/db");  // the old copy, before its deletion
     return rocksdb::Status::OK();
   };
   const Ferried swapped = Run(options);
@@ -163,7 +165,7 @@ TEST_CASE("The old and the new copy together take the room of one and of what "
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Files are reused of a target that an application has open and "
+TEST_CASE("Files are reused from a target that an application has open and "
           "writes to, and neither database changes the other",
           "[transfer][clone][reuse]") {
   const ScratchDir dir;
@@ -177,7 +179,7 @@ TEST_CASE("Files are reused of a target that an application has open and "
   app->Put("more", "in the target's WAL");
   PullOptions options = Swapping(dir);
   options.before_swap = [&app](const SwapEvent&) {
-    app->Compact();  // deletes, in its directory, what the new one has
+    app->Compact();  // deletes the tables that the new one links
     app.reset();
     return rocksdb::Status::OK();
   };
@@ -188,8 +190,9 @@ TEST_CASE("Files are reused of a target that an application has open and "
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Nothing changed: no file is sent, nothing is exchanged and no "
-          "command runs", "[transfer][clone][reuse]") {
+TEST_CASE("If nothing changed, no file is sent, nothing is exchanged and no "
+          "hook is called",
+          "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
@@ -231,7 +234,8 @@ TEST_CASE("Nothing changed: no file is sent, nothing is exchanged and no "
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A WAL with entries is the same as long as nobody opens the target",
+TEST_CASE("An unchanged WAL with entries causes no exchange until an "
+          "application opens the target",
           "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -255,8 +259,9 @@ TEST_CASE("A WAL with entries is the same as long as nobody opens the target",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A source that was rolled back and wrote as much to its WAL is not "
-          "the same", "[transfer][clone][reuse]") {
+TEST_CASE("A source that was rolled back and wrote an equally long WAL counts "
+          "as changed",
+          "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   fs::copy(dir / "source", dir / "older", fs::copy_options::recursive);
@@ -274,7 +279,7 @@ TEST_CASE("A source that was rolled back and wrote as much to its WAL is not "
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A target that is not what was published is exchanged",
+TEST_CASE("A target that differs from what was published is exchanged",
           "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -297,7 +302,7 @@ TEST_CASE("A target that is not what was published is exchanged",
     OpenDb db(dir / "target", OneFamily(Quiet()));
     db.Compact();
   }
-  SECTION("it is to have the source's id") { options.keep_identity = true; }
+  SECTION("it must get the source's id") { options.keep_identity = true; }
   SECTION("its record names another source") {
     const std::string path = dir / "target/last_transfer.json";
     std::string text = BytesOf(path);
@@ -313,7 +318,7 @@ TEST_CASE("A target that is not what was published is exchanged",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Blob files are reused by the time of their last write",
+TEST_CASE("Blob files are reused if their modification time is the same",
           "[transfer][clone][reuse]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions blobs = Quiet();
@@ -330,7 +335,7 @@ TEST_CASE("Blob files are reused by the time of their last write",
   INFO(night.message());
   REQUIRE_OK(night.status);
   REQUIRE(night.summary.files_reused == (touched ? 7 : 8));
-  // Those that came have the source's time now.
+  // The files that were sent now have the source's modification time.
   Change(dir / "source", "again", blobs);
   const Ferried next = Swap(dir);
   REQUIRE_OK(next.status);
@@ -338,8 +343,9 @@ TEST_CASE("Blob files are reused by the time of their last write",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A reused file that the disk changed is found by verify, and comes "
-          "from the source", "[transfer][clone][reuse][corruption]") {
+TEST_CASE("Verify finds a reused file that the disk changed, and fetches it "
+          "from the source",
+          "[transfer][clone][reuse][corruption]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
@@ -362,7 +368,9 @@ TEST_CASE("A reused file that the disk changed is found by verify, and comes "
   REQUIRE(Run(options).summary.files_reused >= 4);
 }
 
-TEST_CASE("Identity alone does not say verified", "[transfer][clone][reuse]") {
+TEST_CASE("A clone whose files have only equal identities is not reported as "
+          "verified",
+          "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
@@ -390,8 +398,9 @@ TEST_CASE("A clone that sends all is verified against the source",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A file with other permissions than the new database gets is not "
-          "linked, and keeps them", "[transfer][clone][reuse]") {
+TEST_CASE("A file whose permissions differ from those of the new database is "
+          "not linked, and keeps them",
+          "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
@@ -426,7 +435,8 @@ TEST_CASE("A new target links from an older copy beside it",
   PullOptions options = Swapping(dir);
   options.mode = PullMode::kPull;
   options.reuse_dir = dir / "older";
-  // Of several units, of which one differs: nothing is written through a link.
+  // The table has several units, and one of them differs. It must not be
+  // written through the link.
   const bool rotten = GENERATE(false, true);
   options.verify = rotten;
   options.chunk_bytes = 64 << 10;
@@ -446,8 +456,7 @@ TEST_CASE("A new target links from an older copy beside it",
   }
 }
 
-TEST_CASE("A damaged target is no source of files",
-          "[transfer][clone][reuse]") {
+TEST_CASE("A damaged target provides no files", "[transfer][clone][reuse]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   REQUIRE_OK(Swap(dir).status);
@@ -461,8 +470,8 @@ TEST_CASE("A damaged target is no source of files",
 }
 
 // A source over many nights: it writes, flushes, compacts, ingests, and is
-// rolled back to an older copy, after which it gives the same numbers to files
-// with other contents. The target's application does as much in between.
+// rolled back to an older copy. After a rollback it gives the same file numbers
+// to other contents. The target's application does the same kinds of changes.
 class Nights {
  public:
   Nights(const ScratchDir& dir, uint64_t seed) : dir_(dir), random_(seed) {
@@ -536,7 +545,7 @@ class Nights {
     if (Chance(2)) db->Flush();
   }
 
-  // The same file, sometimes twice.
+  // Ingests the same file again, in half of the calls.
   void Ingest(OpenDb* db, const std::string& family) {
     const std::string path = dir_ / "external.sst";
     if (!fs::exists(path) || Chance(2)) {
@@ -560,7 +569,8 @@ class Nights {
     fs::copy(dir_ / "source", dir_ / "older", fs::copy_options::recursive);
   }
 
-  // By an operator who copies files as rsync -a does: with their times.
+  // Rolls back as an operator does who copies with rsync -a: modification times
+  // are preserved.
   void RollBack() {
     if (!fs::exists(dir_ / "older")) {
       return;
@@ -580,7 +590,7 @@ class Nights {
   Families families_;
 };
 
-TEST_CASE("Ten nights of any history end with what the source holds",
+TEST_CASE("Ten nights of any history end with the source's entries",
           "[transfer][clone][reuse]") {
   const char* const asked = std::getenv("SSTFERRY_CLONE_NIGHTS_SEEDS");
   const uint64_t seeds = asked == nullptr ? 3 : std::stoull(asked);

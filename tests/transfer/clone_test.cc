@@ -1,4 +1,4 @@
-// Clones: the files of a snapshot, as they are, in another directory.
+// Tests clones: the unchanged files of a snapshot, in another directory.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -38,7 +38,7 @@ std::string BytesOf(const std::string& path) {
   return BytesIn(in);
 }
 
-// Of tables, blob files and WALs that hold anything, by name.
+// Returns the bytes of all tables, blob files and nonempty WALs by name.
 std::map<std::string, std::string> DataFiles(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const char* suffix : {".sst", ".blob", ".log"}) {
@@ -52,7 +52,7 @@ std::map<std::string, std::string> DataFiles(const std::string& directory) {
   return files;
 }
 
-// Flips one bit in the middle of the file.
+// Flips one bit of the byte at `at`.
 void FlipBit(const std::string& path, uint64_t at) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(static_cast<std::streamoff>(at));
@@ -62,7 +62,7 @@ void FlipBit(const std::string& path, uint64_t at) {
   REQUIRE(file.good());
 }
 
-// Several levels, a WAL that was not flushed, deletions and an overwritten key.
+// Makes several levels, an unflushed WAL, deletions and overwritten keys.
 void MakeLeveled(const std::string& path,
                  rocksdb::ColumnFamilyOptions options = Quiet()) {
   OpenDb db(path, OneFamily(options));
@@ -74,7 +74,8 @@ void MakeLeveled(const std::string& path,
   for (int i = 0; i < 100; ++i) db.Put(NumberedKey(5000 + i), "in the WAL");
 }
 
-// A restore of an archive makes the same.
+// Pulls a clone. From a directory, also requires that a restore of an archive
+// has the same files.
 Ferried Clone(const ScratchDir& dir, PullOptions options = Cloning(),
               Via via = Via::kDirectory) {
   const Ferried moved =
@@ -104,7 +105,7 @@ TEST_CASE("A clone has the source's files byte for byte, and opens",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A file that is larger than a unit goes over all lanes",
+TEST_CASE("A file that is larger than a unit is sent over all lanes",
           "[transfer][clone]") {
   const ScratchDir dir;
   {
@@ -125,7 +126,7 @@ TEST_CASE("A file that is larger than a unit goes over all lanes",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-// Counts the bytes of tables that are read through it.
+// Counts the bytes of tables that are read through this file system.
 class TableReads : public rocksdb::FileSystemWrapper {
  public:
   TableReads() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
@@ -164,15 +165,16 @@ class TableReads : public rocksdb::FileSystemWrapper {
   std::atomic<uint64_t> bytes_{0};
 };
 
-// One table of about 8 MB, which has a tail unit.
+// Makes one table of about 8 MB, which has a tail unit.
 void MakeLargeTable(const std::string& path) {
   OpenDb db(path, OneFamily(Quiet()));
   for (int i = 0; i < 8000; ++i) db.Put(NumberedKey(i), RandomBytes(1000, i));
   db.Compact();
 }
 
-TEST_CASE("Blocks of a large table are checked while they arrive, and not read "
-          "again", "[transfer][clone]") {
+TEST_CASE("Blocks of a large table are checked while they arrive, and are not "
+          "read again",
+          "[transfer][clone]") {
   const ScratchDir dir;
   MakeLargeTable(dir / "source");
   PullOptions options = Cloning();
@@ -184,20 +186,21 @@ TEST_CASE("Blocks of a large table are checked while they arrive, and not read "
   REQUIRE_OK(moved.status);
   REQUIRE(FileCount(dir / "source", ".sst") == 1);
   REQUIRE(moved.summary.sst_bytes > 8'000'000);
-  // The tail, twice, and the block between the units, with readahead. One of
-  // several lanes may begin before another has the tail.
+  // The target reads again: the tail, twice, and the block between the units,
+  // with readahead. With several lanes, a lane may receive a unit before the
+  // tail has arrived; then the unit is read again.
   const uint64_t once_more = options.lanes == 1 ? 0 : moved.summary.sst_bytes;
   REQUIRE(reads->bytes() < 3'000'000 + once_more);
   REQUIRE(DataFiles(dir / "target") == DataFiles(dir / "source"));
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A block that was changed in a large table ends a clone",
+TEST_CASE("A changed block in a large table ends a clone",
           "[transfer][clone][corruption]") {
   const ScratchDir dir;
   MakeLargeTable(dir / "source");
   const std::string path = PathsWith(dir / "source", ".sst").front();
-  // In the first unit, at its end, in the tail.
+  // The changed byte is in the first unit, at its end, or in the tail.
   const uint64_t part = GENERATE(50u, 965u, 975u);
   FlipBit(path, fs::file_size(path) * part / 1000);
   const Ferried moved = Clone(dir);
@@ -226,7 +229,7 @@ TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
                              {"blobs", blobs},
                              {"merges", merges}};
   OpenDb db(dir / "source", families);
-  // Keeps operands and old versions apart.
+  // The snapshot keeps operands and old versions from being merged.
   const rocksdb::Snapshot* const received = db->GetSnapshot();
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 300; ++i) {
@@ -251,7 +254,8 @@ TEST_CASE("A clone keeps universal and FIFO levels, blobs and merge operands",
   REQUIRE(EntriesOf(dir / "target", families, "merges")[1].second == "0,1,2");
 }
 
-TEST_CASE("What RocksDB here does not know can be cloned",
+TEST_CASE("A database with a comparator or merge operator that is unknown here "
+          "can be cloned",
           "[transfer][clone]") {
   const ScratchDir dir;
   static const NamedComparator order("an application's own order");

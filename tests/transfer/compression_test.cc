@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Values of 1000 bytes of which so many are noise; no block compression.
+// Makes values of 1000 bytes, `noise_bytes` of which are incompressible.
 void MakeDatabase(const std::string& path, int entries, size_t noise_bytes,
                   rocksdb::CompressionType blocks = rocksdb::kNoCompression) {
   rocksdb::ColumnFamilyOptions options = Quiet();
@@ -35,7 +35,7 @@ PullOptions With(WireCompression compression, uint32_t level = 0) {
   return options;
 }
 
-// Pulls from a server whose wire is limited: a slow link.
+// Pulls from a server with a rate limit, which imitates a slow link.
 Summary PullSlowly(const std::string& source, const std::string& target,
                    PullOptions options, uint64_t wire_bytes_per_sec) {
   ServeOptions serve = ServeSample(source);
@@ -91,7 +91,7 @@ TEST_CASE("Every kind of compression moves every kind of data",
           data.shrinks && option.compression == WireCompression::kZstd;
       REQUIRE((s.compressed_frames > 0) == shrinks);
       REQUIRE((s.compressed_bytes_before > 0) == shrinks);
-      // Frames and all messages cost less than a thousandth.
+      // Frame headers and messages need less than a thousandth of the bytes.
       const uint64_t saved =
           s.compressed_bytes_before - s.compressed_bytes_after;
       REQUIRE(s.wire_bytes + saved >= s.sst_bytes);
@@ -101,8 +101,8 @@ TEST_CASE("Every kind of compression moves every kind of data",
   }
 }
 
-// How soon depends on how busy the machine is: a source without CPU to spare is
-// no faster with compression. CompressionControl's own tests count seconds.
+// Does not check how soon: a source without spare CPU is no faster with
+// compression. The tests of CompressionControl check times.
 TEST_CASE("Auto compresses when the link is slow",
           "[transfer][compression]") {
   const ScratchDir dir;
@@ -116,7 +116,7 @@ TEST_CASE("Auto compresses when the link is slow",
   REQUIRE(moved.wire_bytes < moved.sst_bytes);
 }
 
-TEST_CASE("Auto leaves compression off where it does not help",
+TEST_CASE("Auto leaves compression off if it does not help",
           "[transfer][compression]") {
   const ScratchDir dir;
   MakeDatabase(dir / "source", 12'000, 150);
@@ -128,7 +128,7 @@ TEST_CASE("Auto leaves compression off where it does not help",
     REQUIRE(moved.seconds > 3);
     REQUIRE(moved.compressed_frames == 0);
   }
-  SECTION("it was not asked for") {
+  SECTION("the target did not ask for it") {
     const Summary moved =
         PullSlowly(dir / "source", dir / "target",
                    With(WireCompression::kNone), 3'000'000);

@@ -1,10 +1,10 @@
-// Random histories of a replica whose disk fails: bytes of its tables change,
-// tables, CURRENT and ends of the MANIFEST are lost, pulls are stopped. Once
-// any run or verify has told of a fault, no run ends with OK before it is
-// mended.
+// Random histories of a replica whose disk fails: bytes of its tables change;
+// tables, CURRENT and ends of the MANIFEST are lost; pulls are stopped. After a
+// run or a verify has reported a fault, no run may end with OK before the fault
+// is mended.
 //
-// SSTFERRY_HISTORIES  how many (default 60)
-// RC_PARAMS           rapidcheck's own, "seed=..." above all
+// SSTFERRY_HISTORIES  number of histories (default 40)
+// RC_PARAMS           parameters of rapidcheck, mainly "seed=..."
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -32,13 +32,13 @@ struct Misfortune {
     kDelete,    // the same keys
     kCompact,   // the source
     kForeign,   // the replica's application writes one key
-    kRefresh,   // in place; `a` chooses options, `b` where it is stopped
-    kSwap,      // the same
+    kRefresh,   // in place; `a`: options, `b`: where it stops
+    kSwap,      // by exchange, otherwise like kRefresh
     kVerify,
-    kFlip,      // a byte of one of the replica's tables
-    kRemove,    // one of its tables
-    kCut,       // the end of its MANIFEST
-    kCurrent,   // its CURRENT
+    kFlip,      // flips a bit in a table of the replica
+    kRemove,    // removes one of its tables
+    kCut,       // truncates its MANIFEST
+    kCurrent,   // removes its CURRENT
   };
   Kind kind;
   uint32_t a;
@@ -121,7 +121,7 @@ class DamagedReplica {
     }
   }
 
-  // Whatever happened, one command makes all of it good.
+  // Requires that one command mends any damage.
   void End() {
     PullOptions options;
     options.mode = PullMode::kSwap;
@@ -149,7 +149,8 @@ class DamagedReplica {
     Remember(&db);
   }
 
-  // A pull that is resumed brings the snapshot that it was begun with.
+  // Stores the source's entries by sequence, because a resumed pull delivers
+  // the snapshot with which it began.
   void Remember(OpenDb* db) {
     Entries* const entries = &pasts_[(*db)->GetLatestSequenceNumber()];
     entries->clear();
@@ -160,7 +161,8 @@ class DamagedReplica {
     }
   }
 
-  // An application that cannot open its database writes nothing.
+  // Writes nothing if the database may be damaged: then an application could
+  // not open it.
   void Foreign(uint32_t key) {
     if (is_whole_)
       OpenDb(target_, OneFamily(Small())).Put(NumberedKey(key), "f");
@@ -179,7 +181,7 @@ class DamagedReplica {
     const bool stops = each.b < 20;
     bool verified = false;
     rocksdb::Status status = Run(options, stops ? each.b + 1 : 0, &verified);
-    if (EndStateOf(status) == EndState::kRefused) {  // begun in another mode
+    if (EndStateOf(status) == EndState::kRefused) {  // begun by another mode
       options.restart = true;
       status = Run(options, stops ? each.b + 1 : 0, &verified);
     }
@@ -189,7 +191,8 @@ class DamagedReplica {
       RC_ASSERT(Health() == ReplicaHealth::kDifferent ||
                 Health() == ReplicaHealth::kDamaged);
     }
-    // Where no table is left at all, they may be on another path.
+    // A refresh may refuse a replica that has lost all of its tables: they may
+    // be on another path (db_paths).
     const bool may_refuse =
         each.kind == Misfortune::Kind::kRefresh && has_lost_;
     if (!status.ok() && state != EndState::kCorrupt &&
@@ -200,8 +203,9 @@ class DamagedReplica {
     if (!status.ok()) {
       return;
     }
-    // A run without a verify may reuse what nobody knows to be wrong: a refresh
-    // and a swap by links all that the source did not change, a clone files.
+    // A run without a verify may reuse damage that nobody has found yet: a
+    // refresh and a swap by links reuse everything that did not change at the
+    // source, a clone reuses files.
     if (!is_known_ && !verified && !is_whole_) return;
     RequireEqual(is_known_);
     RC_ASSERT(Health() == ReplicaHealth::kComplete);
@@ -236,7 +240,8 @@ class DamagedReplica {
     const std::string& path = tables[each.a % tables.size()];
     const uint64_t size = fs::file_size(path);
     const uint64_t at = (each.a * 7919 + each.b * 104729) % size;
-    // A clone's table may be the source's own file.
+    // Makes a copy first: a clone's table may be a hard link of the source's
+    // file.
     Own(path);
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(at));
@@ -271,7 +276,7 @@ class DamagedReplica {
     }
   }
 
-  // Stopped at the `stop`th fault point, if it is not 0.
+  // Runs a pull; cancels it at fault point number `stop` unless that is 0.
   rocksdb::Status Run(PullOptions options, uint32_t stop = 0,
                       bool* verified = nullptr) {
     options.source.directory = source_;
@@ -298,8 +303,9 @@ class DamagedReplica {
     return report.target.health;
   }
 
-  // By copies, so that the comparison leaves no trace. `is_mended`: no damaged
-  // block is left, not even one that no entry lies in.
+  // Compares a copy of the target, so that the comparison leaves no trace in
+  // the target. `is_mended`: also requires that all blocks are undamaged, even
+  // blocks without entries.
   void RequireEqual(bool is_mended) {
     const std::string copy = dir_ / "copy";
     fs::remove_all(copy);
@@ -319,14 +325,14 @@ class DamagedReplica {
   const std::string source_ = dir_ / "source";
   const std::string target_ = dir_ / "target";
   uint64_t written_ = 0;
-  std::map<uint64_t, Entries> pasts_;  // of the source, by sequence
-  uint64_t received_ = 0;  // the sequence that the replica is said to hold
-  bool is_known_ = false;  // a fault was told and not mended
-  bool is_whole_ = true;   // nothing was damaged since it was last equal
-  bool has_lost_ = false;  // a table
+  std::map<uint64_t, Entries> pasts_;  // the source's entries, by sequence
+  uint64_t received_ = 0;  // the sequence of the last good run
+  bool is_known_ = false;  // a fault was reported and not mended
+  bool is_whole_ = true;   // no damage since the last comparison
+  bool has_lost_ = false;  // a table was removed
 };
 
-TEST_CASE("A fault that was told is never green before it is mended",
+TEST_CASE("After a fault was reported, no run ends with OK before it is mended",
           "[transfer][health][history]") {
   REQUIRE(CheckHistories("damage", HistoryCount(40), 100, [] {
     const auto misfortunes = *rc::gen::container<std::vector<Misfortune>>(

@@ -1,4 +1,5 @@
-// What entries may look like and where the source may keep them.
+// Tests unusual keys and values, and all places where a source may keep
+// entries.
 #include <thread>
 
 #include "tests/support/catch.h"
@@ -19,7 +20,7 @@ TEST_CASE("The empty key and the empty value arrive", "[transfer][exact]") {
                        {"", "of the empty key"}, {"a", ""}});
 }
 
-TEST_CASE("The empty key arrives where it is all there is",
+TEST_CASE("The empty key arrives if it is the only entry",
           "[transfer][exact]") {
   const ScratchDir dir;
   {
@@ -54,7 +55,8 @@ TEST_CASE("Keys of 64 KiB arrive", "[transfer][exact]") {
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     for (int i = 0; i < 30; ++i) {
-      // Alike but for the last byte, and unlike from the first on.
+      // These keys differ in the last byte only; the random keys differ in the
+      // first.
       db.Put(std::string(65535, 'k') + static_cast<char>(i), "tail");
       db.Put(RandomBytes(65536, i), RandomBytes(100, i));
       if (i % 10 == 9) db.Flush();
@@ -135,7 +137,8 @@ TEST_CASE("Data that is only in the WAL arrives", "[transfer][exact]") {
   REQUIRE(EntriesOf(dir / "local", families).size() == 2900);
 }
 
-TEST_CASE("Overwrites and all kinds of deletes over many L0 files resolve",
+TEST_CASE("Overwrites and all kinds of deletions over many L0 files arrive "
+          "resolved",
           "[transfer][exact]") {
   const ScratchDir dir;
   {
@@ -147,7 +150,7 @@ TEST_CASE("Overwrites and all kinds of deletes over many L0 files resolve",
       for (int i = 2 * round; i < 4000; i += 17) {
         db.Delete(NumberedKey(i));
       }
-      for (int i = 0; i < 200; ++i) {  // put once, single-deleted once
+      for (int i = 0; i < 200; ++i) {  // put once, then single-deleted
         const std::string key = "once" + NumberedKey(round * 200 + i);
         db.Put(key, "value");
       }
@@ -158,7 +161,7 @@ TEST_CASE("Overwrites and all kinds of deletes over many L0 files resolve",
         }
       }
       db.DeleteRange(NumberedKey(round * 300), NumberedKey(round * 300 + 90));
-      if (round < 11) db.Flush();  // the last round stays in the WAL
+      if (round < 11) db.Flush();  // the last round is only in the WAL
     }
   }
   PullOptions options;
@@ -166,7 +169,7 @@ TEST_CASE("Overwrites and all kinds of deletes over many L0 files resolve",
   RequireMoves(dir, {}, options);
 }
 
-TEST_CASE("Versions that only a held snapshot sees stay behind",
+TEST_CASE("Versions that only a held snapshot sees are not sent",
           "[transfer][exact]") {
   const ScratchDir dir;
   OpenDb db(dir / "source", OneFamily(Quiet()));
@@ -179,15 +182,16 @@ TEST_CASE("Versions that only a held snapshot sees stay behind",
   db.DeleteRange(NumberedKey(500), NumberedKey(700));
   db.Flush();
   db.Compact();  // keeps what the snapshots see: sequences stay in L6
-  // RocksDB deletes the flushed WALs behind the call.
+  // RocksDB deletes the flushed WALs in the background.
   while (FileCount(dir / "source", ".log") > 1) std::this_thread::yield();
-  // Open in this process: the directory is pinned like another process's.
+  // The database is open in this process, but its directory is pinned as if
+  // another process had it open.
   RequireMoves(dir);
   db->ReleaseSnapshot(first);
   db->ReleaseSnapshot(second);
 }
 
-TEST_CASE("Deleted keys leave nothing on the target", "[transfer][exact]") {
+TEST_CASE("Deleted keys do not arrive", "[transfer][exact]") {
   const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
@@ -202,7 +206,7 @@ TEST_CASE("Deleted keys leave nothing on the target", "[transfer][exact]") {
   ExpectEqual(dir / "source", dir / "target");
 }
 
-TEST_CASE("A family of nothing but tombstones arrives empty",
+TEST_CASE("A family with nothing but tombstones arrives empty",
           "[transfer][exact]") {
   const ScratchDir dir;
   {
@@ -251,9 +255,9 @@ TEST_CASE("Merge operands are resolved by the operator that OPTIONS names",
           "k00000000/k00000001/k00000002/k00000003/k00000004/k00000005");
 }
 
-TEST_CASE("An operator that OPTIONS name ambiguously stops its operands",
+TEST_CASE("Operands are refused if OPTIONS name their operator ambiguously",
           "[transfer][refused]") {
-  // RocksDB writes an empty delimiter like no delimiter at all.
+  // In OPTIONS, an empty delimiter looks like no delimiter.
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.merge_operator = MergeOperatorNamed("id=stringappend;delimiter= ");
   const ScratchDir dir;

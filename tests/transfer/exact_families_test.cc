@@ -1,4 +1,4 @@
-// Column families of every shape.
+// Tests column families of all kinds.
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
@@ -19,7 +19,7 @@ rocksdb::ColumnFamilyOptions WithTable(const BlockBasedTableOptions& table) {
   return options;
 }
 
-// One family for each thing that table files can be.
+// Returns a family for each table option that changes the layout of files.
 Families ManyShapes() {
   Families families;
   const auto add = [&families](const std::string& name,
@@ -125,7 +125,7 @@ TEST_CASE("Named families arrive without the default one",
     }
   }
   REQUIRE(EntriesOf(dir / "target", OneFamily(), "default").empty());
-  // A read-only open takes a subset, which the comparison needs.
+  // The comparison opens only these families, which a read-only open allows.
   Expectation expected;
   expected.families = wanted;
   ExpectEqual(dir / "source", dir / "target", expected);
@@ -167,7 +167,7 @@ TEST_CASE("Begin and end select in each family's own order",
   };
   const Case cases[] = {
       {"default", {low, high}, 2000},
-      {"backwards", {high, low}, 2000},  // (500, 2500]
+      {"backwards", {high, low}, 2000},  // the interval is (500, 2500]
       {"default", {std::nullopt, low}, 502},
       {"default", {high, std::nullopt}, 500},
       {"default", {"", std::string("\0", 1)}, 1},
@@ -271,7 +271,7 @@ TEST_CASE("Wide-column entities arrive with all their columns, or are cloned",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Entities without columns are no plain values",
+TEST_CASE("Entities without columns arrive as entities, not as plain values",
           "[transfer][exact]") {
   const ScratchDir dir;
   {
@@ -288,7 +288,7 @@ TEST_CASE("Entities without columns are no plain values",
   }
 }
 
-TEST_CASE("Plain tables arrive block-based, and OPTIONS say so",
+TEST_CASE("Plain tables arrive as block-based tables, and OPTIONS say so",
           "[transfer][exact]") {
   const bool total_order = GENERATE(false, true);
   CAPTURE(total_order);
@@ -322,8 +322,8 @@ TEST_CASE("Plain tables arrive block-based, and OPTIONS say so",
   const Ferried moved = Ferry(dir / "source", dir / "target", pull, Via::kTcp);
   REQUIRE_OK(moved.status);
   REQUIRE(moved.notes_mention("plain tables become block-based"));
-  // RocksDB cannot scan such a family in total order (prefix mode), so what
-  // was put says what must be there.
+  // RocksDB cannot scan such a family in total order in prefix mode, so the
+  // test compares with a model of its own puts.
   std::map<std::string, std::string> model;
   for (int round = 0; round < 3; ++round) {
     for (int i = round; i < 3000; i += 2) {
@@ -350,7 +350,7 @@ TEST_CASE("A prefix-Bloom family over several L0 files arrives whole",
     OpenDb db(dir / "source", OneFamily(options));
     for (int file = 0; file < 4; ++file) {
       for (int i = 0; i < 500; ++i) {
-        // Neighbouring prefixes lie in different files.
+        // Neighbouring prefixes are in different files.
         char key[32];
         snprintf(key, sizeof(key), "%05d-%d", i * 4 + file, i);
         db.Put(key, RandomBytes(500, i));
@@ -367,7 +367,7 @@ TEST_CASE("A prefix-Bloom family over several L0 files arrives whole",
   REQUIRE(EntriesOf(dir / "local", OneFamily(options)).size() == 2000);
 }
 
-TEST_CASE("Files that were ingested themselves arrive", "[transfer][exact]") {
+TEST_CASE("Files that the source ingested arrive", "[transfer][exact]") {
   const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));

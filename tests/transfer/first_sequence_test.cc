@@ -1,5 +1,7 @@
-// RocksDB's sequence 0: no finished replica stands there with entries, and a
-// replica that does is mended before anything takes a snapshot of it.
+// Tests RocksDB's sequence 0. If the last sequence and all entries are at 0,
+// old RocksDB versions lose entries when they compact while a snapshot exists.
+// So no pull leaves a replica in that state, and a refresh mends such a
+// replica.
 #include <cstdlib>
 
 #include "format/coding.h"
@@ -18,7 +20,7 @@ namespace {
 
 constexpr int kEntries = 2000;
 
-// How often each of the recipes is tried: what they lose depends on threads.
+// Returns how often each case is tried. Losses depend on the timing of threads.
 int Tries() {
   const char* const text = getenv("SSTFERRY_TRIES");
   return text == nullptr ? 3 : std::max(1, atoi(text));
@@ -39,7 +41,8 @@ void MakeSource(const std::string& dir, const Families& families) {
   db.Flush();
 }
 
-// What versions before left: all entries, and RocksDB's last sequence, at 0.
+// Makes a replica as older sstferry versions left it: all entries and RocksDB's
+// last sequence are at 0.
 void MakeReplicaAtZero(const std::string& dir, const Families& families) {
   OpenDb db(dir, families);
   std::vector<std::string> files;
@@ -66,8 +69,8 @@ bool StandsAtZero(const std::string& dir) {
   return at_zero;
 }
 
-// An application's, which compacts by itself and whose ingested chunks lie in
-// level 0 at first.
+// Returns the families of a serving application, which compacts automatically.
+// Ingested chunks are in level 0 at first.
 Families Serving() {
   rocksdb::ColumnFamilyOptions options;
   options.level_compaction_dynamic_level_bytes = true;
@@ -115,7 +118,7 @@ TEST_CASE("A new replica keeps its entries when its application compacts "
   REQUIRE(CountOf(dir / "target") == static_cast<size_t>(kEntries + swaps));
 }
 
-TEST_CASE("A clone of a replica that stands at sequence 0 does not stand there",
+TEST_CASE("A clone of a replica whose last sequence is 0 has a higher one",
           "[transfer][zero]") {
   const ScratchDir dir;
   MakeReplicaAtZero(dir / "source", OneFamily(Quiet()));
@@ -135,8 +138,8 @@ TEST_CASE("A clone of a replica that stands at sequence 0 does not stand there",
   REQUIRE(CountOf(dir / "target") == kEntries);
 }
 
-TEST_CASE("A refresh of an open replica that stands at sequence 0 loses no "
-          "entry beside the application's compactions",
+TEST_CASE("A refresh of an open replica at sequence 0 loses no entry during "
+          "the application's compactions",
           "[transfer][zero]") {
   for (int i = 0; i < Tries(); ++i) {
     const ScratchDir dir;
@@ -154,7 +157,7 @@ TEST_CASE("A refresh of an open replica that stands at sequence 0 loses no "
       REQUIRE(db->GetLatestSequenceNumber() > 0);
     }
     ExpectSameEntries(dir / "source", dir / "target");
-    // Nothing to mend, and nothing to say of it.
+    // A second refresh has nothing to mend and says nothing about it.
     const Ferried again = Refresh(dir / "source", dir / "target");
     REQUIRE_OK(again.status);
     REQUIRE(!again.notes_mention("sequence 0"));
@@ -202,8 +205,7 @@ TEST_CASE("LeaveSequenceZero changes no key, lasts, and does nothing twice",
   REQUIRE(CountOf(dir / "target") == kEntries);
 }
 
-TEST_CASE("SpendFirstSequence is enough for a snapshot while the database is "
-          "open",
+TEST_CASE("SpendFirstSequence protects a snapshot while the database is open",
           "[transfer][zero]") {
   const ScratchDir dir;
   MakeReplicaAtZero(dir / "target", OneFamily(Quiet()));
@@ -231,7 +233,7 @@ TEST_CASE("An empty database stays at sequence 0", "[transfer][zero]") {
   REQUIRE(db->GetLatestSequenceNumber() == 0);
 }
 
-TEST_CASE("An unchanged replica that stands at sequence 0 is mended for good",
+TEST_CASE("An unchanged replica at sequence 0 is mended permanently",
           "[transfer][zero]") {
   const bool is_open = GENERATE(false, true);
   const ScratchDir dir;
@@ -256,7 +258,7 @@ TEST_CASE("An unchanged replica that stands at sequence 0 is mended for good",
   REQUIRE(db->GetLatestSequenceNumber() > 0);
 }
 
-TEST_CASE("Status and verify tell of a replica that stands at sequence 0",
+TEST_CASE("Status and verify report a replica at sequence 0",
           "[transfer][zero]") {
   const ScratchDir dir;
   MakeReplicaAtZero(dir / "a", OneFamily(Quiet()));

@@ -1,7 +1,8 @@
-// Follows applications that write, crash, lose power and live again, with
-// databases of all kinds: after every round the standby is exactly what
-// RocksDB recovers from a copy of the source that was made at that moment.
-// (tests/support/random_histories.h says how many histories.)
+// Random histories: a follower follows applications that write, crash, lose
+// power and start again, with databases of all kinds. After every round, the
+// standby must be exactly what RocksDB recovers from a copy of the source of
+// that moment.
+// (tests/support/random_histories.h explains the environment variables.)
 #include <fcntl.h>
 #include <rapidcheck.h>
 #include <sys/resource.h>
@@ -34,31 +35,31 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr rlim_t kCpuSeconds = 30;  // of one life
+constexpr rlim_t kCpuSeconds = 30;  // for one run of the application
 
-// What the follower does before a step of the application.
+// The follower's action before a step of the application.
 enum class Visit : uint8_t {
   kNone,
-  kFollow,  // to the end of what is there
-  kRace,    // a round, while the application takes its steps up to the next
-  kCut,     // a cut that is due, likewise, into which what comes is carried
+  kFollow,  // until it has all records of the source
+  kRace,    // a round during the steps up to the next visit
+  kCut,     // a due cut during these steps, with their records
 };
 
 struct FollowedHistory {
   AppHistory history;
   std::vector<uint32_t> visits;  // used in turn, one for each step
-  std::vector<uint32_t> torn;    // bytes that a power cut takes, one for a life
-  std::vector<uint32_t> fates;   // of the directory, one after each life
+  std::vector<uint32_t> torn;    // bytes that a power cut removes, per life
+  std::vector<uint32_t> fates;   // what happens to the directory, per life
 };
 
-// Changes the source's directory while no application has it open.
+// A change of the source's directory while no application has it open.
 enum class Fate : uint8_t {
   kNothing,
   kSaved,     // copied
   kRestored,  // replaced by the last copy
-  kMadeAnew,  // removed; the next life begins from nothing
+  kMadeAnew,  // removed; the next life starts without a database
   kMoved,     // replaced by a copy of itself
-  kWalAhead,  // gets the empty file of a WAL that nobody has written yet
+  kWalAhead,  // gets an empty WAL file with the next number
 };
 
 void showValue(const FollowedHistory& followed, std::ostream& os) {
@@ -106,8 +107,8 @@ void BeQuiet() {
   dup2(null, STDERR_FILENO);
 }
 
-// One life of the application, in a process that waits before some steps until
-// it is told to go on.
+// A process that runs one life of the application. Before some steps it waits
+// until Go().
 class PlayedLife {
  public:
   PlayedLife(const FollowedHistory& followed, const AppLife& life,
@@ -120,14 +121,15 @@ class PlayedLife {
     fflush(nullptr);
     pid_ = fork();
     if (pid_ == 0) {
-      // The lock of a standby, too, which lasts as long as any descriptor.
+      // Closes all descriptors, because the standby's lock is held as long as a
+      // descriptor of it is open.
       for (int number = 3; number < 1024; ++number) {
         if (number != to_parent[1] && number != to_child[0]) close(number);
       }
       for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
         signal(number, SIG_DFL);
       }
-      // RocksDB 7.8.3 reads some damaged WALs without end.
+      // RocksDB 7.8.3 reads some damaged WALs in an endless loop.
       const rlimit limit{kCpuSeconds, kCpuSeconds + 1};
       setrlimit(RLIMIT_CPU, &limit);
       alarm(600);
@@ -155,7 +157,7 @@ class PlayedLife {
   PlayedLife(const PlayedLife&) = delete;
   PlayedLife& operator=(const PlayedLife&) = delete;
 
-  // Blocks until the application waits; kNone: it is gone.
+  // Blocks until the application waits. Returns kNone if its process has ended.
   Visit Await() {
     char byte = 0;
     return read(from_, &byte, 1) == 1 ? VisitOf(static_cast<uint32_t>(byte))
@@ -164,10 +166,11 @@ class PlayedLife {
   void Go() {
     const char byte = 0;
     if (write(to_, &byte, 1) != 1) {
-      // It is gone; Await() says so.
+      // The process has ended, which Await() reports.
     }
   }
-  // With the process standing still, also its threads that compact.
+  // Calls `work` while all threads of the process are stopped, including its
+  // compactions.
   void Still(const std::function<void()>& work) {
     int status = 0;
     kill(pid_, SIGSTOP);
@@ -175,7 +178,7 @@ class PlayedLife {
     work();
     kill(pid_, SIGCONT);
   }
-  // Kills it, if it still lives.
+  // Kills the process if it still runs.
   void End() {
     if (pid_ > 0) {
       kill(pid_, SIGKILL);
@@ -184,7 +187,7 @@ class PlayedLife {
       pid_ = 0;
     }
   }
-  // Waits for its end.
+  // Waits for the end of the process.
   void Finish() {
     int status = 0;
     waitpid(pid_, &status, 0);
@@ -199,13 +202,13 @@ class PlayedLife {
 
 struct Counts {
   std::map<std::string, int> cuts;  // by reason
-  int rounds = 0;                   // that brought bytes
+  int rounds = 0;                   // with new bytes
   int compared = 0;
   int refused = 0;
   int not_openable = 0;
-  int races_won = 0;  // a race whose round counted
-  int carried = 0;    // a due cut into which records were carried
-  int kept = 0;       // times that WALs were kept beside
+  int races_won = 0;  // rounds of races that were applied
+  int carried = 0;    // cuts to which records were appended
+  int kept = 0;       // cuts that kept old WALs beside the standby
   std::map<Fate, int> fates;
 };
 
@@ -227,7 +230,7 @@ class FollowedApplication {
       PlayOne(followed_.history.lives[life]);
       if (refused_) return;
       Compare("after a life");
-      // A power cut takes the end of the newest WAL.
+      // A power cut removes the end of the newest WAL.
       if (!followed_.history.lives[life].ends_well) {
         Tear(followed_.torn[life % followed_.torn.size()]);
         Compare("after a power cut");
@@ -265,7 +268,8 @@ class FollowedApplication {
     }
   }
 
-  // Lets the application go on between the reading of W and of M.
+  // Lets the application continue after the round has read the WALs and before
+  // it reads the MANIFEST.
   Visit Race(PlayedLife* played) {
     Follow();
     if (refused_) return Visit::kNone;
@@ -322,14 +326,15 @@ class FollowedApplication {
     }
   }
 
-  // Follows to the end of what is there. Two rounds must find nothing: what a
-  // table has and no WAL shows only in the round behind that of its flush.
+  // Follows until two rounds in a row find nothing. One is not enough: entries
+  // that a flushed table has and no WAL has are found only in the round after
+  // the flush.
   void Follow() {
     int nothing = 0;
     std::string cuts;
     for (int i = 0; i < 20 && !refused_; ++i) {
       if (!fs::exists(dir_ / "source/CURRENT")) {
-        return;  // it died before it had a database
+        return;  // crashed before it had made a database
       }
       ReadRound();
       if (refused_) return;
@@ -376,9 +381,9 @@ class FollowedApplication {
     if (!status.ok()) RC_FAIL("opening the standby: " + status.ToString());
   }
 
-  // Takes a cut in a process of its own, for it needs threads. `meanwhile` is
-  // called there with the cut's standby before it takes its place; it returns
-  // bytes that are told here.
+  // Takes a cut in another process, because a cut needs threads. There, calls
+  // `meanwhile` with the cut's standby before the standby is published. *told:
+  // the bytes that `meanwhile` returned, or an error.
   EndState CutApart(CutReason reason,
                     const std::function<std::string(Standby*)>& meanwhile,
                     std::string* told) {
@@ -401,7 +406,7 @@ class FollowedApplication {
         options.source.directory = fs::canonical(dir_ / "source");
         options.target_dir = dir();
         options.lanes = 1;
-        options.full_rate = true;  // not only what a busy machine leaves
+        options.full_rate = true;  // full speed on a busy machine, too
         status = CutStandby(options, {reason}, standby.get());
       }
       std::ofstream(file, std::ios::binary)
@@ -414,7 +419,7 @@ class FollowedApplication {
     return static_cast<EndState>(code);
   }
 
-  // False: there is none.
+  // Takes a cut. Returns false if the source refuses it.
   bool TakeCut(CutReason reason) {
     const bool existed = standby_->exists();
     const FollowFile before = standby_->record();
@@ -426,8 +431,8 @@ class FollowedApplication {
     return !refused_;
   }
 
-  // A cut that is due is built while the application takes its steps up to the
-  // next visit, and its records come.
+  // Takes a due cut while the application takes its steps up to the next visit,
+  // and appends the new records to the cut.
   Visit CutMeanwhile(PlayedLife* played) {
     Follow();
     if (refused_) return Visit::kNone;
@@ -438,7 +443,7 @@ class FollowedApplication {
                [&](Standby* standby) {
                  played->Go();
                  std::string text(1, static_cast<char>(played->Await()));
-                 ReadRound();  // of this process's own copy of source_
+                 ReadRound();  // the child's own copy of source_
                  Round round;
                  FollowedSource::Found found;
                  FollowRequest request;
@@ -455,13 +460,13 @@ class FollowedApplication {
                  return text;
                },
                &told);
-      // The source may have been opened again meanwhile.
+      // The source may have been opened again during the cut.
       if (state != EndState::kOk && state != EndState::kSourceError) {
         RC_FAIL("a cut meanwhile: " + told);
       }
     }
     if (told.empty() || told[0] > static_cast<char>(Visit::kCut)) {
-      played->Go();  // it did not come so far
+      played->Go();  // `meanwhile` was not called
       return played->Await();
     }
     counts_->carried += told.size() == 2 && told[1] == '+';
@@ -524,7 +529,8 @@ class FollowedApplication {
   AppView View(const std::string& name, const std::string& wals) {
     const std::string file = dir_ / (name + " view");
     fs::remove(file);
-    // A RocksDB that asserts is a database that does not open.
+    // If RocksDB fails an assertion, the database counts as one that does not
+    // open.
     RunForked([&] {
       BeQuiet();
       WriteView(setup_, dir_ / name, wals, file);
@@ -583,7 +589,8 @@ class FollowedApplication {
         Replace("moved", "source");
         return true;
       case Fate::kWalAhead: {
-        // RocksDB gives no number to two files, whatever they are.
+        // Finds the highest number of all files: RocksDB never gives one number
+        // to two files, whatever their kind.
         uint64_t newest = 0;
         for (const auto& entry : fs::directory_iterator(dir_ / "source")) {
           const std::string name = entry.path().filename();
@@ -636,9 +643,9 @@ constexpr char kHistories[] = "child: followed applications";
 
 }  // namespace
 
-TEST_CASE("A standby is after every round what its source would recover",
+TEST_CASE("After every round, a standby is what its source would recover",
           "[transfer][exact][follow]") {
-  // A process without threads, which can fork.
+  // Runs in a process without threads, because the test forks.
   Process histories(CaseOfThisProgram(kHistories));
   const int code = histories.Wait(std::chrono::hours(12));
   std::cerr << histories.err();

@@ -1,4 +1,4 @@
-// Followers of a live database, over a connection as any target's.
+// Tests followers of a live database, over the connection that any target uses.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -37,7 +37,8 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-// A follower that keeps the WALs of its last cut, and no tables.
+// A follower that keeps the WALs of its last cut and the records after it, but
+// no tables.
 class Follower {
  public:
   Follower(Dialer* dialer, std::string name, std::string source)
@@ -46,7 +47,8 @@ class Follower {
     request_.wait_millis = 5000;
   }
 
-  // Asks until it has `sequence` of the source, and takes each cut.
+  // Requests rounds until it has the source's records up to `sequence`. Takes
+  // each cut that is due.
   void FollowTo(uint64_t sequence) {
     while (sequence_ < sequence) Ask();
   }
@@ -85,7 +87,8 @@ class Follower {
     cut_manifest_ = request_.position.manifest;
     wals_.clear();
     for (const CloneFile& file : snapshot->files()->files) {
-      // A newer one has no record, and comes anew.
+      // A newer WAL has no record yet, so the follower receives it from its
+      // start.
       if (file.kind == CloneFileKind::kWal &&
           file.number <= request_.position.wal_number) {
         std::ifstream in(from + "/" + CloneFileName(file), std::ios::binary);
@@ -105,7 +108,7 @@ class Follower {
     }
   }
 
-  // Its WALs are the source's, as far as it has them.
+  // Requires that the follower's WALs equal the beginning of the source's WALs.
   void RequireSame() const {
     for (const auto& [number, wal] : wals_) {
       CloneFile file;
@@ -133,7 +136,7 @@ class Follower {
   SourceRounds* rounds() { return &rounds_; }
   FollowRequest* request() { return &request_; }
   const std::map<uint64_t, std::string>& wals() const { return wals_; }
-  // Goes on where another one was.
+  // Continues from another follower's position.
   void Resume(const FollowRequest& request,
               std::map<uint64_t, std::string> wals) {
     request_ = request;
@@ -215,7 +218,7 @@ struct Followed {
 
   const ScratchDir dir;
   std::unique_ptr<OpenDb> opened;
-  OpenDb& db;  // while it is open
+  OpenDb& db;  // valid while `opened` is set
   ServeOptions options;
   std::unique_ptr<Dialer> dialer;
   std::unique_ptr<SourceServer> server;
@@ -246,7 +249,7 @@ TEST_CASE("A follower gets the records of a source across flushes, with one cut"
   REQUIRE(follower->wals().size() >= 5);
 }
 
-TEST_CASE("Whoever followed before an ingestion needs a cut behind it",
+TEST_CASE("After an ingestion, earlier followers need a new cut",
           "[transfer][follow]") {
   Followed source;
   source.Put(10);
@@ -262,7 +265,7 @@ TEST_CASE("Whoever followed before an ingestion needs a cut behind it",
   REQUIRE(follower->cuts() == 2);
 }
 
-TEST_CASE("Families that come and go, and tables that only go, ask for a cut",
+TEST_CASE("New families and removed tables require a cut",
           "[transfer][follow]") {
   Followed source;
   source.Put(10);
@@ -284,8 +287,9 @@ TEST_CASE("Families that come and go, and tables that only go, ask for a cut",
   REQUIRE(follower->cuts() == 2);
 }
 
-// The source recovers them from that moment on, and never before.
-TEST_CASE("A flush of entries that no WAL has asks for a cut",
+// The source recovers such entries only after the flush, so a standby needs a
+// cut then.
+TEST_CASE("A flush of entries that are in no WAL requires a cut",
           "[transfer][follow]") {
   Followed source;
   source.Put(10);
@@ -294,12 +298,12 @@ TEST_CASE("A flush of entries that no WAL has asks for a cut",
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
-  SECTION("behind records that are followed") {
+  SECTION("after records that were followed") {
     source.Put(1);
     follower->FollowTo(source.sequence());
     REQUIRE(follower->cuts(CutReason::kSequenceGap) == 1);
   }
-  SECTION("and nothing else") {}
+  SECTION("without other records") {}
   source.db.Flush();
   follower->request()->wait_millis = 200;
   for (int i = 0; i < 50 && follower->cuts(CutReason::kUnlogged) == 0; ++i) {
@@ -315,10 +319,10 @@ class KeepsAll : public rocksdb::CompactionFilter {
   const char* Name() const override { return "sstferry.test.KeepsAll"; }
 };
 
-TEST_CASE("A flush of entries behind a torn WAL, which recovery never reaches, "
-          "asks for a cut",
+TEST_CASE("A flush of entries that recovery does not read, because they follow "
+          "a torn WAL, requires a cut",
           "[transfer][follow]") {
-  // With two-phase commits, a WAL that power tore counts after the next opening.
+  // With allow_2pc, the torn WAL is still needed after the next opening.
   rocksdb::Options options = Followed::Options();
   options.allow_2pc = true;
   Followed source(options, 1'000'000'000, [&](const std::string& path) {
@@ -343,7 +347,8 @@ TEST_CASE("A flush of entries behind a torn WAL, which recovery never reaches, "
   };
   flush();
   REQUIRE(follower->cuts(CutReason::kUnlogged) >= 1);
-  // The torn one counts no more, which may have asked for a cut of its own.
+  // Now the torn WAL is no longer needed. Its end of use may have required a
+  // cut of its own.
   flush();
   const int cuts = follower->cuts();
   REQUIRE(cuts <= 3);
@@ -351,11 +356,12 @@ TEST_CASE("A flush of entries behind a torn WAL, which recovery never reaches, "
   REQUIRE(follower->cuts() == cuts);
 }
 
-// With WRITE_PREPARED the batch of three takes one number, but its WAL does not
-// show it: the number of the put, whose WAL comes and goes unseen, looks like that
-// of the second entry.
-TEST_CASE("A flush of what a WAL unseen had asks for a cut, even if the batch "
-          "before counts for one entry",
+// With WRITE_PREPARED, the batch of three entries takes one sequence number,
+// but its WAL does not show that. The reader does not see the later put,
+// because its WAL is gone between two rounds, and the put's number could be
+// that of the batch's second entry.
+TEST_CASE("A flush of entries from an unseen WAL requires a cut, even if the "
+          "batch before them takes one sequence number",
           "[transfer][follow]") {
   const ScratchDir dir;
   rocksdb::TransactionDBOptions transactions;
@@ -381,7 +387,7 @@ TEST_CASE("A flush of what a WAL unseen had asks for a cut, even if the batch "
   REQUIRE_OK(db->Put(rocksdb::WriteOptions(), "a", "2"));
   REQUIRE(db->GetLatestSequenceNumber() == 2);
   REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
-  db.reset();  // and with it the WALs that are not needed
+  db.reset();  // RocksDB then removes its unneeded WALs
   REQUIRE_OK(source.ReadRound(true, &more));
   Round round;
   FollowedSource::Found found;
@@ -389,14 +395,14 @@ TEST_CASE("A flush of what a WAL unseen had asks for a cut, even if the batch "
   REQUIRE(round.end.cut == CutReason::kUnlogged);
 }
 
-// Writes a record behind those of a closed database, as a later RocksDB might.
+// Appends a record to a closed database's file, as a later RocksDB might.
 void AppendTo(const std::string& path, const std::string& record) {
   std::ofstream out(path, std::ios::binary | std::ios::app);
   out << record;
   REQUIRE(out.good());
 }
 
-// A batch of one entry, of a type that RocksDB does not have.
+// Returns a batch with one entry of an unknown type.
 std::string BatchOfUnknown(uint64_t sequence) {
   std::string batch;
   PutFixed64(&batch, sequence);
@@ -404,8 +410,8 @@ std::string BatchOfUnknown(uint64_t sequence) {
   return batch + "\x7a\x01k\x01v";
 }
 
-TEST_CASE("A follower stops at records, entries and tags that nobody may ignore, "
-          "and at no other",
+TEST_CASE("A follower stops only at records, entries and tags that must not be "
+          "ignored",
           "[transfer][follow]") {
   const ScratchDir dir;
   uint64_t sequence = 0;
@@ -470,7 +476,7 @@ TEST_CASE("A follower stops at records, entries and tags that nobody may ignore,
   REQUIRE((round.end.cut == CutReason::kBarrier) == asks_for_cut);
 }
 
-TEST_CASE("A compaction filter asks for a cut, if it is to be exact",
+TEST_CASE("A compaction filter requires a cut if the follower must be exact",
           "[transfer][follow]") {
   const KeepsAll filter;
   rocksdb::Options options = Followed::Options();
@@ -492,7 +498,7 @@ TEST_CASE("A compaction filter asks for a cut, if it is to be exact",
 class DropsAll : public rocksdb::CompactionFilter {
  public:
   const char* Name() const override { return "sstferry.test.DropsAll"; }
-  // Without a deletion in their place.
+  // Skips the entries, which leaves no deletion in their place.
   Decision FilterV2(int, const rocksdb::Slice&, ValueType,
                     const rocksdb::Slice&, std::string*,
                     std::string* skip_until) const override {
@@ -514,8 +520,8 @@ class DropsAllFactory : public rocksdb::CompactionFilterFactory {
   }
 };
 
-TEST_CASE("A flush of which a filter drops all asks for a cut, if it is to be "
-          "exact",
+TEST_CASE("A flush that a filter leaves empty requires a cut if the follower "
+          "must be exact",
           "[transfer][follow]") {
   rocksdb::Options options = Followed::Options();
   options.compaction_filter_factory = std::make_shared<DropsAllFactory>();
@@ -534,8 +540,9 @@ TEST_CASE("A flush of which a filter drops all asks for a cut, if it is to be "
           (follower->request()->exact_filters ? 1 : 0));
 }
 
-// The marker of a rollback takes no sequence number.
-TEST_CASE("A transaction that was rolled back in a WAL unseen asks for a cut",
+// The marker of a rollback takes no sequence number, so sequence numbers do not
+// show that it is missing.
+TEST_CASE("A transaction that was rolled back in an unseen WAL requires a cut",
           "[transfer][follow]") {
   const ScratchDir dir;
   rocksdb::Options options = Followed::Options();
@@ -563,7 +570,7 @@ TEST_CASE("A transaction that was rolled back in a WAL unseen asks for a cut",
   FollowRequest request;
   request.position = CutOf(dir / "db");
   const bool is_seen = GENERATE(false, true);
-  // The next WAL has the marker alone, and the one behind it nothing.
+  // The next WAL contains only the marker, and the WAL after it is empty.
   REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), families[0]));
   const std::string marked = PathsWith(dir / "db", ".log").back();
   REQUIRE_OK(transaction->Rollback());
@@ -617,7 +624,7 @@ TEST_CASE("Ten followers of one database cost one reading of its WALs",
   REQUIRE(followed[0].read_bytes > 100'000);
 }
 
-TEST_CASE("A follower that needs more WALs than are held takes a cut",
+TEST_CASE("A follower that needs more WALs than the source keeps takes a cut",
           "[transfer][follow]") {
   const bool is_held = GENERATE(false, true);
   Followed source(Followed::Options(), is_held ? 1'000'000 : 50'000);
@@ -628,7 +635,7 @@ TEST_CASE("A follower that needs more WALs than are held takes a cut",
   near->FollowTo(source.sequence());
   for (int i = 0; i < 10; ++i) {
     source.Put(100);
-    source.db.Flush();  // its WAL goes
+    source.db.Flush();  // which removes its WAL
     near->FollowTo(source.sequence());
   }
   REQUIRE(near->cuts() == 1);
@@ -656,22 +663,22 @@ TEST_CASE("A follower that was away resumes where it was",
   REQUIRE(round.logs.size() == 1);
   REQUIRE(round.logs[0].offset_bytes == request.position.wal_bytes);
 
-  SECTION("not with another MANIFEST") {
+  SECTION("but not with another MANIFEST") {
     FollowRequest other = request;
     ++other.position.manifest.low;
     REQUIRE_OK(again->rounds()->Ask(other, &round));
     REQUIRE(round.end.cut == CutReason::kNewLife);
   }
-  SECTION("not behind the end of what the source has") {
+  SECTION("but not after the end of the source's bytes") {
     FollowRequest other = request;
     other.position.wal_bytes += 1u << 30;
     REQUIRE_OK(again->rounds()->Ask(other, &round));
     REQUIRE(round.end.cut == CutReason::kNewLife);
   }
-  SECTION("and is not told to have all while the source does not know") {
+  SECTION("but it is not reported as current while the source cannot know") {
     FollowRequest other = request;
     other.position.wal_bytes += 1u << 30;
-    other.wait_millis = 5;  // less than two rounds take
+    other.wait_millis = 5;  // shorter than two rounds
     int asked = 0;
     do {
       REQUIRE(++asked < 900);
@@ -683,8 +690,10 @@ TEST_CASE("A follower that was away resumes where it was",
   }
 }
 
-// A flush has taken the WAL, which no reader sees any more that comes later.
-TEST_CASE("A reader of a source believes what another has judged, and no more",
+// The flush made a WAL unnecessary, so a reader that starts later never sees
+// it.
+TEST_CASE("A new reader of a source trusts what another has judged, and no "
+          "more",
           "[transfer][follow]") {
   Followed source;
   source.db.Create({"other", Quiet()});
@@ -703,17 +712,17 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
   follower.reset();
   source.Stop();
   CutReason expected = CutReason::kNone;
-  SECTION("as it is") {}
-  SECTION("of which it is not told") {
+  SECTION("unchanged") {}
+  SECTION("without the judgement") {
     request.position.manifest_bytes = request.position.cut_bytes;
     request.position.manifest = cut;
     expected = CutReason::kUnlogged;
   }
-  SECTION("of another MANIFEST") {
+  SECTION("for another MANIFEST") {
     ++request.position.manifest.low;
     expected = CutReason::kNewLife;
   }
-  SECTION("of more than there is") {
+  SECTION("for more bytes than the MANIFEST has") {
     request.position.manifest_bytes += 1'000'000;
     expected = CutReason::kNewLife;
   }
@@ -721,11 +730,11 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
     source.Ingest();
     expected = CutReason::kBarrier;
   }
-  SECTION("before a flush of what no WAL has") {
+  SECTION("before a flush of entries that are in no WAL") {
     rocksdb::WriteOptions unlogged;
     unlogged.disableWAL = true;
     REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
-    // The WAL stays, for the other family.
+    // The WAL stays, because the other family still needs it.
     REQUIRE_OK(source.db->Flush(rocksdb::FlushOptions(), source.db.cf()));
     expected = CutReason::kUnlogged;
   }
@@ -733,7 +742,8 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
   follower = source.Join();
   request.wait_millis = 100;
   Round round;
-  // The reader finds entries of a table that no WAL has in its second round.
+  // The reader finds entries that are in a table but in no WAL only in its
+  // second round.
   for (int i = 0; i < 100 && round.end.cut == CutReason::kNone &&
                   (expected != CutReason::kNone ||
                    round.end.judged == FollowJudged());
@@ -756,12 +766,13 @@ TEST_CASE("A reader of a source believes what another has judged, and no more",
   }
 }
 
-TEST_CASE("A flush counts as judged once it is known what WALs have of it",
+TEST_CASE("A flush counts as judged only when it is known which of its entries "
+          "are in WALs",
           "[transfer][follow]") {
   Followed source;
   source.db.Create({"other", Quiet()});
   source.Put(10);
-  source.db.Put("key", "value", "other");  // it keeps the WAL
+  source.db.Put("key", "value", "other");  // so that the WAL is still needed
   FollowedSourceOptions options;
   options.database_dir = fs::canonical(source.dir / "db");
   FollowedSource reader(options);
@@ -774,7 +785,8 @@ TEST_CASE("A flush counts as judged once it is known what WALs have of it",
   unlogged.disableWAL = true;
   REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
   REQUIRE_OK(source.db->Flush(rocksdb::FlushOptions(), source.db.cf()));
-  // A WAL that it has not seen may have them.
+  // After this round, the flushed entries may still be in a WAL that the reader
+  // has not seen.
   REQUIRE_OK(reader.ReadRound(true, &more));
   FollowedSource::Found found;
   Round round;
@@ -790,7 +802,8 @@ TEST_CASE("A flush counts as judged once it is known what WALs have of it",
   REQUIRE(round.end.judged == FollowJudged());
 }
 
-TEST_CASE("Whoever has all of a source hears soon that it was closed",
+TEST_CASE("A follower that has everything soon learns that the source was "
+          "closed",
           "[transfer][follow]") {
   Followed source;
   source.Put(10);
@@ -813,7 +826,8 @@ TEST_CASE("Whoever has all of a source hears soon that it was closed",
           std::chrono::milliseconds(kMaxFollowWaitMillis / 2));
 }
 
-TEST_CASE("A source counts as closed once nothing that it wrote is unjudged",
+TEST_CASE("A source counts as closed only when everything that it wrote is "
+          "judged",
           "[transfer][follow]") {
   Followed source;
   source.Put(10);
@@ -824,7 +838,7 @@ TEST_CASE("A source counts as closed once nothing that it wrote is unjudged",
   for (int i = 0; i < 2; ++i) REQUIRE_OK(reader.ReadRound(true, &more));
   const std::unique_ptr<Follower> follower = source.Join();
   follower->TakeCut();
-  // A close flushes what no WAL has.
+  // The close flushes entries that are in no WAL.
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   REQUIRE_OK(source.db->Put(unlogged, "unlogged", "value"));
@@ -839,7 +853,7 @@ TEST_CASE("A source counts as closed once nothing that it wrote is unjudged",
     REQUIRE((round.end.cut == CutReason::kUnlogged) == (i > 0));
   }
   follower->TakeCut();
-  // A round that has not looked for new WALs says nothing.
+  // A round that did not look for new WALs cannot report a close.
   REQUIRE_OK(reader.ReadRound(false, &more));
   REQUIRE_OK(reader.Answer(*follower->request(), &found, &round));
   REQUIRE(round.end.cut == CutReason::kNone);
@@ -849,7 +863,8 @@ TEST_CASE("A source counts as closed once nothing that it wrote is unjudged",
   REQUIRE(round.end.source_closed);
 }
 
-TEST_CASE("Close() ends a wait for what never comes", "[transfer][follow]") {
+TEST_CASE("Close() ends a wait for records that never arrive",
+          "[transfer][follow]") {
   Followed source;
   source.Put(10);
   const std::unique_ptr<Follower> follower = source.Join();
@@ -874,8 +889,8 @@ void PutOfOneSize(OpenDb* db, const std::string& value, int count) {
   }
 }
 
-TEST_CASE("A source that was made anew, or restored, is another life, though it "
-          "has the same numbers and sizes",
+TEST_CASE("A source that was made anew or restored is another life, even with "
+          "the same numbers and sizes",
           "[transfer][follow]") {
   const bool is_restored = GENERATE(false, true);
   const bool is_running = GENERATE(false, true);
@@ -911,7 +926,7 @@ TEST_CASE("A source that was made anew, or restored, is another life, though it 
   }
   OpenDb db(opened, path);
   PutOfOneSize(&db, "new", 70);
-  // What the numbers tell is the same.
+  // The new life has the same file numbers and the same MANIFEST.
   const FollowPosition now = CutOf(path);
   REQUIRE(now.manifest_number == request.position.manifest_number);
   REQUIRE(now.wal_number == request.position.wal_number);
@@ -927,7 +942,7 @@ TEST_CASE("A source that was made anew, or restored, is another life, though it 
   REQUIRE(round.end.cut == CutReason::kNone);
 }
 
-TEST_CASE("A position in the middle of what is held is compared, too",
+TEST_CASE("A position before the end of the kept bytes is compared, too",
           "[transfer][follow]") {
   const ScratchDir dir;
   OpenDb db(Followed::Options(), dir / "db");
@@ -953,7 +968,7 @@ TEST_CASE("A position in the middle of what is held is compared, too",
   }
 }
 
-// Makes the file of the next WAL before anything is in it, as RocksDB does with
+// Makes the file of the next WAL before it has a record, as RocksDB does with
 // async_wal_precreate, and for a moment with manual_wal_flush.
 void MakeNextWal(const std::string& path, const std::string& bytes) {
   uint64_t newest = 0;
@@ -967,9 +982,10 @@ void MakeNextWal(const std::string& path, const std::string& bytes) {
   std::ofstream(path + "/" + WalName(newest + 1), std::ios::binary) << bytes;
 }
 
-TEST_CASE("Records of a WAL come, though the file of the next one is there",
+TEST_CASE("Records of a WAL arrive although the file of the next WAL exists",
           "[transfer][follow]") {
-  // Nothing is in it, or that it will be compressed.
+  // The next WAL's file is empty, or has only the record that announces
+  // compression.
   const std::string begin = GENERATE(
       as<std::string>(), "", PhysicalRecord(9, std::string("\7\0\0\0", 4)));
   const bool is_before_the_cut = GENERATE(false, true);
@@ -1000,7 +1016,7 @@ TEST_CASE("Records of a WAL come, though the file of the next one is there",
   REQUIRE(records == 100);
 }
 
-TEST_CASE("A standby is followed by nobody", "[transfer][follow]") {
+TEST_CASE("A standby cannot be followed", "[transfer][follow]") {
   StandbyWorld world;
   world.Write(10);
   REQUIRE_OK(world.Open());

@@ -1,5 +1,5 @@
-// The release of RocksDB that a replica is made for: what its application reads
-// decides, not what sstferry's own library can.
+// Tests the choice of the RocksDB release that a replica is made for: what its
+// application reads decides, not what sstferry's own library reads.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -67,8 +67,8 @@ void SetRelease(const std::string& dir, const std::string& release) {
               "rocksdb_version=" + release + "\n");
 }
 
-// Says in all tables of a closed database that they are of that format_version,
-// which stands before the magic number, in four bytes.
+// Writes that format_version into the footers of all tables of a closed
+// database: four bytes before the magic number.
 void SetFormatVersion(const std::string& dir, char version) {
   for (const std::string& path : PathsWith(dir, ".sst")) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -112,11 +112,13 @@ std::vector<NamedValue> Sorted(std::vector<NamedValue> options) {
   return options;
 }
 
-TEST_CASE("A seed leaves the source's OPTIONS word for word, and no others",
+TEST_CASE("A seed keeps the source's OPTIONS word for word, and writes no "
+          "others",
           "[transfer][versions]") {
   const ScratchDir dir;
   Fill(dir / "source");
-  // A fork with a version below the linked one's wrote one, 6.14 the other.
+  // Imitates a fork that claims an old version but has a newer option, and the
+  // spelling of a list in 6.14.
   SetRelease(dir / "source", "7.1.2");
   EditOptions(dir / "source", "[DBOptions]\n",
               "[DBOptions]\n  refresh_options_sec=0\n");
@@ -143,9 +145,8 @@ TEST_CASE("A seed leaves the source's OPTIONS word for word, and no others",
   }
 }
 
-TEST_CASE(
-    "A part of a database has the options of its families, and of default",
-    "[transfer][versions]") {
+TEST_CASE("A transfer of a part has the options of its families and of default",
+          "[transfer][versions]") {
   const ScratchDir dir;
   Families families = OneFamily(Quiet());
   families.emplace_back("odd #1:\\", WithXxh3());
@@ -166,7 +167,7 @@ TEST_CASE(
   REQUIRE_OK(opened->Get({}, opened.cf("odd #1:\\"), "a", &value));
 }
 
-TEST_CASE("Chunks are built for the release that is asked for",
+TEST_CASE("Chunks are built for the requested release",
           "[transfer][versions]") {
   const ScratchDir dir;
   Fill(dir / "source");
@@ -181,7 +182,8 @@ TEST_CASE("Chunks are built for the release that is asked for",
           std::set<SstChecksum>{SstChecksum::kCrc32c});
   const std::string text = OptionsIn(dir / "target");
   REQUIRE(ReleaseOfOptions(text) == RocksDbRelease{6, 20, 3});
-  // 6.20 ignores names that it does not know only in a later release's file.
+  // 6.20 ignores unknown names only if the file says that a later release wrote
+  // it.
   REQUIRE(text.find("rocksdb_version=" + RocksDbVersion()) !=
           std::string::npos);
   REQUIRE(text.find("kXXH3") == std::string::npos);
@@ -193,13 +195,14 @@ TEST_CASE("Chunks are built for the release that is asked for",
   }
 }
 
-TEST_CASE("What files ask of a RocksDB is said, and checked only for a release "
-          "that somebody names",
+TEST_CASE("The release that files need is reported, and checked only if the "
+          "user names a release",
           "[transfer][versions]") {
   const ScratchDir dir;
   Fill(dir / "source");
-  SetRelease(dir / "source", kBeforeXxh3);  // it cannot be, and is not our
-                                            // business: its application has it
+  // The source's OPTIONS name a release that cannot read its files. That is
+  // not checked, because the source's application does open them.
+  SetRelease(dir / "source", kBeforeXxh3);
   PullOptions options;
   options.method = PullMethod::kClone;
   const Ferried moved = Ferry(dir / "source", dir / "target", options);
@@ -220,8 +223,8 @@ TEST_CASE("What files ask of a RocksDB is said, and checked only for a release "
           EndState::kRefused);
 }
 
-TEST_CASE("A replica stays one for its own application, however often it is "
-          "refreshed",
+TEST_CASE("A replica stays readable for its own application, however often it "
+          "is refreshed",
           "[transfer][versions]") {
   const bool swap = GENERATE(false, true);
   const ScratchDir dir;
@@ -247,8 +250,8 @@ TEST_CASE("A replica stays one for its own application, however often it is "
   }
 }
 
-TEST_CASE("A clone does not replace a replica whose application could not open "
-          "it",
+TEST_CASE("A clone does not replace a replica if its application could not "
+          "open the clone",
           "[transfer][versions]") {
   const ScratchDir dir;
   Fill(dir / "source");
@@ -265,7 +268,7 @@ TEST_CASE("A clone does not replace a replica whose application could not open "
   REQUIRE(refused.state() == EndState::kIncompatible);
   REQUIRE(refused.message().find("6.20.3") != std::string::npos);
   REQUIRE(Fingerprint(dir / "target") == before);
-  // The application was upgraded, and has opened it since.
+  // The application was upgraded, and has opened the replica since.
   {
     OpenDb db(dir / "target", OneFamily(Quiet()));
     db.Put("of", "its own");
@@ -277,7 +280,7 @@ TEST_CASE("A clone does not replace a replica whose application could not open "
           ReleaseName({ROCKSDB_MAJOR, ROCKSDB_MINOR, ROCKSDB_PATCH}));
 }
 
-TEST_CASE("A column family that a refresh makes has the source's OPTIONS",
+TEST_CASE("A column family that a refresh creates has the source's OPTIONS",
           "[transfer][versions]") {
   const ScratchDir dir;
   Fill(dir / "source");
@@ -299,7 +302,7 @@ TEST_CASE("A column family that a refresh makes has the source's OPTIONS",
   REQUIRE(text.find("shape_of_a_fork=round") != std::string::npos);
 }
 
-TEST_CASE("A clone has tables of a format that nobody here knows",
+TEST_CASE("A clone has tables of a format that is unknown here",
           "[transfer][versions]") {
   const ScratchDir dir;
   Fill(dir / "source");
@@ -322,8 +325,8 @@ TEST_CASE("A clone has tables of a format that nobody here knows",
           EndState::kIncompatible);
 }
 
-TEST_CASE("A database whose tables will be of a format that this RocksDB does "
-          "not read is cloned from the first night on",
+TEST_CASE("A database whose future tables have a format that this RocksDB "
+          "cannot read is cloned from the start",
           "[transfer][versions]") {
   const ScratchDir dir;
   {
@@ -368,7 +371,7 @@ TEST_CASE(
   INFO(moved.message());
   REQUIRE_OK(moved.status);
   REQUIRE(moved.summary.method == "clone");
-  // In place: the replica's own tables are those.
+  // A refresh in place fails too: the replica's own tables have that format.
   const Ferried in_place = Refresh(dir / "source", dir / "target");
   INFO(in_place.message());
   REQUIRE(in_place.state() == EndState::kIncompatible);

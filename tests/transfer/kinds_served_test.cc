@@ -1,6 +1,6 @@
-// A server outlives a request for any kind of database in any mode: RocksDB
-// with assertions ends the process over calls that a table, an index or a
-// memtable does not support.
+// Tests that a server survives a request for any kind of database in any mode.
+// RocksDB with assertions aborts on calls that a table, an index or a memtable
+// does not support.
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@
 
 #if ROCKSDB_MAJOR < 8
 namespace rocksdb {
-// The library has it, its headers do not.
+// RocksDB 7's library defines it, but no header declares it.
 const Comparator* BytewiseComparatorWithU64Ts();
 }  // namespace rocksdb
 #endif
@@ -38,9 +38,10 @@ constexpr const char* kStamp = "8 bytes.";
 struct ServedKind {
   std::string name;
   std::function<void(const std::string& path)> fill;
-  // Chunks cannot hold it: refused before a byte is sent.
+  // Chunks cannot represent it: a pull by chunks must be refused before a byte
+  // is sent.
   bool clone_only = false;
-  std::vector<std::string> selected;  // none: all
+  std::vector<std::string> selected;  // empty: all families
 };
 
 rocksdb::DBOptions Mapped() {
@@ -73,7 +74,8 @@ ColumnFamilyOptions HashIndex() {
   return options;
 }
 
-// Tables, and a WAL with more: keys of both kinds where `short_key` is set.
+// Makes tables and a WAL with more entries. If `short_key` is set, keys with
+// and without a prefix.
 void Fill(const std::string& path, const Families& families,
           const std::string& short_key = "",
           const rocksdb::DBOptions& database = {}) {
@@ -94,7 +96,7 @@ void Fill(const std::string& path, const Families& families,
   }
 }
 
-// Neither orders that only an application has, nor stamped keys.
+// Returns kinds without comparators of an application and without timestamps.
 std::vector<ServedKind> OrdinaryKinds() {
   std::vector<ServedKind> kinds;
   const auto add = [&kinds](const std::string& name,
@@ -125,7 +127,7 @@ std::vector<ServedKind> OrdinaryKinds() {
       [](const std::string& path) {
         Fill(path, OneFamily(Quiet()), "ab");
         { OpenDb(path, OneFamily(Quiet())).Flush(); }
-        OpenDb db(path, OneFamily(HashIndex()));  // OPTIONS name it from here
+        OpenDb db(path, OneFamily(HashIndex()));  // OPTIONS name it now
       });
   add("hashed memtables", [](const std::string& path) {
     ColumnFamilyOptions options = WithPrefix();
@@ -184,7 +186,7 @@ std::vector<ServedKind> OddKinds() {
       if (i == 100) db.Flush();
     }
   });
-  // What of an odd default family nobody asks for.
+  // The request does not include the unusual default family.
   kinds.push_back({"cuckoo tables of another family",
                    [cuckoo](const std::string& path) {
                      Families families = OneFamily(cuckoo);
@@ -196,7 +198,7 @@ std::vector<ServedKind> OddKinds() {
   return kinds;
 }
 
-// The kind under test and an ordinary database, by one server.
+// One server with a database of the kind under test and an ordinary one.
 class KindServer {
  public:
   explicit KindServer(const ServedKind& kind) {
@@ -219,8 +221,8 @@ class KindServer {
     return options;
   }
 
-  // Returns how it ended. The server lives, and nothing but success and a
-  // refusal is right.
+  // Checks that the server still runs and that `status` is a success or a
+  // refusal. Returns the end state.
   EndState End(const std::string& what, const rocksdb::Status& status) {
     INFO(what << ": " << status.ToString());
     REQUIRE(server_->process().Wait(std::chrono::milliseconds(0)) == -1);
@@ -260,7 +262,7 @@ class KindServer {
   }
 
   const ScratchDir dir;
-  bool refuses_late = false;  // found only in the data
+  bool refuses_late = false;  // refused only when the data is read
 
  private:
   std::unique_ptr<ServeProcess> server_;
@@ -312,21 +314,23 @@ void RequireOutlived(const ServedKind& kind) {
   server.RequireServesAnother();
 }
 
-TEST_CASE("A server outlives every mode of a database that chunks can hold",
+TEST_CASE("A server survives every mode of a database that chunks can "
+          "represent",
           "[transfer][kinds]") {
   for (const ServedKind& kind : OrdinaryKinds()) {
     RequireOutlived(kind);
   }
 }
 
-TEST_CASE("A server outlives every mode of a database that chunks cannot hold",
+TEST_CASE("A server survives every mode of a database that chunks cannot "
+          "represent",
           "[transfer][kinds]") {
   for (const ServedKind& kind : OddKinds()) {
     RequireOutlived(kind);
   }
 }
 
-TEST_CASE("A server outlives wide columns and prepared transactions",
+TEST_CASE("A server survives wide columns and prepared transactions",
           "[transfer][kinds]") {
   const bool wide = GENERATE(true, false);
   const ServedKind kind = {
@@ -380,7 +384,7 @@ TEST_CASE("A replica takes keys outside of its prefix extractor's domain",
           "[transfer][kinds][refresh]") {
   const ScratchDir dir;
   const Families families = OneFamily(HashIndex());
-  // A flush of the application itself would end this process.
+  // A flush by the application would abort this process.
   rocksdb::DBOptions no_flush;
   no_flush.avoid_flush_during_recovery = true;
   Fill(dir / "source", families);
@@ -390,7 +394,7 @@ TEST_CASE("A replica takes keys outside of its prefix extractor's domain",
   PullOptions verified;
   verified.method = PullMethod::kIngest;
   verified.verify = true;
-  for (int night = 0; night < 3; ++night) {  // compacts deltas, too
+  for (int night = 0; night < 3; ++night) {  // also compacts deltas
     REQUIRE_OK(Refresh(dir / "source", dir / "target", verified).status);
     REQUIRE(EntriesOf(dir / "target", families) ==
             EntriesOf(dir / "source", families));

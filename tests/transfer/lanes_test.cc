@@ -1,4 +1,5 @@
-// What each lane of a real pull carries, and how fast, counted at the target.
+// Tests how many bytes each lane of a real pull carries, and how fast, counted
+// at the target.
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -14,13 +15,13 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// What the connections of a pull received: the control connection first, then
-// the lanes in the order in which they were opened.
+// Counts the bytes that each connection of a pull receives: first the control
+// connection, then the lanes in the order of their opening.
 class Meter {
  public:
   struct Reading {
     steady_clock::time_point at;
-    uint64_t bytes;  // of all connections so far
+    uint64_t bytes;  // total of all connections
   };
 
   size_t Connect() {
@@ -35,8 +36,9 @@ class Meter {
     readings_.push_back({steady_clock::now(), total_});
   }
   const std::vector<uint64_t>& bytes() const { return bytes_; }
-  // Bytes a second, of the half of them in the middle: lanes read a frame, then
-  // wait until it may be written.
+  // Returns bytes per second between the first and the last quarter of the
+  // bytes. At the ends the rate is not steady: lanes read a frame before they
+  // wait for the rate limit.
   double SteadyRate() const {
     const Reading& begin = ReadingAt(total_ / 4);
     const Reading& end = ReadingAt(total_ / 4 * 3);
@@ -133,7 +135,7 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
   options.compression = rocksdb::kNoCompression;
   {
     OpenDb db(dir / "source", OneFamily(options));
-    SECTION("values of very unequal sizes, the large ones together") {
+    SECTION("values of very different sizes, with the large ones together") {
       for (uint64_t i = 0; i < 10'000; ++i) {
         const size_t bytes = i < 7000 ? 60 : i < 9700 ? 700 : 20'000;
         db.Put(NumberedKey(i), RandomBytes(bytes, i));
@@ -159,8 +161,8 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
     }
   }
   Meter meter;
-  // As over a network that is the narrowest place: who holds up a lane is the
-  // wire, not the scheduler of a small machine.
+  // The rate limit imitates a slow network, so that the wire delays the lanes,
+  // not the scheduler of a small machine.
   const Summary summary =
       PullMetered(dir, "target", 8'000'000, 0, &meter);
   REQUIRE(summary.lanes == 4);
@@ -176,9 +178,9 @@ TEST_CASE("Lanes carry the same payload whatever the shape of the source",
   REQUIRE(static_cast<double>(most) <= 1.5 * static_cast<double>(sum) / 4);
 }
 
-// From below, TokenBucket's own tests hold them: a machine that is busy sends
-// less than it may.
-TEST_CASE("The rate limits of pull and of serve hold from above",
+// Does not check a lower bound, because a busy machine sends less than the
+// limit. The tests of TokenBucket check that.
+TEST_CASE("A pull is never faster than the rate limit of pull or of serve",
           "[transfer][lanes]") {
   const ScratchDir dir;
   rocksdb::ColumnFamilyOptions options = Quiet();

@@ -1,5 +1,5 @@
-// Swaps of ingested replicas: the new directory is links to the old one's files
-// and what changed.
+// Tests swaps of replicas that were made of chunks: the new directory consists
+// of links to the old one's files, and of what changed.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ Families TwoFamilies() {
   return {{"default", Quiet()}, {"second", Quiet()}};
 }
 
-// 2 MB in each of two families.
+// Makes 2 MB in each of two families.
 void MakeSource(const std::string& path) {
   OpenDb db(path, TwoFamilies());
   for (const char* family : {"default", "second"}) {
@@ -56,7 +56,7 @@ void MakeSource(const std::string& path) {
   }
 }
 
-// A night: some keys change, some come, some go.
+// Changes, adds and removes some keys.
 void ChangeSource(const std::string& path) {
   OpenDb db(path, TwoFamilies());
   for (int i = 0; i < 2000; i += 100) {
@@ -67,7 +67,7 @@ void ChangeSource(const std::string& path) {
   db.Flush();
 }
 
-// The source's night after a first pull.
+// Seeds the target, then changes the source.
 void MakeNight(const ScratchDir& dir) {
   MakeSource(dir / "source");
   PullOptions options;
@@ -85,8 +85,8 @@ void ExpectAsAtSource(const ScratchDir& dir) {
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
 
-// What a file is to others: its bytes, and what stat() says of it but for the
-// number of its names and the time of that change.
+// Returns the bytes and attributes of each file, without those that a new hard
+// link changes (link count and ctime).
 std::map<std::string, std::string> StateOf(const std::string& directory) {
   std::map<std::string, std::string> state;
   for (const std::string& path : PathsWith(directory, "")) {
@@ -105,7 +105,7 @@ std::map<std::string, std::string> StateOf(const std::string& directory) {
   return state;
 }
 
-// While after_swap runs, the old directory is still whole.
+// Returns the old directory, which is complete while after_swap runs.
 std::string OldOf(const ScratchDir& dir) { return dir / "target.sstferry/db"; }
 
 uint64_t SharedTables(const std::string& a, const std::string& b) {
@@ -155,17 +155,18 @@ TEST_CASE("A plan of a swap counts what is linked", "[transfer][linked]") {
   REQUIRE(plan.files_reused >= 2);
   REQUIRE(plan.bytes_reused > 3'900'000);
   REQUIRE(plan.needed_bytes > 0);
-  // A chunk for each lane: it is not known what differs.
+  // The estimate includes a chunk for each lane, because it is unknown which
+  // keys differ.
   REQUIRE(plan.needed_bytes < 4'500'000);
   REQUIRE(Fingerprint(dir / "target") == before);
   REQUIRE_FALSE(fs::exists(dir / "target.sstferry"));
 }
 
-TEST_CASE("What is not the source's is gone, as if the swap had built anew",
+TEST_CASE("Everything that is not the source's is gone, as after a rebuild",
           "[transfer][linked]") {
   const ScratchDir dir;
   MakeNight(dir);
-  {  // the replica's own application, and options that are not the source's
+  {  // (dummy)
     rocksdb::ColumnFamilyOptions other = Quiet();
     other.write_buffer_size = 1 << 20;
     OpenDb db(dir / "target", {{"default", other}, {"second", other}});
@@ -201,7 +202,7 @@ TEST_CASE("What is not the source's is gone, as if the swap had built anew",
     std::string text;
     for (const std::string& path : paths) {
       if (path.find("/OPTIONS-") != std::string::npos) {
-        REQUIRE(text.empty());  // one only
+        REQUIRE(text.empty());  // expects one OPTIONS file
         std::ifstream in(path);
         text = BytesIn(in);
       }
@@ -246,7 +247,7 @@ TEST_CASE("A swap by links changes nothing of the old directory",
   options.after_swap = [&](const SwapEvent& event) {
     REQUIRE(event.exchanged);
     auto after = StateOf(OldOf(dir));
-    after.erase("LOCK");  // which the exchange held
+    after.erase("LOCK");  // the exchange held this lock
     before.erase("LOCK");
     for (const auto& [name, state] : before) {
       INFO(name);
@@ -273,7 +274,7 @@ TEST_CASE("Both directories of a swap by links may be written to",
   const std::string kept = dir / "kept";
   PullOptions options = Swapping(dir);
   options.after_swap = [&](const SwapEvent&) {
-    // Links, as the swap leaves them: it deletes the old directory's names.
+    // Keeps hard links, because the swap deletes the old directory afterwards.
     fs::create_directory(kept);
     for (const std::string& path : PathsWith(OldOf(dir), "")) {
       const std::string name = fs::path(path).filename();
@@ -359,7 +360,7 @@ TEST_CASE("A file that must get another mode is copied, not linked",
   }
 }
 
-TEST_CASE("A swap builds anew what cannot be linked, and says why",
+TEST_CASE("A swap rebuilds what cannot be linked, and says why",
           "[transfer][linked]") {
   const ScratchDir dir;
   MakeNight(dir);
@@ -383,7 +384,7 @@ TEST_CASE("A swap builds anew what cannot be linked, and says why",
     fs::resize_file(table, fs::file_size(table) - 1000);
     why = "expected";
   }
-  SECTION("a fault that is known") {
+  SECTION("a fault is known") {
     std::ofstream(dir / "target/sstferry.health") << "torn";
     why = "known";
   }
@@ -399,11 +400,13 @@ TEST_CASE("A swap builds anew what cannot be linked, and says why",
   REQUIRE_FALSE(fs::exists(dir / "target/sstferry.health"));
 }
 
-TEST_CASE("A bit that the disk changed in the replica is no part of the new "
-          "one after a verify", "[transfer][linked]") {
+TEST_CASE("After a verify, a bit that the disk changed in the replica is not "
+          "in the new one",
+          "[transfer][linked]") {
   const ScratchDir dir;
   MakeNight(dir);
-  // Where no interval changed, so that nothing but the verify reads it.
+  // Damages a place where no interval changed, so that only the verify reads
+  // it.
   const std::string table = PathsWith(dir / "target", ".sst").front();
   const auto middle = static_cast<std::streamoff>(fs::file_size(table) / 2);
   {
@@ -425,7 +428,7 @@ TEST_CASE("A bit that the disk changed in the replica is no part of the new "
   ExpectAsAtSource(dir);
 }
 
-TEST_CASE("A swap that failed in its hook links nothing anew",
+TEST_CASE("A swap that failed in its hook does not link again when it resumes",
           "[transfer][linked]") {
   const ScratchDir dir;
   MakeNight(dir);
@@ -454,8 +457,9 @@ ino_t InodeOf(const std::string& path) {
   return info.st_ino;
 }
 
-TEST_CASE("A swap of a replica that holds what its source holds exchanges "
-          "nothing and stops nobody", "[transfer][linked]") {
+TEST_CASE("A swap of a replica with the source's entries exchanges nothing and "
+          "calls no hook",
+          "[transfer][linked]") {
   const ScratchDir dir;
   MakeNight(dir);
   PullOptions options = Swapping(dir);
@@ -472,7 +476,7 @@ TEST_CASE("A swap of a replica that holds what its source holds exchanges "
   const ino_t inode = InodeOf(dir / "target");
   const ino_t current = InodeOf(dir / "target/CURRENT");
   const bool is_compacted = GENERATE(false, true);
-  if (is_compacted) {  // other tables, no other entry
+  if (is_compacted) {  // other tables, the same entries
     OpenDb db(dir / "source", TwoFamilies());
     db.Compact("default");
   }
@@ -501,13 +505,14 @@ TEST_CASE("A swap of a replica that holds what its source holds exchanges "
   ExpectAsAtSource(dir);
 }
 
-TEST_CASE("A swap exchanges what its application wrote to while nothing came",
+TEST_CASE("A swap exchanges a replica that its application wrote to, even if "
+          "the source did not change",
           "[transfer][linked]") {
   const ScratchDir dir;
   MakeNight(dir);
   const PullOptions options = Swapping(dir);
   REQUIRE_OK(Run(options).status);
-  SECTION("before it, in an earlier run, or while it runs") {
+  SECTION("the write is before the swap, in an earlier run, or during it") {
     const std::string point =
         GENERATE(std::string(), "LinkedTarget:CopyMade", "Puller:TotalsAgreed");
     const auto write = [&dir] {
@@ -515,8 +520,8 @@ TEST_CASE("A swap exchanges what its application wrote to while nothing came",
     };
     if (point.empty()) write();
     if (point == "Puller:TotalsAgreed") {
-      // All is compared; the next run finds the copy, and no longer its
-      // original.
+      // The comparison was complete. The next run finds the copy, but
+      // TARGET_DIR has changed since.
       const std::unique_ptr<Operation> stopped = MakePull(options);
       TEST_SetFaultHook([&](const std::string& name) {
         if (name == point) stopped->Cancel();
@@ -536,7 +541,7 @@ TEST_CASE("A swap exchanges what its application wrote to while nothing came",
     REQUIRE_OK(again.status);
     REQUIRE(again.summary.exchanged);
   }
-  SECTION("a family that came and is empty, or went") {
+  SECTION("a new empty family, or a dropped one") {
     if (GENERATE(true, false)) {
       OpenDb(dir / "source", TwoFamilies()).Create({"third", Quiet()});
       REQUIRE(Run(options).summary.exchanged);
@@ -548,7 +553,7 @@ TEST_CASE("A swap exchanges what its application wrote to while nothing came",
   ExpectAsAtSource(dir);
 }
 
-// A replica that is a clone, and a source that wrote a little since.
+// Makes a replica that is a clone, then changes the source a little.
 void MakeCloneNight(const ScratchDir& dir) {
   MakeSource(dir / "source");
   PullOptions options;
@@ -559,7 +564,7 @@ void MakeCloneNight(const ScratchDir& dir) {
   ChangeSource(dir / "source");
 }
 
-// None of its files is as it was.
+// Rewrites all files of the source.
 void CompactSource(const ScratchDir& dir) {
   OpenDb db(dir / "source", TwoFamilies());
   db.Compact("default");
@@ -599,7 +604,7 @@ TEST_CASE("A swap of a clone by chunks links its files and sends what changed",
   ExpectAsAtSource(dir);
   REQUIRE(plan.files_reused == night.summary.files_reused);
 
-  // From then on it is a replica of chunks.
+  // After this swap, the replica is one of chunks.
   OpenDb(dir / "source", TwoFamilies()).Put(NumberedKey(8), "one more");
   options.method = PullMethod::kAuto;
   const Ferried next = Run(options);
@@ -610,7 +615,8 @@ TEST_CASE("A swap of a clone by chunks links its files and sends what changed",
   ExpectAsAtSource(dir);
 }
 
-TEST_CASE("Nights after a clone took what changed rewrite a part of it",
+TEST_CASE("Swaps after the first one by chunks of a clone rewrite only a part "
+          "of it",
           "[transfer][linked][clone]") {
   const ScratchDir dir;
   const auto write = [&](int first, int step, int last, int seed) {
@@ -620,7 +626,8 @@ TEST_CASE("Nights after a clone took what changed rewrite a part of it",
     }
     db.Flush();
   };
-  // As where levels fill by themselves: far above the last one.
+  // Moves the tables to a level far above the last one, as automatic
+  // compactions would.
   const auto move_down = [&] {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     rocksdb::CompactRangeOptions to;
@@ -639,7 +646,7 @@ TEST_CASE("Nights after a clone took what changed rewrite a part of it",
   INFO(delta.message() << delta.summary.method_reason);
   REQUIRE_OK(delta.status);
   REQUIRE(delta.summary.method == "ingest");
-  write(20'000, 1, 20'100, 0);  // behind all others
+  write(20'000, 1, 20'100, 0);  // after all other keys
   REQUIRE_OK(Run(Swapping(dir)).status);
   for (int night = 2; night < 6; ++night) {
     write(0, 1000, 12'000, night);
@@ -653,8 +660,9 @@ TEST_CASE("Nights after a clone took what changed rewrite a part of it",
   ExpectSameEntries(dir / "source", dir / "target", expected);
 }
 
-TEST_CASE("A swap of a clone by chunks that cannot link it starts from nothing, "
-          "and says why", "[transfer][linked][clone]") {
+TEST_CASE("A swap by chunks of a clone that cannot be linked starts from "
+          "nothing, and says why",
+          "[transfer][linked][clone]") {
   const ScratchDir dir;
   MakeCloneNight(dir);
   CompactSource(dir);

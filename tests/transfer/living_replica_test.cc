@@ -1,8 +1,9 @@
-// Random histories of a replica that lives: its application has it open with
-// its own options, holds snapshots, iterators and transactions over refreshes
-// and compactions, makes backups and checkpoints of it, and opens it again.
-// After each event everything that the application can read is compared with
-// what it should read. (tests/support/random_histories.h says how many.)
+// Random histories of a replica that an application uses: it has the database
+// open with its own options, holds snapshots, iterators and transactions during
+// refreshes and compactions, makes backups and checkpoints, and reopens the
+// database. After each event, everything that the application can read is
+// compared with what it should read. (tests/support/random_histories.h explains
+// the environment variables.)
 #include <rapidcheck.h>
 
 #include <filesystem>
@@ -36,11 +37,11 @@ struct Event {
     kDelete,
     kFlush,
     kCompact,
-    kForce,       // a compaction that rewrites the last level, too
+    kForce,       // a compaction that also rewrites the last level
     kSnapshot,
-    kRelease,     // the oldest snapshot
+    kRelease,     // releases the oldest snapshot
     kIterator,
-    kEnd,         // the oldest iterator
+    kEnd,         // releases the oldest iterator
     kBegin,       // a transaction that puts one key
     kCommit,
     kRollback,
@@ -138,7 +139,7 @@ rc::Gen<Event> EventGen() {
 
 rc::Gen<World> WorldGen() {
   const auto kind = rc::gen::map(Below(kKinds), [](uint32_t found) {
-    // In place, old RocksDB does not refresh universal families.
+    // Old RocksDB versions cannot refresh universal families in place.
     return found == kUniversalKind ? 8u : found;
   });
   const auto event = EventGen();
@@ -167,7 +168,7 @@ struct Counts {
   uint64_t directories = 0;
   uint64_t swaps = 0;
   uint64_t refused = 0;
-  uint64_t snapshots = 0;  // read, over all events
+  uint64_t snapshots = 0;  // snapshots read, over all events
   uint64_t iterators = 0;
   uint64_t copies = 0;  // backups, checkpoints, secondary readers
 };
@@ -181,7 +182,7 @@ FamilyContents Walk(rocksdb::Iterator* it) {
   return found;
 }
 
-// The application of the replica in one directory.
+// The application that uses the replica in one directory.
 class Application {
  public:
   Application(const std::string& dir, Families families, bool has_transactions,
@@ -249,7 +250,7 @@ class Application {
     return replica;
   }
 
-  // All that readers shall see from now on.
+  // Sets what readers must see from now on.
   void Expect(const Contents& contents) {
     now_ = contents;
     for (const auto& family : families_) {
@@ -321,7 +322,7 @@ class Application {
         break;
       case Kind::kSource:
       case Kind::kNight:
-        break;  // the world's
+        break;  // Live() handles these
     }
   }
 
@@ -346,7 +347,7 @@ class Application {
     }
   }
 
-  // RocksDB compacts by itself, and is done with it when this returns.
+  // Waits until RocksDB's automatic compactions have ended.
   void AwaitCompactions() {
     for (const auto& [name, handle] : handles_) {
       uint64_t pending = 1;
@@ -452,7 +453,8 @@ class Application {
     RequireSame(when, expected, found);
   }
 
-  // A copy is a database of its own: it keeps all while a snapshot is held.
+  // Compares a copy, also after its compaction while a snapshot exists: a copy
+  // at sequence 0 could lose entries then.
   void RequireCopy(const std::string& what, const std::string& copy) {
     counts_->copies++;
     RequireSame(what, now_, *ContentsOf(copy, families_));
@@ -469,7 +471,8 @@ class Application {
     fs::remove_all(copy);
   }
 
-  // RocksDB's BackupEngine aborts on tables in an order of the application's.
+  // Skips families with an application's comparator: RocksDB's BackupEngine
+  // aborts on their tables.
   void BackUp(bool flushes) {
     if (std::any_of(families_.begin(), families_.end(),
                     [](const auto& family) {
@@ -499,7 +502,8 @@ class Application {
     RequireCopy("in a checkpoint", dir_ + ".checkpoint");
   }
 
-  // Secondary readers of RocksDB 7.8 crash in blob files, whoever wrote them.
+  // Skips families with blob files: secondary readers of RocksDB 7.8 crash on
+  // any blob file.
   void ReadAsSecondary() {
     if (std::any_of(families_.begin(), families_.end(),
                     [](const auto& family) {
@@ -595,7 +599,7 @@ class Histories {
     const rocksdb::Status status = operation->Run(&summary);
     if (EndStateOf(status) == EndState::kRefused) {
       counts_->refused++;
-      return;  // the application reads what it read before
+      return;  // the application still reads what it read before
     }
     if (!status.ok()) {
       RC_FAIL(status.ToString());
@@ -657,8 +661,8 @@ class Histories {
 
 }  // namespace
 
-TEST_CASE("Whatever a replica's application does, it reads what its source "
-          "held at the last refresh and what it wrote since",
+TEST_CASE("A replica's application reads the source's entries of the last "
+          "refresh and its own later writes, whatever it does",
           "[transfer][living]") {
   const int worlds = HistoryCount(100);
   Counts counts;

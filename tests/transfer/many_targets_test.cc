@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 
 constexpr uint64_t kEntries = 12'000;
 
-// Two levels, a memtable's worth in the WAL, written by nobody in order.
+// Writes keys in a mixed order.
 void WriteSome(OpenDb* db, uint64_t seed, uint64_t entries) {
   for (uint64_t i = 0; i < entries; ++i) {
     db->Put(NumberedKey((i * 7919 + seed) % entries),
@@ -58,13 +58,12 @@ struct Fleet {
 
   const ScratchDir dir;
   OpenDb db;
-  // Fewer than a test's targets: a pull that waits takes the place of one that
-  // has lost its connection.
+  // Fewer than the targets of a test, so that pulls must wait for slots.
   uint32_t max_transfers = 4;
   std::unique_ptr<TestServer> server;
 };
 
-TEST_CASE("The latest snapshot is never older than what the target holds",
+TEST_CASE("The latest snapshot is never older than the target's data",
           "[transfer][share]") {
   Fleet fleet;
   const auto night = [&](int target, TestServer* server, bool latest) {
@@ -83,21 +82,21 @@ TEST_CASE("The latest snapshot is never older than what the target holds",
   const uint64_t first = night(0, server, true);
   REQUIRE(night(1, server, true) == first);
   fleet.db.Put("seen", "by readers");
-  SECTION("which this server took for it") {
+  SECTION("the target has a newer snapshot from this server") {
     const uint64_t second = night(1, server, false);
     REQUIRE(second > first);
     REQUIRE(night(2, server, true) >= second);
     REQUIRE(night(1, server, true) >= second);
     REQUIRE(night(0, server, true) >= second);
   }
-  SECTION("which another server took for it") {
+  SECTION("the target has a newer snapshot from another server") {
     ServeOptions serve = ServeSample(fleet.dir / "source");
     TestServer other(serve);
     const uint64_t second = night(1, &other, true);
     REQUIRE(second > first);
     REQUIRE(night(1, server, true) >= second);
   }
-  SECTION("of which nobody knows how old it is") {
+  SECTION("the target does not know its snapshot") {
     night(1, server, false);
     std::filesystem::remove(fleet.dir / "target1/last_transfer.json");
     REQUIRE(night(1, server, true) > first);
@@ -119,7 +118,7 @@ TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
   std::vector<std::thread> pulls;
   for (int i = 0; i < kTargets; ++i) {
     pulls.emplace_back([&, i] {
-      // The first is slow, and loses its connections.
+      // The first target is slow and loses its connections.
       PullOptions options = fleet.Options(
           i, i == 0 ? relay.address() : fleet.server->address());
       options.method = clones ? PullMethod::kClone : PullMethod::kIngest;
@@ -156,7 +155,7 @@ TEST_CASE("Targets that pull the latest snapshot at once get equal databases",
   REQUIRE(entries.at("last") == "in the WAL");
 }
 
-// Reads nothing of its lane, and never closes a connection.
+// A target that reads nothing from its lane and never closes a connection.
 struct StalledTarget {
   StalledTarget(const HostPort& where, const OpenRequest& request,
                 bool wants_little) {
@@ -167,7 +166,7 @@ struct StalledTarget {
       return a.bytes > b.bytes;
     });
     if (wants_little) {
-      parts = {parts.back()};  // sockets hold it
+      parts = {parts.back()};  // fits into the sockets' buffers
     }
     for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i) {
       PartRequest part;
@@ -189,7 +188,7 @@ TransferReport ReportOf(TestServer* server, const TransferId& id) {
   }
 }
 
-TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
+TEST_CASE("A stalled and a slow reader of a snapshot delay no other target",
           "[transfer][share][stall]") {
   constexpr uint64_t kMany = 40'000;
   Fleet fleet(kMany);
@@ -199,7 +198,7 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   ServeOptions serve = ServeSample(fleet.dir / "source");
   serve.snapshot_ttl = std::chrono::seconds(300);
   serve.timeouts.stall = milliseconds(6'000);
-  // The stalled one never pings: only its stall can end it.
+  // The stalled target never pings, so only its stall can end it.
   serve.timeouts.peer = std::chrono::hours(1);
   TestServer server(serve);
   const auto options = [&](int target, const HostPort& where) {
@@ -208,7 +207,7 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
     return pull;
   };
   Relay relay(server.address());
-  relay.SetRate(Relay::kToClient, 600'000);  // 33 seconds for all
+  relay.SetRate(Relay::kToClient, 600'000);  // about 33 seconds for all bytes
   Summary slow_summary;
   std::atomic<bool> slow_is_done{false};
   std::thread slow([&] {
@@ -261,24 +260,24 @@ TEST_CASE("A stalled and a slow reader of a snapshot hold up nobody else",
   }
 }
 
-// Holds the transfers that have a place until a test opens.
+// Blocks transfers that have a slot until Open().
 class PlaceGate {
  public:
-  // That target was told that there is no place.
+  // Notes that `target` was told that no slot is free.
   void Told(int target) {
     std::lock_guard<std::mutex> lock(mu_);
     told_.insert(target);
     changed_.notify_all();
   }
-  // A target has a place, and with it a snapshot.
+  // Notes that a target has a slot, and so a snapshot. Blocks until Open().
   void Pass() {
     std::unique_lock<std::mutex> lock(mu_);
     ++held_;
     changed_.notify_all();
     changed_.wait_for(lock, kLimit, [this] { return open_; });
   }
-  // Blocks until so many were told, and so many have a place; false if they
-  // never do.
+  // Blocks until `told` targets were told to wait and `held` have a slot.
+  // Returns false if that takes too long.
   bool Await(size_t told, size_t held) {
     std::unique_lock<std::mutex> lock(mu_);
     return changed_.wait_for(lock, kLimit, [&] {
@@ -300,7 +299,7 @@ class PlaceGate {
   bool open_ = false;   // under mu_
 };
 
-TEST_CASE("Many targets on few places all end, with one snapshot",
+TEST_CASE("Many targets with few slots all end with one snapshot",
           "[transfer][share][busy]") {
   Fleet fleet(1'000);
   constexpr int kTargets = 24;
@@ -311,8 +310,9 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
   serve.leases.steady_seconds = clock.function();
   serve.timeouts.peer = std::chrono::hours(1);
   TestServer server(serve);
-  // A reader that stays, and never pings: the clock is moved beyond the time for
-  // which a snapshot without readers waits for those that were told to come again.
+  // This reader stays connected for the whole test and never pings. It keeps
+  // the snapshot alive while the clock advances beyond the time for which a
+  // snapshot without readers waits for targets that were told to ask again.
   OpenRequest request;
   request.database = "db";
   request.lanes = 1;
@@ -336,11 +336,11 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
   for (int i = 0; i < kTargets; ++i) {
     pulls.emplace_back([&, i] { summaries[i] = RunPull(options(i)); });
   }
-  // A place is given before the snapshot is pinned: who writes now must know
-  // that it is.
+  // A slot is given before the snapshot is pinned. The gate shows that both
+  // happened before the next write.
   const bool all_wait = gate.Await(kTargets - kPlaces, kPlaces);
   fleet.db.Put("later", "than all of them");
-  clock.Advance(60);  // now the snapshot is too old for others
+  clock.Advance(60);  // now the snapshot is too old for new targets
   gate.Open();
   for (std::thread& pull : pulls) {
     pull.join();
@@ -352,19 +352,19 @@ TEST_CASE("Many targets on few places all end, with one snapshot",
     CAPTURE(i);
     INFO(summaries[i].status.ToString());
     REQUIRE(summaries[i].status.ok());
-    REQUIRE(summaries[i].retries == 0);  // to find no place is no loss
+    REQUIRE(summaries[i].retries == 0);  // waiting for a slot is no retry
     REQUIRE(summaries[i].snapshot_sequence ==
             announced.opened.snapshot_sequence);
     REQUIRE(sstferry::EntriesOf(fleet.dir / ("target" + std::to_string(i))) ==
             entries);
   }
-  // One that had not to wait gets what is there now.
+  // A target that did not have to wait gets a new snapshot.
   const Summary newcomer = RunPull(options(kTargets));
   REQUIRE(newcomer.status.ok());
   REQUIRE(newcomer.snapshot_sequence > summaries[0].snapshot_sequence);
 }
 
-// A server whose only place is taken.
+// A server whose only slot is taken.
 struct FullServer {
   FullServer() : server(Serve(fleet)) {
     OpenRequest request;
@@ -377,7 +377,7 @@ struct FullServer {
   static ServeOptions Serve(const Fleet& fleet) {
     ServeOptions serve = ServeSample(fleet.dir / "source");
     serve.max_transfers = 1;
-    serve.timeouts.peer = std::chrono::hours(1);  // nobody pings here
+    serve.timeouts.peer = std::chrono::hours(1);  // no test here pings
     return serve;
   }
   Fleet fleet{100};
@@ -385,7 +385,7 @@ struct FullServer {
   std::unique_ptr<Channel> control;
 };
 
-TEST_CASE("A pull that finds no place ends at its deadline, and not before",
+TEST_CASE("A pull that gets no slot ends at its deadline, and not before",
           "[transfer][share][busy]") {
   FullServer full;
   PullOptions options = full.fleet.Options(0, full.server.address());
@@ -397,7 +397,7 @@ TEST_CASE("A pull that finds no place ends at its deadline, and not before",
   REQUIRE(summary.seconds >= 2);
 }
 
-TEST_CASE("A pull that finds no place says for how long it waits, and can be "
+TEST_CASE("A pull that gets no slot says how long it waits, and can be "
           "cancelled",
           "[transfer][share][busy]") {
   FullServer full;
@@ -417,7 +417,7 @@ TEST_CASE("A pull that finds no place says for how long it waits, and can be "
   REQUIRE(progress.waiting_for.find("asking again in ") != std::string::npos);
 }
 
-TEST_CASE("A place that becomes free is taken by a pull that waits",
+TEST_CASE("A waiting pull takes a slot that becomes free",
           "[transfer][share][busy]") {
   FullServer full;
   PullOptions options = full.fleet.Options(0, full.server.address());

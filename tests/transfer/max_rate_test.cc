@@ -1,4 +1,5 @@
-// The cap of a pull: kept at the target, changed while it runs.
+// Tests the rate limit of a pull: the target applies it, and it can change
+// during the pull.
 #include <future>
 
 #include "pipeline/pull/puller.h"
@@ -15,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr uint64_t kSlow = 40'000;  // bytes a second: minutes, of all below
+constexpr uint64_t kSlow = 40'000;  // bytes per second: minutes for each test
 
 void Fill(const std::string& dir, uint64_t count) {
   rocksdb::ColumnFamilyOptions options = Quiet();
@@ -37,7 +38,7 @@ PullOptions From(const ScratchDir& dir, uint64_t rate) {
   return options;
 }
 
-// A pull on a thread of its own.
+// Runs a pull in a thread of its own.
 class Running {
  public:
   explicit Running(const PullOptions& options)
@@ -45,7 +46,7 @@ class Running {
         status_(std::async(std::launch::async,
                            [this] { return pull_->Run(&summary_); })) {}
   Operation* operation() { return pull_.get(); }
-  // False when it ended first.
+  // Waits for `bytes`. Returns false if the pull ended first.
   bool AwaitBytes(uint64_t bytes) {
     while (pull_->progress().done_bytes < bytes) {
       if (status_.wait_for(milliseconds(1)) == std::future_status::ready) {
@@ -72,11 +73,11 @@ TEST_CASE("A rate that is raised while a pull runs takes effect at once",
   pull.operation()->SetMaxRate(GENERATE(uint64_t{0}, uint64_t{1} << 40));
   REQUIRE_OK(pull.Join());
   INFO(pull.summary().seconds);
-  REQUIRE(pull.summary().seconds < 60);  // of 200
+  REQUIRE(pull.summary().seconds < 60);  // instead of about 200
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A rate that is lowered while a pull runs, or before, is kept",
+TEST_CASE("A rate that is lowered before or during a pull is kept",
           "[transfer][rate]") {
   const ScratchDir dir;
   Fill(dir / "source", 3000);
@@ -94,7 +95,7 @@ TEST_CASE("A rate that is lowered while a pull runs, or before, is kept",
   }
   if (!before) {
     pull->SetMaxRate(kSlow);
-    // At the old rate all of it would have come.
+    // At the old rate, the pull would have ended by now.
     REQUIRE(status.wait_for(seconds(5)) == std::future_status::timeout);
     pull->SetMaxRate(0);
   }
@@ -120,7 +121,7 @@ TEST_CASE("Neither a cancellation nor a deadline waits for the rate",
   REQUIRE(steady_clock::now() - start < seconds(60));  // the rate takes hours
 }
 
-TEST_CASE("A pull that goes on takes the rate of its own command",
+TEST_CASE("A resumed pull uses the rate of its own command",
           "[transfer][rate]") {
   const ScratchDir dir;
   Fill(dir / "source", 8000);
@@ -138,11 +139,11 @@ TEST_CASE("A pull that goes on takes the rate of its own command",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Lanes that wait their turn under a cap are not too slow",
+TEST_CASE("Lanes that wait their turn under a rate limit are not too slow",
           "[transfer][rate]") {
   const ScratchDir dir;
   Fill(dir / "source", 3000);
-  // As on a link that holds no more than a frame of a lane.
+  // Imitates a link whose buffers are smaller than a frame.
   MemoryTransport transport = MakeMemoryTransport(16u << 10);
   ServeOptions serve = ServeSample(dir / "source");
   serve.timeouts.stall = seconds(3);
@@ -169,7 +170,7 @@ TEST_CASE("Lanes that wait their turn under a cap are not too slow",
   REQUIRE(summary.seconds > 4);
 }
 
-TEST_CASE("A source keeps to the rate that a target asks for",
+TEST_CASE("A source keeps to the rate that a target requests",
           "[transfer][rate]") {
   const ScratchDir dir;
   Fill(dir / "source", 1000);
@@ -202,7 +203,7 @@ TEST_CASE("A source keeps to the rate that a target asks for",
   REQUIRE_OK(TakeParts(lane.get(), parts, &totals));
   const double took =
       std::chrono::duration<double>(steady_clock::now() - start).count();
-  REQUIRE(took > 1.6);  // of 2
+  REQUIRE(took > 1.6);  // 2 without timing errors
 }
 
 }  // namespace

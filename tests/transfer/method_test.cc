@@ -1,5 +1,5 @@
-// --method auto: what docs/methods.md says (tests/docs has its rows), and what
-// a plan says about it.
+// Tests that --method auto does what docs/methods.md says (tests/docs has its
+// rows), and what a plan says about it.
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Longer than a key that chunks hold; found when its chunk is built.
+// A key that is too long for chunks, which the source finds only when it builds
+// its chunk.
 const std::string kLongKey(300u << 10, 'z');
 
 void FillPlain(const std::string& path, int entries = 500) {
@@ -73,8 +74,8 @@ std::unique_ptr<rocksdb::TransactionDB> OpenTransactions(
     const std::string& path, rocksdb::TxnDBWritePolicy policy) {
   rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
   options.create_if_missing = true;
-  // Its thread would write into LOG while a pull must leave the source as it
-  // is.
+  // RocksDB's statistics thread would write into LOG, but the test requires an
+  // unchanged source.
   options.stats_persist_period_sec = 0;
   options.stats_dump_period_sec = 0;
   rocksdb::TransactionDBOptions kind;
@@ -84,7 +85,7 @@ std::unique_ptr<rocksdb::TransactionDB> OpenTransactions(
   return std::unique_ptr<rocksdb::TransactionDB>(db);
 }
 
-// Holds a prepared transaction and, behind it, another write.
+// Makes a prepared transaction, and another write after it.
 std::unique_ptr<rocksdb::Transaction> Prepare(rocksdb::TransactionDB* db) {
   REQUIRE_OK(db->Put({}, "before", "1"));
   std::unique_ptr<rocksdb::Transaction> prepared(db->BeginTransaction({}));
@@ -118,7 +119,8 @@ TEST_CASE("Auto sends the files of a whole database, and a plan says so in the "
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Auto sends chunks where the source says that its files cannot go",
+TEST_CASE("Auto sends chunks if the source says that its files cannot be "
+          "cloned",
           "[transfer][method]") {
   const ScratchDir dir;
   FillPlain(dir / "source");
@@ -135,7 +137,8 @@ TEST_CASE("Auto sends chunks where the source says that its files cannot go",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("Auto sends chunks of a part, whatever a clone of all would cost",
+TEST_CASE("Auto sends chunks of a part, whatever a clone of the whole would "
+          "cost",
           "[transfer][method]") {
   const ScratchDir dir;
   FillPlain(dir / "source");
@@ -175,7 +178,7 @@ TEST_CASE("A plan lists every file", "[transfer][method][plan]") {
   REQUIRE(names.size() > 5);
 }
 
-TEST_CASE("Auto clones a database of a comparator that nobody here knows",
+TEST_CASE("Auto clones a database with a comparator that is unknown here",
           "[transfer][method]") {
   const ScratchDir dir;
   FillOdd(dir / "source");
@@ -214,7 +217,7 @@ TEST_CASE("Auto clones user-defined timestamps", "[transfer][method]") {
   }
 }
 
-TEST_CASE("Auto clones merge operands of an operator that nobody here knows",
+TEST_CASE("Auto clones merge operands of an operator that is unknown here",
           "[transfer][method]") {
   class Joined : public rocksdb::AssociativeMergeOperator {
    public:
@@ -266,7 +269,7 @@ TEST_CASE("Auto clones cuckoo tables", "[transfer][method]") {
   }
 }
 
-TEST_CASE("Auto clones a database that holds prepared transactions",
+TEST_CASE("Auto clones a database with prepared transactions",
           "[transfer][method]") {
   const ScratchDir dir;
   const auto policy =
@@ -290,20 +293,20 @@ TEST_CASE("Auto clones a database that holds prepared transactions",
   REQUIRE_OK(prepared->Rollback());
 }
 
-TEST_CASE("Prepared transactions are left out with a note where auto may not "
-          "clone", "[transfer][method]") {
+TEST_CASE("Prepared transactions are left out with a note if auto cannot clone",
+          "[transfer][method]") {
   const ScratchDir dir;
   const auto source =
       OpenTransactions(dir / "source", rocksdb::WRITE_COMMITTED);
   const auto prepared = Prepare(source.get());
   PullOptions options;
-  SECTION("since chunks were asked for") {
+  SECTION("because chunks were requested") {
     options.method = PullMethod::kIngest;
   }
-  SECTION("since a part was asked for") {
+  SECTION("because a part was requested") {
     options.selection.interval.begin = "a";
   }
-  SECTION("since a clone is refused") {
+  SECTION("because a clone is refused") {
     fs::create_directory(dir / "source" + "/blob_dir");
   }
   const Ferried moved = FerryByRule(dir / "source", dir / "target", options);
@@ -315,18 +318,19 @@ TEST_CASE("Prepared transactions are left out with a note where auto may not "
   REQUIRE_OK(prepared->Rollback());
 }
 
-TEST_CASE("What chunks cannot hold is refused, with the method that holds it",
+TEST_CASE("A database that chunks cannot represent is refused, with the method "
+          "that can transfer it",
           "[transfer][method][refused]") {
   const ScratchDir dir;
   FillOdd(dir / "source");
   PullOptions options;
-  SECTION("after chunks were asked for") {
+  SECTION("chunks were requested") {
     options.method = PullMethod::kIngest;
   }
-  SECTION("after some keys were asked for") {
+  SECTION("some keys were requested") {
     options.selection.interval.end = "k";
   }
-  SECTION("where a clone is refused, too") {
+  SECTION("a clone is refused, too") {
     fs::create_directory(dir / "source" + "/titandb");
   }
   const Ferried moved = FerryByRule(dir / "source", dir / "target", options);
@@ -348,13 +352,13 @@ TEST_CASE("Auto does not send chunks of a source that is damaged",
     db.Flush();
   }
   EndState expected = EndState::kCorrupt;
-  SECTION("in a block that is found late") {
+  SECTION("a block is damaged") {
     std::fstream file(table, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(5000);
     file.write("damage", 6);
     REQUIRE(file.good());
   }
-  SECTION("because a table is missing") {
+  SECTION("a table is missing") {
     fs::remove(table);
     expected = EndState::kSourceError;
   }
@@ -364,7 +368,8 @@ TEST_CASE("Auto does not send chunks of a source that is damaged",
   REQUIRE(moved.summary.method == "clone");
 }
 
-TEST_CASE("What is found late in chunks ends the pull, with the way out",
+TEST_CASE("If chunks are found impossible late, the pull ends and names the "
+          "other method",
           "[transfer][method]") {
   const ScratchDir dir;
   FillPlain(dir / "source", 4000);
@@ -416,7 +421,7 @@ TEST_CASE("A replica keeps its kind at a swap by auto, and a plan says so",
   REQUIRE((swapped.method_reason == kWholeDatabase) == is_clone);
   REQUIRE(swapped.files_reused > 0);
   ExpectSameEntries(dir / "source", dir / "target");
-  // Unless another kind is asked for.
+  // A replica changes its kind if another method is requested.
   OpenDb(dir / "source", OneFamily(Quiet())).Put("another", "key");
   options.method = is_clone ? PullMethod::kIngest : PullMethod::kClone;
   REQUIRE_OK(MakePull(options)->Run(&swapped));
@@ -442,7 +447,7 @@ TEST_CASE("A refresh of chunks with auto is never a clone",
 
 namespace {
 
-// Cancels the pull once so many bytes have come.
+// Cancels the pull once it has received `after` bytes.
 rocksdb::Status PullAndStop(PullOptions options, uint64_t after,
                             Summary* summary) {
   options.max_rate_bytes_per_sec = 2'000'000;
@@ -468,11 +473,11 @@ TEST_CASE("A pull that was begun as a clone is resumed as a clone",
   PullOptions options = From(dir);
   options.chunk_bytes = 64 << 10;
   Families families = OneFamily(Quiet());
-  SECTION("by the same command, which had chosen it") {
+  SECTION("by the same command, which chose it") {
     FillOdd(dir / "source", 60000);
     families = OddFamilies();
   }
-  SECTION("by a command that leaves the choice") {
+  SECTION("by a command that sets no method") {
     FillPlain(dir / "source", 60000);
     options.method = PullMethod::kClone;
   }
@@ -525,7 +530,7 @@ TEST_CASE("A pull that was begun as chunks is resumed as chunks",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A plan tells how much both methods send",
+TEST_CASE("A plan says how many bytes both methods send",
           "[transfer][method][plan]") {
   const ScratchDir dir;
   FillPlain(dir / "source", 3000);

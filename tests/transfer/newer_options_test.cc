@@ -1,5 +1,6 @@
-// Sources with options that came with RocksDB 10 and 11. Where the linked one
-// does not know an option, it is left out and the rest still moves.
+// Tests sources with options of RocksDB 10 and 11. If the linked RocksDB does
+// not know an option, the option is left out and everything else is
+// transferred.
 #include <fstream>
 #include <iterator>
 
@@ -13,7 +14,8 @@
 namespace sstferry::test::newer_options_test {
 namespace {
 
-// Overwrites, deletions in runs, large values; files, and a rest in the WAL.
+// Makes overwrites, runs of deletions, large values, files, and a rest in the
+// WAL.
 void Fill(const std::string& path, const Families& families,
           const rocksdb::DBOptions& options) {
   OpenDb db(path, families, options);
@@ -68,7 +70,8 @@ TEST_CASE("A source with every writing option of RocksDB 11 arrives",
   RequireMoves(dir, expected);
 }
 
-TEST_CASE("Chunks have the marks of the source's tables where both read them",
+TEST_CASE("Chunks have the block marks of the source's tables if source and "
+          "target read them",
           "[transfer][exact]") {
   const ScratchDir dir;
   Expectation expected;
@@ -94,7 +97,8 @@ Families OwnIndex(const std::string& demand) {
         "{user_defined_index_factory=trie_index;" + demand + "}"}}));
 }
 
-TEST_CASE("A source whose tables have an index of their own arrives without",
+TEST_CASE("A source whose tables have a user-defined index arrives without the "
+          "index",
           "[transfer][exact]") {
   const ScratchDir dir;
   Fill(dir / "source", OwnIndex(""), {});
@@ -106,7 +110,7 @@ TEST_CASE("A source whose tables have an index of their own arrives without",
   OpenDb(dir / "moved", OwnIndex("")).Put("opens", "with its own index");
 }
 
-TEST_CASE("An application that opens only tables with its own index gets no "
+TEST_CASE("An application that opens only tables with its own index is sent no "
           "chunks",
           "[transfer][exact]") {
   const std::string demand = GENERATE(
@@ -119,7 +123,7 @@ TEST_CASE("An application that opens only tables with its own index gets no "
   const Ferried refused = Ferry(dir / "source", dir / "chunks", chunks);
   INFO(refused.message());
   if (!RocksDbIsAtLeast(11, 8)) {
-    REQUIRE_OK(refused.status);  // it leaves out the names
+    REQUIRE_OK(refused.status);  // this RocksDB drops the unknown names
     return;
   }
   REQUIRE(refused.state() == EndState::kRefused);
@@ -129,13 +133,13 @@ TEST_CASE("An application that opens only tables with its own index gets no "
   REQUIRE(cloned.summary.method == "clone");
   ExpectSameEntries(dir / "source", dir / "clone");
   OpenDb(dir / "clone", families).Put("opens", "with its own index");
-  // An application that does not know the option opens chunks.
+  // An application that does not know the option can open chunks.
   chunks.for_rocksdb = "10.4";
   REQUIRE_OK(Ferry(dir / "source", dir / "older", chunks).status);
 }
 
-TEST_CASE("Families that take no writes and those whose large values go "
-          "straight to blob files arrive",
+TEST_CASE("Families without writes, and families with direct writes of blobs, "
+          "arrive",
           "[transfer][exact]") {
   const ScratchDir dir;
   const Families open = {{"default", Quiet()}, {"readers", Quiet()}};
@@ -161,7 +165,7 @@ TEST_CASE("Families that take no writes and those whose large values go "
   RequireMoves(dir, expected);
 }
 
-// Since 11.0 the columns lie in blob files, too.
+// Since 11.0, the columns of entities are in blob files, too.
 TEST_CASE("Entities of families with blob files arrive", "[transfer][exact]") {
   if (!kIngestsEntities) {
     SUCCEED("since RocksDB 8.6");

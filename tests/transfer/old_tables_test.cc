@@ -1,5 +1,5 @@
-// Tables whose properties say less than the tables hold, as those of an older
-// RocksDB do: 5.0 to 5.14 wrote no rocksdb.num.range-deletions.
+// Tests tables whose properties are less complete than their contents, as those
+// of old RocksDB versions: 5.0 to 5.14 wrote no rocksdb.num.range-deletions.
 #include <algorithm>
 
 #include "format/rocksdb/sst_reader.h"
@@ -12,9 +12,10 @@
 namespace sstferry::test::old_tables_test {
 namespace {
 
-// Puts `bytes` into a table's properties, `offset` bytes behind the begin of
-// the name that ends so, and mends the block's checksum. (A block holds of each
-// name only what differs from the one before.) False: there is no such name.
+// Overwrites a table's properties with `bytes`, `offset` bytes after the start
+// of `name`, and recomputes the block's checksum. `name` is the end of a
+// property's name, because a block stores only the part of a name that differs
+// from the previous one. Returns false if there is no such name.
 bool ChangeProperty(const std::string& path, const std::string& name,
                     size_t offset, const std::string& bytes) {
   std::string file = BytesOf(path);
@@ -40,7 +41,8 @@ std::string NewestTable(const std::string& dir) {
   return *std::max_element(tables.begin(), tables.end());
 }
 
-// 1000 keys in the last level, and a table above them that deletes a hundred.
+// Adds a table without a count of its range deletions. It deletes a hundred
+// keys.
 void FillWithOldTable(const std::string& dir) {
   const std::string name = "ange-deletions";
   {
@@ -100,7 +102,8 @@ TEST_CASE(
     REQUIRE_OK(db->SingleDelete({}, NumberedKey(5)));
     db.Flush();
   }
-  // RocksDB 5.15 counted range deletions, but not among the deletions.
+  // RocksDB 5.15 counted range deletions, but did not include them in the
+  // number of deletions.
   const std::string name = "eleted.keys";
   REQUIRE(ChangeProperty(NewestTable(dir / "source"), name, name.size(),
                          "\x01"));

@@ -1,4 +1,5 @@
-// What the linked RocksDB writes for a target that reads less than it does.
+// Tests the chunks for a target that reads fewer formats than the linked
+// RocksDB writes.
 #include "format/byte_source.h"
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/rocksdb_compat.h"
@@ -20,7 +21,7 @@ struct Taken {
   bool uniform = false;
 };
 
-// Everything that a target which says `as` gets of the directory.
+// Returns what a target with the Hello `as` receives of the directory.
 Taken TakeAs(const Hello& as, const std::string& directory) {
   TestServer server(ServeSample(directory));
   std::unique_ptr<Channel> control;
@@ -45,8 +46,8 @@ Taken TakeAs(const Hello& as, const std::string& directory) {
   return taken;
 }
 
-TEST_CASE("Tables of a version that the target does not read are rebuilt in "
-          "one that it does",
+TEST_CASE("Tables of a version that the target cannot read are rebuilt in one "
+          "that it can",
           "[transfer][versions]") {
   for (uint32_t version = kMinTableFormatVersion + 1;
        version <= kMaxTableFormatVersion; ++version) {
@@ -68,7 +69,7 @@ TEST_CASE("Tables of a version that the target does not read are rebuilt in "
   }
 }
 
-TEST_CASE("Marked blocks are built only for targets that read them",
+TEST_CASE("Blocks are marked only for targets that read the marks",
           "[transfer][versions]") {
   for (const char* mark :
        {"separate_key_value_in_data_block=true", "uniform_cv_threshold=1000"}) {

@@ -1,5 +1,5 @@
-// One directory as both ends, by whatever name, is refused before anything is
-// made in it.
+// Tests that one directory as both source and target is refused under any name,
+// before anything is made in it.
 #include <sys/mount.h>
 
 #include <filesystem>
@@ -52,7 +52,7 @@ Summary Run(const PullOptions& options) {
   return summary;
 }
 
-// Gone with the test, however it ends.
+// A bind mount, which the destructor removes.
 class BindMount {
  public:
   BindMount(const std::string& what, const std::string& where)
@@ -73,7 +73,8 @@ class BindMount {
   const bool is_there_;
 };
 
-// Of a directory, and of a server on this machine.
+// Requires that pulls from a directory, and from a server on this machine, are
+// refused.
 void RequireRefused(const ScratchDir& dir, const std::string& source,
                     const std::string& target,
                     const std::vector<std::string>& watched) {
@@ -102,7 +103,8 @@ void RequireRefused(const ScratchDir& dir, const std::string& source,
       }
       INFO(mode.name << (over_tcp ? " over TCP: " : ": ")
                      << summary.status.ToString());
-      // Nothing can be linked from one mount to another.
+      // From a bind mount, pinning may fail first: no file can be linked from
+      // one mount to another.
       const bool not_pinned =
           EndStateOf(summary.status) == EndState::kSourceError &&
           source.ends_with("/M");
@@ -120,14 +122,14 @@ void RequireRefused(const ScratchDir& dir, const std::string& source,
   }
 }
 
-TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
+TEST_CASE("A source is refused as its own target, inside it, and around it",
           "[transfer][untouched]") {
   ScratchDir dir;
   MakeSource(dir / "S");
   SECTION("the same path") {
     RequireRefused(dir, dir / "S", dir / "S", {dir / "S"});
   }
-  SECTION("the same path, said in another way") {
+  SECTION("the same path, written differently") {
     RequireRefused(dir, dir / "S", dir / "S/../S/", {dir / "S"});
   }
   SECTION("a new directory in it") {
@@ -152,7 +154,7 @@ TEST_CASE("A source is not its own target, nor holds it, nor lies in it",
     REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
     REQUIRE(Fingerprint(dir / "T").empty());
   }
-  SECTION("a source inside of the target") {
+  SECTION("a source inside the target") {
     fs::create_directory(dir / "T");
     fs::rename(dir / "S", dir / "T/S");
     RequireRefused(dir, dir / "T/S", dir / "T", {dir / "T"});
@@ -192,7 +194,7 @@ TEST_CASE("A directory that is mounted a second time is the same one",
   RequireRefused(dir, dir / "M", dir / "S/sub", {dir / "S"});
 }
 
-TEST_CASE("A target in the directory of the source's WALs is refused",
+TEST_CASE("A target in the source's WAL directory is refused",
           "[transfer][untouched]") {
   ScratchDir dir;
   fs::create_directory(dir / "W");
@@ -200,12 +202,12 @@ TEST_CASE("A target in the directory of the source's WALs is refused",
   SECTION("the directory itself") {
     RequireRefused(dir, dir / "S", dir / "W", {dir / "S", dir / "W"});
   }
-  SECTION("one in it") {
+  SECTION("a directory in it") {
     RequireRefused(dir, dir / "S", dir / "W/T", {dir / "S", dir / "W"});
   }
 }
 
-TEST_CASE("A target in a WAL directory that is only given by name is refused",
+TEST_CASE("A target in a WAL directory that only an option names is refused",
           "[transfer][untouched]") {
   ScratchDir dir;
   MakeSource(dir / "S");
@@ -233,8 +235,7 @@ TEST_CASE("A target in a WAL directory that is only given by name is refused",
   }
 }
 
-TEST_CASE("WALs that lie in the target are not written over",
-          "[transfer][untouched]") {
+TEST_CASE("WALs in the target are not overwritten", "[transfer][untouched]") {
   ScratchDir dir;
   fs::create_directories(dir / "T/W");
   MakeSource(dir / "S", dir / "T/W");
@@ -257,7 +258,7 @@ TEST_CASE("An application's own database is not refreshed from itself",
   REQUIRE(Fingerprint(dir / "S") == before);
 }
 
-TEST_CASE("Neighbours of one parent are two directories",
+TEST_CASE("Siblings in one directory count as two directories",
           "[transfer][untouched]") {
   ScratchDir dir;
   MakeSource(dir / "S");

@@ -1,5 +1,5 @@
-// The application's own files: a seed takes them over, a swap keeps what the
-// replica's application changed.
+// Tests the application's own files: a seed copies them, and a swap keeps those
+// that the replica's application changed.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,12 +50,12 @@ PullOptions By(PullMethod method) {
   return options;
 }
 
-TEST_CASE("A seed by any method takes over the application's files",
+TEST_CASE("A seed by any method copies the application's files",
           "[transfer][other_files]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
-  const std::string big = RandomBytes(700'000, 3);  // several parts
+  const std::string big = RandomBytes(700'000, 3);  // several messages
   Write(source + "/NAME-config.json", "{\"raw_mode\": true}");
   Write(source + "/SESSION_ID", big);
   Write(source + "/empty", "");
@@ -72,8 +72,8 @@ TEST_CASE("A seed by any method takes over the application's files",
   REQUIRE(ferried.summary.other_files == 3);
   REQUIRE(ferried.summary.other_files_bytes == 700'018);
   REQUIRE(ferried.notes_mention("not as of the same point in time"));
-  // The access of the database, never more than at the source, never to
-  // execute.
+  // A copied file has the mode of the database's files, but no permission that
+  // the source's file does not have, and none to execute.
   const mode_t files = ModeOf(dir / "target/CURRENT");
   REQUIRE((files & 0111) == 0);
   REQUIRE(ModeOf(dir / "target/NAME-config.json") == files);
@@ -81,7 +81,7 @@ TEST_CASE("A seed by any method takes over the application's files",
   ExpectSameEntries(source, dir / "target");
 }
 
-TEST_CASE("A seed leaves the application's files where it is asked to",
+TEST_CASE("A seed does not copy the application's files if it is told so",
           "[transfer][other_files]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -97,7 +97,8 @@ TEST_CASE("A seed leaves the application's files where it is asked to",
   REQUIRE_FALSE(fs::exists(dir / "target/sstferry.files"));
 }
 
-TEST_CASE("Files that must not come are named and stay behind",
+TEST_CASE("Files that must not be copied are named in a note and are not "
+          "copied",
           "[transfer][other_files]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -124,10 +125,9 @@ TEST_CASE("Files that must not come are named and stay behind",
   }
 }
 
-TEST_CASE(
-    "A file of 16 MiB comes, and one of a byte more does not, nor what is "
-    "above 64 MiB in all",
-    "[transfer][other_files]") {
+TEST_CASE("A file of 16 MiB is copied, but no larger one, and not more than 64 "
+          "MiB in all",
+          "[transfer][other_files]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSource(source);
@@ -154,7 +154,8 @@ TEST_CASE(
   REQUIRE(ferried.notes_mention("a2, e (each is larger than 16 MiB"));
 }
 
-TEST_CASE("A file that vanishes or becomes too large after the plan is named",
+TEST_CASE("A file that vanishes or grows too large after the plan is named in "
+          "a note",
           "[transfer][other_files]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -193,7 +194,7 @@ struct SwapWorld {
   std::string target() const { return dir / "target"; }
   std::string Config() const { return TextIn(target() + "/config"); }
 
-  // Swaps in what another night has changed.
+  // Changes the source and swaps the replica.
   Ferried Night(PullMethod method = PullMethod::kIngest,
                 OtherFiles other = OtherFiles::kCopy) {
     MakeSource(source(), ++rounds);
@@ -215,7 +216,7 @@ struct SwapWorld {
 
 constexpr char kKept[] = "config, which is not part of the database";
 
-TEST_CASE("At a swap the source's new file takes the place of the copied one",
+TEST_CASE("A swap replaces a copied file by the source's new version",
           "[transfer][other_files][swap]") {
   SwapWorld world;
   const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
@@ -224,17 +225,17 @@ TEST_CASE("At a swap the source's new file takes the place of the copied one",
   Write(world.source() + "/config", "two");
   REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
   REQUIRE(world.Config() == "two");
-  // And what the source deletes stays.
+  // A file that the source deleted stays.
   fs::remove(world.source() + "/config");
   world.Night(method);
   REQUIRE(world.Config() == "two");
-  // From its next version on it is the source's again.
+  // The next version of the source's file is copied again.
   Write(world.source() + "/config", "three");
   REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
   REQUIRE(world.Config() == "three");
 }
 
-TEST_CASE("At a swap the replica keeps its own files and those that it changed",
+TEST_CASE("A swap keeps the replica's own files and those that it changed",
           "[transfer][other_files][swap]") {
   SwapWorld world;
   const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
@@ -251,12 +252,12 @@ TEST_CASE("At a swap the replica keeps its own files and those that it changed",
   const Ferried both = world.Night(method);
   REQUIRE(world.Config() == "mine");
   REQUIRE(both.notes_mention(kKept));
-  REQUIRE(world.Night(method).notes_mention(kKept));  // each time
+  REQUIRE(world.Night(method).notes_mention(kKept));  // at each swap
   REQUIRE(TextIn(world.target() + "/own") == "own");
   REQUIRE(ModeOf(world.target() + "/own") == 0751);
   REQUIRE(fs::exists(world.target() + "/.hidden"));
   REQUIRE(fs::exists(world.target() + "/core.1"));
-  // Both the same again: nothing to tell.
+  // Once both are equal again, there is no note.
   Write(world.target() + "/config", "two");
   REQUIRE_FALSE(world.Night(method).notes_mention(kKept));
   Write(world.source() + "/config", "three");
@@ -264,16 +265,16 @@ TEST_CASE("At a swap the replica keeps its own files and those that it changed",
   REQUIRE(world.Config() == "three");
 }
 
-TEST_CASE(
-    "A file that no pull copied is the replica's, whatever the source has",
-    "[transfer][other_files][swap]") {
+TEST_CASE("A file that no pull copied belongs to the replica, whatever the "
+          "source has",
+          "[transfer][other_files][swap]") {
   SwapWorld world;
   world.Night(PullMethod::kIngest, OtherFiles::kIgnore);
   REQUIRE_FALSE(fs::exists(world.target() + "/config"));
   Write(world.target() + "/config", "mine");
   REQUIRE(world.Night().notes_mention(kKept));
   REQUIRE(world.Config() == "mine");
-  SECTION("nor if the record of what was copied is damaged") {
+  SECTION("also if the record of copied files is damaged") {
     Write(world.target() + "/config", "one");
     REQUIRE_FALSE(world.Night().notes_mention(kKept));
     Write(world.target() + "/sstferry.files", "damaged");
@@ -283,10 +284,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "A swap that copies no files keeps the replica's, and what it knows of "
-    "them",
-    "[transfer][other_files][swap]") {
+TEST_CASE("A swap that copies no files keeps the replica's files and the "
+          "record of copied files",
+          "[transfer][other_files][swap]") {
   SwapWorld world;
   world.Night();
   Write(world.source() + "/config", "two");
@@ -296,7 +296,7 @@ TEST_CASE(
   REQUIRE(world.Config() == "two");
 }
 
-TEST_CASE("A refresh in place leaves the application's files as they are",
+TEST_CASE("A refresh in place does not change the application's files",
           "[transfer][other_files]") {
   SwapWorld world;
   world.Night();
@@ -317,10 +317,10 @@ TEST_CASE("A refresh in place leaves the application's files as they are",
   REQUIRE_FALSE(fs::exists(world.target() + "/more"));
   REQUIRE(summary.other_files == 0);
   world.Night();
-  REQUIRE(world.Config() == "two");  // what was copied is still known
+  REQUIRE(world.Config() == "two");  // the record of copied files was kept
 }
 
-TEST_CASE("What was placed before a crash is placed anew, as it is then",
+TEST_CASE("After a crash, files are placed again as they are then",
           "[transfer][other_files][swap]") {
   const ScratchDir dir;
   rocksdb::FileSystem* const files = rocksdb::FileSystem::Default().get();
@@ -338,7 +338,7 @@ TEST_CASE("What was placed before a crash is placed anew, as it is then",
                              &kept));
   REQUIRE(kept == std::vector<std::string>{"config"});
   REQUIRE(TextIn(dir / "db/config") == "mine");
-  // The application ran again before the exchange was tried once more.
+  // The application ran again before the next try of the exchange.
   fs::remove(dir / "old/own");
   fs::remove(dir / "old/config");
   Write(dir / "old/new", "new");
@@ -348,7 +348,8 @@ TEST_CASE("What was placed before a crash is placed anew, as it is then",
   REQUIRE(TextIn(dir / "db/config") == "source's");
   REQUIRE_FALSE(fs::exists(dir / "db/own"));
   REQUIRE(TextIn(dir / "db/new") == "new");
-  // Before access is set in db/, no name there is one of TARGET_DIR's files.
+  // Before permissions are set in db/, it must have no hard links to files of
+  // TARGET_DIR.
   REQUIRE_OK(RemovePlacedFiles(files, dir / "db"));
   REQUIRE(fs::hard_link_count(dir / "old/new") == 1);
   REQUIRE(fs::hard_link_count(dir / "other/config") == 1);
@@ -367,7 +368,7 @@ TEST_CASE("A source lists at most 256 of the application's files",
   REQUIRE(ferried.notes_mention("4 more are not sent"));
 }
 
-TEST_CASE("Of two names that differ in case only the first comes",
+TEST_CASE("If two names differ only in case, the first one is copied",
           "[transfer][other_files]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -379,7 +380,7 @@ TEST_CASE("Of two names that differ in case only the first comes",
   REQUIRE_FALSE(fs::exists(dir / "target/config"));
 }
 
-TEST_CASE("A file is read whole or not at all while others write it",
+TEST_CASE("A file is read completely or not at all",
           "[transfer][other_files]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -395,7 +396,7 @@ TEST_CASE("A file is read whole or not at all while others write it",
     REQUIRE(chown((dir / "source/theirs").c_str(), 12345, 12345) == 0);
     REQUIRE(EndStateOf(ReadOtherFile(dir / "source", "theirs", &contents,
                                      &is_private)) == EndState::kSourceError);
-    // Root's file in a directory of an account.
+    // A file of root in a directory of another account is not read.
     Write(dir / "source/roots", "of root");
     REQUIRE(chown((dir / "source").c_str(), 12345, 12345) == 0);
     REQUIRE(EndStateOf(ReadOtherFile(dir / "source", "roots", &contents,

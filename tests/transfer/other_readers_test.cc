@@ -1,4 +1,5 @@
-// Readers that are not ours: RocksDB's own tools see the same on both sides.
+// Tests with other readers: RocksDB's own tools must read the same from both
+// sides.
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -43,7 +44,8 @@ bool HaveProgram(const std::string& name, const std::string& package) {
 
 std::string Quote(const std::string& text) { return "'" + text + "'"; }
 
-// What ldb prints of one family: "0xKEY : 0xVALUE" or, later, " ==> ".
+// Returns the output of ldb for one family: "0xKEY : 0xVALUE" or, in later
+// versions, "0xKEY ==> 0xVALUE".
 Output LdbScan(const std::string& directory, const std::string& family) {
   return RunShell("ldb --db=" + Quote(directory) +
                   " --try_load_options --ignore_unknown_options"
@@ -51,7 +53,7 @@ Output LdbScan(const std::string& directory, const std::string& family) {
                   " --hex scan 2>/dev/null");
 }
 
-// The text records of Debian's package index: key = "Package Version".
+// Returns the records of Debian's package index: "Package Version" -> text.
 std::map<std::string, std::string> PackageIndex() {
   std::map<std::string, std::string> records;
   const std::string all =
@@ -74,7 +76,7 @@ std::map<std::string, std::string> PackageIndex() {
 
 }  // namespace
 
-TEST_CASE("ldb and sst_dump see the same on both sides",
+TEST_CASE("ldb and sst_dump read the same from both sides",
           "[transfer][readers]") {
   if (!HaveProgram("ldb", "rocksdb-tools") ||
       !HaveProgram("sst_dump", "rocksdb-tools")) {

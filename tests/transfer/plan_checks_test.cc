@@ -1,4 +1,4 @@
-// A plan ends as the pull would end that it stands for, and changes nothing.
+// Tests that a plan ends as its pull would end, and changes nothing.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ PullOptions Between(const std::string& source, const std::string& target) {
   return options;
 }
 
-// Everything in a directory and below it.
+// Returns the contents of a directory and everything below it.
 std::string All(const std::string& dir) {
   return fs::exists(dir) ? Fingerprint(dir) : "";
 }
@@ -51,7 +51,7 @@ Ferried Plan(const PullOptions& options) {
   return planned;
 }
 
-// The plan and then the pull.
+// Runs the plan and then the pull, and requires the same end.
 void RequireSameEnd(const PullOptions& options, EndState state,
                     const std::string& text) {
   const Ferried planned = Plan(options);
@@ -67,7 +67,7 @@ void RequireSameEnd(const PullOptions& options, EndState state,
   }
 }
 
-// Holds a lock in a process of its own while the object lives.
+// Holds a lock in another process during the object's lifetime.
 class LockedElsewhere {
  public:
   LockedElsewhere(const std::string& path, bool whole_file) {
@@ -106,7 +106,7 @@ class LockedElsewhere {
   pid_t child_ = -1;
 };
 
-TEST_CASE("A plan of a pull that would go ends well, and says what it needs",
+TEST_CASE("A plan of a possible pull ends with OK and says what the pull needs",
           "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
@@ -117,7 +117,7 @@ TEST_CASE("A plan of a pull that would go ends well, and says what it needs",
   REQUIRE(planned.summary.free_bytes > planned.summary.needed_bytes);
   REQUIRE(planned.summary.method == "ingest");
   REQUIRE(planned.summary.methods.size() == 2);
-  // Without a TARGET_DIR there is no disk to look at.
+  // Without a TARGET_DIR, no disk is checked.
   const Ferried unnamed = Plan(Between(dir / "source", ""));
   REQUIRE_OK(unnamed.status);
   REQUIRE(unnamed.summary.needed_bytes == planned.summary.needed_bytes);
@@ -130,11 +130,11 @@ TEST_CASE("A plan refuses the directory that the pull refuses",
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   PullOptions options = Between(dir / "source", dir / "target");
-  SECTION("full") {
+  SECTION("a full directory") {
     Fill(dir / "target", OneFamily(Quiet()));
     RequireSameEnd(options, EndState::kRefused, "sstferry swap --adopt");
   }
-  SECTION("of an earlier pull") {
+  SECTION("a replica of an earlier pull") {
     REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
     RequireSameEnd(options, EndState::kRefused,
                    "next: sstferry refresh " + (dir / "source"));
@@ -155,7 +155,7 @@ TEST_CASE("A plan refuses the directory that the pull refuses",
   }
 }
 
-TEST_CASE("A plan of a replica that is to be swapped finds no problem",
+TEST_CASE("A plan of a swap finds no problem with an existing replica",
           "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
@@ -167,7 +167,7 @@ TEST_CASE("A plan of a replica that is to be swapped finds no problem",
   REQUIRE_OK(planned.status);
 }
 
-TEST_CASE("A plan sees who holds what the pull needs", "[transfer][plan]") {
+TEST_CASE("A plan reports locks that the pull needs", "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
   REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
@@ -219,7 +219,7 @@ TEST_CASE("A plan of a refresh refuses another source's replica",
   REQUIRE_OK(Plan(options).status);
 }
 
-TEST_CASE("A plan says what room is missing, and which owner cannot be set",
+TEST_CASE("A plan reports missing space, and an owner that cannot be set",
           "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
@@ -232,7 +232,7 @@ TEST_CASE("A plan says what room is missing, and which owner cannot be set",
   REQUIRE(planned.state() == EndState::kNoSpace);
   REQUIRE(planned.message().find("make room there") != std::string::npos);
   REQUIRE(planned.summary.needed_bytes < planned.summary.free_bytes);
-  REQUIRE_FALSE(planned.summary.items.empty());  // what it would move
+  REQUIRE_FALSE(planned.summary.items.empty());  // the plan is still complete
   options.min_free_percent = 0;
   options.target_mode = 0700;
   if ((fs::status(dir / "target").permissions() & fs::perms(0777)) !=
@@ -241,7 +241,7 @@ TEST_CASE("A plan says what room is missing, and which owner cannot be set",
   }
 }
 
-TEST_CASE("A plan counts only what a swap does not have already",
+TEST_CASE("A plan of a swap counts only what the target does not have",
           "[transfer][plan]") {
   const ScratchDir dir;
   {
@@ -278,7 +278,7 @@ TEST_CASE("A plan counts only what a swap does not have already",
   REQUIRE(night.bytes_reused == planned.summary.bytes_reused);
 }
 
-TEST_CASE("A plan tells of the pull that the same command resumes",
+TEST_CASE("A plan reports the pull that the same command would resume",
           "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
@@ -299,7 +299,7 @@ TEST_CASE("A plan tells of the pull that the same command resumes",
   REQUIRE(other.state() == EndState::kRefused);
 }
 
-TEST_CASE("A plan says which column family this program cannot make",
+TEST_CASE("A plan names the column family that this program cannot create",
           "[transfer][plan]") {
   static const NamedComparator order("an order of the source's own");
   const ScratchDir dir;
@@ -316,7 +316,7 @@ TEST_CASE("A plan says which column family this program cannot make",
                  "an order of the source's own");
 }
 
-TEST_CASE("A plan tells what becomes of another compaction style",
+TEST_CASE("A plan reports what happens to another compaction style",
           "[transfer][plan]") {
   const ScratchDir dir;
   Fill(dir / "source", OneFamily(Quiet()));
@@ -331,7 +331,7 @@ TEST_CASE("A plan tells what becomes of another compaction style",
   REQUIRE(planned.status.ok() == kUniversalIngestsOverData);
   REQUIRE((planned.notes_mention("keeps its compaction style (universal") ||
            planned.message().find("only a swap can") != std::string::npos));
-  // As it is said.
+  // The refresh must end as planned.
   REQUIRE(Refresh(dir / "source", dir / "target", options).state() ==
           planned.state());
 }

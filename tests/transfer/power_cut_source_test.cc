@@ -1,6 +1,6 @@
-// Databases whose machine lost its power, torn at any byte: what the
-// application recovers is what every method delivers.
-// (tests/support/random_histories.h says how many.)
+// Tests databases whose machine lost power, with files torn at any byte: every
+// method must deliver what the application recovers.
+// (tests/support/random_histories.h explains the environment variables.)
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -23,9 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 using Mode = rocksdb::WALRecoveryMode;
 
-// Archives are made of hundreds of objects: of so many databases one is pushed.
+// Only every 8th database is pushed, because an archive has hundreds of
+// objects.
 constexpr uint64_t kPushedOneOf = 8;
-// So many bytes of the newest WAL are compared with zeros.
+// Number of bytes at the end of the newest WAL that are compared with zeros.
 constexpr size_t kTailBytes = 16;
 
 const Families& AllFamilies() {
@@ -33,7 +34,7 @@ const Families& AllFamilies() {
   return families;
 }
 
-// One application, its machine and what it does, all by one number.
+// An application and its machine. The seed determines all of its actions.
 class Machine {
  public:
   Machine(const std::string& root, uint64_t seed)
@@ -54,7 +55,7 @@ class Machine {
   std::string db() const { return root_ + "/db"; }
   const rocksdb::DBOptions& options() const { return options_; }
 
-  // Writes, and closes the database or loses the power.
+  // Writes, then closes the database or loses power.
   void Live(bool loses_power) {
     PowerLossFileSystem power(root_);
     const auto file_system = std::shared_ptr<rocksdb::FileSystem>(
@@ -95,7 +96,7 @@ class Machine {
     } else if (Chance(10)) {
       REQUIRE_OK(db->Delete(write, family, key));
     } else {
-      // Zeros at an end are no part of a hole.
+      // A value may consist of zeros. A WAL that ends with them has no hole.
       const size_t bytes = Chance(10) ? random_() % 70'000 : random_() % 300;
       REQUIRE_OK(db->Put(write, family, key,
                          std::string(bytes, static_cast<char>(random_()))));
@@ -119,7 +120,7 @@ bool EndsWithZeros(const std::string& db) {
                        std::string(kTailBytes, '\0')) == 0;
 }
 
-// Opens a copy as the application does. None: it does not open.
+// Opens a copy as the application does. Returns nullopt if it does not open.
 std::optional<Contents> Recovered(const Machine& machine,
                                   const std::string& from,
                                   const std::string& copy) {
@@ -182,7 +183,7 @@ void PlayOne(uint64_t seed, Counts* counts) {
     const rocksdb::Status status = RunPull(pull).status;
     INFO(status.ToString());
     if (!expected.has_value()) {
-      // A clone may be as broken as its source.
+      // A clone may be as damaged as its source.
       REQUIRE((!status.ok() || pull.method == PullMethod::kClone));
       continue;
     }
@@ -207,8 +208,8 @@ void PlayOne(uint64_t seed, Counts* counts) {
 
 }  // namespace
 
-TEST_CASE("A database that a power cut tore is moved as its application "
-          "recovers it, by every method",
+TEST_CASE("Every method delivers what an application recovers after a power "
+          "cut",
           "[transfer][exact][recovery]") {
   const int databases = HistoryCount(10);
   Counts counts;

@@ -1,5 +1,6 @@
-// Random histories over families of many kinds, moved in random ways and
-// compared entry by entry (tests/support/random_histories.h says how many).
+// Random histories over families of many kinds, transferred in random ways and
+// compared entry by entry. (tests/support/random_histories.h explains the
+// environment variables.)
 #include <rapidcheck.h>
 
 #include <iostream>
@@ -20,7 +21,7 @@ struct History {
   bool tcp;
   bool verify;
   bool no_durability;
-  uint32_t compact_from;  // a random part, compacted before a second pull
+  uint32_t compact_from;  // a random part is compacted for the second pull
 };
 
 void showValue(const History& history, std::ostream& os) {
@@ -75,7 +76,8 @@ TEST_CASE("Random histories arrive entry by entry", "[transfer][exact]") {
         history.no_durability ? Durability::kNone : Durability::kChunk;
     options.registry.comparators = {ByLengthComparator()};
     options.method = PullMethod::kIngest;
-    // As it is, after a compaction of a part, and that copy once more.
+    // Pulls the source, then pulls it again after a part was compacted, then
+    // pulls that replica.
     for (const char* const names : {"source target", "source second",
                                     "second third"}) {
       const std::string text = names;

@@ -1,4 +1,4 @@
-// Pulls over a network that loses connections, bytes and time.
+// Tests pulls over a network that loses connections, damages bytes and stalls.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -26,13 +26,14 @@ rocksdb::ColumnFamilyOptions SourceOptions() {
   return options;
 }
 
-// 1000 bytes; every fourth value shrinks.
+// Returns 1000 bytes. Every fourth value is compressible.
 std::string Value(uint64_t seed) {
   return seed % 4 == 0 ? std::string(1000, static_cast<char>(seed))
                        : RandomBytes(1000, seed);
 }
 
-// The first half of the keys lies in two files, the second is compacted.
+// Makes a source: the first half of the keys is in two files, the second half
+// is compacted.
 void MakeSource(const std::string& directory, uint64_t entries) {
   OpenDb db(directory, OneFamily(SourceOptions()));
   for (uint64_t i = entries / 2; i < entries; ++i) {
@@ -64,7 +65,7 @@ PullOptions PullOver(const Relay& relay, const std::string& target) {
   return options;
 }
 
-// What both sides log, for a test that fails.
+// Collects the log lines of both sides, for the message of a failing test.
 class Lines {
  public:
   LogFunction log(const std::string& side) {
@@ -89,7 +90,7 @@ void RequireEqual(const ScratchDir& dir) {
   ExpectEqual(dir / "source", dir / "target", expected);
 }
 
-TEST_CASE("A pull whose connections are all cut goes on by itself",
+TEST_CASE("A pull whose connections are all cut continues by itself",
           "[transfer][reconnect]") {
   const ScratchDir dir;
   MakeSource(dir / "source", 24'000);
@@ -116,13 +117,14 @@ TEST_CASE("A pull whose connections are all cut goes on by itself",
   REQUIRE(summary.status.ok());
   REQUIRE(summary.verified);
   REQUIRE(summary.retries >= 6);
-  // What was sent again is what lay in sockets and less than a chunk a lane.
+  // Only bytes in socket buffers, and less than a chunk per lane, are sent
+  // twice.
   UNSCOPED_INFO(relay.bytes(Relay::kToClient));
   RequireEqual(dir);
 }
 
-// What was asked for ahead on a lane goes to other lanes then: near the end
-// none asks ahead.
+// Parts that a lane requested ahead go to other lanes after the resume. Near
+// the end, no lane requests ahead.
 TEST_CASE("A pull that was cut is resumed with more lanes",
           "[transfer][reconnect]") {
   const ScratchDir dir;
@@ -164,7 +166,8 @@ struct Night {
   uint64_t chunk_bytes = 2u << 20;
 };
 
-// As it is or compressed, plain or TLS: by the seed.
+// Pulls with or without compression, and over plain TCP or TLS, chosen by the
+// seed.
 void PullThroughNight(const ScratchDir& dir, Night night, uint64_t seed) {
   CAPTURE(seed);
   const bool compressed = seed / 2 % 2 == 0;
@@ -233,8 +236,8 @@ uint64_t Setting(const char* name, uint64_t otherwise) {
   return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
 }
 
-// SSTFERRY_NIGHT_SEED=N begins with that seed, SSTFERRY_NIGHTS=20 tries as many
-// of them.
+// SSTFERRY_NIGHT_SEED=N sets the first seed, SSTFERRY_NIGHTS=20 the number of
+// seeds.
 TEST_CASE("A pull of 220 MB through whole nights ends by itself",
           "[.slow][transfer][reconnect]") {
   const ScratchDir dir;
@@ -254,8 +257,8 @@ TEST_CASE("A pull of 220 MB through whole nights ends by itself",
   }
 }
 
-TEST_CASE("A pull whose source is gone for good gives up in time, or at once "
-          "when it is cancelled",
+TEST_CASE("A pull whose source is gone gives up after its retry time, or at "
+          "once when it is cancelled",
           "[transfer][reconnect]") {
   const ScratchDir dir;
   MakeSource(dir / "source", 12'000);

@@ -1,6 +1,7 @@
-// Applications that crash, with databases of all kinds and with damaged WALs:
-// a pull holds what the application itself would recover, or it is refused.
-// (tests/support/random_histories.h says how many.)
+// Random histories of applications that crash, with databases of all kinds and
+// with damaged WALs: a pull delivers what the application itself would recover,
+// or is refused.
+// (tests/support/random_histories.h explains the environment variables.)
 #include <fcntl.h>
 #include <rapidcheck.h>
 #include <unistd.h>
@@ -37,9 +38,9 @@ const char* const kDamageNames[] = {
 struct Crash {
   AppHistory history;
   Damage damage;
-  uint32_t which;  // of the WALs
-  uint32_t where;  // in it
-  uint32_t stale;  // 0: none; logs beside the tables, where wal_dir is another
+  uint32_t which;  // which WAL is damaged
+  uint32_t where;  // where in that WAL
+  uint32_t stale;  // 0: none; leaves WALs beside the tables despite a wal_dir
 };
 
 void showValue(const Crash& crash, std::ostream& os) {
@@ -68,7 +69,7 @@ rc::Gen<Crash> CrashGen() {
                    rc::gen::element<uint32_t>(0, 0, 1, 2)));
 }
 
-// Oldest first.
+// Returns the WALs in a directory, oldest first.
 std::vector<fs::path> Wals(const std::string& directory) {
   std::map<uint64_t, fs::path> wals;
   for (const auto& entry : fs::directory_iterator(directory)) {
@@ -96,7 +97,8 @@ class CrashedSource {
     for (const AppLife& life : crash_.history.lives) {
       const int code = RunQuietly(
           [&] { PlayLife(setup_, life, dir_ / "source", wal_dir_); });
-      // RocksDB itself may end it (7.8.3: MarkLogsSynced), or not open again.
+      // A failing RocksDB itself may end the run (MarkLogsSynced in 7.8.3), or
+      // may not open the database again.
       RC_ASSERT(code == 0 || code == kCannotOpen || code > 128);
       cut_lives_ += code == 0 ? 0 : 1;
     }
@@ -112,9 +114,9 @@ class CrashedSource {
     }
   }
 
-  // With kPointInTimeRecovery RocksDB 9.10 takes what lies behind a recycled
-  // WAL's records for a loss, and does not open a database of which one family
-  // was flushed behind it, though nothing is missing. With another mode it does.
+  // With kPointInTimeRecovery, RocksDB 9.10 takes old bytes after a recycled
+  // WAL's records for a loss. If one family was flushed after them, it does not
+  // open the database, though nothing is missing. Another mode opens it.
   AppView AsRecovered() {
     const AppView view = RecoverCopy("copy", setup_);
     if (!setup_.recycles || crash_.damage != Damage::kNone ||
@@ -155,8 +157,9 @@ class CrashedSource {
 
   bool has_target() const { return fs::exists(dir_ / "target"); }
   size_t wals() const { return wals_; }
-  // Nothing tells an empty WAL beside the tables from one of somebody's who
-  // forgot wal_dir: what lay there may hold entries.
+  // Returns true if WALs with entries may be missing unnoticed: an empty WAL
+  // beside the tables looks the same as one that was made by an open without
+  // wal_dir.
   bool may_lack_wals() const {
     return crash_.damage == Damage::kWalsBeside && !wal_dir_.empty() &&
            newest_wal_bytes_ <= kMostMetaBytes;
@@ -177,7 +180,8 @@ class CrashedSource {
     return wal_dir_.empty() ? dir_ / "source" : wal_dir_;
   }
 
-  // A checkpoint has its WALs beside its tables; other copies forget them.
+  // Moves or removes the WALs of wal_dir. A checkpoint has its WALs beside its
+  // tables; other copies forget them.
   void LoseWalDir(const std::vector<fs::path>& wals) {
     if (wal_dir_.empty()) {
       return;
@@ -190,8 +194,9 @@ class CrashedSource {
     fs::remove_all(wal_dir_);
   }
 
-  // Of an earlier time, or with the number of one that is needed. Where the
-  // last needed one is missing in wal_dir it would be a checkpoint.
+  // Leaves a WAL beside the tables: an old one, or one with the number of a
+  // needed WAL. Does nothing if the last needed WAL is missing in wal_dir,
+  // because then the directory would be a valid checkpoint.
   void LeaveStaleLogs(const std::vector<fs::path>& wals) {
     const fs::path& like = wals[crash_.which % wals.size()];
     const std::string name =
@@ -240,7 +245,8 @@ class CrashedSource {
   AppView View(const AppSetup& setup, const std::string& name,
                const std::string& wals) {
     const std::string file = dir_ / (name + " view");
-    // A RocksDB that asserts is a database that does not open.
+    // If RocksDB fails an assertion, the database counts as one that does not
+    // open.
     RunQuietly([&] { WriteView(setup, dir_ / name, wals, file); });
     return ReadView(file);
   }
@@ -274,7 +280,7 @@ class CrashedSource {
   const AppSetup& setup_;
   const ScratchDir dir_;
   const std::string wal_dir_;
-  // Of records of a WAL about itself.
+  // Maximum size of a WAL that has only records about itself.
   static constexpr uint64_t kMostMetaBytes = 32;
   size_t wals_ = 0;
   uint64_t newest_wal_bytes_ = 0;
@@ -286,7 +292,8 @@ bool IsRefusal(EndState state) {
          state == EndState::kCorrupt || state == EndState::kSourceError;
 }
 
-// Nothing is wrong with it, and nothing open.
+// Returns true if a pull must be equal to the source, because nothing is
+// damaged and no transaction is prepared.
 bool MustBeEqual(const Crash& crash, const AppView& recovered) {
   const AppKind kind = crash.history.setup.kind;
   const bool has_stale =
@@ -302,9 +309,10 @@ bool MustBeEqual(const Crash& crash, const AppView& recovered) {
 constexpr char kHistories[] = "child: crashed applications";
 constexpr char kClonedHistories[] = "child: cloned crashed applications";
 
-// A clone of a database that the application can open opens and shows the same,
-// transactions included. One that it cannot open may be cloned: it is as
-// broken. True: equal.
+// Requires that a clone of a database that the application can open shows the
+// same, transactions included. A database that the application cannot open may
+// be cloned, because the clone is equally damaged. Returns true if both open
+// and are equal.
 bool CheckClone(const Crash& crash, CrashedSource* source) {
   const AppView recovered = source->AsRecovered();
   const CrashedSource::Pulled pulled = source->Pull(PullMethod::kClone);
@@ -340,8 +348,9 @@ bool CheckClone(const Crash& crash, CrashedSource* source) {
 
 }  // namespace
 
-TEST_CASE("A clone holds what a crashed application would recover, its "
-          "prepared transactions too", "[transfer][exact][clone]") {
+TEST_CASE("A clone has what a crashed application would recover, with its "
+          "prepared transactions",
+          "[transfer][exact][clone]") {
   Process histories(CaseOfThisProgram(kClonedHistories));
   const int code = histories.Wait(std::chrono::hours(12));
   std::cerr << histories.err();
@@ -371,9 +380,10 @@ TEST_CASE(kClonedHistories, "[.child]") {
   REQUIRE(2 * all > histories);
 }
 
-TEST_CASE("A pull holds what a crashed application would recover, or refuses",
+TEST_CASE("A pull delivers what a crashed application would recover, or is "
+          "refused",
           "[transfer][exact]") {
-  // A process without threads, which can fork.
+  // Runs in a process without threads, because the test forks.
   Process histories(CaseOfThisProgram(kHistories));
   const int code = histories.Wait(std::chrono::hours(12));
   std::cerr << histories.err();
@@ -451,7 +461,7 @@ TEST_CASE(kHistories, "[.child]") {
   std::cerr << "at most " << most_wals << " WALs; " << cut_lives
             << " lives were ended by RocksDB\n";
   REQUIRE(received);
-  // A pull that always refuses would prove nothing.
+  // If all pulls were refused, the test would prove nothing.
   REQUIRE(4 * equal > histories);
   REQUIRE(most_wals > 2);
 }

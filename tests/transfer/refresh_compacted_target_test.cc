@@ -1,4 +1,4 @@
-// Refreshes of a replica that an application compacts between them.
+// Tests refreshes of a replica that an application compacts between them.
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/sample_bytes.h"
@@ -23,7 +23,8 @@ rocksdb::CompactRangeOptions Forced() {
   return options;
 }
 
-TEST_CASE("A replica whose application compacts it is sent only the change",
+TEST_CASE("A refresh sends only the change to a replica that its application "
+          "compacts",
           "[transfer][refresh][delta]") {
   const ScratchDir dir;
   const std::string source = dir / "source";

@@ -1,4 +1,4 @@
-// Refreshes that send single entries, of groups that differ.
+// Tests refreshes that send single entries of groups that differ.
 #include <filesystem>
 #include <functional>
 
@@ -34,7 +34,7 @@ void Fill(const std::string& dir) {
 
 using Play = std::function<void(OpenDb* db)>;
 
-// Opens the source, plays, and flushes.
+// Opens the source, calls `play`, and flushes.
 void Change(const std::string& dir, const Play& play) {
   OpenDb db(dir, OneFamily(Quiet()));
   play(&db);
@@ -77,7 +77,8 @@ TEST_CASE("Scattered changes in a new file are found by groups",
   REQUIRE(summary.entries_deleted == 100);
   REQUIRE(summary.chunks_delta == summary.chunks);
   REQUIRE(summary.sst_bytes < 40'000);
-  // And once more: the deltas are part of what is compared.
+  // A second refresh sends nothing: the comparison includes the ingested
+  // deltas.
   const Ferried again = pair.Run();
   REQUIRE(again.summary.parts_unchanged == again.summary.parts);
   REQUIRE(again.summary.sst_bytes == 0);
@@ -98,7 +99,8 @@ TEST_CASE("Scattered changes of a compacted source are found by groups",
   REQUIRE(summary.entries_put == 200);
   REQUIRE(summary.entries_deleted == 100);
   REQUIRE(summary.chunks_built == 0);
-  // Most groups differ: each of their entries costs a mark, no key.
+  // Most groups differ. Each of their entries costs a mark (a short digest),
+  // not a key.
   REQUIRE(summary.wire_bytes < 150'000);
 }
 
@@ -116,7 +118,7 @@ TEST_CASE("A refresh sends what differs, and nothing else",
   REQUIRE(refreshed.summary.entries_deleted == 1);
 }
 
-TEST_CASE("What an application wrote to the target is found by groups",
+TEST_CASE("Writes of an application to the target are found by groups",
           "[transfer][refresh][delta]") {
   Pair pair;
   {
@@ -129,7 +131,8 @@ TEST_CASE("What an application wrote to the target is found by groups",
   REQUIRE(refreshed.summary.entries_deleted == 1);
 }
 
-TEST_CASE("A range deletion in a new file is sent as what it deletes",
+TEST_CASE("A range deletion in a new file is sent as deletions of the keys "
+          "that it deletes",
           "[transfer][refresh][delta]") {
   Pair pair;
   Change(pair.source, [](OpenDb* db) {
@@ -141,7 +144,7 @@ TEST_CASE("A range deletion in a new file is sent as what it deletes",
   REQUIRE(refreshed.summary.entries_deleted == 19);
 }
 
-TEST_CASE("What a WAL held is taken back after the source lost its WAL",
+TEST_CASE("Entries of a WAL are taken back after the source lost its WAL",
           "[transfer][refresh][delta]") {
   Pair pair;
   const std::string saved = pair.dir / "saved";
@@ -152,7 +155,7 @@ TEST_CASE("What a WAL held is taken back after the source lost its WAL",
   }
   const Ferried with_wal = pair.Run();
   REQUIRE(with_wal.summary.entries_put == 200);
-  // The same files, and no trace of what the WAL held.
+  // The source has the same files, but no WAL any more.
   fs::remove_all(pair.source);
   fs::rename(saved, pair.source);
   const Ferried without = pair.Run();
@@ -194,7 +197,7 @@ TEST_CASE(
   REQUIRE(EntriesOf(dir / "target", families) == EntriesOf(source, families));
 }
 
-TEST_CASE("What a file held is taken back after the source lost it",
+TEST_CASE("Entries of a file are taken back after the source lost the file",
           "[transfer][refresh][delta]") {
   Pair pair;
   const std::string saved = pair.dir / "saved";
@@ -209,7 +212,7 @@ TEST_CASE("What a file held is taken back after the source lost it",
   REQUIRE(without.summary.entries_deleted == 100);
 }
 
-TEST_CASE("What a range deletion in a lost WAL deleted comes again",
+TEST_CASE("Keys that a lost WAL had deleted are sent again",
           "[transfer][refresh][delta]") {
   Pair pair;
   const std::string saved = pair.dir / "saved";
@@ -227,7 +230,8 @@ TEST_CASE("What a range deletion in a lost WAL deleted comes again",
 
 TEST_CASE("Changes close together and far apart are sent once each",
           "[transfer][refresh][delta]") {
-  // Changes that several files hold: close together, far apart, both in turn.
+  // Several files have changes that are close together, far apart, and both in
+  // turn.
   Pair pair;
   uint64_t puts = 0;
   uint64_t deletions = 0;
@@ -258,7 +262,7 @@ TEST_CASE("Changes close together and far apart are sent once each",
   REQUIRE(refreshed.summary.entries_deleted == deletions);
 }
 
-TEST_CASE("Where everything differs, everything is sent, and nothing twice",
+TEST_CASE("If everything differs, everything is sent once",
           "[transfer][refresh][delta]") {
   Pair pair;
   Change(pair.source, [](OpenDb* db) {
@@ -274,9 +278,9 @@ TEST_CASE("Where everything differs, everything is sent, and nothing twice",
 
 TEST_CASE("A part with more groups than an index holds loses none of them",
           "[transfer][refresh][delta]") {
-  // Parts of large values come first, so that the last one has groups of one
-  // entry each: more at the target than an index holds. The source holds one
-  // of these entries, or all.
+  // Parts of large values come first, so that the last part has groups of one
+  // entry each: more groups at the target than an index can have. The source
+  // has one of these entries, or all.
   const bool deleted = GENERATE(true, false);
   constexpr uint64_t kLarge = 400;
   constexpr uint64_t kSmall = kMaxGroups + 10'000;
@@ -304,7 +308,8 @@ TEST_CASE("A part with more groups than an index holds loses none of them",
   const Summary& summary = refreshed.summary;
   REQUIRE(summary.parts > 3);
   REQUIRE(summary.entries_put == 0);
-  // One by one or by range deletions: both bounds of a range are deleted, too.
+  // Keys are deleted singly or by range deletions. A range deletion counts as
+  // the deletions of its two bounds.
   REQUIRE((summary.entries_deleted != 0) == deleted);
 }
 

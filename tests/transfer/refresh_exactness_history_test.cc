@@ -1,9 +1,9 @@
-// Random histories of refreshes of every kind: parts and wholes, between
-// sources that were rolled back, cloned or exchanged, of targets that others
-// write to, compact, restore and take the memory from. After each the target
-// holds what was asked for and what it held besides; or it was refused, for a
-// reason that this test knows, and nothing changed.
-// (tests/support/random_histories.h says how many.)
+// Random histories of refreshes of every kind: of parts and of everything, from
+// sources that are rolled back, cloned or exchanged, into targets that others
+// write to, compact, restore, or strip of sstferry's files. After each refresh,
+// the target must have the requested data and its own other data. Or the
+// refresh was refused for a known reason, and nothing changed.
+// (tests/support/random_histories.h explains the environment variables.)
 #include <rapidcheck.h>
 
 #include <atomic>
@@ -30,25 +30,25 @@ struct Night {
   std::vector<Deed> source;
   std::vector<Deed> target;
   PullMode mode;
-  uint32_t families;  // bits of those asked for; 0 or above 7: all
-  uint32_t begin;     // of keys; below 20,000: none, nor an end
-  uint32_t end;       // from 20,000 on: none
-  uint32_t hidden;    // 1 or 2: that family is, and others are asked for
+  uint32_t families;  // bit set of requested families; 0, or above 7: all
+  uint32_t begin;     // first key; below 20,000: no interval
+  uint32_t end;       // end of the interval; from 20,000 on: no end
+  uint32_t hidden;    // 1 or 2: hides this family; requests others
   uint32_t most_point_deletions;
   bool adopts;
   bool drops_missing;
   bool compacts;
   bool verifies;
   bool is_open;  // an application's database is refreshed
-  bool is_looked_at;  // also compacted, in a copy
+  bool is_looked_at;  // also checks a compacted copy
   uint32_t lanes;
   uint32_t chunk_bytes;
   uint32_t compact_from;  // above 700: the source is not compacted
-  uint32_t stops_at;      // the fault point where it is stopped; above 60: none
+  uint32_t stops_at;      // the fault point of its stop; above 60: none
 };
 
 struct World {
-  bool single_deletes;  // the applications do them
+  bool single_deletes;  // the applications use SingleDelete
   std::vector<uint32_t> kinds;
   std::vector<Step> start;  // of the source
   std::vector<Deed> past;   // of the target
@@ -120,7 +120,7 @@ rc::Gen<Night> NightGen() {
 rc::Gen<World> WorldGen() {
   const auto kind = rc::gen::map(
       rc::gen::inRange<uint32_t>(0, 3 * kKinds), [](uint32_t number) {
-        const uint32_t found = number % kKinds;  // one is mostly refused
+        const uint32_t found = number % kKinds;  // universal is mostly refused
         return found == kUniversalKind && number != found ? 0 : found;
       });
   const auto night = NightGen();
@@ -146,7 +146,7 @@ rc::Gen<World> WorldGen() {
                                                                        night);
                        })));
   return rc::gen::map(world, [](World made) {
-    if (!made.single_deletes) {  // else most nights are refused
+    if (!made.single_deletes) {  // otherwise most refreshes are refused
       LeaveOutSingleDeletes(&made.start);
       LeaveOutSingleDeletes(&made.past);
       for (Night& one : made.nights) {
@@ -166,14 +166,14 @@ struct Counts {
   uint64_t unchanged = 0;
   uint64_t compared = 0;
   uint64_t deltas = 0;  // chunks
-  uint64_t range_deletions = 0;  // tables with some, ingested
+  uint64_t range_deletions = 0;  // ingested tables with range deletions
   uint64_t hidden = 0;
   uint64_t stopped = 0;
   uint64_t resumed = 0;
   std::map<std::string, uint64_t> refused;
 };
 
-// What a refresh may refuse here, by a part of what it says.
+// Returns the expected reason that the message of a refusal contains, or "".
 std::string ReasonOf(const Ferried& ended) {
   for (const char* const reason : {"--adopt", "--restart", "may hold more than",
                                    "SingleDelete", "so only a swap"}) {
@@ -203,7 +203,7 @@ class Histories {
   }
 
  private:
-  struct Stopped {  // a refresh that was
+  struct Stopped {  // a stopped refresh
     std::string transfer_id;
     Contents source;
   };
@@ -226,7 +226,7 @@ class Histories {
     std::string hidden;
     Select(night, &options.selection, &hidden);
     std::atomic<uint32_t> stops_at = night.stops_at > 60 ? 0 : night.stops_at;
-    // As its operator does who reads what a refusal says.
+    // Repeats with the option that the refusal names, as an operator would.
     for (int tries = 0; tries < 3; ++tries) {
       const std::string refused = Run(night, options, hidden, &stops_at);
       if (refused == "--adopt") {
@@ -240,7 +240,7 @@ class Histories {
     RC_FAIL("refused again and again");
   }
 
-  // What stays in the WAL behind a compaction.
+  // Returns the steps after the compaction, whose entries stay in the WAL.
   static std::vector<Deed> Tail(const std::vector<Deed>& deeds) {
     std::vector<Deed> tail;
     if (!deeds.empty() && deeds.back().kind == Deed::Kind::kPlay) {
@@ -259,7 +259,7 @@ class Histories {
     options.method = PullMethod::kIngest;
     options.source.directory = source_.database();
     options.target_dir = target_.database();
-    options.snapshot_ttl = std::chrono::seconds(0);  // leaks must show
+    options.snapshot_ttl = std::chrono::seconds(0);  // any snapshot is a leak
     options.mode = night.mode;
     options.adopt = night.adopts;
     options.most_point_deletions = night.most_point_deletions;
@@ -271,7 +271,8 @@ class Histories {
     return options;
   }
 
-  // Only of what the source has; beside a hidden one never all.
+  // Selects among the source's families. With a hidden family, never selects
+  // all families.
   void Select(const Night& night, Selection* selection, std::string* hidden) {
     const Contents there = *ContentsOf(source_.database(), source_.families());
     const Families& families = source_.families();
@@ -292,8 +293,8 @@ class Histories {
     if (!hidden->empty() && selection->families.empty()) {
       selection->families = others;
     }
-    // A default family that is made for nothing but its name is RocksDB's own,
-    // which the application of this one could not open.
+    // Always selects "default" for a new target. Otherwise RocksDB would create
+    // it with its own options, and this test's application could not open it.
     const bool is_new = !target_.exists() || night.mode == PullMode::kSwap;
     if (is_new && !selection->families.empty() &&
         selection->families.front() != "default") {
@@ -310,7 +311,7 @@ class Histories {
     if (!Ascends(*selection)) {
       std::swap(selection->interval.begin, selection->interval.end);
     }
-    if (!Ascends(*selection)) {  // families of different orders
+    if (!Ascends(*selection)) {  // some families have another order
       selection->interval.end.reset();
     }
   }
@@ -327,14 +328,14 @@ class Histories {
         });
   }
 
-  // Why it was refused, or nothing.
+  // Returns the reason of a refusal, or "".
   std::string Run(const Night& night, PullOptions options,
                   const std::string& hidden,
                   std::atomic<uint32_t>* stops_at) {
     const bool is_open =
         night.is_open && target_.exists() && night.mode != PullMode::kSwap;
     if (is_open) {
-      target_.player()->Play({});  // makes families that are missing
+      target_.player()->Play({});  // creates missing families
     }
     options.drop_missing = night.drops_missing &&
                            options.selection.families.empty() &&
@@ -395,7 +396,7 @@ class Histories {
     return ended;
   }
 
-  // What was fetched by an earlier run, with the same transfer.
+  // Returns true if this run continued the transfer of the stopped run.
   bool GoesOn(const Ferried& ended) const {
     return stopped_.has_value() &&
            stopped_->transfer_id == ended.summary.transfer_id;
@@ -445,7 +446,7 @@ class Histories {
       RequireSame("after the refresh", expected, found);
     }
     RC_ASSERT((ended.summary.verified || !night.verifies));
-    if (!was_stopped) {  // else the next one ends what is done behind the end
+    if (!was_stopped) {  // else the next run removes what this one left
       RequireAlone(target_);
     }
     if (night.is_looked_at) {
@@ -454,7 +455,7 @@ class Histories {
     Count(asked, night, ended.summary, goes_on);
   }
 
-  // Nothing that was hidden comes back.
+  // Requires that a compaction brings back no entry that deletions hide.
   void LookAtCompacted(const Contents& found) {
     fs::remove_all(looked_);
     fs::copy(target_.database(), looked_, fs::copy_options::recursive);
@@ -486,7 +487,7 @@ class Histories {
     counts_->stopped++;
     const bool ended_it = found && *found == after;
     if (found && before) {
-      DropEmptyNew(*before, &*found);  // a family that was made for what comes
+      DropEmptyNew(*before, &*found);  // a family made for later entries
     }
     RC_ASSERT((ended_it || found == before));
   }
@@ -530,8 +531,8 @@ class Histories {
 
 }  // namespace
 
-TEST_CASE("Whatever happened to both sides, a refresh leaves what was asked "
-          "for and what was there besides, or refuses",
+TEST_CASE("A refresh leaves the requested data and the target's other data, or "
+          "refuses, whatever happened to both sides",
           "[transfer][refresh]") {
   const int worlds = HistoryCount(60);
   Counts counts;

@@ -1,5 +1,5 @@
-// What only looks unchanged: a refresh that believed it would be silently
-// wrong. Each case is one way to look like what it is not.
+// Tests databases that only look unchanged. A refresh that trusted the
+// appearance would be silently wrong.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -53,13 +53,14 @@ PullOptions Selecting(const std::string& family) {
   return options;
 }
 
-// All of it was compared, and nothing was sent.
+// Requires that everything was compared and nothing was sent.
 void RequireEqual(const Ferried& refreshed) {
   REQUIRE_OK(refreshed.status);
   REQUIRE(refreshed.summary.parts_unchanged == refreshed.summary.parts);
 }
 
-// Whoever opens the source now does not know the order of "b".
+// Changes the name of the comparator of "b", so that the next open does not
+// know the order.
 void NameOrderOfB(const std::string& dir, const std::string& from,
                   const std::string& to) {
   std::vector<std::string> files = PathsWith(dir, "");
@@ -80,7 +81,7 @@ void NameOrderOfB(const std::string& dir, const std::string& from,
   std::ofstream(newest) << changed;
 }
 
-// Writes an SST file with one entry, ingests a copy, keeps the file.
+// Writes an SST file with one entry and ingests a copy of it.
 void MakeTable(const std::string& path, const std::string& key,
                const std::string& value) {
   rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), rocksdb::Options()};
@@ -94,7 +95,7 @@ void Ingest(const std::string& dir, const std::string& path) {
   REQUIRE_OK(db->IngestExternalFile({path}, {}));
 }
 
-TEST_CASE("What a source that could not flush holds in memory is compared",
+TEST_CASE("Entries in the memory of a source that could not flush are compared",
           "[transfer][refresh][evidence]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -146,7 +147,7 @@ TEST_CASE("A source that was rolled back and written again is compared",
   REQUIRE(Get(dir / "target", "k") == "right");
 }
 
-TEST_CASE("The same file ingested a second time wins over what came between",
+TEST_CASE("A file that is ingested a second time wins over writes in between",
           "[transfer][refresh][evidence]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -161,7 +162,8 @@ TEST_CASE("The same file ingested a second time wins over what came between",
   REQUIRE(Get(dir / "target", "k") == "v1");
 }
 
-TEST_CASE("A merge operator with other options reads the same files otherwise",
+TEST_CASE("A merge operator with other options reads different values from the "
+          "same files",
           "[transfer][refresh][evidence]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
@@ -175,7 +177,7 @@ TEST_CASE("A merge operator with other options reads the same files otherwise",
     OpenDb db(source, with_delimiter(","));
     for (const char* operand : {"1", "2", "3"}) {
       db.Merge("k", operand);
-      db.Flush();  // else it becomes one operand
+      db.Flush();  // otherwise the operands are merged into one
     }
     db.Put("other", "value");
     db.Flush();
@@ -183,7 +185,7 @@ TEST_CASE("A merge operator with other options reads the same files otherwise",
   REQUIRE_OK(Refresh(source, dir / "target").status);
   REQUIRE(EntriesOf(dir / "target", OneFamily())[0].second == "1,2,3");
   RequireEqual(Refresh(source, dir / "target"));
-  { OpenDb db(source, with_delimiter("+")); }  // OPTIONS name it from here on
+  { OpenDb db(source, with_delimiter("+")); }  // OPTIONS name the operator now
   const Ferried refreshed = Refresh(source, dir / "target");
   REQUIRE_OK(refreshed.status);
   CHECK(refreshed.summary.parts_compared > 0);
@@ -205,7 +207,7 @@ struct TwoFamilies {
   }
 };
 
-TEST_CASE("A refresh of one family leaves another to the next",
+TEST_CASE("A refresh of one family leaves the others to the next refresh",
           "[transfer][refresh][evidence]") {
   const bool by_key = GENERATE(false, true);
   TwoFamilies world;
@@ -235,12 +237,12 @@ TEST_CASE("A file that was ingested and compacted at the target is found",
   REQUIRE(Get(world.target, "zz") == "(none)");
 }
 
-TEST_CASE("What the target's own compactions dropped comes again",
+TEST_CASE("Entries that the target's own compactions dropped are sent again",
           "[transfer][refresh][evidence]") {
   TwoFamilies world;
   {
     OpenDb db(world.target, kTwo);
-    // Leaves no sequence, as a compaction filter does.
+    // Drops entries without a new sequence number, as a compaction filter does.
     REQUIRE_OK(rocksdb::DeleteFilesInRange(db.get(), db.cf("b"), nullptr,
                                            nullptr));
   }
@@ -249,7 +251,7 @@ TEST_CASE("What the target's own compactions dropped comes again",
   REQUIRE(Get(world.target, "z", "b") == "1");
 }
 
-// Does something once, when a refresh comes to a fault point.
+// Calls a function once, when a refresh reaches a fault point.
 class AtPoint {
  public:
   AtPoint(const std::string& point, const std::function<void()>& act) {
@@ -264,7 +266,8 @@ class AtPoint {
   ~AtPoint() { TEST_SetFaultHook(nullptr); }
 };
 
-TEST_CASE("What an application wrote while a refresh ran is found by the next",
+TEST_CASE("Writes of an application during a refresh are found by the next "
+          "refresh",
           "[transfer][refresh][evidence]") {
   TwoFamilies world;
   Put(world.source, "c", "new");
@@ -276,7 +279,7 @@ TEST_CASE("What an application wrote while a refresh ran is found by the next",
         db.Put("zzz", "foreign");
         db.Put("x", "foreign", "b");
         db.Flush();
-        db.Compact();  // no file of level 0 tells of it
+        db.Compact();  // no file in level 0 shows the writes
         db.Compact("b");
       });
       REQUIRE_OK(RefreshOpen(world.source, &db, {"default", "b"}).status);
@@ -287,7 +290,7 @@ TEST_CASE("What an application wrote while a refresh ran is found by the next",
   REQUIRE(Get(world.target, "x", "b") == "(none)");
 }
 
-TEST_CASE("A chunk whose staging file went comes again",
+TEST_CASE("A chunk whose staging file is gone is sent again",
           "[transfer][refresh][evidence]") {
   TwoFamilies world;
   Put(world.source, "a", "2");

@@ -1,5 +1,6 @@
-// A refresh of a replica that is made of files: the next set of files, of which
-// those that are here are linked, takes the place of TARGET_DIR.
+// Tests refreshes of a replica that is made of files. The new set of files
+// takes the place of TARGET_DIR; files that the replica has already are hard
+// links.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Four tables of 200 kB that nothing compacts.
+// Makes four tables of 200 kB that nothing compacts.
 void MakeSource(const std::string& path,
                 const rocksdb::DBOptions& options = {}) {
   OpenDb db(path, OneFamily(Quiet()), options);
@@ -31,7 +32,7 @@ void MakeSource(const std::string& path,
   }
 }
 
-// Flushes a change of one percent.
+// Changes one percent of the values, and flushes.
 void Change(const std::string& path, const std::string& value) {
   OpenDb db(path, OneFamily(Quiet()));
   for (int i = 0; i < 8; ++i) {
@@ -80,7 +81,7 @@ ReplicaHealth HealthOf(const std::string& dir) {
   return report.target.health;
 }
 
-// Cancels a pull when it comes to a fault point.
+// Cancels a pull at a fault point.
 Ferried StoppedAt(const std::string& point, const PullOptions& options) {
   const std::unique_ptr<Operation> pull = MakePull(options);
   TEST_SetFaultHook([&](const std::string& name) {
@@ -129,8 +130,8 @@ struct World {
   }
 };
 
-TEST_CASE("A refresh of a clone sends new files, links the others and takes "
-          "its place",
+TEST_CASE("A refresh of a clone sends new files, links the others and replaces "
+          "the clone",
           "[transfer][clone][refresh]") {
   const World world;
   const std::set<ino_t> before = TablesOf(world.target);
@@ -143,7 +144,7 @@ TEST_CASE("A refresh of a clone sends new files, links the others and takes "
   REQUIRE(plan.mode == "refresh");
   REQUIRE(plan.method == "clone");
   REQUIRE(plan.files_reused == 4);
-  // A refresh calls no hook and keeps nothing.
+  // A refresh calls no hooks and does not keep the old directory.
   options.keeps_old = true;
   options.before_swap = options.after_swap = [](const SwapEvent&) {
     return MakeStatus(EndState::kInternal, "called");
@@ -167,13 +168,13 @@ TEST_CASE("A refresh of a clone sends new files, links the others and takes "
   world.RequireCurrent();
 }
 
-TEST_CASE("A refresh of a clone of which nothing changed exchanges nothing",
+TEST_CASE("A refresh of an unchanged clone exchanges nothing",
           "[transfer][clone][refresh]") {
   const World world;
   const ino_t directory = InodeOf(world.target);
   PullOptions options = world.Options();
   options.verify = GENERATE(false, true);
-  options.always_swap = true;  // not of a refresh
+  options.always_swap = true;  // has no effect on a refresh
   const Ferried night = World::Run(options);
   INFO(night.message());
   REQUIRE_OK(night.status);
@@ -185,7 +186,7 @@ TEST_CASE("A refresh of a clone of which nothing changed exchanges nothing",
   world.RequireCurrent();
 }
 
-TEST_CASE("A refresh mends a clone of which a fault is known",
+TEST_CASE("A refresh mends a clone with a known fault",
           "[transfer][clone][refresh][health]") {
   const World world;
   const std::string table = PathsWith(world.target, ".sst").front();
@@ -222,7 +223,7 @@ TEST_CASE("A refresh of a clone with --verify reads what it links",
   world.RequireCurrent();
 }
 
-TEST_CASE("A refresh changes the method of a replica only if it is asked to",
+TEST_CASE("A refresh changes the method of a replica only on request",
           "[transfer][method][refresh]") {
   const bool is_clone = GENERATE(false, true);
   const World world(is_clone ? PullMethod::kClone : PullMethod::kIngest);
@@ -250,8 +251,8 @@ TEST_CASE("A refresh changes the method of a replica only if it is asked to",
   world.RequireCurrent();
 }
 
-TEST_CASE("A part of a clone, or a clone of another past, is refreshed in "
-          "place",
+TEST_CASE("A part of a clone, or a clone of an unrelated source, is refreshed "
+          "in place",
           "[transfer][clone][refresh]") {
   const World world;
   const ino_t directory = InodeOf(world.target);
@@ -259,7 +260,7 @@ TEST_CASE("A part of a clone, or a clone of another past, is refreshed in "
   PullOptions options = world.Options();
   SECTION("some families") { options.selection.families = {"default"}; }
   SECTION("some keys") { options.selection.interval.end = NumberedKey(9999); }
-  SECTION("another past") { options.adopt = true; }
+  SECTION("an unrelated source") { options.adopt = true; }
   const Ferried night = World::Run(options);
   INFO(night.message());
   REQUIRE_OK(night.status);
@@ -269,7 +270,7 @@ TEST_CASE("A part of a clone, or a clone of another past, is refreshed in "
   world.RequireCurrent();
 }
 
-TEST_CASE("A refresh of a clone resumes as it was begun",
+TEST_CASE("A refresh of a clone is resumed with its own method",
           "[transfer][clone][refresh]") {
   const World world;
   Change(world.source, "changed");
@@ -354,7 +355,7 @@ TEST_CASE("A refresh of a clone keeps its database id, or says that it cannot",
     REQUIRE(IdOf(world.target) == id);
     world.RequireCurrent();
   }
-  SECTION("nothing tells its id") {
+  SECTION("the id is nowhere") {
     damage_manifest();
     SECTION("IDENTITY is gone") { fs::remove(identity); }
     SECTION("IDENTITY is no id") {
@@ -375,7 +376,7 @@ TEST_CASE("A refresh of a clone keeps its database id, or says that it cannot",
   }
 }
 
-TEST_CASE("A refresh of a clone without a database id gives it none",
+TEST_CASE("A refresh of a clone without a database id adds none",
           "[transfer][clone][refresh]") {
   const bool has_one_now = GENERATE(false, true);
   const ScratchDir dir;
@@ -410,7 +411,7 @@ TEST_CASE("A refresh of a clone without a database id gives it none",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A refresh of a clone leaves an open one alone, and one of another "
+TEST_CASE("A refresh of a clone changes neither an open one nor one of another "
           "database",
           "[transfer][clone][refresh]") {
   const World world;
@@ -434,8 +435,8 @@ TEST_CASE("A refresh of a clone leaves an open one alone, and one of another "
   REQUIRE_FALSE(fs::exists(world.target + ".sstferry"));
 }
 
-TEST_CASE("A foreign directory in a clone is refused, with the refresh in "
-          "place",
+TEST_CASE("A foreign directory in a clone is refused, with the advice to "
+          "refresh in place",
           "[transfer][clone][refresh][refused]") {
   const World world;
   Change(world.source, "changed");

@@ -1,6 +1,6 @@
-// Random histories of a source, with refreshes of a target that has a past and
-// writers of its own; some crash on the way, and are run again.
-// (tests/support/random_histories.h says how many.)
+// Random histories of a source, with refreshes of a target that has a history
+// and writers of its own. Some refreshes crash and are run again.
+// (tests/support/random_histories.h explains the environment variables.)
 #include <rapidcheck.h>
 #include <signal.h>
 
@@ -29,31 +29,34 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Crash {
-  uint32_t at;  // the fault point that is met so late, from the start on or
-  bool is_late;  // once everything has come
+  // The number of the fault point at which the run crashes. Counts from the
+  // start of the run or, with is_late, from the point at which it has received
+  // everything.
+  uint32_t at;
+  bool is_late;
 };
 
 struct Night {
   std::vector<Step> source;
-  std::vector<Step> target;  // nobody's business
+  std::vector<Step> target;  // writes that sstferry does not know about
   PullMode mode;
-  uint32_t most_point_deletions;  // of 4: few, or as many as there may be
-  bool compacts;      // not of a swap
-  bool is_unsynced;   // only of a swap
-  bool verifies_first;  // those that crash
+  uint32_t most_point_deletions;  // index into kMost: few to many
+  bool compacts;      // has no effect on a swap
+  bool is_unsynced;   // has an effect only on a swap
+  bool verifies_first;  // --verify in the runs that crash
   bool verifies;
   uint32_t lanes;
   uint32_t chunk_bytes;
   uint32_t compact_from;  // above 700: the source is not compacted
   std::vector<Crash> crashes;
-  bool loses_power;       // else it is killed
-  std::vector<Step> meddled;  // at the target, after each crash
+  bool loses_power;       // otherwise the process is killed
+  std::vector<Step> meddled;  // steps at the target after each crash
 };
 
 struct World {
-  bool single_deletes;  // the source's application does them
+  bool single_deletes;  // the source's application uses SingleDelete
   std::vector<uint32_t> kinds;
-  std::vector<Step> past;  // of the target; none: the first night seeds it
+  std::vector<Step> past;  // of the target; empty: the first refresh seeds it
   std::vector<Night> nights;
 };
 
@@ -119,7 +122,7 @@ rc::Gen<std::vector<Step>> TargetSteps() {
 
 rc::Gen<std::vector<Crash>> CrashesGen() {
   const auto crash = rc::gen::build<Crash>(
-      rc::gen::set(&Crash::at,  // in small worlds, too
+      rc::gen::set(&Crash::at,  // all numbers, in small worlds, too
                    rc::gen::resize(100, rc::gen::inRange<uint32_t>(1, 45))),
       rc::gen::set(&Crash::is_late, rc::gen::arbitrary<bool>()));
   const auto some = [crash](size_t count) {
@@ -156,7 +159,7 @@ rc::Gen<Night> NightGen() {
           rc::gen::oneOf(rc::gen::just(std::vector<Step>()), TargetSteps())));
 }
 
-// What only a swap can do is done by swaps.
+// Changes refreshes in place to swaps where only a swap can succeed.
 World Possible(World world) {
   const bool swaps_only =
       world.single_deletes ||
@@ -196,7 +199,7 @@ rc::Gen<World> WorldGen() {
 
 bool IsSwap(const Night& night) { return night.mode == PullMode::kSwap; }
 
-// What the application was asked for, in order.
+// The file that lists the hook calls, in order.
 std::string CallsPath(const std::string& dir) { return dir + "/calls"; }
 
 void NoteCalls(const std::string& dir, PullOptions* options) {
@@ -215,7 +218,8 @@ PullOptions OptionsOf(const Night& night, const std::string& dir, bool adopt) {
   options.source.directory = dir + "/source";
   options.target_dir = dir + "/root/target";
   options.adopt = adopt;
-  // Of a crashed one the source keeps its snapshot; else leaks must show.
+  // After a crash, the source keeps the snapshot. Otherwise any snapshot is a
+  // leak.
   options.snapshot_ttl = std::chrono::seconds(night.crashes.empty() ? 0 : 3600);
   options.mode = night.mode;
   options.verify = night.verifies;
@@ -241,15 +245,15 @@ struct Counts {
   uint64_t crashes = 0;
   uint64_t resumed = 0;
   uint64_t range_deletions = 0;
-  uint64_t swaps = 0;  // none of the above of them
+  uint64_t swaps = 0;  // not counted above
   uint64_t swaps_crashed = 0;
-  uint64_t swaps_met = 0;  // by a crash, the application stopped
+  uint64_t swaps_met = 0;  // crashed while the application was stopped
   uint64_t swaps_resumed = 0;
 };
 
 using Contents = std::vector<std::map<std::string, std::string>>;
 
-// By family; none of a directory that is not there.
+// Returns the contents by family, or nullopt if the directory does not exist.
 std::optional<Contents> ContentsOf(const std::string& path,
                                    const Families& families) {
   if (!fs::exists(path)) {
@@ -265,8 +269,9 @@ std::optional<Contents> ContentsOf(const std::string& path,
   return contents;
 }
 
-// Nothing is exchanged before the application was stopped, and what stopped it
-// starts it only on the new one. First comes what a run before had left to do.
+// Requires that nothing was exchanged before the application was stopped, and
+// that the application is started only on the new database after that. The
+// first call may belong to the run before.
 void RequireAsServed(std::string calls, const std::optional<Contents>& found,
                      const std::optional<Contents>& before,
                      const Contents& after) {
@@ -289,7 +294,7 @@ uint64_t Setting(const char* name) {
   return text == nullptr ? 0 : strtoull(text, nullptr, 10);
 }
 
-// Returns whether it crashed; what it came to else, the next run finds out.
+// Returns true if the run crashed. The next run detects any other end.
 bool Crashes(const Night& night, size_t run, const std::string& dir,
              bool adopt) {
   const Crash& crash = night.crashes[run];
@@ -318,7 +323,8 @@ bool Crashes(const Night& night, size_t run, const std::string& dir,
   return crashed;
 }
 
-// Whoever a run before left stopped after its exchange is started first.
+// Returns and removes the list of hook calls. If an earlier run exchanged the
+// directories but did not start the application, the first call must start it.
 std::string TakeCalls(const ScratchDir& dir, bool owes_start) {
   const std::string calls = BytesOf(CallsPath(dir.path()));
   fs::remove(CallsPath(dir.path()));
@@ -338,8 +344,7 @@ void RunAndCrash(const ScratchDir& dir, const Night& night, size_t run,
   }
   const std::optional<Contents> found = ContentsOf(target, families);
   const Contents after = *ContentsOf(dir / "source", families);
-  // A directory that was there is there at any moment, and wholly the old or
-  // the new one.
+  // TARGET_DIR exists at every moment, as either the old or the new database.
   RC_ASSERT((found == before || found == after));
   if (!IsSwap(night)) {
     counts->crashes++;
@@ -367,8 +372,9 @@ void Count(const Night& night, const Summary& summary, Counts* counts) {
   counts->resumed += summary.chunks_resumed;
 }
 
-// Also of the one that an exchange took away, nothing is left. `first`: it was
-// built without what was there; a later one begins with links to that.
+// Requires that the target is complete and that nothing is left, not even the
+// replaced database. `first`: the target was built without a database there; a
+// later one begins with links to it.
 void RequireDone(const ScratchDir& dir, const Night& night,
                  const Families& families, bool first, bool owes_start,
                  bool held_the_same) {
@@ -377,7 +383,7 @@ void RequireDone(const ScratchDir& dir, const Night& night,
   expected.is_refreshed = !first;
   if (IsSwap(night)) {
     ExpectEqual(dir / "source", dir / "root/target", expected);
-    // Where nothing changed, nobody need be stopped.
+    // If nothing changed, the application need not be stopped.
     const std::string calls = TakeCalls(dir, owes_start);
     RC_ASSERT((calls.ends_with("stop start ") ||
                (held_the_same && calls == (owes_start ? "start " : ""))));
@@ -398,7 +404,7 @@ void PlayNight(const ScratchDir& dir, const Night& night, Player* source,
     target->Play(night.target);
   }
   const PullOptions options = OptionsOf(night, dir.path(), first);
-  bool owes_start = false;  // to the application of a swap
+  bool owes_start = false;  // the application of a swap must be started
   for (size_t run = 0; run < night.crashes.size(); ++run) {
     RunAndCrash(dir, night, run, source->families(), first, &owes_start,
                 counts);
@@ -426,7 +432,6 @@ void PlayNight(const ScratchDir& dir, const Night& night, Player* source,
 
 }  // namespace
 
-// Run in a process of its own.
 TEST_CASE("child: a refresh that crashes", "[.child]") {
   const char* const dir = getenv("SSTFERRY_TEST_DIR");
   if (dir == nullptr) {
@@ -472,8 +477,8 @@ TEST_CASE("child: a refresh that crashes", "[.child]") {
   TEST_SetFaultHook(nullptr);
 }
 
-TEST_CASE("A target with a past of its own equals the source after a refresh, "
-          "also one that crashed before",
+TEST_CASE("A target with its own history equals the source after a refresh, "
+          "also after crashes",
           "[transfer][refresh]") {
   const int worlds = HistoryCount(40);
   Counts counts;

@@ -1,10 +1,7 @@
-// Random refreshes of targets with a past of their own, with bounds so small
-// that parts meet all of them: entries, bytes of keys and groups of an index,
-// marks, and sizes of messages. And the same with a fault in each. The
-// environment says:
-//
-// SSTFERRY_REFRESHES     how many (of each fault: a 25th)
-// SSTFERRY_REFRESH_SEED  which
+// Random refreshes of targets with a history of their own. The limits are so
+// small that parts reach all of them: entries, bytes of keys and groups of an
+// index, marks, and message sizes. A second test adds a fault to each refresh.
+// Environment:
 #include <cstdlib>
 #include <functional>
 #include <iostream>
@@ -31,7 +28,7 @@ uint64_t NumberOf(const char* name, uint64_t usually) {
 class Dice {
  public:
   explicit Dice(uint64_t seed) : random_(seed) {}
-  // At least `least`, at most `most`.
+  // Returns a number from `least` to `most`.
   uint64_t Between(uint64_t least, uint64_t most) {
     return least + random_() % (most - least + 1);
   }
@@ -47,7 +44,7 @@ Families AllFamilies() {
   return {{"default", Quiet()}, {"a", Quiet()}, {"b", reverse}, {"c", Quiet()}};
 }
 
-// Keys of which each prefix belongs to another family.
+// Returns a key of a small set. Some keys have a random suffix.
 std::string KeyOf(Dice* dice) {
   std::string key = NumberedKey(dice->Between(0, 700));
   if (dice->Once(12)) {
@@ -56,7 +53,7 @@ std::string KeyOf(Dice* dice) {
   return key;
 }
 
-// What an application does to its database in a day.
+// Applies the changes of one day to a database.
 void Play(Dice* dice, const std::string& dir) {
   OpenDb db(dir, AllFamilies());
   for (rocksdb::ColumnFamilyHandle* const family : db.families()) {
@@ -138,11 +135,11 @@ bool AreEqual(const std::string& source, const std::string& target) {
 
 struct Tally {
   uint64_t refreshes = 0;
-  uint64_t wrong = 0;  // ended with OK, and the target is another one
+  uint64_t wrong = 0;  // ended with OK, but the target differs
   uint64_t failed = 0;
-  uint64_t unproven = 0;  // refreshes in which a part was not, at first
+  uint64_t unproven = 0;  // refreshes with a part that was not proven at first
   uint64_t compared = 0;  // parts
-  uint64_t in_pieces = 0;  // refreshes with parts of several pieces
+  uint64_t in_pieces = 0;  // refreshes with a part of several pieces
   uint64_t planted = 0;
 };
 
@@ -154,15 +151,15 @@ std::ostream& operator<<(std::ostream& os, const Tally& tally) {
             << " parts compared, " << tally.planted << " with a fault";
 }
 
-// Plays days and refreshes; `fault` (may be null) is in each of them once, as
-// long as it has a chance there.
+// Alternates writes and refreshes. If `fault` is not null, plants it once in
+// each refresh that gives it a chance.
 Tally RefreshOften(uint64_t count, uint64_t seed, const CompareFault* fault) {
   Dice dice(seed);
   Tally tally;
   ScratchDir dir;
   bool is_new = true;
   while (tally.refreshes < count) {
-    // A target of another past: it has never seen the source.
+    // A target with another history, which has never had the source's data.
     if (is_new || dice.Once(10)) {
       std::filesystem::remove_all(dir / "target");
       Play(&dice, dir / "target");
@@ -172,10 +169,10 @@ Tally RefreshOften(uint64_t count, uint64_t seed, const CompareFault* fault) {
     if (dice.Once(2)) {
       Play(&dice, dir / "target");
     }
-    // Groups of one entry or of many, whatever was compared before.
+    // Limits that lead to groups of one entry or of many.
     CompareTuning tuning = SmallBounds(&dice);
     if (fault != nullptr && !dice.Once(3)) {
-      // So that marks are compared, too.
+      // Larger limits, so that marks are compared, too.
       tuning.index = IndexLimits();
       tuning.marks = kMaxMarks;
       tuning.few_entries = 1;
@@ -220,7 +217,7 @@ Tally RefreshOften(uint64_t count, uint64_t seed, const CompareFault* fault) {
   return tally;
 }
 
-TEST_CASE("Parts near every limit of a comparison become the source's",
+TEST_CASE("Parts near every limit of a comparison become equal to the source",
           "[transfer][refresh][proof]") {
   const uint64_t count = NumberOf("SSTFERRY_REFRESHES", 60);
   const uint64_t seed = NumberOf("SSTFERRY_REFRESH_SEED", 1);
@@ -237,7 +234,7 @@ TEST_CASE("Parts near every limit of a comparison become the source's",
   REQUIRE(tally.in_pieces > count / 10);
 }
 
-TEST_CASE("A fault in one step of a comparison leaves no wrong target",
+TEST_CASE("A fault in one step of a comparison never leaves a wrong target",
           "[transfer][refresh][proof]") {
   const std::map<CompareFault, std::string> faults = {
       {CompareFault::kIndexLacksEntry, "index lacks an entry"},
@@ -251,7 +248,7 @@ TEST_CASE("A fault in one step of a comparison leaves no wrong target",
   const uint64_t all = NumberOf("SSTFERRY_REFRESHES", 60);
   const uint64_t count = std::max<uint64_t>(10, all / 25);
   const uint64_t seed = NumberOf("SSTFERRY_REFRESH_SEED", 1);
-  // A long run may take one fault at a time.
+  // SSTFERRY_REFRESH_FAULT restricts a long run to one fault.
   const char* const only = getenv("SSTFERRY_REFRESH_FAULT");
   for (const auto& [fault, name] : faults) {
     if (only != nullptr && name != only) continue;

@@ -1,5 +1,5 @@
-// What a refresh of a database that serves leaves to those it serves: CPU,
-// disk and room on it.
+// Tests that a refresh of a serving database leaves CPU, I/O and disk space to
+// its application.
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,14 +41,14 @@ PullOptions On(rocksdb::FileSystem* disk) {
   return options;
 }
 
-// How nice a thread is, and how its I/O.
+// The CPU priority (nice value) and the I/O priority of a thread.
 using Manners = std::pair<int, int>;
 Manners MannersOfThisThread() {
   return {getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))),
           ThreadIoPriority()};
 }
 
-// Threads: any.
+// Records the priorities of the threads that stage and ingest. Threads: any.
 class Witness : public rocksdb::EventListener {
  public:
   void See(std::set<Manners>* where) {
@@ -67,7 +67,8 @@ class Witness : public rocksdb::EventListener {
   std::mutex mu_;
 };
 
-TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
+TEST_CASE("The lanes of a refresh run with low priority, but the ingesting "
+          "thread does not",
           "[transfer][refresh][priority]") {
   const ScratchDir dir;
   Fill(dir / "source", 0);
@@ -93,7 +94,7 @@ TEST_CASE("The lanes of a refresh give way to others, and who ingests does not",
   REQUIRE(MannersOfThisThread() == ours);
 }
 
-TEST_CASE("A refresh says that it compacts while it does",
+TEST_CASE("A refresh reports that it compacts while it does",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Fill(dir / "source", 0);
@@ -136,7 +137,8 @@ TEST_CASE("A refresh that would leave less than --min-free does not begin",
   REQUIRE_OK(Refresh(dir / "source", dir / "target", options).status);
 }
 
-TEST_CASE("A disk that others fill ends a refresh, and the next goes on",
+TEST_CASE("A refresh ends when others fill the disk, and the next run "
+          "continues it",
           "[transfer][refresh][nospace]") {
   const ScratchDir dir;
   Fill(dir / "source", 0);

@@ -1,5 +1,5 @@
-// Refreshes whose parts prove themselves: what came of a part, and what it
-// replaces, must make it the source's.
+// Tests refreshes that prove each part: the received delta, applied to the
+// target's entries, must result in the source's part.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -18,7 +18,7 @@ namespace sstferry::test::refresh_proof_test {
 namespace {
 
 constexpr uint64_t kKeys = 3000;
-// What Change() puts; it deletes four of these again.
+// Number of keys that Change() puts, without the four that it then deletes.
 constexpr uint64_t kPuts = 2 * kKeys / 25 - 4;
 
 void Fill(const std::string& dir) {
@@ -30,7 +30,7 @@ void Fill(const std::string& dir) {
   db.Compact();
 }
 
-// What a source changes: single entries everywhere, and one stretch of keys.
+// Changes single entries everywhere and one range of keys at the source.
 void Change(const std::string& dir) {
   OpenDb db(dir, OneFamily(Quiet()));
   for (uint64_t i = 0; i < kKeys; i += 25) {
@@ -46,7 +46,7 @@ void Change(const std::string& dir) {
   db.Compact();
 }
 
-// A part was not proven at first.
+// Returns true if a part was not proven at first.
 bool IsUnproven(const Ferried& refreshed) {
   return refreshed.notes_mention("did not prove them");
 }
@@ -70,7 +70,7 @@ struct Night {
   }
 };
 
-// Bounds that a part of kKeys entries meets.
+// Returns limits that are smaller than a part of kKeys entries.
 CompareTuning SmallPieces() {
   CompareTuning tuning;
   tuning.index.entries = 500;
@@ -80,7 +80,8 @@ CompareTuning SmallPieces() {
 struct Fault {
   CompareFault fault;
   const char* name;
-  // Sifting is for few entries in large groups, and then none is told whole.
+  // Tested with few entries in large groups: then entries are sifted, not told
+  // whole.
   bool sifts = false;
 };
 
@@ -95,7 +96,8 @@ const Fault kFaults[] = {
     {CompareFault::kRangeTooShort, "a range deletion is too short"},
 };
 
-TEST_CASE("A part whose delta is wrong is compared once more, and then right",
+TEST_CASE("A part whose delta is wrong is compared once more, and is then "
+          "right",
           "[transfer][refresh][proof]") {
   const Fault fault = GENERATE(from_range(std::begin(kFaults),
                                           std::end(kFaults)));
@@ -114,8 +116,9 @@ TEST_CASE("A part whose delta is wrong is compared once more, and then right",
   REQUIRE(IsUnproven(refreshed));
 }
 
-TEST_CASE("A part that cannot be proven fails the refresh, and nothing of it "
-          "is ingested", "[transfer][refresh][proof]") {
+TEST_CASE("A part that cannot be proven fails the refresh, and nothing of the "
+          "part is ingested",
+          "[transfer][refresh][proof]") {
   const CompareFault fault =
       GENERATE(CompareFault::kPutLeftOut, CompareFault::kDeletionLeftOut);
   Night night;
@@ -133,13 +136,13 @@ TEST_CASE("A part that cannot be proven fails the refresh, and nothing of it "
             std::string::npos);
     REQUIRE(refreshed.message().find("after a second comparison") !=
             std::string::npos);
-    // The target is as it was: none of the source's changes is there.
+    // The target is unchanged: it has none of the source's changes.
     OpenDb target(night.target, OneFamily(Quiet()));
     std::string value;
     REQUIRE_OK(target->Get({}, NumberedKey(7), &value));
     REQUIRE(target->Get({}, NumberedKey(0) + "-new", &value).IsNotFound());
   }
-  // And without the fault the next run does all of it.
+  // Without the fault, the next run succeeds.
   PullOptions options = Comparing();
   const Ferried again = Refresh(night.source, night.target, options);
   INFO(again.message());
@@ -151,7 +154,7 @@ TEST_CASE("A part of several pieces is proven by all of them",
           "[transfer][refresh][proof]") {
   const bool is_wrong = GENERATE(false, true);
   Night night;
-  // In the last piece.
+  // The fault is in the last piece.
   Planting planting(CompareFault::kPutLeftOut, /*first=*/200,
                     /*times=*/is_wrong ? 1 : 0);
   CompareTuning tuning = SmallPieces();
@@ -168,9 +171,10 @@ TEST_CASE("A part of several pieces is proven by all of them",
   REQUIRE(summary.entries_put == kPuts);
 }
 
-TEST_CASE("A part that the source has lost is proven by its outermost keys",
+TEST_CASE("A part that the source has lost is proven by its first and last key",
           "[transfer][refresh][proof]") {
-  // The index holds only the first of them.
+  // With SmallPieces(), the index does not have room for all of the target's
+  // keys.
   const bool fits = GENERATE(true, false);
   Night night;
   {
@@ -193,15 +197,16 @@ TEST_CASE("A part that the source has lost is proven by its outermost keys",
   ExpectSameEntries(night.source, night.target);
 }
 
-TEST_CASE("What an application writes while its database is compared is not "
-          "proven", "[transfer][refresh][proof]") {
+TEST_CASE("Writes of an application during the comparison are not part of the "
+          "proof",
+          "[transfer][refresh][proof]") {
   const bool writes = GENERATE(true, false);
   Night night;
   OpenDb target(night.target, OneFamily(Quiet()));
   std::atomic<bool> written{false};
   CompareTuning tuning;
   tuning.plants = [&](CompareFault fault) {
-    // While the target reads.
+    // The application writes while the target reads.
     if (fault == CompareFault::kIndexLacksEntry && writes &&
         !written.exchange(true)) {
       REQUIRE_OK(target->Put({}, "written meanwhile", "value"));
@@ -219,8 +224,9 @@ TEST_CASE("What an application writes while its database is compared is not "
           writes);
 }
 
-TEST_CASE("A part that a lost connection left in the middle is compared from "
-          "its first piece", "[transfer][refresh][proof]") {
+TEST_CASE("A part that a lost connection interrupted is compared from its "
+          "first piece",
+          "[transfer][refresh][proof]") {
   Night night;
   ServeOptions serve = ServeSample(night.source);
   serve.snapshot_ttl = std::chrono::seconds(60);
@@ -231,7 +237,7 @@ TEST_CASE("A part that a lost connection left in the middle is compared from "
   options.most_point_deletions = 10;
   options.lanes = 1;
   options.timeouts.retry = std::chrono::seconds(60);
-  // What is told of the third piece.
+  // Cuts the connection at the third piece.
   std::atomic<int> told{0};
   std::atomic<bool> cut{false};
   CompareTuning tuning = SmallPieces();
@@ -251,11 +257,11 @@ TEST_CASE("A part that a lost connection left in the middle is compared from "
   REQUIRE(summary.retries > 0);
   ExpectSameEntries(night.source, night.target);
   REQUIRE(summary.entries_put == kPuts);
-  // Both halves of the first try were read once more.
+  // The pieces before the cut were compared once more.
   REQUIRE(told > static_cast<int>(summary.chunks_delta));
 }
 
-TEST_CASE("A swap by links proves its parts, too",
+TEST_CASE("A swap by links also proves its parts",
           "[transfer][refresh][linked][proof]") {
   const bool is_wrong = GENERATE(false, true);
   const ScratchDir dir;

@@ -1,5 +1,6 @@
-// Deltas that hold a range deletion, where many neighbouring keys of the target
-// have nothing at the source between them; and those of very different sides.
+// Tests deltas with a range deletion, which replaces many deletions of
+// neighbouring target keys if the source has no key between them; and deltas of
+// sides that differ much.
 #include "rocksdb/cache.h"
 #include "rocksdb/merge_operator.h"
 #include "tests/support/catch.h"
@@ -9,9 +10,9 @@
 namespace sstferry::test::refresh_range_deletion_test {
 namespace {
 
-constexpr uint64_t kMost = 10'000;  // as by default
+constexpr uint64_t kMost = 10'000;  // the default
 
-// Numbers that become keys of a family, in ascending order.
+// The contents of a family: ascending numbers, which become keys.
 struct Content {
   std::vector<uint64_t> numbers;
 
@@ -46,7 +47,7 @@ struct Pair {
   PullOptions options;
 
   Pair() {
-    options.adopt = true;  // compares everything
+    options.adopt = true;  // so that everything is compared
     options.compact = false;
   }
   void Fill(const Content& at_source, const Content& at_target) {
@@ -64,7 +65,8 @@ struct Pair {
     ExpectSameEntries(source, target, expected);
     return refreshed;
   }
-  // Also once everything was merged.
+  // Returns the number of tables with range deletions. Requires the same
+  // entries after a compaction.
   uint64_t RangeDeletions() {
     const uint64_t count = IngestedRangeDeletions(target, families);
     {
@@ -80,10 +82,9 @@ struct Pair {
   }
 };
 
-TEST_CASE(
-    "An iterator and a snapshot from before a range deletion see what was "
-    "there",
-    "[transfer][refresh][range_deletion]") {
+TEST_CASE("An iterator and a snapshot from before a range deletion see the old "
+          "entries",
+          "[transfer][refresh][range_deletion]") {
   const bool compacts = GENERATE(false, true);
   Pair pair;
   pair.options.most_point_deletions = 10;
@@ -119,7 +120,7 @@ TEST_CASE(
   db->ReleaseSnapshot(before);
 }
 
-TEST_CASE("More neighbouring deletions than 10,000 become one range deletion",
+TEST_CASE("More than 10,000 neighbouring deletions become one range deletion",
           "[transfer][refresh][range_deletion]") {
   const uint64_t count = GENERATE(kMost - 1, kMost, kMost + 1);
   const bool is_many = count > kMost;
@@ -130,15 +131,15 @@ TEST_CASE("More neighbouring deletions than 10,000 become one range deletion",
                         .And(Content::From(20'000, count))
                         .And(Content::From(50'000, 100)));
   const Ferried refreshed = pair.Run();
-  // Its two bounds.
+  // A range deletion counts as the deletions of its two bounds.
   REQUIRE(refreshed.summary.entries_deleted == (is_many ? 2 : count));
   REQUIRE(refreshed.summary.entries_put == 0);
   REQUIRE(pair.RangeDeletions() == (is_many ? 1 : 0));
 }
 
-TEST_CASE("A key of the source between them parts neighbours",
+TEST_CASE("A key of the source separates neighbours",
           "[transfer][refresh][range_deletion]") {
-  const bool is_same = GENERATE(false, true);  // the target has it, too
+  const bool is_same = GENERATE(false, true);  // also at the target
   Pair pair;
   pair.options.most_point_deletions = 100;
   Content at_target = Content::From(0, 90).And(Content::From(91, 90));
@@ -154,10 +155,11 @@ TEST_CASE("A key of the source between them parts neighbours",
   REQUIRE(pair.RangeDeletions() == 1);  // one table
 }
 
-TEST_CASE("Keys that both sides have part neighbours in groups that are equal",
+TEST_CASE("Keys that both sides have separate neighbours, even in groups that "
+          "are equal",
           "[transfer][refresh][range_deletion]") {
-  // Runs of keys that only the target has between long stretches of equal ones,
-  // which the source does not even read.
+  // The target has runs of own keys between long equal ranges. The source does
+  // not read the equal ranges.
   Pair pair;
   pair.options.most_point_deletions = 60;
   Content at_source;
@@ -170,14 +172,16 @@ TEST_CASE("Keys that both sides have part neighbours in groups that are equal",
   }
   pair.Fill(at_source, at_target);
   const Ferried refreshed = pair.Run();
-  // 40 to 60 singly; 61 to 79 with three deletions each.
+  // Runs of 40 to 60 keys are deleted singly. Runs of 61 to 79 keys are range
+  // deletions, which count as two deletions each.
   REQUIRE(refreshed.summary.entries_deleted == 21 * 50 + 19 * 2);
   REQUIRE(pair.RangeDeletions() > 0);
 }
 
-TEST_CASE("A range deletion reaches no further than the target's own keys",
+TEST_CASE("A range deletion covers only keys that the target had in the "
+          "comparison",
           "[transfer][refresh][range_deletion]") {
-  // An application writes beside them, while the refresh runs.
+  // An application writes next to these keys while the refresh runs.
   const bool compacts = GENERATE(false, true);
   Pair pair;
   pair.options.compact = compacts;
@@ -206,11 +210,11 @@ TEST_CASE("A range deletion reaches no further than the target's own keys",
   };
   REQUIRE(value_of(100) == "none");
   REQUIRE(value_of(149) == "none");
-  // What was there when it was compared is what the source holds, too: these
-  // either went or stayed.
+  // These keys may stay or be deleted, because the source does not have them
+  // either.
   REQUIRE((value_of(99) == "none" || value_of(99) == "beside"));
   REQUIRE((value_of(150) == "none" || value_of(150) == "beside"));
-  // An iterator that was open meanwhile shows what it showed.
+  // An iterator that was open during the refresh still shows the old entries.
   uint64_t seen = 0;
   for (before->SeekToFirst(); before->Valid(); before->Next()) {
     ++seen;
@@ -223,9 +227,9 @@ TEST_CASE("A range deletion reaches no further than the target's own keys",
   REQUIRE(value_of(150) == "none");
 }
 
-TEST_CASE(
-    "A source that has nothing where the target has much is told two keys",
-    "[transfer][refresh][range_deletion]") {
+TEST_CASE("If the target has many keys where the source has none, the source "
+          "sends two keys",
+          "[transfer][refresh][range_deletion]") {
   const bool is_all = GENERATE(false, true);
   Pair pair;
   const Content kept = is_all ? Content() : Content::From(0, 10);
@@ -235,7 +239,7 @@ TEST_CASE(
   REQUIRE(pair.RangeDeletions() == 1);
 }
 
-TEST_CASE("Range deletions take the first and the last key of a family, in "
+TEST_CASE("Range deletions include the first and the last key of a family, in "
           "every order",
           "[transfer][refresh][range_deletion]") {
   static const NamedComparator own("sstferry.test.own");
@@ -260,7 +264,7 @@ TEST_CASE("Range deletions take the first and the last key of a family, in "
   }
   pair.Run();
   REQUIRE(pair.RangeDeletions() == 1);
-  // And they come back.
+  // The deleted keys arrive again when the source has them again.
   {
     OpenDb source(pair.source, pair.families);
     source.Put("", "again");
@@ -296,7 +300,7 @@ TEST_CASE("Families have range deletions of their own",
   REQUIRE(pair.RangeDeletions() == 2);
 }
 
-TEST_CASE("A database with a row cache gets deletions of keys alone",
+TEST_CASE("A database with a row cache gets only deletions of single keys",
           "[transfer][refresh][range_deletion]") {
   Pair pair;
   pair.options.most_point_deletions = 10;
@@ -313,16 +317,16 @@ TEST_CASE("A database with a row cache gets deletions of keys alone",
   REQUIRE(pair.RangeDeletions() == 0);
 }
 
-TEST_CASE("More keys than an index keeps are compared in parts",
+TEST_CASE("More keys than an index can have are compared in pieces",
           "[transfer][refresh][range_deletion]") {
-  // Long keys: 32 MiB of them are 160.
+  // With keys this long, the 32 MiB of an index are 160 keys.
   const auto key = [](uint64_t number) {
     return NumberedKey(number) + std::string(200 << 10, 'k');
   };
   const bool is_alike = GENERATE(false, true);
   Pair pair;
   pair.options.most_point_deletions = GENERATE(0u, 30u);
-  pair.options.chunk_bytes = 1 << 30;  // few parts
+  pair.options.chunk_bytes = 1 << 30;  // so that there are few parts
   pair.options.lanes = 1;
   {
     OpenDb source(pair.source, pair.families);
@@ -343,7 +347,7 @@ TEST_CASE("More keys than an index keeps are compared in parts",
           (!is_alike && pair.options.most_point_deletions > 0));
 }
 
-TEST_CASE("Families and keys that are new at the target come as puts alone",
+TEST_CASE("Families and keys that are new at the target arrive as puts only",
           "[transfer][refresh][delta]") {
   Pair pair;
   pair.families.emplace_back("new", Quiet());

@@ -1,4 +1,4 @@
-// What readers of a database see while it is refreshed under them.
+// Tests what readers of an open database see during a refresh.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -20,7 +20,7 @@ Families TwoFamilies() {
   return families;
 }
 
-// Every value begins with the night's letter.
+// Writes values that begin with a letter, a different one for each refresh.
 void Write(const std::string& dir, char night) {
   OpenDb db(dir, TwoFamilies());
   for (const char* family : {"default", "other"}) {
@@ -31,7 +31,7 @@ void Write(const std::string& dir, char night) {
   db.Flush();
 }
 
-// Reads all of a database over and over, each time through one snapshot.
+// Reads a whole database again and again, each time through one snapshot.
 class Reader {
  public:
   explicit Reader(OpenDb* db)
@@ -46,7 +46,7 @@ class Reader {
     TEST_SetFaultHook(nullptr);
     Stop();
   }
-  // And right behind the ingest.
+  // Also reads directly after the ingest.
   void ReadAfterIngest() {
     TEST_SetFaultHook([this](const std::string& name) {
       if (name == "Ingestor:Ingested") {
@@ -65,7 +65,7 @@ class Reader {
     }
     ReadOnce();
   }
-  // Letters that one snapshot showed together.
+  // The values' letters that one snapshot showed, for each snapshot.
   const std::set<std::string>& seen() const { return seen_; }
   bool right_count() const { return right_count_; }
 
@@ -74,7 +74,7 @@ class Reader {
     std::lock_guard<std::mutex> lock(mu_);
     Read();
   }
-  // Under mu_.
+  // REQUIRES: mu_ is locked.
   void Read() {
     rocksdb::ReadOptions options;
     options.snapshot = (*db_)->GetSnapshot();
@@ -94,10 +94,11 @@ class Reader {
 
   OpenDb* const db_;
   std::mutex mu_;
-  // Who ingests would never get mu_ from who takes it again and again.
+  // Without this counter, the reading thread would take mu_ again and again,
+  // and the ingesting thread would never get it.
   std::atomic<int> waiting_{0};
   std::condition_variable turn_;
-  std::set<std::string> seen_;  // under mu_, and all below but the thread
+  std::set<std::string> seen_;  // under mu_, like right_count_
   bool right_count_ = true;
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -1,4 +1,4 @@
-// What a refresh reads of table files.
+// Tests how much of the table files a refresh reads.
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 #include "tests/support/table_reads.h"
@@ -6,7 +6,7 @@
 namespace sstferry::test::refresh_reads_test {
 namespace {
 
-// Tables several times as long as what RocksDB reads to open one.
+// Makes tables several times as long as the tail that RocksDB reads at an open.
 rocksdb::ColumnFamilyOptions LongTables() {
   rocksdb::ColumnFamilyOptions options = Quiet();
   options.compression = rocksdb::kNoCompression;
@@ -30,7 +30,7 @@ PullOptions Long() {
   return options;
 }
 
-TEST_CASE("A refresh of what did not change reads data blocks of both sides",
+TEST_CASE("A refresh of unchanged data reads data blocks of both sides",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Fill(dir / "source");

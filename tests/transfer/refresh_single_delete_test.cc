@@ -1,5 +1,6 @@
-// An application that uses SingleDelete: a put above another one would come to
-// light when the newer is removed, so nothing is refreshed in place.
+// Tests applications that use SingleDelete. No target is refreshed in place
+// then: if a refresh put a key a second time, a SingleDelete would remove only
+// the newer value and the older one would show again.
 #include "tests/support/catch.h"
 #include "tests/support/refreshed.h"
 

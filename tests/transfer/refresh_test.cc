@@ -1,4 +1,4 @@
-// A target that holds yesterday's data, made current.
+// Tests refreshes that make an older target current.
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -14,7 +14,7 @@ PullOptions Small() {
   return options;
 }
 
-// So many entries of about 1 KiB, compacted.
+// Writes `count` entries of about 1 KiB, and compacts them.
 void Fill(const std::string& dir, uint64_t count, uint64_t seed = 0) {
   OpenDb db(dir, OneFamily(Quiet()));
   for (uint64_t i = 0; i < count; ++i) {
@@ -47,7 +47,7 @@ TEST_CASE("A refresh leaves what the source holds, and nothing else",
   REQUIRE(refreshed.summary.sequence_new > refreshed.summary.sequence_old);
   ExpectSameEntries(dir / "source", dir / "target");
   REQUIRE_FALSE(std::filesystem::exists(dir / "target.sstferry"));
-  // The source's last key went: so did the target's.
+  // The source's last key was deleted, so it is not at the target either.
   REQUIRE(EntriesOf(dir / "target", OneFamily()).back().first ==
           NumberedKey(398));
 }
@@ -69,7 +69,7 @@ TEST_CASE("A refresh of a source that did not change moves nothing",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A refresh moves what changed in the WAL and not much more",
+TEST_CASE("A refresh sends what changed in the WAL and little more",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Fill(dir / "source", 3000);
@@ -84,11 +84,11 @@ TEST_CASE("A refresh moves what changed in the WAL and not much more",
       Refresh(dir / "source", dir / "target", Small());
   REQUIRE_OK(refreshed.status);
   REQUIRE(refreshed.summary.entries_put == 30);
-  REQUIRE(refreshed.summary.sst_bytes < 60'000);  // of 3 MB
+  REQUIRE(refreshed.summary.sst_bytes < 60'000);  // instead of 3 MB
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A refresh replaces what somebody wrote into the target",
+TEST_CASE("A refresh replaces what an application wrote into the target",
           "[transfer][refresh]") {
   for (const bool compacted : {false, true}) {
     const ScratchDir dir;
@@ -177,7 +177,8 @@ TEST_CASE("Only a target that remembers its source is refreshed from it",
   ExpectSameEntries(dir / "other", dir / "target");
 }
 
-TEST_CASE("Column families come and, if asked, go with the source's",
+TEST_CASE("Families that are new at the source are added, and missing ones "
+          "dropped if requested",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Families families = OneFamily(Quiet());
@@ -215,7 +216,7 @@ TEST_CASE("Column families come and, if asked, go with the source's",
   ExpectSameEntries(dir / "source", dir / "target", expected);
 }
 
-TEST_CASE("A refresh of an interval touches nothing outside of it",
+TEST_CASE("A refresh of an interval changes nothing outside of it",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Fill(dir / "source", 300);
@@ -230,19 +231,19 @@ TEST_CASE("A refresh of an interval touches nothing outside of it",
     const bool inside = i >= 100 && i < 200;
     REQUIRE(entries[i].second == RandomBytes(1000, (inside ? 9000 : 0) + i));
   }
-  // What was left out comes now.
+  // A refresh without an interval sends the rest.
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
-TEST_CASE("A refresh takes an interval that ends with the empty key",
+TEST_CASE("A refresh accepts an interval that ends with the empty key",
           "[transfer][refresh]") {
   const ScratchDir dir;
   Fill(dir / "source", 3);
   REQUIRE_OK(Refresh(dir / "source", dir / "target", Small()).status);
   {
     OpenDb target(dir / "target", OneFamily());
-    target.Delete("");  // its outermost key, which is not in the interval
+    target.Delete("");  // its first key is not in the interval
   }
   PullOptions options = Small();
   options.selection.interval = {std::nullopt, ""};
@@ -262,7 +263,7 @@ TEST_CASE("A refresh that fills level 0 of a database with writers says so",
   Fill(dir / "source", 1000, 9000);
   {
     OpenDb target(dir / "target", OneFamily(family));
-    REQUIRE_OK(target->PauseBackgroundWork());  // or it might be quicker
+    REQUIRE_OK(target->PauseBackgroundWork());  // a compaction might be faster
     PullOptions options = Small();
     options.compact = false;
     const Ferried refreshed =

@@ -1,5 +1,5 @@
-// What cannot be moved faithfully is refused with the family and the reason;
-// what an application adds makes it movable.
+// Tests that a database that cannot be moved exactly is refused with the family
+// and the reason, and that objects of the application make it movable.
 #include <filesystem>
 
 #include "pipeline/pull/source_session.h"
@@ -15,7 +15,7 @@
 namespace sstferry::test::refused_test {
 namespace {
 
-// By the last byte first.
+// Compares from the last byte to the first.
 class BackToFront : public NamedComparator {
  public:
   BackToFront() : NamedComparator("sstferry.test.BackToFront") {}
@@ -81,14 +81,15 @@ TEST_CASE("A comparator that this process does not have is refused by name",
   }
 }
 
-TEST_CASE("A blob file that only WALs name is refused by every method",
+TEST_CASE("A blob file that only a WAL refers to is refused by every method",
           "[transfer][refused]") {
   const ScratchDir dir;
   {
     OpenDb db(dir / "source", OneFamily());
     db.Put("a", "value");
-    // RocksDB 11 logs a value like this that it wrote to 000099.blob at once:
-    // the kind of entry, its key, and a reference of file, offset and size.
+    // Imitates RocksDB 11, which writes a value like this to 000099.blob at
+    // once and logs only a reference: the type of entry, its key, and file,
+    // offset and size.
     std::string batch(12, '\0');
     batch[8] = 1;
     batch += std::string("\x11\x01k\x05\x01\x63\x20\x05\x00", 9);
@@ -103,7 +104,7 @@ TEST_CASE("A blob file that only WALs name is refused by every method",
   }
 }
 
-TEST_CASE("A comparator of the application's is found in its registry",
+TEST_CASE("An application's comparator is found in its registry",
           "[transfer][exact]") {
   const ScratchDir dir;
   FillOdd(dir / "source");
@@ -149,7 +150,7 @@ TEST_CASE("User-defined timestamps are refused", "[transfer][refused]") {
                  {"'stamped'", "timestamps"});
 }
 
-TEST_CASE("An unknown merge operator stops only where operands exist",
+TEST_CASE("An unknown merge operator is refused only if operands exist",
           "[transfer][refused]") {
   Families families = {{"default", Quiet()}, {"merged", Quiet()}};
   families[1].options.merge_operator = std::make_shared<Longest>();
@@ -198,7 +199,8 @@ TEST_CASE("A database that an application has open arrives",
     db.Put(NumberedKey(i), RandomBytes(50, i), "odd");
     if (i == 700) db.Flush();
   }
-  // Not in any WAL: a checkpoint flushes.
+  // This write is in no WAL, but the source's flush before its snapshot
+  // includes it.
   rocksdb::WriteOptions no_wal;
   no_wal.disableWAL = true;
   REQUIRE_OK(db->Put(no_wal, "without WAL", "value"));
@@ -218,7 +220,8 @@ TEST_CASE("A database that an application has open arrives",
   REQUIRE(moved.summary.entries == 4001);
 }
 
-TEST_CASE("Wide-column entities are refused for a target that cannot take them",
+TEST_CASE("Wide-column entities are refused for a target that cannot ingest "
+          "them",
           "[transfer][refused]") {
   const ScratchDir dir;
   {

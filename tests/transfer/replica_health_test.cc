@@ -1,5 +1,5 @@
-// A known fault of a replica never turns green: what was found wrong is
-// recorded, and no run ends with OK before it is mended.
+// Tests that a known fault of a replica is recorded, and that no run ends with
+// OK before it is mended.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ void Fill(const std::string& dir, uint64_t first, uint64_t count,
   db.Flush();
 }
 
-// Two tables.
+// Makes a source with two tables.
 void MakeSource(const std::string& dir) {
   Fill(dir, 0, 2000, "old");
   Fill(dir, 2000, 2000, "old");
@@ -40,7 +40,7 @@ void Overwrite(const std::string& path, uint64_t at, size_t bytes) {
   REQUIRE(file.good());
 }
 
-// The first table of the replica; its name.
+// Damages the first table of the replica. Returns its name.
 std::string Damage(const std::string& dir) {
   std::vector<std::string> tables = PathsWith(dir, ".sst");
   std::sort(tables.begin(), tables.end());
@@ -78,7 +78,8 @@ Ferried Compare(const std::string& left, const std::string& right) {
   return compared;
 }
 
-// That it is as good as new, and that nobody remembers another time.
+// Requires that the replica has no fault or record of one, and that a verify
+// agrees.
 void RequireSound(const std::string& source, const std::string& target) {
   const TargetState state = StateOf(target);
   REQUIRE(state.health == ReplicaHealth::kComplete);
@@ -112,8 +113,8 @@ struct World {
   }
 };
 
-TEST_CASE("A replica that is known to be damaged is no good at any later run "
-          "in place",
+TEST_CASE("A replica that is known to be damaged fails at every later run in "
+          "place",
           "[transfer][health]") {
   const PullMethod method = GENERATE(PullMethod::kIngest, PullMethod::kClone);
   World world(method);
@@ -184,7 +185,7 @@ TEST_CASE("A swap of a damaged clone fetches the damaged file alone",
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("A file that a replica lost is damage", "[transfer][health]") {
+TEST_CASE("A missing file of a replica is damage", "[transfer][health]") {
   World world(GENERATE(PullMethod::kIngest, PullMethod::kClone));
   const std::string lost =
       GENERATE(std::string(".sst"), std::string("CURRENT"));
@@ -207,8 +208,8 @@ TEST_CASE("A file that a replica lost is damage", "[transfer][health]") {
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("A difference that a verify found is mended by the next refresh, "
-          "whoever found it", "[transfer][health]") {
+TEST_CASE("A difference that a verify found is mended by the next refresh",
+          "[transfer][health]") {
   World world;
   SECTION("a verify") {
     Fill(world.target, 100, 1, "foreign");
@@ -247,7 +248,7 @@ TEST_CASE("A difference that a verify found is mended by the next refresh, "
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("A verify that finds a replica equal forgets what was wrong with it",
+TEST_CASE("A verify that finds a replica equal removes the record of its fault",
           "[transfer][health]") {
   World world;
   rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
@@ -261,7 +262,7 @@ TEST_CASE("A verify that finds a replica equal forgets what was wrong with it",
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("Columns families that only a replica has are no fault of it",
+TEST_CASE("Column families that only a replica has are no fault",
           "[transfer][health]") {
   World world;
   { OpenDb(world.target, OneFamily(Quiet())).Create({"own", Quiet()}); }
@@ -270,7 +271,7 @@ TEST_CASE("Columns families that only a replica has are no fault of it",
   REQUIRE(StateOf(world.target).health == ReplicaHealth::kComplete);
 }
 
-TEST_CASE("A record of health that cannot be read counts as damage",
+TEST_CASE("A health record that cannot be read counts as damage",
           "[transfer][health]") {
   World world;
   std::ofstream(world.target + "/" + kHealthFileName) << "nonsense";
@@ -280,8 +281,9 @@ TEST_CASE("A record of health that cannot be read counts as damage",
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("A worse finding stays, and a later one is not removed with an "
-          "earlier", "[transfer][health]") {
+TEST_CASE("A worse fault stays recorded, and a later fault is not removed with "
+          "an earlier one",
+          "[transfer][health]") {
   const ScratchDir dir;
   rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
   Selection part;
@@ -308,7 +310,7 @@ TEST_CASE("A worse finding stays, and a later one is not removed with an "
   REQUIRE(still.fault == ReplicaFault::kNone);
 }
 
-// Cancels a pull when it comes to a fault point.
+// Cancels a pull at a fault point.
 Ferried StoppedAt(const std::string& point, PullOptions options) {
   const std::unique_ptr<Operation> pull = MakePull(options);
   TEST_SetFaultHook([&](const std::string& name) {
@@ -320,7 +322,7 @@ Ferried StoppedAt(const std::string& point, PullOptions options) {
   return stopped;
 }
 
-TEST_CASE("What was begun with --verify does not end without",
+TEST_CASE("A pull that began with --verify does not end without it",
           "[transfer][health]") {
   World world;
   Fill(world.source, 100, 10, "new");
@@ -337,7 +339,7 @@ TEST_CASE("What was begun with --verify does not end without",
     REQUIRE(ended.summary.verified);
     REQUIRE(ended.summary.exchanged);
   }
-  SECTION("and what is damaged is not exchanged") {
+  SECTION("and a damaged database is not exchanged") {
     for (const std::string& table :
          PathsWith(world.target + ".sstferry/db", ".sst")) {
       Overwrite(table, fs::file_size(table) / 3, 100);
@@ -353,8 +355,8 @@ TEST_CASE("What was begun with --verify does not end without",
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("A refresh that was begun before a fault was found does not end as "
-          "if nothing had been", "[transfer][health]") {
+TEST_CASE("A refresh that began before a fault was found still mends the fault",
+          "[transfer][health]") {
   World world;
   Fill(world.source, 3000, 10, "new");
   PullOptions options;
@@ -375,7 +377,7 @@ TEST_CASE("A refresh that was begun before a fault was found does not end as "
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
+TEST_CASE("A refresh that mends a fault is resumed", "[transfer][health]") {
   World world;
   Fill(world.target, 100, 1, "foreign");
   REQUIRE(Compare(world.source, world.target).state() ==
@@ -395,7 +397,7 @@ TEST_CASE("A refresh that mends is resumed", "[transfer][health]") {
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("An exchange is not completed when the source has another database",
+TEST_CASE("An exchange is not completed if the source has another database",
           "[transfer][health]") {
   World world;
   Fill(world.source, 100, 10, "new");
@@ -422,8 +424,8 @@ TEST_CASE("An exchange is not completed when the source has another database",
   RequireSound(world.source, world.target);
 }
 
-TEST_CASE("The replica of another database is replaced only if that is asked "
-          "for", "[transfer][health]") {
+TEST_CASE("A replica of another database is replaced only on request",
+          "[transfer][health]") {
   World world;
   MakeSource(world.dir / "other");
   PullOptions options;
@@ -444,7 +446,7 @@ TEST_CASE("The replica of another database is replaced only if that is asked "
   ExpectSameEntries(world.dir / "other", world.target);
 }
 
-TEST_CASE("To swap a directory that is no database is not advised",
+TEST_CASE("No swap is advised for a directory that is no database",
           "[transfer][health]") {
   World world;
   const std::string letters = world.dir / "letters";

@@ -1,4 +1,4 @@
-// Every shape of table arrives usable, by both methods.
+// Tests that tables of every kind arrive usable, by both methods.
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/filter_policy.h"
@@ -16,7 +16,7 @@ using rocksdb::ColumnFamilyOptions;
 struct Shape {
   std::string name;
   ColumnFamilyOptions options;
-  size_t value_bytes = 200;  // 0: of all sizes up to 3 MB
+  size_t value_bytes = 200;  // 0: sizes up to 3 MB
 };
 
 void AddTable(const std::string& name, const BlockBasedTableOptions& table,
@@ -126,7 +126,8 @@ std::vector<Shape> FamilyShapes() {
 
 void Fill(const std::string& dir, const Shape& shape) {
   OpenDb db(dir, OneFamily(shape.options));
-  // Repeated bytes among random ones: compressible, but not to nothing.
+  // Values are half random and half repeated bytes, so that they compress to
+  // about half.
   const uint64_t count = shape.value_bytes == 0 ? 12 : 900;
   for (uint64_t i = 0; i < count; ++i) {
     const size_t bytes =
@@ -138,7 +139,7 @@ void Fill(const std::string& dir, const Shape& shape) {
   db.Compact();
 }
 
-// As chunks, and as a clone.
+// Requires that a pull by chunks and a clone are both correct.
 void RequireMoved(const Shape& shape) {
   INFO(shape.name);
   const ScratchDir dir;

@@ -1,5 +1,6 @@
-// What is refused, or fails before it was accepted, changes nothing: not the
-// source, not the target, not a directory that the OPTIONS of either name.
+// Tests that a command that is refused, or fails before it is accepted, changes
+// nothing: not the source, not the target, and no directory that the OPTIONS of
+// either name.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -206,7 +207,7 @@ const Refusal kRefusals[] = {
      {EndState::kSourceError, EndState::kRefused}},
 };
 
-TEST_CASE("What is refused or fails at once changes nothing",
+TEST_CASE("A command that is refused or fails at once changes nothing",
           "[transfer][untouched]") {
   const size_t which = GENERATE(range(size_t{0}, std::size(kRefusals)));
   const Refusal& refusal = kRefusals[which];
@@ -227,7 +228,7 @@ TEST_CASE("What is refused or fails at once changes nothing",
   REQUIRE(world.All() == before);
 }
 
-TEST_CASE("A plan changes nothing, whatever it says",
+TEST_CASE("A plan changes nothing, whatever it reports",
           "[transfer][untouched]") {
   const size_t which = GENERATE(range(size_t{0}, std::size(kRefusals)));
   World world;
@@ -240,7 +241,8 @@ TEST_CASE("A plan changes nothing, whatever it says",
   REQUIRE(world.All() == before);
 }
 
-TEST_CASE("A source is whole after the copy that names it was refused",
+TEST_CASE("A source is unchanged after a copy of it, whose OPTIONS name the "
+          "source, was refused",
           "[transfer][untouched]") {
   ScratchDir dir;
   Fill(dir / "S", "base");
@@ -261,7 +263,8 @@ TEST_CASE("A source is whole after the copy that names it was refused",
   REQUIRE(Fingerprint(dir / "S") + Fingerprint(dir / "T") == before);
 }
 
-TEST_CASE("A third database is whole after a target that names it was refused",
+TEST_CASE("A third database is unchanged after a target whose OPTIONS name it "
+          "was refused",
           "[transfer][untouched]") {
   ScratchDir dir;
   Fill(dir / "S", "base");
@@ -283,7 +286,7 @@ TEST_CASE("A third database is whole after a target that names it was refused",
   REQUIRE(Fingerprint(dir / "other") + Fingerprint(dir / "T") == before);
 }
 
-TEST_CASE("A source is whole after its copy by hard links was refreshed",
+TEST_CASE("A source is unchanged after a refresh of a copy by hard links",
           "[transfer][untouched]") {
   ScratchDir dir;
   rocksdb::DBOptions recycling;
@@ -305,7 +308,7 @@ TEST_CASE("A source is whole after its copy by hard links was refreshed",
   REQUIRE(sstferry::EntriesOf(dir / "T") == sstferry::EntriesOf(dir / "S2"));
 }
 
-TEST_CASE("WALs of an old database are not left to a new one",
+TEST_CASE("WALs of an old database are not left for a new one",
           "[transfer][untouched]") {
   World world;
   {
@@ -325,7 +328,7 @@ TEST_CASE("WALs of an old database are not left to a new one",
   REQUIRE(world.All() == before);
 }
 
-TEST_CASE("Nobody opens a database while a swap takes it away",
+TEST_CASE("No process can open a database while a swap moves it",
           "[transfer][untouched]") {
   World world;
   bool was_locked = false;
@@ -368,7 +371,7 @@ TEST_CASE("A refreshed directory keeps its OPTIONS word for word",
     REQUIRE(moved.notes_mention("app.Filter"));
     REQUIRE(NewestOptions(world.T()) == before);
   }
-  SECTION("and those of families that come and go") {
+  SECTION("and those of added and dropped families") {
     {
       Families families = OneFamily(Quiet());
       families.push_back({"new", Quiet()});
@@ -414,7 +417,7 @@ TEST_CASE("A compaction filter that OPTIONS name is not run by a refresh",
   REQUIRE_OK(moved.status);
   REQUIRE(moved.notes_mention("compaction filter"));
   REQUIRE(moved.notes_mention("RemoveEmptyValueCompactionFilter"));
-  // Opened without the filter: what is there.
+  // Opened without the filter, the database still has the entry.
   REQUIRE(sstferry::EntriesOf(world.T()).count("empty") == 1);
 }
 
@@ -427,7 +430,7 @@ class DropEmpty : public rocksdb::CompactionFilter {
   }
 };
 
-TEST_CASE("A compaction filter of the application is named where it may run",
+TEST_CASE("A compaction filter of the application is named if it may run",
           "[transfer][refresh]") {
   World world;
   {
@@ -446,7 +449,7 @@ TEST_CASE("A compaction filter of the application is named where it may run",
   REQUIRE(moved.notes_mention("may remove"));
 }
 
-TEST_CASE("A target of a source that compresses its WAL has an empty one",
+TEST_CASE("The target of a source that compresses its WAL has an empty WAL",
           "[transfer]") {
   ScratchDir dir;
   {
@@ -461,9 +464,9 @@ TEST_CASE("A target of a source that compresses its WAL has an empty one",
   REQUIRE(sstferry::EntriesOf(dir / "T").size() == 2);
 }
 
-// --- What lies in the target's WAL ------------------------------------------
+// --- The target's WAL -------------------------------------------------------
 
-TEST_CASE("What a target's WAL holds is replaced, and only that is compared",
+TEST_CASE("Foreign entries in a target's WAL are replaced",
           "[transfer][refresh]") {
   World world;
   REQUIRE_OK(Refresh(world.S(), world.T()).status);
@@ -480,7 +483,7 @@ TEST_CASE("What a target's WAL holds is replaced, and only that is compared",
   REQUIRE(sstferry::EntriesOf(world.T()) == sstferry::EntriesOf(world.S()));
 }
 
-TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
+TEST_CASE("A target whose WAL has two keys far apart is refreshed in one run",
           "[transfer][refresh]") {
   const ScratchDir dir;
   {
@@ -497,7 +500,7 @@ TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
   REQUIRE_OK(seeded.status);
   REQUIRE(seeded.summary.parts > 3);
   {
-    // RocksDB flushes both into one file, which spans all parts.
+    // RocksDB flushes both keys into one file, which spans all parts.
     OpenDb target(dir / "T", OneFamily(Quiet()));
     target.Put(NumberedKey(7), "foreign");
     target.Put(NumberedKey(39'990), "foreign");
@@ -508,8 +511,8 @@ TEST_CASE("A target whose WAL holds two keys far apart is refreshed at once",
   REQUIRE(sstferry::EntriesOf(dir / "T") == sstferry::EntriesOf(dir / "S"));
 }
 
-TEST_CASE("A target that another process wrote to meanwhile is compared as it is "
-          "then",
+TEST_CASE("If another process writes to the target meanwhile, its current "
+          "contents are compared",
           "[transfer][refresh]") {
   World world;
   ServeOptions serve;
@@ -519,7 +522,7 @@ TEST_CASE("A target that another process wrote to meanwhile is compared as it is
   world.options.source = AddressAt(server.address());
   world.options.mode = PullMode::kRefresh;
   bool wrote = false;
-  // Once the source has planned, the target was looked at.
+  // Writes after the target was checked and before its comparison.
   world.options.on_transfer = [&](const std::string&) {
     if (!wrote) {
       wrote = true;

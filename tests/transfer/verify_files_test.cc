@@ -1,4 +1,4 @@
-// A verify of two sides that have the same files.
+// Tests a verify of two sides that have the same files.
 #include <filesystem>
 #include <fstream>
 
@@ -23,7 +23,7 @@ Families OddFamilies() {
   return OneFamily(options);
 }
 
-// Two tables, and records that are in a WAL only.
+// Makes two tables, and records that are only in a WAL.
 void Make(const std::string& path, const Families& families) {
   OpenDb db(path, families);
   for (int i = 0; i < 1000; ++i) db.Put(NumberedKey(i), RandomBytes(100, i));
@@ -51,7 +51,7 @@ Summary VerifyOf(const std::string& left, const std::string& right,
   return summary;
 }
 
-// Flips a bit in the middle of the first file with that suffix; *name is it.
+// Flips a bit in the first file with that suffix. *name: the file's name.
 void Flip(const std::string& directory, const std::string& suffix,
           std::string* name) {
   const std::string path = PathsWith(directory, suffix).front();
@@ -101,7 +101,7 @@ TEST_CASE("A clone is compared by its files over TCP", "[transfer][verify]") {
   REQUIRE(same.compared == "files");
 }
 
-TEST_CASE("A file that differs, though its identity says otherwise, is found",
+TEST_CASE("A file that differs is found even if its identity is the same",
           "[transfer][verify][corruption]") {
   const ScratchDir dir;
   Make(dir / "source", OddFamilies());
@@ -114,13 +114,13 @@ TEST_CASE("A file that differs, though its identity says otherwise, is found",
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
   REQUIRE(Says(summary, name));
-  // Whichever of its connections tells it first.
+  // Either connection may report it first.
   const std::string side = left ? "left" : "right";
   REQUIRE((Says(summary, side + ": ") ||
            summary.error_where.find(side + " ") == 0));
 }
 
-TEST_CASE("The same damage at both sides is not equal",
+TEST_CASE("The same damage on both sides does not count as equal",
           "[transfer][verify][corruption]") {
   const ScratchDir dir;
   Make(dir / "source", OddFamilies());
@@ -155,14 +155,14 @@ TEST_CASE("A file without checksums that differs is named",
           std::string::npos);
 }
 
-TEST_CASE("Sides with other files or WALs are compared entry by entry",
+TEST_CASE("Sides with different files or WALs are compared entry by entry",
           "[transfer][verify]") {
   const ScratchDir dir;
   const Families families = OneFamily(Quiet());
   Make(dir / "source", families);
   CloneTo(dir / "source", dir / "target");
   EndState end = EndState::kOk;
-  SECTION("an application opened the clone, which moved its WAL into tables") {
+  SECTION("an application opened the clone, which flushed its WAL") {
     const OpenDb opened(dir / "target", families);
   }
   SECTION("a WAL holds more") {
@@ -170,7 +170,7 @@ TEST_CASE("Sides with other files or WALs are compared entry by entry",
     db.Put("later", "in the WAL");
     end = EndState::kChangedSince;
   }
-  SECTION("chunks made it") {
+  SECTION("the target was made of chunks") {
     fs::remove_all(dir / "target");
     REQUIRE_OK(Ferry(dir / "source", dir / "target").status);
   }
@@ -195,8 +195,8 @@ TEST_CASE("A part of a database is compared entry by entry",
   REQUIRE(summary.compared == "entries");
 }
 
-TEST_CASE("Where neither files nor entries can be compared, both reasons are "
-          "told",
+TEST_CASE("If neither files nor entries can be compared, both reasons are "
+          "reported",
           "[transfer][verify][refused]") {
   const ScratchDir dir;
   Make(dir / "source", OddFamilies());

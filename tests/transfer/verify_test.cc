@@ -1,4 +1,5 @@
-// A verify of a source that lives on and of what was pulled from it.
+// Tests a verify of a source that is still written to, and of a replica that
+// was pulled from it.
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -71,8 +72,8 @@ void PullTo(const std::string& source, const std::string& target,
   REQUIRE_OK(ferried.status);
 }
 
-// Puts new values to the first keys, over and over, until it ends; not as fast as
-// it can, since each verify reads what the WAL has by then.
+// Puts new values to the first keys until it is destroyed. Pauses between
+// writes, because each verify reads the whole WAL.
 class Writer {
  public:
   explicit Writer(OpenDb* db) {
@@ -101,7 +102,7 @@ class Writer {
 
 }  // namespace
 
-TEST_CASE("A verify beside a writer says changed since, and what to type",
+TEST_CASE("A verify during writes reports CHANGED_SINCE, and the next command",
           "[transfer][verify]") {
   const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); Fill(&db); }
@@ -133,19 +134,19 @@ TEST_CASE("A verify beside a writer says changed since, and what to type",
     REQUIRE(summary.differences >= 1);
     REQUIRE(summary.differences <= 100);
     REQUIRE(summary.first_differences[0].key == NumberedKey(0));
-    // It did go on meanwhile.
+    // The writer did continue during the verify.
     while (writer.written() == before) {
       std::this_thread::yield();
     }
   }
-  // Where nobody writes, a source that went on is no difference.
+  // Changes of the source elsewhere are no difference in this interval.
   VerifyOptions rest = Between(left, dir / "copy");
   rest.selection.interval.begin = NumberedKey(100);
   RequireEnd(Verify(rest), EndState::kOk);
 }
 
-TEST_CASE("A flipped value is DIFFERENT without a record, and where the "
-          "source stood still",
+TEST_CASE("A flipped value is DIFFERENT if the record is gone, or if the "
+          "source did not change",
           "[transfer][verify]") {
   const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); Fill(&db); }
@@ -168,7 +169,8 @@ TEST_CASE("A flipped value is DIFFERENT without a record, and where the "
   REQUIRE(summary.right.pulled_transfer_id.empty());
 }
 
-TEST_CASE("A source that was put back is DIFFERENT", "[transfer][verify]") {
+TEST_CASE("A source that was restored to an older state is DIFFERENT",
+          "[transfer][verify]") {
   const ScratchDir dir;
   { OpenDb db(dir / "source", OneFamily(Quiet())); Fill(&db); }
   fs::copy(dir / "source", dir / "older");
@@ -178,7 +180,8 @@ TEST_CASE("A source that was put back is DIFFERENT", "[transfer][verify]") {
              EndState::kDifferent, "an older state was restored there");
 }
 
-TEST_CASE("Families on one side only are differences by their names",
+TEST_CASE("Families on one side only are reported as differences by their "
+          "names",
           "[transfer][verify]") {
   const ScratchDir dir;
   {
@@ -194,7 +197,7 @@ TEST_CASE("Families on one side only are differences by their names",
     OpenDb db(dir / "source", DefaultAnd("more"));
     db.Put("new", "value");
   }
-  // Not moved, which is no change at the source.
+  // The pull left the family out, so it is no change at the source.
   Summary summary = Verify(Between(dir / "source", dir / "part"));
   RequireEnd(summary, EndState::kDifferent, "and only with --cf default");
   REQUIRE(summary.first_differences[0].column_family == "more");
@@ -206,7 +209,7 @@ TEST_CASE("Families on one side only are differences by their names",
   VerifyOptions part = Between(dir / "source", dir / "part");
   part.selection.families = {"default"};
   RequireEnd(Verify(part), EndState::kChangedSince);
-  // Lost by the copy.
+  // Now the copy loses the family.
   {
     OpenDb db(dir / "copy", DefaultAnd("more"));
     REQUIRE_OK(db->DropColumnFamily(db.cf("more")));
@@ -216,7 +219,7 @@ TEST_CASE("Families on one side only are differences by their names",
   summary = Verify(Between(dir / "copy", dir / "source"));
   RequireEnd(summary, EndState::kDifferent, "explains column family 'more'");
   REQUIRE(summary.first_differences[0].what == "column family only right");
-  // Asked for by name, it is refused.
+  // A family that is requested by name but missing is refused.
   part.right = Directory(dir / "copy");
   part.selection.families = {"more"};
   RequireEnd(Verify(part), EndState::kRefused, "more");
@@ -260,7 +263,7 @@ TEST_CASE("A verify counts all differences and shows the first ones",
   }
 }
 
-TEST_CASE("Huge keys are shown cut, with their lengths",
+TEST_CASE("Huge keys are shown truncated, with their lengths",
           "[transfer][verify]") {
   const ScratchDir dir;
   const std::string huge(200'000, 'h');

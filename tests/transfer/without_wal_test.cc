@@ -1,4 +1,5 @@
-// Notes of a pull about an application that may write without the WAL.
+// Tests the notes of a pull about an application that may write without the
+// WAL.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -42,7 +43,7 @@ void SetManifestTime(const std::string& dir, time_t seconds) {
   }
 }
 
-TEST_CASE("A pull says how old the last flush is where all WALs are empty",
+TEST_CASE("A pull reports the age of the last flush if all WALs are empty",
           "[transfer][without_wal]") {
   const ScratchDir dir;
   OpenDb db(dir / "source", OneFamily(Quiet()));
@@ -57,7 +58,8 @@ TEST_CASE("A pull says how old the last flush is where all WALs are empty",
   REQUIRE(*pulled.summary.last_flush_seconds_before < 660);
 }
 
-TEST_CASE("A flush after the snapshot was begun is no flush in the future",
+TEST_CASE("A flush after the start of the snapshot is not reported as in the "
+          "future",
           "[transfer][without_wal]") {
   const ScratchDir dir;
   OpenDb db(dir / "source", OneFamily(Quiet()));
@@ -67,9 +69,9 @@ TEST_CASE("A flush after the snapshot was begun is no flush in the future",
   REQUIRE(pulled.summary.last_flush_seconds_before == 0);
 }
 
-TEST_CASE(
-    "A pull says nothing of it where a WAL holds entries, or nobody writes",
-    "[transfer][without_wal]") {
+TEST_CASE("A pull has no such note if a WAL has entries, or if no process "
+          "writes",
+          "[transfer][without_wal]") {
   const ScratchDir dir;
   const bool is_open = GENERATE(true, false);
   {
