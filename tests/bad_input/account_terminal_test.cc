@@ -1,6 +1,7 @@
-// A pull that root starts on its terminal, and that runs as another account:
-// what that account gets of the terminal, and what it can write there.
-// These cases need root; elsewhere they say so and end.
+// Tests a pull that root starts on its terminal and that runs as another
+// account: that account must get no access to the terminal, and must not write
+// control characters to it. These tests need root; without root they are
+// skipped with a warning.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,8 +36,8 @@ bool IsRoot() {
   return geteuid() == 0;
 }
 
-// A terminal, and a program whose session has it, as a shell's would. The
-// program has it as descriptor 9, too.
+// A program whose controlling terminal is a new one, as in a shell. The program
+// also has the terminal as descriptor 9.
 class Terminal {
  public:
   Terminal(Words words, unsigned short columns) {
@@ -78,8 +79,8 @@ class Terminal {
     REQUIRE(write(master_, keys.data(), keys.size()) ==
             static_cast<ssize_t>(keys.size()));
   }
-  // Reads until the text has come; false: the program left the terminal
-  // without, or a minute passed.
+  // Reads until the output contains `text`. Returns false if the program closes
+  // the terminal first, or after a minute.
   bool WaitFor(const std::string& text) {
     const auto limit = steady_clock::now() + std::chrono::minutes(1);
     while (text_.find(text) == std::string::npos) {
@@ -94,7 +95,7 @@ class Terminal {
     }
     return true;
   }
-  // All that was written, once the program has ended with `code`.
+  // Waits for the program's end with `code`. Returns all of its output.
   std::string End(int code) {
     WaitFor(std::string("\0never", 6));
     int state = 0;
@@ -120,7 +121,7 @@ struct World {
     fs::create_directory(app);
     REQUIRE(lchown(app.c_str(), kOther, kOther) == 0);
   }
-  // A program in ssh's place.
+  // Makes a program that replaces ssh.
   std::string Ssh(const std::string& script) const {
     WriteBytes(dir / "ssh", "#!/bin/sh\n" + script + "\nexit 255\n");
     REQUIRE(chmod((dir / "ssh").c_str(), 0755) == 0);
@@ -128,7 +129,8 @@ struct World {
   }
 };
 
-TEST_CASE("A pull of root's that runs as an account has no terminal of root's",
+TEST_CASE("A pull that root starts and that runs as an account does not have "
+          "root's terminal",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -152,8 +154,8 @@ TEST_CASE("A pull of root's that runs as an account has no terminal of root's",
           std::string::npos);
 }
 
-TEST_CASE("A program of a pull's account has nothing of root's environment but "
-          "what it needs",
+TEST_CASE("A program that runs as the account gets only the needed part of "
+          "root's environment",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -172,11 +174,13 @@ TEST_CASE("A program of a pull's account has nothing of root's environment but "
   REQUIRE(found.find("HOME=/root") == std::string::npos);
 }
 
-TEST_CASE("What an account writes cannot command root's terminal",
+TEST_CASE("Output of an account cannot send control sequences to root's "
+          "terminal",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
-  // A terminal answers the first one as if somebody typed.
+  // A terminal would answer the first sequence as if the user had typed the
+  // answer.
   const std::string ssh =
       world.Ssh("printf 'what\\033[6n \\033]0;title\\007\\302\\233c is "
                 "wr\\303\\266ng\\n' >&2");
@@ -189,7 +193,7 @@ TEST_CASE("What an account writes cannot command root's terminal",
           std::string::npos);
 }
 
-TEST_CASE("Progress and Ctrl-C of a pull that runs as an account are those of "
+TEST_CASE("Progress and Ctrl-C of a pull that runs as an account work on "
           "root's terminal",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
@@ -206,7 +210,7 @@ TEST_CASE("Progress and Ctrl-C of a pull that runs as an account are those of "
   const std::string said = terminal.End(4);
   INFO(said);
   REQUIRE(said.find("CANCELLED") != std::string::npos);
-  // Each drawn line is cut to the width.
+  // Each progress line is cut to the terminal's width.
   size_t drawn = 0;
   for (size_t end = said.find("\033[K"); end != std::string::npos;
        end = said.find("\033[K", end + 1)) {
@@ -217,7 +221,8 @@ TEST_CASE("Progress and Ctrl-C of a pull that runs as an account are those of "
   REQUIRE(drawn > 0);
 }
 
-TEST_CASE("A result that root could not write is no success, whoever ran",
+TEST_CASE("A result that root could not write is a failure, whichever account "
+          "ran the pull",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;

@@ -1,5 +1,5 @@
-// The real binary: exit codes, JSON, signals, as an operator or a script sees
-// them.
+// Tests the real binary as an operator or a script uses it: exit codes, JSON,
+// signals.
 #include <signal.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ struct Ended {
   json object;
 };
 
-// Runs to the end with --json: one object and nothing else.
+// Runs the tool with --json. Requires that it prints one object and nothing
+// else.
 Ended RunJson(std::vector<std::string> arguments) {
   arguments.push_back("--json");
   Process process(Sstferry(arguments));
@@ -106,7 +107,7 @@ TEST_CASE("Every bad address ends with its status and exit code",
   REQUIRE(waited >= std::chrono::seconds(2));
   REQUIRE(waited < std::chrono::seconds(8));
   RequireEnd(RunJson({"plan", "sst://127.0.0.1:1"}), "DEAD_PEER", 4);
-  REQUIRE(NamesOf(dir.path()).size() <= 1);  // the workspace at most
+  REQUIRE(NamesOf(dir.path()).size() <= 1);  // at most the workspace
   MakeSampleDatabase(dir / "source");
   RequireEnd(RunJson({"verify", dir / "source", "sst://127.0.0.1:1/db"}),
              "DEAD_PEER", 4);
@@ -216,7 +217,7 @@ TEST_CASE("serve --once ends with the code of the transfer that failed",
                                       ", ") != std::string::npos);
 }
 
-// A pull that is certainly under way, slowly.
+// Starts a slow pull, and returns once it has a transfer.
 std::unique_ptr<Process> SlowPull(const std::string& url, const ScratchDir& dir,
                                   const std::string& limit = "--timeout") {
   auto pull = std::make_unique<Process>(Sstferry(
@@ -226,7 +227,7 @@ std::unique_ptr<Process> SlowPull(const std::string& url, const ScratchDir& dir,
   return pull;
 }
 
-TEST_CASE("A signal ends a throttled pull within five seconds on both ends",
+TEST_CASE("A signal ends a throttled pull within five seconds on both sides",
           "[bad_input][cli][end_state]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -239,14 +240,14 @@ TEST_CASE("A signal ends a throttled pull within five seconds on both ends",
   REQUIRE(object["status"] == "CANCELLED");
   REQUIRE(server.process().Wait(std::chrono::seconds(10)) == 4);
   REQUIRE(server.process().err().find(": CANCELLED, ") != std::string::npos);
-  // The workspace stays, the source's private directory goes.
+  // The workspace stays. The source's private directory is removed.
   REQUIRE(NamesOf(dir.path()) ==
           std::vector<std::string>{"source", "target.sstferry"});
   RequireEnd(RunJson({"pull", dir / "source", dir / "target"}), "OK", 0);
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
-TEST_CASE("A signal ends serve within five seconds in the midst of a transfer",
+TEST_CASE("A signal ends serve within five seconds during a transfer",
           "[bad_input][cli][end_state]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -256,8 +257,8 @@ TEST_CASE("A signal ends serve within five seconds in the midst of a transfer",
   REQUIRE(server.process().Wait(std::chrono::seconds(5)) == 0);
   REQUIRE(server.process().err().find(
               ": CANCELLED, ") != std::string::npos);
-  // The pull waits for it to come back, here for two seconds without progress:
-  // what lies in the buffers of the connections is written at its rate first.
+  // The pull waits two seconds without progress for the server's return. Before
+  // that, it writes the bytes in the connections' buffers at its rate limit.
   REQUIRE(pull->Wait(std::chrono::seconds(30)) == 4);
   const json object = json::parse(pull->out(), nullptr, false);
   REQUIRE(object["status"] == "DEAD_PEER");
@@ -279,9 +280,9 @@ TEST_CASE("A pull that takes longer than --deadline ends with DEADLINE",
   REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
-TEST_CASE(
-    "A source killed in the middle is a dead peer and the next pull works",
-    "[bad_input][cli][crash]") {
+TEST_CASE("If a source is killed during a pull, the pull ends with DEAD_PEER, "
+          "and the next one works",
+          "[bad_input][cli][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   {
@@ -293,12 +294,13 @@ TEST_CASE(
     REQUIRE(object["status"] == "DEAD_PEER");
   }
   REQUIRE_FALSE(fs::exists(dir / "target"));
-  // What the killed source left is found and removed, too.
+  // This also removes the files that the killed source left.
   RequireEnd(RunJson({"pull", dir / "source", dir / "target"}), "OK", 0);
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
-TEST_CASE("A target killed in the middle costs the source its snapshot only",
+TEST_CASE("If a target is killed during a pull, the source keeps only the "
+          "snapshot",
           "[bad_input][cli][crash]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -327,7 +329,7 @@ TEST_CASE("Pull --max-rate holds within ten percent", "[bad_input][cli]") {
                       ended.object["seconds"].get<double>();
   INFO(rate);
   REQUIRE(rate < 2.2e6);
-  // Start, snapshot and rename are in the seconds.
+  // The time includes the start, the snapshot and the rename.
   REQUIRE(rate > (test::kSanitized ? 0.8e6 : 1.5e6));
 }
 

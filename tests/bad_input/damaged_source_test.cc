@@ -1,5 +1,5 @@
-// Sources that are missing, half there or damaged: the pull fails, names the
-// file, and renames nothing.
+// Tests sources that are missing, incomplete or damaged: the pull fails, names
+// the file, and renames nothing.
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -23,7 +23,8 @@ std::vector<std::string> FilesOf(const std::string& dir,
   return found;
 }
 
-// The pull fails with exit code 1 and a message that holds `part`.
+// Requires that the pull fails with exit code 1 and a message that contains
+// `part`.
 void RequireFails(const ScratchDir& dir, const std::string& part) {
   const Summary summary = RunPull(PullFrom(dir / "source", dir / "target"));
   INFO("expected \"" << part << "\" in " << summary.status.ToString());
@@ -31,11 +32,11 @@ void RequireFails(const ScratchDir& dir, const std::string& part) {
   REQUIRE(ExitCodeOf(EndStateOf(summary.status)) == 1);
   REQUIRE(summary.status.ToString().find(part) != std::string::npos);
   REQUIRE_FALSE(fs::exists(dir / "target"));
-  // Nothing but the workspace, nothing beside the source.
+  // Only the source and the workspace may exist.
   REQUIRE(NamesOf(dir.path()).size() <= 2);
 }
 
-TEST_CASE("Pull of what is no database names the directory",
+TEST_CASE("A pull from something that is not a database names the directory",
           "[bad_input][source]") {
   ScratchDir dir;
   const std::string no_database = "no CURRENT file in " + (dir / "source") +
@@ -60,7 +61,7 @@ TEST_CASE("Pull of what is no database names the directory",
   }
 }
 
-TEST_CASE("Pull of a half-written database fails", "[bad_input][source]") {
+TEST_CASE("A pull from an incomplete database fails", "[bad_input][source]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   std::string part;
@@ -77,7 +78,7 @@ TEST_CASE("Pull of a half-written database fails", "[bad_input][source]") {
     fs::remove(dir / ("source/" + name));
     part = name + ", which MANIFEST-";
   }
-  SECTION("an SST file is cut") {
+  SECTION("an SST file is truncated") {
     const std::string name = FilesOf(dir / "source", ".sst")[1];
     const std::string path = dir / ("source/" + name);
     fs::resize_file(path, fs::file_size(path) / 2);
@@ -86,7 +87,8 @@ TEST_CASE("Pull of a half-written database fails", "[bad_input][source]") {
   RequireFails(dir, part);
 }
 
-TEST_CASE("A flipped byte anywhere in an SST file fails the pull by its name",
+TEST_CASE("After a flipped byte anywhere in an SST file, the pull fails and "
+          "names the file",
           "[bad_input][source][corruption]") {
   ScratchDir dir;
   SampleShape shape;
@@ -96,7 +98,8 @@ TEST_CASE("A flipped byte anywhere in an SST file fails the pull by its name",
   const std::string name = FilesOf(dir / "source", ".sst").at(0);
   const std::string path = dir / ("source/" + name);
   const std::string good = BytesOf(path);
-  // Data blocks first; then the index, properties, metaindex and footer.
+  // The first places are in data blocks, the others in the index, properties,
+  // metaindex and footer.
   std::vector<size_t> places;
   for (size_t i = 0; i < 8; ++i) {
     places.push_back(100 + i * (good.size() / 8));
@@ -115,7 +118,8 @@ TEST_CASE("A flipped byte anywhere in an SST file fails the pull by its name",
   REQUIRE_OK(RunPull(PullFrom(dir / "source", dir / "target")).status);
 }
 
-TEST_CASE("A flipped byte anywhere in a WAL fails the pull by its name",
+TEST_CASE("After a flipped byte anywhere in a WAL, the pull fails and names "
+          "the file",
           "[bad_input][source][corruption]") {
   ScratchDir dir;
   SampleShape shape;
@@ -130,7 +134,7 @@ TEST_CASE("A flipped byte anywhere in a WAL fails the pull by its name",
   }
   const std::string path = dir / ("source/" + name);
   const std::string good = BytesOf(path);
-  // The last record is left out: a torn tail looks the same.
+  // Not in the last record, where damage looks like a torn tail.
   for (size_t i = 0; i < 10; ++i) {
     const size_t at = 20 + i * (good.size() / 11);
     INFO("byte " << at << " of " << good.size());

@@ -1,5 +1,5 @@
-// A target whose disk is too small, or fills while data moves: NO_SPACE on
-// both ends, and once there is room the next pull ends well.
+// Tests targets whose disk is too small or becomes full during a transfer:
+// NO_SPACE on both sides, and the next pull succeeds once there is space.
 #include <sys/mount.h>
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file system of its own, where this process may mount one.
+// A small file system, if this process may mount one.
 class SmallDisk {
  public:
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
@@ -26,7 +26,7 @@ class SmallDisk {
       umount(path_.c_str());
     }
   }
-  // False where mounting is not permitted.
+  // Returns false if mounting is not permitted.
   bool Resize(const std::string& megabytes) {
     const std::string size = "size=" + megabytes + "m";
     const bool done = mount("none", path_.c_str(), "tmpfs",
@@ -40,7 +40,7 @@ class SmallDisk {
   bool mounted_ = false;
 };
 
-// A served source of 2 MB and a disk for its copy.
+// A served source of 2 MB and a small disk for its replica.
 struct Bench {
   Bench() : disk(dir / "disk") {
     MakeSampleDatabase(dir / "source");
@@ -52,7 +52,8 @@ struct Bench {
     options.file_system = faults;
     return RunPull(options);
   }
-  // The pull failed for want of space, and both ends say the same.
+  // Requires that the pull failed for lack of space, and that both sides report
+  // the same.
   TransferReport RequireNoSpace(const Summary& summary) {
     const TransferReport report = server->Report(pulls++);
     INFO(summary.status.ToString() << " / " << report.status.ToString());
@@ -77,7 +78,7 @@ struct Bench {
   size_t pulls = 0;
 };
 
-TEST_CASE("Pull that does not fit is refused before data moves",
+TEST_CASE("A pull that does not fit is refused before data moves",
           "[bad_input][nospace]") {
   Bench bench;
   const bool real = GENERATE(true, false);
@@ -108,11 +109,12 @@ TEST_CASE("Pull that does not fit is refused before data moves",
   bench.RequireDone();
 }
 
-TEST_CASE("A disk that fills while data moves ends both sides with NO_SPACE",
+TEST_CASE("A disk that becomes full during a transfer ends both sides with "
+          "NO_SPACE",
           "[bad_input][nospace]") {
   Bench bench;
   const bool real = GENERATE(true, false);
-  bench.faults->SetFreeSpace(64'000'000);  // until something else fills it
+  bench.faults->SetFreeSpace(64'000'000);  // so that the pull starts
   if (!real) {
     bench.faults->FailAt(FileStep::kAppend, 3, DiskFull(), "/staging/",
                          /*for_good=*/true);

@@ -1,5 +1,6 @@
-// How a transfer ended has one name: in the target's summary, its JSON and
-// exit code, and in the source's report. Each state is provoked once.
+// Tests that both sides report the same end of a transfer: the target's
+// summary, JSON and exit code, and the source's report. Provokes each end state
+// once.
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// The exit codes of docs/operations.md, written out once more.
+// Returns the exit code that docs/operations.md documents for this state.
 int ReadmeExitCode(EndState state) {
   switch (state) {
     case EndState::kOk:
@@ -42,7 +43,7 @@ int ReadmeExitCode(EndState state) {
   }
 }
 
-// Everything the target says of its end is the same.
+// Requires that the summary, its JSON and its exit code agree.
 void RequireTarget(const Summary& summary, EndState state) {
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == state);
@@ -63,7 +64,7 @@ bool Holds(const Status& whole, const Status& part) {
   return MessageOf(whole).find(MessageOf(part)) != std::string::npos;
 }
 
-// A pull from a server of a small database, with one thing wrong.
+// A pull from a server of a small database. A test adds one fault.
 struct Bench {
   explicit Bench(size_t entries = 2000) {
     SampleShape shape;
@@ -79,8 +80,8 @@ struct Bench {
     options.timeouts.peer = milliseconds(60'000);
     return options;
   }
-  // The pull and the source's report end so; who met it, and the other in its
-  // words.
+  // Requires that both sides report this state. The side that did not find the
+  // problem repeats the other side's message.
   void RequireEnd(const Summary& summary, EndState state) {
     RequireTarget(summary, state);
     const TransferReport report = server->Report(0);
@@ -96,13 +97,13 @@ struct Bench {
   std::unique_ptr<TestServer> server;
 };
 
-TEST_CASE("Both ends of a pull give its end the same name",
+TEST_CASE("Both sides of a pull report the same end state",
           "[bad_input][end_state]") {
   Bench bench;
   SECTION("OK") {
     bench.RequireEnd(RunPull(bench.Options()), EndState::kOk);
   }
-  SECTION("REFUSED: a family that is not there") {
+  SECTION("REFUSED: a family that does not exist") {
     PullOptions options = bench.Options();
     options.selection.families = {"nobody"};
     bench.RequireEnd(RunPull(options), EndState::kRefused);
@@ -113,7 +114,7 @@ TEST_CASE("Both ends of a pull give its end the same name",
     options.for_rocksdb = "6.20.3";  // XXH3 checksums came with 6.27
     bench.RequireEnd(RunPull(options), EndState::kIncompatible);
   }
-  SECTION("NO_SPACE: met by the target") {
+  SECTION("NO_SPACE: found by the target") {
     bench.disk->FailAt(FileStep::kAppend, 2, DiskFull(), "/staging/");
     bench.RequireEnd(RunPull(bench.Options()), EndState::kNoSpace);
   }
@@ -136,7 +137,7 @@ TEST_CASE("Both ends of a pull give its end the same name",
       }
     }
     PullOptions options = bench.Options();
-    options.lanes = 1;  // two would meet a block each, and both ends one
+    options.lanes = 1;  // two lanes could report different blocks
     bench.RequireEnd(RunPull(options), EndState::kCorrupt);
   }
   SECTION("SOURCE_ERROR: no place for a snapshot") {
@@ -161,10 +162,10 @@ TEST_CASE("Both ends of a pull give its end the same name",
               std::future_status::timeout);
     }
     pull->Cancel();
-    running.get().PermitUncheckedError();  // it is in the summary
+    running.get().PermitUncheckedError();  // the summary has the status
     bench.RequireEnd(summary, EndState::kCancelled);
   }
-  SECTION("CANCELLED by the source, which the target waits for in vain") {
+  SECTION("CANCELLED by the source, and the target waits for it in vain") {
     bench.serve.max_rate_bytes_per_sec = 200'000;
     PullOptions options = bench.Options();
     options.timeouts.retry = milliseconds(500);
@@ -184,7 +185,7 @@ TEST_CASE("Both ends of a pull give its end the same name",
   }
 }
 
-TEST_CASE("What is denied before there is a transfer stands in both logs",
+TEST_CASE("A denial before a transfer is in both logs",
           "[bad_input][end_state]") {
   Bench bench;
   bench.serve.databases[0].allowed = {"somebody else"};
@@ -196,7 +197,7 @@ TEST_CASE("What is denied before there is a transfer stands in both logs",
   REQUIRE(bench.server->WaitForLog("DENIED: " + sentence));
 }
 
-TEST_CASE("A link that goes silent is DEAD_PEER on both ends",
+TEST_CASE("A link that becomes silent is DEAD_PEER on both sides",
           "[bad_input][end_state]") {
   Bench bench;
   bench.serve.max_rate_bytes_per_sec = 300'000;
@@ -215,8 +216,8 @@ TEST_CASE("A link that goes silent is DEAD_PEER on both ends",
   REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kDeadPeer);
 }
 
-TEST_CASE("A second pull to the same place is BUSY and tells the source "
-          "nothing",
+TEST_CASE("A second pull into the same directory is BUSY and does not contact "
+          "the source",
           "[bad_input][end_state]") {
   Bench bench;
   bench.serve.max_rate_bytes_per_sec = 200'000;
@@ -234,7 +235,7 @@ TEST_CASE("A second pull to the same place is BUSY and tells the source "
   bench.RequireEnd(summary, EndState::kCancelled);  // the only report
 }
 
-TEST_CASE("Verify that finds a difference is no failure of the sources",
+TEST_CASE("A difference that verify finds is no failure of the sources",
           "[bad_input][end_state]") {
   Bench bench;
   SampleShape other;
@@ -247,18 +248,19 @@ TEST_CASE("Verify that finds a difference is no failure of the sources",
   Summary summary;
   MakeVerify(verify)->Run(&summary).PermitUncheckedError();
   RequireTarget(summary, EndState::kDifferent);
-  bench.server->Stop();  // every session has ended and logged what it has to
+  bench.server->Stop();  // after this, all sessions have logged their ends
   REQUIRE_FALSE(bench.server->LogHolds("DIFFERENT"));
   REQUIRE_FALSE(bench.server->LogHolds("request from"));
 }
 
-// Every state but OK, by its number.
+// Generates every state except OK.
 EndState AnyFailure() {
   return static_cast<EndState>(
       GENERATE(range(1, static_cast<int>(kMaxEndState) + 1)));
 }
 
-TEST_CASE("Whatever end a source says is the pull's, with its words",
+TEST_CASE("The pull ends with any end state that the source reports, and with "
+          "its message",
           "[bad_input][end_state]") {
   const EndState state = AnyFailure();
   INFO(EndStateName(state));
@@ -276,11 +278,12 @@ TEST_CASE("Whatever end a source says is the pull's, with its words",
   RequireTarget(summary, state);
   REQUIRE(MessageOf(summary.status).find("as the source says") !=
           std::string::npos);
-  // Never a stranger's command.
+  // Never a command that the peer chose.
   REQUIRE(NextOf(summary.status).find("rm") == std::string::npos);
 }
 
-TEST_CASE("Whatever end a target says is the source's report, with its words",
+TEST_CASE("The source reports any end state that the target reports, with its "
+          "message",
           "[bad_input][end_state]") {
   const EndState state = AnyFailure();
   INFO(EndStateName(state));
@@ -297,7 +300,7 @@ TEST_CASE("Whatever end a target says is the source's report, with its words",
   REQUIRE(MessageOf(report.status)
               .find("as the target says; next: rm -rf /") !=
           std::string::npos);
-  REQUIRE(NextOf(report.status).empty());  // never a stranger's command
+  REQUIRE(NextOf(report.status).empty());  // no command that the peer chose
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The file-system calls of root, in a place where another account may change
-// names: none can be led elsewhere.
+// Tests the file-system calls of root in a directory where another account may
+// change names: that account cannot redirect any call to another file.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,15 +33,15 @@ size_t OffencesIn(const std::string& trace) {
   return calls.offences.size();
 }
 
-TEST_CASE("A call that another account can lead elsewhere is an offence",
+TEST_CASE("A call that another account can redirect is an offence",
           "[bad_input][accounts]") {
   const std::string dir =
       "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
       "O_PATH|O_NOFOLLOW, resolve=RESOLVE_NO_SYMLINKS}, 24) "
       "= 5</srv/app/db>\n";
-  // Each is one offence, and names a rule.
+  // Each line is one offence. The comments number the rules (file_calls.h).
   for (const char* line : {
-           // 1. From "/" or the working directory.
+           // 1. A path from "/" or from the working directory.
            "open(\"/srv/app/x\", O_RDONLY|O_NOFOLLOW) = 3</srv/app/x>",
            "openat(AT_FDCWD</>, \"/srv/app/x\", O_WRONLY|O_CREAT|O_EXCL, 0600) "
            "= 3</srv/app/x>",
@@ -68,9 +68,9 @@ TEST_CASE("A call that another account can lead elsewhere is an offence",
            "unlinkat(5</srv/app/db>, \"a/b\", 0) = 0",
            "mkdir(\"/proc/self/fd/5/a/b\", 0700) = 0",
            "renameat2(5</srv/app/db>, \"x\", 5</srv/app/db>, \"a/y\", 0) = 0",
-           // Nobody opened this descriptor.
+           // No call has opened this descriptor.
            "mkdir(\"/proc/self/fd/9/a/b\", 0700) = 0",
-           // 3. A link that the last name may be.
+           // 3. The last name may be a link, and the call follows it.
            "openat(5</srv/app/db>, \"x\", O_RDONLY) = 3</srv/app/db/x>",
            "openat(5</srv/app/db>, \"x\", O_WRONLY|O_CREAT|O_TRUNC, 0600) = 3",
            "open(\"/proc/self/fd/5/x\", O_RDONLY|O_CLOEXEC) = 3</x>",
@@ -87,7 +87,7 @@ TEST_CASE("A call that another account can lead elsewhere is an offence",
   }
 }
 
-TEST_CASE("A call that nobody can lead elsewhere is none",
+TEST_CASE("A call that no other account can redirect is no offence",
           "[bad_input][accounts]") {
   const std::string dir =
       "7 openat2(AT_FDCWD</>, \"/srv/app/db\", {flags="
@@ -107,10 +107,11 @@ TEST_CASE("A call that nobody can lead elsewhere is none",
            "renameat(5</srv/app/db>, \"x\", 5</srv/app/db>, \"y\") = 0",
            "linkat(5</srv/app/db>, \"x\", 6</root>, \"y\", 0) = 0",
            "fchownat(5</srv/app/db>, \"x\", 1, 1, AT_SYMLINK_NOFOLLOW) = 0",
-           // Another user's.
+           // Calls of another user.
            "setresuid(1, 1, 1) = 0\n7 open(\"/srv/app/x\", O_RDWR) = 3",
            "setfsuid(1) = 0\n7 open(\"/srv/app/x\", O_RDWR) = 3",
-           // A child's, whose first call is seen before its parent's ends.
+           // A child of another user. Its first call appears before the end of
+           // its parent's clone.
            "setresuid(-1, 1, -1) = 0\n7 clone(child_stack=NULL, flags=SIGCHLD "
            "<unfinished ...>\n8 open(\"/srv/app/x\", O_RDWR) = 3\n"
            "7 <... clone resumed>) = 8",
@@ -119,10 +120,9 @@ TEST_CASE("A call that nobody can lead elsewhere is none",
   }
 }
 
-TEST_CASE(
-    "What root makes in another account's place is root's, until it gives "
-    "it away",
-    "[bad_input][accounts]") {
+TEST_CASE("A directory that root makes in another account's place stays root's "
+          "until root gives it away",
+          "[bad_input][accounts]") {
   const std::string made =
       "7 openat2(AT_FDCWD</>, \"/srv/app\", {flags=O_PATH, "
       "resolve=RESOLVE_NO_SYMLINKS}, 24) = 5</srv/app>\n"
@@ -130,7 +130,7 @@ TEST_CASE(
       "7 openat(5</srv/app>, \"own\", O_PATH|O_NOFOLLOW) = 6</srv/app/own>\n";
   const std::string used = "7 open(\"/proc/self/fd/6/a/b\", O_RDWR) = 7</b>\n";
   REQUIRE(OffencesIn(made + used) == 0);
-  // By its name it can still be another one.
+  // By its path, the name may still refer to another directory.
   REQUIRE(OffencesIn(made + "7 open(\"/srv/app/own/b\", O_RDWR) = 7\n") == 1);
   REQUIRE(OffencesIn(made + "7 fchown(6</srv/app/own>, 1, 1) = 0\n" + used) ==
           1);
@@ -140,7 +140,7 @@ TEST_CASE(
   const std::string for_all = "7 mkdirat(5</srv/app>, \"own\", 0777) = 0\n";
   REQUIRE(OffencesIn(for_all + made.substr(made.rfind("7 openat(")) + used) ==
           1);
-  // Threads share descriptors, a child has copies.
+  // Threads share descriptors. A child process has copies of them.
   const std::string closed = " = 9\n9 close(6</srv/app/own>) = 0\n" + used;
   REQUIRE(OffencesIn(made + "7 clone3({flags=CLONE_VM|CLONE_FILES, "
                             "exit_signal=0}, 88)" + closed) == 1);
@@ -148,7 +148,8 @@ TEST_CASE(
                      closed) == 0);
 }
 
-// One account, "app", owns a place with a source, and gets replicas there.
+// The account "app" owns a directory with a source, into which it also gets
+// replicas.
 class TracedPlace {
  public:
   TracedPlace() {
@@ -167,11 +168,11 @@ class TracedPlace {
     return dir_ / ("root/" + name);
   }
 
-  // Starts the tool under a tracer, as root.
+  // Starts the tool as root, under strace.
   std::unique_ptr<Process> Start(const Words& arguments) {
     Words words = StraceWords(dir_ / ("trace-" + std::to_string(++traces_)));
     for (const std::string& word : Sstferry(arguments)) words.push_back(word);
-    // It cannot look for leaks while it is traced.
+    // LeakSanitizer does not work in a traced process.
     return std::make_unique<Process>(
         words, std::map<std::string, std::string>{
                    {"ASAN_OPTIONS", "detect_leaks=0"}});
@@ -182,7 +183,7 @@ class TracedPlace {
     INFO(arguments[0] << ": " << tool->err());
     REQUIRE(code == 0);
   }
-  // All of these have ended.
+  // Checks the traces of all processes, which must have ended.
   FileCalls Judge() const {
     FileCalls all;
     for (int i = 1; i <= traces_; ++i) {
@@ -203,7 +204,7 @@ class TracedPlace {
   int traces_ = 0;
 };
 
-TEST_CASE("No call of root in another account's place can be led elsewhere",
+TEST_CASE("No call of root in another account's directory can be redirected",
           "[bad_input][accounts]") {
   if (geteuid() != 0 || !fs::exists("/usr/bin/strace")) {
     WARN("not run: it needs root and strace");
@@ -242,7 +243,7 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     place.Run({"refresh", url, place.roots("copy")});
     place.Run({"swap", url, place.roots("copy"), "--method", "clone"});
     place.Run({"plan", "refresh", url, place.at("copy")});
-    // Killed while it moves data: its snapshot stays.
+    // The pull is killed while it moves data, so its snapshot stays.
     const std::unique_ptr<Process> pull = place.Start(
         {"pull", url, place.roots("killed"), "--max-rate", "20k",
          "--chunk-bytes", "64Ki"});
@@ -250,7 +251,7 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     pull->Signal(SIGKILL);
     pull->Wait();
     REQUIRE(serve->WaitForErr("is retained for"));
-    // status makes no name, and is not judged.
+    // status creates no names, so it is not traced.
     Process status(Sstferry({"status", place.source(), "--json"}));
     REQUIRE(status.Wait() == 0);
     const auto received =
@@ -267,7 +268,7 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
                "clone"});
     place.Run({"plan", place.source()});
   }
-  SECTION("what looks at a database and at a replica") {
+  SECTION("commands that read a database and a replica") {
     Process pull(Sstferry({"pull", place.source(), place.at("copy")}));
     REQUIRE(pull.Wait() == 0);
     place.Run({"status", place.source(), "--json"});
@@ -275,7 +276,7 @@ TEST_CASE("No call of root in another account's place can be led elsewhere",
     place.Run({"verify", place.source(), place.at("copy")});
     place.Run({"plan", "refresh", place.source(), place.at("copy")});
   }
-  SECTION("an archive of a database, and what is restored from it") {
+  SECTION("an archive of a database, and a restore from it") {
     fs::create_directory(place.roots("archive"));
     place.Run({"archive", "init", place.roots("archive")});
     place.Run({"archive", "push", place.source(), place.roots("archive")});

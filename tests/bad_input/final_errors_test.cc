@@ -1,5 +1,5 @@
-// What cannot work ends at once, with a reason and an exit code of its own:
-// before data moves, and also where a command tries again by itself.
+// Tests errors that a retry cannot solve. The command ends at once with a
+// reason and an exit code, before data moves, even if it usually retries.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -36,8 +36,7 @@ void RequireSays(const Ended& ended, int code, const std::string& text) {
   REQUIRE(ended.err.find(text) != std::string::npos);
 }
 
-TEST_CASE("A follower that has nothing of its source yet ends where it cannot "
-          "begin",
+TEST_CASE("A follower without any data of its source ends if it cannot start",
           "[bad_input][follow]") {
   const ScratchDir dir;
   fs::create_directory(dir / "empty");
@@ -48,7 +47,7 @@ TEST_CASE("A follower that has nothing of its source yet ends where it cannot "
   REQUIRE_FALSE(fs::exists(dir / "standby"));
 }
 
-TEST_CASE("A swap of a database that is open says BUSY before it moves data",
+TEST_CASE("A swap of an open database reports BUSY before it moves data",
           "[bad_input][swap]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -72,7 +71,7 @@ TEST_CASE("A swap of a database that is open says BUSY before it moves data",
   REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "target"));
 }
 
-TEST_CASE("Nothing is pulled into the inside of a database or a replica",
+TEST_CASE("A pull into a directory inside a database or replica is refused",
           "[bad_input][target]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -89,8 +88,7 @@ TEST_CASE("Nothing is pulled into the inside of a database or a replica",
   }
 }
 
-TEST_CASE("An empty OPTIONS file of a clone, as its source has it, is no "
-          "damage",
+TEST_CASE("An empty OPTIONS file in a clone is no damage if the source has it",
           "[bad_input][target]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -108,7 +106,8 @@ TEST_CASE("An empty OPTIONS file of a clone, as its source has it, is no "
               .code == 0);
 }
 
-TEST_CASE("A rate without a unit that is too small for one is asked about",
+TEST_CASE("A rate without a unit that is too small is refused, and a unit is "
+          "suggested",
           "[bad_input][cli]") {
   for (const std::string rate : {"10", "63999"}) {
     RequireSays(Run({"pull", "source", "target", "--max-rate", rate}), 2,

@@ -1,4 +1,4 @@
-// Sources that cannot be reached, or are none.
+// Tests sources that cannot be reached, or that are no sstferry.
 #include <netdb.h>
 
 #include <dlfcn.h>
@@ -18,10 +18,10 @@
 
 namespace {
 
-// What the next questions to the name server are answered with, and how many.
+// The error for the next name lookups, and the number of these lookups.
 std::atomic<int> g_name_error{0};
 std::atomic<int> g_name_errors{0};
-// How many addresses the host "many" has: 127.0.0.2 and on.
+// The number of addresses of the host "many", from 127.0.0.2 on.
 std::atomic<int> g_addresses{0};
 
 using Resolve = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
@@ -42,7 +42,7 @@ int ResolveMany(Resolve next, const char* service, const addrinfo* hints,
 
 }  // namespace
 
-// In front of the C library's, for this program.
+// Replaces the C library's function in this program.
 extern "C" int getaddrinfo(const char* node, const char* service,
                            const addrinfo* hints, addrinfo** results) {
   if (g_name_errors > 0) {
@@ -102,8 +102,8 @@ void RequireNotReached(const Summary& summary, const std::string& why) {
   REQUIRE(summary.status.ToString().find(why) != std::string::npos);
 }
 
-TEST_CASE("A source that refuses connections is told of at once, and waited "
-          "for as long as asked",
+TEST_CASE("A source that refuses connections is reported at once, and waited "
+          "for as long as --timeout says",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   Warnings warnings;
@@ -120,7 +120,7 @@ TEST_CASE("A source that refuses connections is told of at once, and waited "
   }
   REQUIRE(pull->progress().waiting_for.find("connection refused") !=
           std::string::npos);
-  running.get().PermitUncheckedError();  // it is in the summary
+  running.get().PermitUncheckedError();  // the summary has the status
   RequireNotReached(summary, "connection refused");
   const auto took = std::chrono::steady_clock::now() - start;
   REQUIRE(took > milliseconds(500));
@@ -128,7 +128,7 @@ TEST_CASE("A source that refuses connections is told of at once, and waited "
   REQUIRE(warnings.With("connection refused") == 1);
 }
 
-TEST_CASE("Each change of the reason why a source is not reached is logged",
+TEST_CASE("Each change of the reason why a source cannot be reached is logged",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   Warnings warnings;
@@ -149,7 +149,7 @@ TEST_CASE("Each change of the reason why a source is not reached is logged",
   REQUIRE(warnings.With("connection refused") == 1);
 }
 
-TEST_CASE("A peer that does not speak the protocol ends a pull in seconds",
+TEST_CASE("A peer that does not speak the protocol ends a pull within seconds",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   std::unique_ptr<Listener> listener;
@@ -187,8 +187,8 @@ TEST_CASE("A peer that does not speak the protocol ends a pull in seconds",
   }
 }
 
-TEST_CASE("A pull that is resumed waits no longer for its source's first "
-          "answer than a new one",
+TEST_CASE("A resumed pull waits no longer for its source's first answer than a "
+          "new one",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -198,7 +198,7 @@ TEST_CASE("A pull that is resumed waits no longer for its source's first "
   Relay relay(server.address());
   relay.CutAfter(Relay::kToClient, 1'000'000);
   PullOptions options = PullFrom(relay.address(), dir / "target");
-  options.lanes = 1;  // or all chunks may be unfinished at the cut
+  options.lanes = 1;  // or all chunks may be incomplete at the cut
   REQUIRE(EndStateOf(RunPull(options).status) == EndState::kDeadPeer);
   options.source = AddressAt(PortOfNobody());
   options.timeouts.retry = milliseconds(600'000);
@@ -229,7 +229,7 @@ TEST_CASE("A name server that gives no answer for a while ends no pull",
     REQUIRE_OK(RunPull(options).status);
     REQUIRE(warnings.With("resolve localhost") == 1);
   }
-  SECTION("in the midst of a transfer") {
+  SECTION("during a transfer") {
     relay.SetRate(Relay::kToClient, 2'000'000);
     auto running =
         std::async(std::launch::async, [&] { return RunPull(options); });
@@ -245,7 +245,7 @@ TEST_CASE("A name server that gives no answer for a while ends no pull",
   REQUIRE(g_name_errors == 0);
 }
 
-TEST_CASE("A host name that nobody knows is DEAD_PEER, and named",
+TEST_CASE("An unknown host name is DEAD_PEER, and the message names it",
           "[bad_input][first_contact]") {
   ScratchDir dir;
   PullOptions options = PullPatiently({"no-such-host", 7420}, dir / "target");
@@ -257,7 +257,8 @@ TEST_CASE("A host name that nobody knows is DEAD_PEER, and named",
   RequireNotReached(summary, "resolve no-such-host: unknown host name");
 }
 
-TEST_CASE("A host of several addresses is DEAD_PEER, with the error of each",
+TEST_CASE("A host with several addresses is DEAD_PEER, with the error of each "
+          "address",
           "[bad_input][first_contact]") {
   const ScratchDir dir;
   const HostPort nobody = PortOfNobody();
@@ -265,7 +266,7 @@ TEST_CASE("A host of several addresses is DEAD_PEER, with the error of each",
   const auto refused = [&port](int last) {
     return "127.0.0." + std::to_string(last) + port + ": connection refused";
   };
-  std::map<int, std::string> says;  // by the number of addresses
+  std::map<int, std::string> says;  // by number of addresses
   says[1] = " (127.0.0.2" + port + "): connection refused; is ";
   says[2] = ": none of its 2 addresses accepts: " + refused(2) + ", " +
             refused(3) + "; is ";

@@ -1,6 +1,6 @@
-// Files that another account puts where root reads: in a database that root
-// looks at, and on the way to files that root is told to read. These cases need
-// root; elsewhere they say so and end.
+// Tests files that another account puts where root reads: in a database that
+// root inspects, and on the paths of files that root is told to read. These
+// tests need root; without root they are skipped with a warning.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ void GiveAll(const std::string& path, uid_t uid = kOther) {
   }
 }
 
-// A line of shell, run by the other account.
+// Runs a line of shell as the other account.
 void AsOther(const std::string& line) {
   Process shell({"/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534",
                  "--clear-groups", "/bin/sh", "-ec", line});
@@ -49,7 +49,7 @@ void AsOther(const std::string& line) {
   REQUIRE(code == 0);
 }
 
-// The tool, which gets no more than 4 GB of memory.
+// Returns the words that run the tool with at most 4 GB of memory.
 Words Bounded(const Words& arguments) {
   Words words = Sstferry(arguments);
   if (!test::kSanitized) {
@@ -72,8 +72,8 @@ struct World {
   }
 };
 
-TEST_CASE("Root's look at a database of another account reads its files and "
-          "nothing else",
+TEST_CASE("If root inspects another account's database, it reads only files of "
+          "the database",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -113,7 +113,8 @@ TEST_CASE("Root's look at a database of another account reads its files and "
   }
 }
 
-TEST_CASE("CURRENT names a MANIFEST of its own directory", "[bad_input]") {
+TEST_CASE("CURRENT may only name a MANIFEST in its own directory",
+          "[bad_input]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "db");
   MakeSampleDatabase(dir / "other");
@@ -132,7 +133,7 @@ TEST_CASE("CURRENT names a MANIFEST of its own directory", "[bad_input]") {
           std::string::npos);
 }
 
-TEST_CASE("A replica whose CURRENT is no file is damaged",
+TEST_CASE("A replica whose CURRENT is no regular file is damaged",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -152,7 +153,7 @@ TEST_CASE("A replica whose CURRENT is no file is damaged",
   REQUIRE(status.out().find("damaged") != std::string::npos);
 }
 
-TEST_CASE("Root reads no config file whose way others may change",
+TEST_CASE("Root reads no config file whose path others may change",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -164,23 +165,23 @@ TEST_CASE("Root reads no config file whose way others may change",
   std::string named = config;
   int code = 2;
   SECTION("all of it is root's") { code = 0; }
-  SECTION("a directory above root's is another's") {
+  SECTION("a directory on the path belongs to another account") {
     REQUIRE(lchown(world.app.c_str(), kOther, kOther) == 0);
   }
-  SECTION("everybody may write a directory above") {
+  SECTION("all accounts may write to a directory on the path") {
     REQUIRE(chmod(world.app.c_str(), 0777) == 0);
   }
-  SECTION("a group may") {
+  SECTION("a group may write to a directory on the path") {
     REQUIRE(chmod(world.app.c_str(), 0775) == 0);
     REQUIRE(chown(world.app.c_str(), 0, kOther) == 0);
   }
-  SECTION("a link of another's leads there") {
+  SECTION("a link of another account leads there") {
     fs::create_directory(world.dir / "links");
     named = world.dir / "links/config.toml";
     fs::create_symlink(config, named);
     REQUIRE(lchown(named.c_str(), kOther, kOther) == 0);
   }
-  SECTION("a link of root's leads there") {
+  SECTION("a link of root leads there") {
     named = world.dir / "config.toml";
     fs::create_symlink("app/etc/../etc/job/config.toml", named);
     code = 0;
@@ -199,7 +200,7 @@ TEST_CASE("Root reads no config file whose way others may change",
   }
 }
 
-// Copies the TLS files of a client to DIR.
+// Copies the TLS files of a client to `dir`.
 void PutTlsFiles(const TlsFiles& files, const std::string& dir) {
   fs::create_directories(dir);
   fs::copy_file(files.cert, dir + "/cert.pem");
@@ -208,14 +209,15 @@ void PutTlsFiles(const TlsFiles& files, const std::string& dir) {
   REQUIRE(chmod((dir + "/key.pem").c_str(), 0600) == 0);
 }
 
-// A source that only the client of `pki` may read.
+// Returns the words that serve a source to which only the client of `pki` has
+// access.
 Words ServeByTls(const TestPki& pki, const std::string& source) {
   MakeSampleDatabase(source);
   return {"--db",      "db=" + source,  "--tls-cert", pki.server.cert,
           "--tls-key", pki.server.key, "--tls-ca",   pki.server.ca};
 }
 
-TEST_CASE("Root's TLS files do not reach an account through its links",
+TEST_CASE("An account's links cannot lead to root's TLS files",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -244,7 +246,7 @@ TEST_CASE("Root's TLS files do not reach an account through its links",
     fs::create_directory_symlink("app/tls", world.dir / "tls");
     named = world.dir / "tls";
   }
-  SECTION("a second name of root's key") {
+  SECTION("a hard link to root's key") {
     fs::remove(tls + "/key.pem");
     fs::create_hard_link(world.victim + "/tls/key.pem", tls + "/key.pem");
   }
@@ -258,14 +260,14 @@ TEST_CASE("Root's TLS files do not reach an account through its links",
     REQUIRE(pull.err().find("account nobody can redirect this path with a "
                             "link") != std::string::npos);
   }
-  // Nor does a command that runs as root use them.
+  // A command that runs as root does not use them either.
   Process list(Bounded({"ls", server.list_url(), "--tls", named}));
   const int listed = list.Wait();
   INFO(list.err());
   REQUIRE((listed == 0) == !is_led);
 }
 
-TEST_CASE("Links of root's lead to TLS files, as those of a secret do",
+TEST_CASE("Links of root may lead to TLS files, as in a Kubernetes secret",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -297,7 +299,7 @@ TEST_CASE("Links of root's lead to TLS files, as those of a secret do",
   }
 }
 
-TEST_CASE("Root takes no archive key and runs no command of another account",
+TEST_CASE("Root uses no archive key and runs no command of another account",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -312,7 +314,7 @@ TEST_CASE("Root takes no archive key and runs no command of another account",
     WriteBytes(dir + "/config",
                "[default]\ncredential_process = touch " + ran + "\n");
   };
-  // Runs `archive list` of a bucket that nobody serves.
+  // Runs `archive list` of a bucket at an endpoint without a server.
   const auto list = [&](const std::string& config) {
     Words words = Sstferry({"archive", "list", "s3://bucket/db", "--endpoint",
                             "http://127.0.0.1:1"});
@@ -336,7 +338,8 @@ TEST_CASE("Root takes no archive key and runs no command of another account",
   CHECK(list(world.app + "/config").find("credentials: " + world.app +
                                          "/config: ") != std::string::npos);
   CHECK_FALSE(fs::exists(ran));
-  // Files of root's in a directory where the account may put others.
+  // The files belong to root, but the account may replace them in its
+  // directory.
   write(world.app);
   REQUIRE(lchown((world.app + "/key").c_str(), 0, 0) == 0);
   REQUIRE(lchown((world.app + "/config").c_str(), 0, 0) == 0);
@@ -349,7 +352,8 @@ TEST_CASE("Root takes no archive key and runs no command of another account",
   CHECK(fs::exists(ran));
 }
 
-TEST_CASE("A file that root is told to read is of root and one account",
+TEST_CASE("A file that root is told to read must belong to root or one "
+          "account, with its whole path",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   const World world;
@@ -370,7 +374,7 @@ TEST_CASE("A file that root is told to read is of root and one account",
   CHECK(may_read(kAnyAccount, file));
   CHECK_FALSE(may_read(0, file));
   CHECK_FALSE(may_read(kThird, file));
-  GiveAll(dir, kThird);  // two accounts on the way
+  GiveAll(dir, kThird);  // the path belongs to two accounts
   CHECK_FALSE(may_read(kAnyAccount, file));
   CHECK_FALSE(may_read(kOther, file));
   GiveAll(dir);

@@ -1,4 +1,5 @@
-// What peers that are gone, or do nothing, cost a server.
+// Tests the resources that peers cost a server when they are gone or do
+// nothing.
 #include <unistd.h>
 
 #include <array>
@@ -29,7 +30,7 @@ uint64_t ResidentBytes() {
   return pages * static_cast<uint64_t>(getpagesize());
 }
 
-TEST_CASE("Peers that are refused again and again fill no log",
+TEST_CASE("Peers that are refused repeatedly do not fill the log",
           "[bad_input][peer][gone]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -42,7 +43,7 @@ TEST_CASE("Peers that are refused again and again fill no log",
     REQUIRE_OK(control->SendMessage(FrameType::kOpenRequest, request));
     REQUIRE(EndStateOf(ReceiveEnd(control.get())) == EndState::kRefused);
   }
-  server.Stop();  // every session has ended and logged what it has to
+  server.Stop();  // after this, all sessions have logged their ends
   REQUIRE(server.LinesWith("no database named 'nobody'") >= 50);
   REQUIRE(server.LinesWith("no database named 'nobody'") <= 150);
 }
@@ -55,10 +56,10 @@ std::string FrameBytes(FrameType type, uint64_t sequence,
   return std::string(header.data(), header.size()) + payload;
 }
 
-TEST_CASE("Frames that are announced and never come take little memory",
+TEST_CASE("Frames that are announced but never sent take little memory",
           "[bad_input][peer][gone]") {
   if (test::kSanitized) {
-    return;  // its memory is not the program's
+    return;  // the sanitizer uses much more memory
   }
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -80,15 +81,16 @@ TEST_CASE("Frames that are announced and never come take little memory",
     REQUIRE_OK(connection->Read(&answer, 1, Soon(), &got));
     REQUIRE(got == 1);
   }
-  // An honest one behind them all: theirs have been read by then.
+  // When this honest pull is done, the server has read the frames of all peers
+  // before it.
   REQUIRE_OK(RunPull(PullFrom(server.address(), dir / "target")).status);
   const uint64_t after = ResidentBytes();
   CAPTURE(before, after);
   REQUIRE(after < before + (80u << 20));
 }
 
-TEST_CASE("The lanes of a target that is gone give back their threads, and "
-          "it can resume",
+TEST_CASE("The lanes of a target that is gone end their threads, and the "
+          "target can resume",
           "[bad_input][peer][gone]") {
   ScratchDir dir;
   SampleShape shape;
@@ -102,7 +104,7 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
   std::unique_ptr<Channel> lane;
   Opened opened;
   uint32_t parts = 0;
-  const size_t before = Threads() + 1;  // RocksDB's timer stays
+  const size_t before = Threads() + 1;  // RocksDB's timer thread stays
   REQUIRE_OK(OpenSample(server.address(), &opened, &control, &parts));
   for (uint32_t number = 0; number < 2; ++number) {
     REQUIRE_OK(
@@ -113,7 +115,7 @@ TEST_CASE("The lanes of a target that is gone give back their threads, and "
     Frame frame;
     REQUIRE_OK(lane->Receive(Soon(), &frame));
     REQUIRE(frame.type == FrameType::kChunkBegin);
-    lane.reset();  // in the midst of a chunk
+    lane.reset();  // during a chunk
   }
   REQUIRE(Threads() > before);
   control.reset();

@@ -1,5 +1,5 @@
-// A source that changes a byte of a chunk behind its own check, and says so
-// in no digest.
+// Tests a source that changes a byte of a chunk after its own check. All of its
+// digests match the changed bytes.
 #include <filesystem>
 
 #include "pipeline/base/rocksdb_compat.h"
@@ -12,7 +12,7 @@
 namespace sstferry::hostile_block_test {
 namespace {
 
-// Into an empty database, where it is a refresh.
+// Pulls into a new target, or refreshes an empty database.
 Summary PullInto(const std::string& target, bool refresh,
                  const SourceLies& lies) {
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
@@ -31,7 +31,7 @@ Summary PullInto(const std::string& target, bool refresh,
   return RunPull(options);
 }
 
-TEST_CASE("Pull finds a changed byte in any block of a chunk",
+TEST_CASE("A pull finds a changed byte in any block of a chunk",
           "[bad_input][peer][corruption]") {
   const bool refresh = GENERATE(false, true);
   size_t size = 0;
@@ -42,7 +42,7 @@ TEST_CASE("Pull finds a changed byte in any block of a chunk",
     REQUIRE_OK(PullInto(dir / "target", refresh, lies).status);
     REQUIRE(EntriesOf(dir / "target").size() == 800);
   }
-  REQUIRE(size > 80'000);  // 20 blocks
+  REQUIRE(size > 80'000);  // about 20 blocks
   for (const size_t share : {1, 20, 40, 50, 60, 80}) {
     const size_t at = size / 100 * share;
     lies.chunk_file = [at](std::string* file) { (*file)[at] ^= 0x10; };

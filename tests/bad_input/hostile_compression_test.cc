@@ -1,5 +1,5 @@
-// Compressed frames of a source that lies, and peers that compress what nobody
-// asked them to.
+// Tests wrong compressed frames of a hostile source, and peers that compress
+// without agreement.
 #include <filesystem>
 #include <random>
 
@@ -29,7 +29,8 @@ PullOptions PullFromPeer(const HostPort& where, const ScratchDir& dir) {
   return options;
 }
 
-// Compresses the honest chunk's bytes, then changes the payload.
+// Returns a source that compresses the honest chunk's bytes, then changes the
+// payload.
 SourceLies Compressing(std::function<void(std::string*)> change = nullptr) {
   SourceLies lies;
   lies.chunk_payload = [change](std::string* payload, uint16_t* flags) {
@@ -60,7 +61,7 @@ void RequireFound(const SourceLies& lies, const std::string& sentence,
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
 
-TEST_CASE("Pull accepts compressed frames of an honest fake source",
+TEST_CASE("A pull accepts compressed frames of an honest fake source",
           "[bad_input][compression]") {
   for (const WireCompression compression :
        {WireCompression::kZstd, WireCompression::kAuto}) {
@@ -75,19 +76,19 @@ TEST_CASE("Pull accepts compressed frames of an honest fake source",
   }
 }
 
-TEST_CASE("Pull refuses compressed frames that are not what they say",
+TEST_CASE("A pull refuses wrong compressed frames",
           "[bad_input][compression][corruption]") {
-  SECTION("that nobody asked for") {
+  SECTION("compression was not agreed on") {
     RequireFound(Compressing(), "not agreed on", WireCompression::kNone);
   }
-  SECTION("that are not compressed") {
+  SECTION("frames that are not compressed") {
     SourceLies lies;
     lies.chunk_payload = [](std::string*, uint16_t* flags) {
       *flags = kFrameFlagZstd;
     };
     RequireFound(lies, "compressed chunk data: ");
   }
-  SECTION("flagged as something else") {
+  SECTION("frames with another flag") {
     SourceLies lies;
     lies.chunk_payload = [](std::string*, uint16_t* flags) {
       *flags = 1u << 9;
@@ -98,12 +99,12 @@ TEST_CASE("Pull refuses compressed frames that are not what they say",
     RequireFound(Compressing([](std::string* p) { p->clear(); }),
                  "expected at least 16 bytes, found 0");
   }
-  SECTION("cut") {
+  SECTION("truncated") {
     RequireFound(
         Compressing([](std::string* p) { p->resize(p->size() / 2); }),
         "is damaged or truncated");
   }
-  SECTION("with a digest of other bytes") {
+  SECTION("a digest of other bytes") {
     RequireFound(Compressing([](std::string* p) { (*p)[4] ^= 1; }),
                  "digest of the decompressed bytes");
   }
@@ -111,11 +112,11 @@ TEST_CASE("Pull refuses compressed frames that are not what they say",
     RequireFound(Compressing([](std::string* p) { (*p)[0] ^= 1; }),
                  "content size");
   }
-  SECTION("twice in one") {
+  SECTION("two zstd frames in one") {
     RequireFound(Compressing([](std::string* p) { *p += p->substr(12); }),
                  "the only zstd frame");
   }
-  SECTION("of a chunk that is shorter") {
+  SECTION("a chunk that is shorter") {
     SourceLies lies;
     lies.chunk_payload = [](std::string* payload, uint16_t* flags) {
       payload->resize(payload->size() / 2);
@@ -127,7 +128,8 @@ TEST_CASE("Pull refuses compressed frames that are not what they say",
 
 TEST_CASE("Random damage inside compressed frames is always found",
           "[bad_input][compression][corruption]") {
-  // Before the frame's digest is made: a source whose memory fails.
+  // The damage is made before the frame's digest, as by bad memory in the
+  // source.
   std::mt19937_64 random(5);
   for (int i = 0; i < 40; ++i) {
     const uint64_t where = random();
@@ -146,7 +148,7 @@ TEST_CASE("Random damage inside compressed frames is always found",
   }
 }
 
-// A served database whose chunks shrink, through a relay.
+// A served database whose chunks are compressible, through a relay.
 struct Relayed {
   Relayed() {
     SampleShape shape;
@@ -161,7 +163,7 @@ struct Relayed {
   std::unique_ptr<Relay> relay;
 };
 
-TEST_CASE("A bit flipped on the way in a compressed transfer is found",
+TEST_CASE("A bit that flips on the way in a compressed transfer is found",
           "[bad_input][compression][corruption]") {
   uint64_t whole = 0;
   {
@@ -175,8 +177,8 @@ TEST_CASE("A bit flipped on the way in a compressed transfer is found",
   std::mt19937_64 random(6);
   for (int i = 0; i < 10; ++i) {
     Relayed net;
-    // The end of the stream holds the last Stats and Pongs of a run; what
-    // comes before is the same amount in each.
+    // The bytes before the end of the stream are the same in each run. The end
+    // has the last Stats and Pongs, whose number differs.
     const uint64_t at = random() % (whole * 9 / 10);
     net.relay->FlipAt(Relay::kToClient, at,
                       static_cast<uint8_t>(1u << (random() % 8)));
@@ -189,7 +191,7 @@ TEST_CASE("A bit flipped on the way in a compressed transfer is found",
   }
 }
 
-TEST_CASE("A source is not told to compress by who did not agree on it",
+TEST_CASE("A source refuses compression that was not agreed on",
           "[bad_input][compression]") {
   const ScratchDir dir;
   SampleShape shape;
@@ -214,7 +216,7 @@ TEST_CASE("A source is not told to compress by who did not agree on it",
     REQUIRE_OK(control->SendMessage(FrameType::kCompress, Compress{true}));
     refused(control.get(), "unexpected frame Compress");
   }
-  SECTION("a compressed frame, sent to the source") {
+  SECTION("a compressed frame is sent to the source") {
     REQUIRE_OK(OpenSample(server.address(), &opened, &control));
     std::unique_ptr<Channel> lane;
     REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
@@ -222,7 +224,8 @@ TEST_CASE("A source is not told to compress by who did not agree on it",
     REQUIRE_OK(lane->SendParts(FrameType::kChunkData, &part, 1,
                                WaitLimit::Within(milliseconds(5000)), nullptr,
                                kFrameFlagZstd));
-    // As damaged bytes on the way are: the connection goes, not the transfer.
+    // The source treats the frame like damage on the way: it closes the
+    // connection, but not the transfer.
     REQUIRE(EndStateOf(ReceiveEnd(lane.get())) == EndState::kDeadPeer);
     REQUIRE_OK(DialLane(server.address(), opened.transfer_id, 0, &lane));
     Finish finish;
@@ -230,8 +233,8 @@ TEST_CASE("A source is not told to compress by who did not agree on it",
   }
 }
 
-// A control connection whose Hello has `features`, on which "db" is opened
-// with a wish for compression.
+// Connects with a Hello that has `features`, and opens "db" with a request for
+// compression.
 Status OpenCompressed(const HostPort& where, uint64_t features,
                       Opened* opened, std::unique_ptr<Channel>* control) {
   const WaitLimit limit = WaitLimit::Within(milliseconds(60'000));
@@ -253,7 +256,7 @@ Status OpenCompressed(const HostPort& where, uint64_t features,
   if (status.ok()) {
     status = (*control)->SendMessage(FrameType::kOpenRequest, request);
   }
-  // A server that is busy also sends how far it is.
+  // A busy server also sends its progress.
   Frame frame;
   while (status.ok() && frame.type != FrameType::kPlanEnd) {
     status = (*control)->Receive(limit, &frame);
@@ -266,7 +269,8 @@ Status OpenCompressed(const HostPort& where, uint64_t features,
 
 TEST_CASE("A target that cannot decompress is never sent compressed frames",
           "[bad_input][compression]") {
-  // It asks for compression, but its Hello does not say that it can.
+  // If not `able`, the target requests compression, but its Hello does not have
+  // the feature.
   const ScratchDir dir;
   SampleShape shape;
   shape.entries = 2000;

@@ -1,5 +1,6 @@
-// A served database whose owner makes names in it that lead elsewhere: the
-// source reads the database, and nothing else that it may read.
+// Tests a served database whose owner puts links to other files in it: the
+// source reads only files of the database, not other files that it has access
+// to.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ std::string NameWith(const std::string& directory, const std::string& text) {
   return "";
 }
 
-// Moves a file out of the database and leaves a link to it.
+// Moves a file out of the database and leaves a symbolic link to it.
 void LinkOut(const std::string& directory, const std::string& name,
              const std::string& to) {
   fs::rename(directory + "/" + name, to);
@@ -72,7 +73,7 @@ void RequireNotPulled(const ScratchDir& dir, const std::string& words) {
   }
 }
 
-TEST_CASE("A link that a database has for a file is not followed",
+TEST_CASE("A symbolic link in place of a database file is not followed",
           "[source][hostile]") {
   const ScratchDir dir;
   fs::create_directory(dir / "app");
@@ -89,7 +90,7 @@ TEST_CASE("A link that a database has for a file is not followed",
                             std::to_string(geteuid()));
 }
 
-TEST_CASE("A table that is a symbolic link is not linked",
+TEST_CASE("A table that is a symbolic link is not hard-linked",
           "[source][hostile]") {
   const ScratchDir dir;
   fs::create_directory(dir / "app");
@@ -112,7 +113,7 @@ TEST_CASE("A file of another account in a database is not read",
   GiveAllTo(source, kApplication);
   const std::string name =
       NameWith(source, GENERATE("OPTIONS-", ".sst", "MANIFEST-"));
-  GiveTo(source + "/" + name, 0);  // an administrator put it there
+  GiveTo(source + "/" + name, 0);  // as if an administrator had made it
   REQUIRE_OK(RunPull(PullFrom(source, dir / "target")).status);
   fs::remove_all(dir / "target");
   GiveTo(source + "/" + name, kOther);
@@ -122,7 +123,7 @@ TEST_CASE("A file of another account in a database is not read",
                             "owned by uid 65534");
 }
 
-TEST_CASE("A FIFO in a database holds nobody up", "[source][hostile]") {
+TEST_CASE("A FIFO in a database does not block a pull", "[source][hostile]") {
   const ScratchDir dir;
   const std::string source = dir / "source";
   MakeSampleDatabase(source);
@@ -140,7 +141,7 @@ TEST_CASE("A FIFO in a database holds nobody up", "[source][hostile]") {
   CHECK(serve.process().Wait(std::chrono::seconds(5)) >= 0);
 }
 
-TEST_CASE("An application cannot give another one's database as its own",
+TEST_CASE("An application cannot pass off another one's database as its own",
           "[source][hostile]") {
   if (!MayChown()) {
     return;

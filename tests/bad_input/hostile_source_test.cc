@@ -1,4 +1,4 @@
-// A source that lies: each lie is found, nothing is renamed.
+// Tests a hostile source: each wrong message is found, and nothing is renamed.
 #include <filesystem>
 
 #include "format/frame.h"
@@ -23,7 +23,7 @@ void RequireFound(const SourceLies& lies, EndState state,
   ScratchDir dir;
   const std::unique_ptr<FakeSource> source = LyingSource(lies);
   PullOptions options = PullFromPeer(*source, dir);
-  options.method = PullMethod::kIngest;  // or it may be asked for a clone
+  options.method = PullMethod::kIngest;  // auto might request a clone
   const Summary summary = RunPull(options);
   INFO("expected \"" << sentence << "\", found " << summary.status.ToString());
   REQUIRE(std::string(EndStateName(EndStateOf(summary.status))) ==
@@ -33,7 +33,7 @@ void RequireFound(const SourceLies& lies, EndState state,
   REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
 }
 
-TEST_CASE("Pull accepts the fake source when it does not lie",
+TEST_CASE("A pull accepts the fake source if all messages are correct",
           "[bad_input][peer]") {
   ScratchDir dir;
   const std::unique_ptr<FakeSource> source = LyingSource({});
@@ -52,7 +52,7 @@ Part Piece(uint32_t id, std::optional<std::string> begin,
   return part;
 }
 
-TEST_CASE("Pull refuses a plan that does not tile what was asked for",
+TEST_CASE("A pull refuses a plan whose parts do not tile the requested keys",
           "[bad_input][peer]") {
   const std::optional<std::string> open;
   struct Plan {
@@ -79,17 +79,17 @@ TEST_CASE("Pull refuses a plan that does not tile what was asked for",
   }
 }
 
-TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
+TEST_CASE("A pull refuses a plan with wrong numbers", "[bad_input][peer]") {
   SourceLies lies;
   SECTION("no lanes") {
     lies.opened = [](Opened* opened) { opened->lanes = 0; };
     RequireFound(lies, EndState::kCorrupt, "lanes");
   }
-  SECTION("more lanes than were asked for") {
+  SECTION("more lanes than requested") {
     lies.opened = [](Opened* opened) { opened->lanes = 3; };
     RequireFound(lies, EndState::kCorrupt, "expected 1 to 2 lanes, found 3");
   }
-  SECTION("a count of parts") {
+  SECTION("a wrong count of parts") {
     lies.plan_end = [](PlanEnd* end) { end->part_count = 2; };
     RequireFound(lies, EndState::kCorrupt, "expected 2 parts, found 1");
   }
@@ -109,7 +109,7 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
     };
     RequireFound(lies, EndState::kCorrupt, "column families");
   }
-  SECTION("a doubled family") {
+  SECTION("a family twice") {
     lies.opened = [](Opened* opened) { opened->family_count = 2; };
     lies.families = [](std::vector<Family>* all) {
       all->push_back((*all)[0]);
@@ -117,7 +117,7 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
     };
     RequireFound(lies, EndState::kCorrupt, "appears twice");
   }
-  SECTION("more parts than a transfer may have, and more bytes of them") {
+  SECTION("more parts than a transfer may have, and more bytes") {
     lies.after_opened = [](Channel* channel) {
       Family family;
       family.description.name = "default";
@@ -141,7 +141,7 @@ TEST_CASE("Pull refuses a plan whose numbers are lies", "[bad_input][peer]") {
   }
 }
 
-TEST_CASE("Pull takes hostile options as the rules allow or not at all",
+TEST_CASE("A pull applies hostile options within its rules or not at all",
           "[bad_input][peer]") {
   SourceLies lies;
   SECTION("an unknown comparator") {
@@ -150,7 +150,7 @@ TEST_CASE("Pull takes hostile options as the rules allow or not at all",
     };
     RequireFound(lies, EndState::kIncompatible, "evil");
   }
-  SECTION("a format version of the future") {
+  SECTION("an unknown format version") {
     lies.families = [](std::vector<Family>* all) {
       (*all)[0].format_version = 99;
     };
@@ -186,7 +186,8 @@ TEST_CASE("Pull takes hostile options as the rules allow or not at all",
   }
 }
 
-TEST_CASE("Pull refuses a chunk that is not what its frames say",
+TEST_CASE("A pull refuses a chunk that differs from the announcement in its "
+          "frames",
           "[bad_input][peer][corruption]") {
   SourceLies lies;
   const auto end = [&lies](std::function<void(ChunkEnd*)> lie,
@@ -218,7 +219,7 @@ TEST_CASE("Pull refuses a chunk that is not what its frames say",
   SECTION("part") {
     end([](ChunkEnd* e) { e->part_id = 3; }, "chunk keys");
   }
-  SECTION("part at its begin") {
+  SECTION("part in ChunkBegin") {
     lies.chunk_begin = [](ChunkBegin* begin) { begin->part_id = 3; };
     RequireFound(lies, EndState::kCorrupt, "chunk: expected part 0");
   }
@@ -228,11 +229,11 @@ TEST_CASE("Pull refuses a chunk that is not what its frames say",
   }
 }
 
-TEST_CASE("Pull refuses keys outside the part and chunks that overlap",
+TEST_CASE("A pull refuses keys outside the part and chunks that overlap",
           "[bad_input][peer][corruption]") {
   SourceLies lies;
   SECTION("outside") {
-    // All keys lie in the first part, but come for the second one too.
+    // All keys are in the first part, but are sent for the second one, too.
     lies.parts = [](std::vector<Part>* parts) {
       *parts = {Piece(0, std::nullopt, "key5"), Piece(1, "key5", std::nullopt)};
       (*parts)[1].bytes = 5;
@@ -245,7 +246,7 @@ TEST_CASE("Pull refuses keys outside the part and chunks that overlap",
   }
 }
 
-TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
+TEST_CASE("A pull refuses chunks of a kind or size that was not agreed on",
           "[bad_input][peer][corruption]") {
   SourceLies lies;
   SECTION("a delta in a new database") {
@@ -254,14 +255,14 @@ TEST_CASE("Pull refuses chunks of a kind or size that was not agreed on",
     };
     RequireFound(lies, EndState::kCorrupt, "requested a rebuilt chunk");
   }
-  SECTION("another size than it began with") {
+  SECTION("another size than announced") {
     lies.chunk_begin = [](ChunkBegin* begin) { begin->file_bytes = 17; };
     RequireFound(lies, EndState::kCorrupt,
                  "size announced at the start of the chunk");
   }
 }
 
-TEST_CASE("Pull refuses totals that do not add up", "[bad_input][peer]") {
+TEST_CASE("A pull refuses totals that do not add up", "[bad_input][peer]") {
   SourceLies lies;
   SECTION("entries of a part") {
     lies.part_end = [](PartEnd* end) { end->totals.entries++; };
@@ -291,10 +292,10 @@ TEST_CASE("Pull refuses totals that do not add up", "[bad_input][peer]") {
   }
 }
 
-TEST_CASE("Pull survives files that would make RocksDB abort",
+TEST_CASE("A pull survives files that would make RocksDB abort",
           "[bad_input][peer][corruption]") {
-  // Whatever byte is damaged, with digests that match the damage: the check
-  // finds it before RocksDB opens the file.
+  // The digests match the damaged file, so only the check of its contents can
+  // find the damage before RocksDB opens it.
   size_t size = 0;
   SourceLies measure;
   measure.chunk_file = [&size](std::string* file) { size = file->size(); };
@@ -305,7 +306,8 @@ TEST_CASE("Pull survives files that would make RocksDB abort",
   }
   REQUIRE(size > 1000);
   for (size_t i = 0; i < 24; ++i) {
-    // The tail is small and holds most of what can be wrong.
+    // Most places are in the tail, which is small and has most of the
+    // structures.
     const size_t at = i < 8 ? i * size / 16 : size - 1 - (i - 8) * 61;
     ScratchDir dir;
     SourceLies lies;
@@ -320,7 +322,7 @@ TEST_CASE("Pull survives files that would make RocksDB abort",
   }
 }
 
-TEST_CASE("Pull refuses a chunk that is no table file at all",
+TEST_CASE("A pull refuses a chunk that is not a table file",
           "[bad_input][peer][corruption]") {
   SourceLies lies;
   SECTION("no file at all") {
@@ -335,10 +337,10 @@ TEST_CASE("Pull refuses a chunk that is no table file at all",
   RequireFound(lies, EndState::kCorrupt, "chunk 0");
 }
 
-TEST_CASE("Pull ends when frames come that nobody asked for",
+TEST_CASE("A pull ends if it receives unrequested frames",
           "[bad_input][peer]") {
   SourceLies lies;
-  SECTION("on a lane, in place of a chunk") {
+  SECTION("on a lane, instead of a chunk") {
     lies.lane = [](Channel* channel) {
       channel->SendMessage(FrameType::kPing, Ping()).PermitUncheckedError();
       ReceiveEnd(channel).PermitUncheckedError();
@@ -362,20 +364,20 @@ TEST_CASE("Pull ends when frames come that nobody asked for",
     };
     RequireFound(lies, EndState::kSourceError, "disk on fire");
   }
-  SECTION("an End with OK in place of a plan") {
+  SECTION("an End with OK instead of a plan") {
     lies.after_opened = [](Channel* channel) {
       channel->SendMessage(FrameType::kEnd, End()).PermitUncheckedError();
       ReceiveEnd(channel).PermitUncheckedError();
     };
     RequireFound(lies, EndState::kCorrupt, "End with OK");
   }
-  SECTION("a lane that hangs up") {
+  SECTION("a lane that closes at once") {
     lies.lane = [](Channel*) {};
     RequireFound(lies, EndState::kDeadPeer, "closed the connection");
   }
 }
 
-TEST_CASE("Pull of something that is no sstferry says so",
+TEST_CASE("A pull from something that is not sstferry says so",
           "[bad_input][peer]") {
   struct Stranger {
     const char* what;
@@ -419,7 +421,7 @@ TEST_CASE("Pull of something that is no sstferry says so",
   }
 }
 
-TEST_CASE("Pull refuses names of files that a source must not choose",
+TEST_CASE("A pull refuses file names that a source must not choose",
           "[bad_input][peer][other_files]") {
   for (const std::string& name : std::vector<std::string>{
            "../x", "a/b", "/tmp/x", ".x", "..", "", std::string(129, 'n'),
@@ -441,7 +443,7 @@ TEST_CASE("Pull refuses names of files that a source must not choose",
   RequireFound(lies, EndState::kCorrupt, "each name once");
 }
 
-TEST_CASE("Pull refuses files above the limits before it asks for them",
+TEST_CASE("A pull refuses files above the limits before it requests them",
           "[bad_input][peer][other_files]") {
   SourceLies lies;
   lies.opened = [](Opened* opened) {
@@ -457,7 +459,7 @@ TEST_CASE("Pull refuses files above the limits before it asks for them",
   RequireFound(lies, EndState::kCorrupt, "in all");
 }
 
-TEST_CASE("Pull accepts a file only with the bytes that the source told of",
+TEST_CASE("A pull accepts a file only with the bytes that the source announced",
           "[bad_input][peer][other_files]") {
   SourceLies lies;
   lies.opened = [](Opened* opened) {
@@ -481,13 +483,13 @@ TEST_CASE("Pull accepts a file only with the bytes that the source told of",
     };
     RequireFound(lies, EndState::kCorrupt, "config: expected the bytes");
   }
-  SECTION("no bytes of a file that has some") {
+  SECTION("no bytes of a nonempty file") {
     lies.other_file = [](const OtherFileRequest&, OtherFilePart* part) {
       part->bytes.clear();
     };
     RequireFound(lies, EndState::kCorrupt, "config: expected the bytes");
   }
-  SECTION("another file at each part") {
+  SECTION("another file in each answer") {
     lies.other_file = [](const OtherFileRequest& request,
                          OtherFilePart* part) {
       part->file_bytes = 1000;
@@ -500,7 +502,7 @@ TEST_CASE("Pull accepts a file only with the bytes that the source told of",
     REQUIRE(summary.other_files == 0);
     REQUIRE_FALSE(std::filesystem::exists(dir / "target/config"));
   }
-  SECTION("a file that cannot come") {
+  SECTION("a file that cannot be read") {
     lies.other_file = [](const OtherFileRequest&, OtherFilePart* part) {
       part->problem = "it is gone";
     };
@@ -510,7 +512,7 @@ TEST_CASE("Pull accepts a file only with the bytes that the source told of",
     REQUIRE_OK(summary.status);
     REQUIRE_FALSE(std::filesystem::exists(dir / "target/config"));
   }
-  SECTION("more in all than was planned") {
+  SECTION("more bytes in total than planned") {
     lies.opened = [](Opened* opened) {
       for (int i = 0; i < 5; ++i) {
         opened->other_files.push_back(

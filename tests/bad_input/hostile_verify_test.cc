@@ -1,5 +1,5 @@
-// A verify of two sources of which one lies or falls silent, and a pull whose
-// source falls silent while it is verified.
+// Tests a verify of two sources, one of which is hostile or becomes silent, and
+// a pull whose source becomes silent during its verification.
 #include <cstdio>
 #include <filesystem>
 #include <future>
@@ -32,7 +32,7 @@ Summary RunVerify(const VerifyOptions& options) {
   return summary;
 }
 
-TEST_CASE("Verify refuses a side that gives other families than asked for",
+TEST_CASE("Verify refuses a side that sends other families than requested",
           "[bad_input][peer]") {
   SourceLies lies;
   const bool doubled = GENERATE(false, true);
@@ -58,7 +58,7 @@ TEST_CASE("Verify refuses a side that gives other families than asked for",
   REQUIRE(summary.status.ToString().find(side) != std::string::npos);
 }
 
-// Answers a verify: digests that differ from anybody's, then one page.
+// Answers a verify: digests that never match, then one page of entries.
 void Answer(const EntriesReply& page, uint64_t entries, Channel* channel,
             const Frame& frame) {
   if (frame.type == FrameType::kDigestRequest) {
@@ -66,12 +66,12 @@ void Answer(const EntriesReply& page, uint64_t entries, Channel* channel,
     reply.entries = entries;
     MustWork(channel->SendMessage(FrameType::kDigestReply, reply));
   } else if (frame.type == FrameType::kEntriesRequest) {
-    // The verify may be over by now.
+    // The verify may have ended.
     channel->SendMessage(FrameType::kEntriesReply, page).PermitUncheckedError();
   }
 }
 
-TEST_CASE("Verify refuses keys out of order, with a message of bounded length",
+TEST_CASE("Verify refuses unordered keys, with a message of bounded length",
           "[bad_input][peer]") {
   EntriesReply page;
   page.entries.resize(2);
@@ -98,7 +98,7 @@ TEST_CASE("Verify refuses keys out of order, with a message of bounded length",
   REQUIRE(message.size() < 500);
 }
 
-// Answers every request for a digest as a database without an entry would.
+// Answers every request for a digest like a database without entries.
 void AnswerNothing(Channel* channel, const Frame& frame) {
   if (frame.type == FrameType::kDigestRequest) {
     DigestReply reply;
@@ -107,9 +107,9 @@ void AnswerNothing(Channel* channel, const Frame& frame) {
   }
 }
 
-TEST_CASE("A verify may ask a small side for the parts of a large one",
+TEST_CASE("A verify may request a small side for the parts of a large one",
           "[bad_input][peer]") {
-  constexpr uint32_t kParts = 3000;  // above what a lane of a pull may ask
+  constexpr uint32_t kParts = 3000;  // above a pull lane's limit
   SourceLies lies;
   lies.parts = [](std::vector<Part>* parts) {
     parts->resize(kParts);
@@ -137,7 +137,7 @@ TEST_CASE("A verify may ask a small side for the parts of a large one",
   REQUIRE(summary.parts == kParts);
 }
 
-TEST_CASE("A verify of a snapshot that is not held ends with SNAPSHOT_GONE",
+TEST_CASE("A verify of a snapshot that is not retained ends with SNAPSHOT_GONE",
           "[bad_input][end_state]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "left", {.entries = 1});
@@ -153,7 +153,7 @@ TEST_CASE("A verify of a snapshot that is not held ends with SNAPSHOT_GONE",
   REQUIRE(summary.status.ToString().find("abababab") != std::string::npos);
 }
 
-TEST_CASE("A record counts only if it is that of the directory that was pinned",
+TEST_CASE("A record counts only if it belongs to the pinned directory",
           "[bad_input][peer]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "copy", {.entries = 1});
@@ -165,7 +165,7 @@ TEST_CASE("A record counts only if it is that of the directory that was pinned",
   const bool exchanged = GENERATE(false, true);
   write_record("first");
   SourceLies lies;
-  int opens = 0;  // for the files, and for the entries
+  int opens = 0;  // once for files, once for entries
   lies.opened = [&](Opened* opened) {
     opened->snapshot_sequence = 2;
     if (exchanged) {
@@ -188,7 +188,7 @@ TEST_CASE("A record counts only if it is that of the directory that was pinned",
   REQUIRE(summary.right.pulled_transfer_id == (exchanged ? "" : "first"));
 }
 
-// Says when a request for a digest came, and never answers it.
+// Notes that a request for a digest arrived, and never answers it.
 class Silence {
  public:
   SourceLies lies() {

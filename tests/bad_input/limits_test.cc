@@ -1,5 +1,5 @@
-// Floods, and peers that ask for more than they need, while a good transfer
-// goes on.
+// Tests floods of connections, and peers that request too much, during a good
+// transfer.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -52,7 +52,7 @@ struct Bench {
   std::unique_ptr<TestServer> server;
 };
 
-// Connections that say nothing, or one byte of TLS.
+// Opens connections that send nothing, or one byte of TLS.
 class Flood {
  public:
   ~Flood() {
@@ -69,7 +69,7 @@ class Flood {
     }
   }
   size_t size() const { return fds_.size(); }
-  // Waits until the server has closed the oldest `count` of them.
+  // Waits until the server has closed the oldest `count` connections.
   void AwaitClosed(size_t count) {
     for (size_t i = 0; i < count; ++i) {
       char byte = 0;
@@ -86,15 +86,16 @@ size_t DescriptorsOf(pid_t pid) {
   return NamesOf("/proc/" + std::to_string(pid) + "/fd").size();
 }
 
-TEST_CASE("A pull waits while others use up the descriptors of the source",
+TEST_CASE("A pull waits while others use up the source's descriptors",
           "[bad_input][peer][limits]") {
   if (test::kChecksVptr) {
     return;
   }
   constexpr size_t kMost = 64;
-  // A shortage at each step of a pull: with none free the connection waits in
-  // the kernel, with 15 the agreement on the totals finds none. Names of steps
-  // would go stale, so one number after the other is tried.
+  // Each number makes another step of the pull run out of descriptors: with
+  // none free, the connection waits in the kernel; with 15, the agreement on
+  // the totals fails. The test tries all numbers, because the steps change with
+  // the code.
   const size_t free = GENERATE(range<size_t>(0, 18));
   INFO(free << " descriptors are free");
   ScratchDir dir;
@@ -114,8 +115,8 @@ TEST_CASE("A pull waits while others use up the descriptors of the source",
   }
   Process pull(Sstferry(
       {"pull", server.url(), dir / "target", "--method", "ingest"}));
-  // Long enough for every step of this small pull; then it waits, or it is
-  // done where it needed fewer.
+  // Enough time for every step of this small pull. Now it waits for
+  // descriptors, or it is done because it needed fewer.
   const int early = pull.Wait(milliseconds(300));
   CHECK((early == -1 || early == 0));
   flood.reset();
@@ -124,8 +125,8 @@ TEST_CASE("A pull waits while others use up the descriptors of the source",
   CHECK(EntriesOf(dir / "target") == EntriesOf(dir / "source"));
 }
 
-TEST_CASE("A transfer goes on through a flood of half-open connections, "
-          "and memory stays bounded",
+TEST_CASE("A transfer continues during a flood of half-open connections, and "
+          "memory stays bounded",
           "[bad_input][peer][limits]") {
   const bool with_tls = GENERATE(false, true);
   INFO("TLS " << with_tls);
@@ -138,7 +139,8 @@ TEST_CASE("A transfer goes on through a flood of half-open connections, "
       },
       with_tls ? GoodPki().server : TlsFiles(),
       with_tls ? GoodPki().client : TlsFiles());
-  // The flood may put out a lane that is still in its handshake: it dials again.
+  // The flood may displace a lane that is still in its handshake. Then the lane
+  // reconnects.
   PullOptions slow = bench.Pull("slow");
   slow.timeouts.retry = milliseconds(60'000);
   slow.max_rate_bytes_per_sec = 400'000;
@@ -154,11 +156,11 @@ TEST_CASE("A transfer goes on through a flood of half-open connections, "
   Flood flood;
   flood.Add(bench.server->address(), 300);
   REQUIRE(pull->progress().finished == false);
-  // None of them has to time out: newer ones put the oldest out.
+  // None of them has to time out: newer connections displace the oldest ones.
   flood.AwaitClosed(flood.size() - kHalfOpen);
   REQUIRE(bench.server->WaitForLog("too many newer connections"));
   REQUIRE(PeakRssBytes() < before + (64u << 20));
-  // New ones still get in, in the midst of it.
+  // New pulls still succeed during the flood.
   PullOptions second = bench.Pull("second");
   second.timeouts.retry = slow.timeouts.retry;
   REQUIRE_OK(RunPull(second).status);
@@ -167,14 +169,14 @@ TEST_CASE("A transfer goes on through a flood of half-open connections, "
   REQUIRE(summary.entries == 2000);
 }
 
-TEST_CASE("Connections of one address have a limit of their own",
+TEST_CASE("Connections from one address have a limit of their own",
           "[bad_input][peer][limits]") {
   Bench bench([](ServeOptions* options) {
     options->max_connections_per_address = 2;
   });
   PullOptions slow = bench.Pull("slow");
   slow.max_rate_bytes_per_sec = 200'000;
-  slow.lanes = 1;  // with its control connection two
+  slow.lanes = 1;  // two connections with the control connection
   const std::unique_ptr<Operation> pull = MakePull(slow);
   Summary summary;
   auto running =
@@ -189,7 +191,7 @@ TEST_CASE("Connections of one address have a limit of their own",
   running.get().PermitUncheckedError();
 }
 
-TEST_CASE("Strangers that ask for nothing keep nobody out",
+TEST_CASE("Idle connections keep no other client out",
           "[bad_input][peer][limits]") {
   constexpr uint32_t kPlaces = 8;
   Bench bench([](ServeOptions* options) {
@@ -203,18 +205,18 @@ TEST_CASE("Strangers that ask for nothing keep nobody out",
   PullOptions options = bench.Pull("target");
   options.lanes = 2;
   REQUIRE_OK(RunPull(options).status);
-  // The oldest was put out for it.
+  // The oldest idle connection was closed for the pull.
   REQUIRE(EndStateOf(ReceiveEnd(idle.front().get())) == EndState::kDeadPeer);
 }
 
-TEST_CASE("A control connection that asks for nothing is ended",
+TEST_CASE("A control connection without requests is closed",
           "[bad_input][peer][limits]") {
   Bench bench([](ServeOptions* options) {
     options->request_timeout = milliseconds(300);
   });
   std::unique_ptr<Channel> channel;
   REQUIRE_OK(DialControl(bench.server->address(), &channel));
-  // Pings alone keep nothing alive.
+  // Pings alone do not keep the connection open.
   std::atomic<bool> ended{false};
   auto pinging = std::async(std::launch::async, [&] {
     for (int i = 0; i < 500 && !ended; ++i) {
@@ -231,7 +233,7 @@ TEST_CASE("A control connection that asks for nothing is ended",
           std::string::npos);
 }
 
-TEST_CASE("A peer that asks more often than it needs is denied",
+TEST_CASE("A peer that asks more often than needed is denied",
           "[bad_input][peer][limits]") {
   Bench bench([](ServeOptions*) {});
   const HostPort where = bench.server->address();
@@ -259,7 +261,7 @@ TEST_CASE("A peer that asks more often than it needs is denied",
   DigestReply reply;
   int answers = 0;
   for (status = Status::OK(); status.ok() && answers < 100'000; ++answers) {
-    // Or the source takes this target for dead, on a busy machine.
+    // Without pings, a busy source might take this target for dead.
     if (answers % 64 == 0) {
       REQUIRE_OK(control->SendMessage(FrameType::kPing, Ping()));
     }
@@ -273,7 +275,7 @@ TEST_CASE("A peer that asks more often than it needs is denied",
   REQUIRE(EndStateOf(status) == EndState::kDenied);
 }
 
-TEST_CASE("A lane gets groups and deltas only of parts that are compared",
+TEST_CASE("A lane gets groups and deltas only of parts that are being compared",
           "[bad_input][peer][limits]") {
   const int asked = GENERATE(0, 1, 2);
   const uint32_t part_id = GENERATE(0u, kMaxParts - 1);
@@ -301,7 +303,7 @@ TEST_CASE("A lane gets groups and deltas only of parts that are compared",
   REQUIRE(EndStateOf(status) == EndState::kCorrupt);
 }
 
-TEST_CASE("A lane must show the certificate of its control connection",
+TEST_CASE("A lane must use the certificate of its control connection",
           "[bad_input][peer][limits][tls]") {
   const TestPki& pki = GoodPki();
   const TlsFiles stranger = pki.ca.Issue({"other", {"DNS:other.example"}});
@@ -319,7 +321,7 @@ TEST_CASE("A lane must show the certificate of its control connection",
   INFO(status.ToString());
   REQUIRE(EndStateOf(status) == EndState::kDenied);
   REQUIRE(bench.server->WaitForLog("was opened with another certificate"));
-  // The same subject in a new certificate is the same peer.
+  // A new certificate with the same subject is the same peer.
   for (const TlsFiles& files : {pki.client, renewed}) {
     REQUIRE_OK(DialLane(where, opened.transfer_id, 1, &lane, files));
     DigestRequest nothing;
@@ -334,7 +336,7 @@ TEST_CASE("A lane must show the certificate of its control connection",
   }
 }
 
-// Waits until that process has so many or more, or so many or fewer.
+// Waits until the process has at least, or at most, `count` descriptors.
 bool AwaitDescriptors(pid_t pid, bool or_more, size_t count) {
   const auto until = std::chrono::steady_clock::now() + milliseconds(60'000);
   while (std::chrono::steady_clock::now() < until) {
@@ -347,7 +349,7 @@ bool AwaitDescriptors(pid_t pid, bool or_more, size_t count) {
   return false;
 }
 
-TEST_CASE("serve resumes its work when it has run out of descriptors",
+TEST_CASE("After it ran out of descriptors, serve continues to work",
           "[bad_input][peer][limits]") {
   if (test::kChecksVptr) {
     return;
@@ -365,17 +367,16 @@ TEST_CASE("serve resumes its work when it has run out of descriptors",
     flood.Add(where, 200);
     REQUIRE(AwaitDescriptors(pid, /*or_more=*/true, kFew));
   }
-  // While it still hangs up on them, a snapshot would find none to open files
-  // with, and say so.
+  // While the server still closes these connections, it has too few descriptors
+  // for a snapshot.
   REQUIRE(AwaitDescriptors(pid, /*or_more=*/false, before + 2));
   PullOptions options = PullFrom(where, dir / "target");
   REQUIRE_OK(RunPull(options).status);
 }
 
-TEST_CASE(
-    "Every lane reads a level 0 with nearly as many files as the server has "
-    "descriptors",
-    "[bad_input][limits]") {
+TEST_CASE("Every lane reads a level 0 with nearly as many files as the server "
+          "has descriptors",
+          "[bad_input][limits]") {
   if (test::kChecksVptr) {
     return;
   }
@@ -398,7 +399,7 @@ TEST_CASE(
   PullOptions options = PullFrom(where, dir / "target");
   options.lanes = 4;
   options.method = PullMethod::kIngest;
-  // A shortage is waited out: only the target's log shows that there was one.
+  // A pull waits for descriptors, so only the target's log shows a shortage.
   std::mutex mu;
   std::string lines;
   options.log = [&](LogLevel, const std::string& line) {

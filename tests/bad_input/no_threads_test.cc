@@ -1,4 +1,4 @@
-// A machine that has no more threads to give.
+// Tests a machine that cannot start more threads.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -13,9 +13,10 @@
 
 namespace {
 
-// How many threads may still be started before one is refused; below 0: all.
+// Number of threads that can be started before one start fails; negative: no
+// limit.
 std::atomic<int> g_threads_left{-1};
-// LeakSanitizer has nothing to say of what this process still holds.
+// If true, LeakSanitizer reports no leaks of this process.
 std::atomic<bool> g_rocksdb_leaks{false};
 
 }  // namespace
@@ -23,7 +24,7 @@ std::atomic<bool> g_rocksdb_leaks{false};
 extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return g_rocksdb_leaks ? 1 : 0; }
 
-// In front of the C library's, for this program.
+// Replaces the C library's function in this program.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attr,
                               void* (*start)(void*), void* arg) noexcept {
   if (g_threads_left >= 0 && g_threads_left.fetch_sub(1) == 0) {
@@ -39,7 +40,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attr,
 namespace sstferry::no_threads_test {
 namespace {
 
-TEST_CASE("Server without a thread to spare refuses and goes on serving",
+TEST_CASE("A server that cannot start a thread refuses, and continues to serve",
           "[bad_input][peer]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -53,7 +54,8 @@ TEST_CASE("Server without a thread to spare refuses and goes on serving",
     REQUIRE(server.WaitForLog("refused a connection"));
   }
   SECTION("for the transfer") {
-    // Its pings, its snapshot, what RocksDB may start for that.
+    // One of the threads for pings, for the snapshot, or for RocksDB's work on
+    // it.
     g_threads_left = GENERATE(1, 2, 3, 6);
     const rocksdb::Status told = OpenSample(where, &opened, &control);
     REQUIRE(EndStateOf(told) == EndState::kInternal);
@@ -66,12 +68,12 @@ TEST_CASE("Server without a thread to spare refuses and goes on serving",
   REQUIRE_OK(RunPull(options).status);
 }
 
-// RocksDB throws, out of DB::Open() or nowhere.
-TEST_CASE("Server lives where RocksDB cannot start a thread",
+// RocksDB throws from DB::Open(), or does not throw at all.
+TEST_CASE("A server survives if RocksDB cannot start a thread",
           "[bad_input][peer]") {
   if (ROCKSDB_MAJOR >= 11) {
-    // Its DB::Open() deletes the database then, and waits without end for a
-    // mutex that it holds itself. Nothing out here can end that.
+    // DB::Open() of RocksDB 11 then deletes the database and waits forever for
+    // a mutex that it has locked itself. No caller can end that.
     SUCCEED("RocksDB 11 does not come back");
     return;
   }
@@ -81,7 +83,7 @@ TEST_CASE("Server lives where RocksDB cannot start a thread",
   std::unique_ptr<Channel> control;
   Opened opened;
   g_threads_left = 7;
-  // RocksDB does not delete the database whose open throws.
+  // RocksDB leaks the database whose open throws.
   g_rocksdb_leaks = true;
   const rocksdb::Status told =
       OpenSample(server.address(), &opened, &control);
@@ -89,8 +91,8 @@ TEST_CASE("Server lives where RocksDB cannot start a thread",
   INFO(told.ToString());
   REQUIRE((told.ok() || EndStateOf(told) == EndState::kInternal));
   control.reset();
-  // Not even the lock of what RocksDB left behind is in the way of any snapshot
-  // that comes: the names of private directories come again.
+  // The lock of the leaked database does not disturb later snapshots, although
+  // the names of private directories are used again.
   for (int i = 0; i < 4; ++i) {
     REQUIRE_OK(RunPull(PullFrom(server.address(),
                                 dir / ("target" + std::to_string(i))))
@@ -102,7 +104,7 @@ TEST_CASE("Server lives where RocksDB cannot start a thread",
   }
 }
 
-TEST_CASE("A connection that asks for nothing costs one thread",
+TEST_CASE("A connection without requests costs one thread",
           "[bad_input][peer]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");

@@ -1,5 +1,5 @@
-// Another local account, which may change names on the way to what root writes.
-// These cases need root; elsewhere they say so and end.
+// Tests another local account that may change names on the paths that root
+// writes. These tests need root; without root they are skipped with a warning.
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "nobody", who owns nothing else here.
+// The uid of "nobody", who owns nothing else here.
 constexpr uid_t kOther = 65534;
 
 bool IsRoot() {
@@ -56,7 +56,8 @@ uid_t OwnerOf(const std::string& path) {
   return info.st_uid;
 }
 
-// Does with the rights of the other account what needs system calls alone.
+// Calls `act`, which must use system calls only, with the rights of the other
+// account.
 void AsOther(const std::function<bool()>& act) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -72,7 +73,8 @@ void AsOther(const std::function<bool()>& act) {
   REQUIRE(WEXITSTATUS(state) == 0);
 }
 
-// A place of the other account, and files that only root may read and write.
+// A directory of the other account, and files that only root may read and
+// write.
 struct Places {
   ScratchDir dir;
   std::string app = dir / "app";
@@ -94,8 +96,8 @@ struct Places {
     REQUIRE(OwnerOf(victim) == 0);
     REQUIRE(std::distance(fs::directory_iterator(victim), {}) == 1);
   }
-  // The tool with `arguments`, run by `account`, which may not be able to reach
-  // the directory that it was built in.
+  // Returns the words that run the tool as `account`. Copies the tool, because
+  // the account may not be able to reach the build directory.
   std::vector<std::string> As(uid_t account,
                               const std::vector<std::string>& arguments) const {
     std::vector<std::string> words = Sstferry(arguments);
@@ -123,23 +125,23 @@ TEST_CASE("Root writes nothing where another account may change a name",
   const bool swaps = GENERATE(false, true);
   Places places;
   std::string target = places.app + "/target";
-  SECTION("the parent is another's") {}
-  SECTION("a directory above it is") {
+  SECTION("the parent belongs to another account") {}
+  SECTION("a directory above it belongs to another account") {
     fs::create_directory(places.app + "/own");
     target = places.app + "/own/target";
   }
-  SECTION("a link leads through one that is") {
+  SECTION("a link leads through a directory of another account") {
     fs::create_directory(places.dir / "own");
     fs::create_directory_symlink(places.dir / "own", places.app + "/link");
     fs::create_directory_symlink(places.app + "/link", places.dir / "way");
     target = places.dir / "way/target";
   }
-  SECTION("everybody may write there") {
+  SECTION("all accounts may write there") {
     fs::create_directory(places.dir / "all");
     chmod((places.dir / "all").c_str(), 0777);
     target = places.dir / "all/target";
   }
-  SECTION("a group may") {
+  SECTION("a group may write there") {
     fs::create_directory(places.dir / "group");
     REQUIRE(chown((places.dir / "group").c_str(), 0, kOther) == 0);
     chmod((places.dir / "group").c_str(), 0775);
@@ -157,7 +159,7 @@ TEST_CASE("Root writes nothing where another account may change a name",
   REQUIRE_FALSE(fs::exists(target + ".sstferry"));
 }
 
-TEST_CASE("Root works where nobody else may change a name",
+TEST_CASE("Root works where no other account may change a name",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -168,7 +170,8 @@ TEST_CASE("Root works where nobody else may change a name",
       GENERATE(false, true) ? sticky + "/target" : places.dir / "target";
   Summary summary;
   REQUIRE_OK(MakePull(places.Options(target))->Run(&summary));
-  // In another's directory a refresh in place would open what that one names.
+  // In another account's directory, a refresh in place would open names that
+  // the account chose.
   Give(target);
   PullOptions refresh = places.Options(target);
   refresh.mode = PullMode::kRefresh;
@@ -176,7 +179,7 @@ TEST_CASE("Root works where nobody else may change a name",
   INFO(in_place.ToString());
   REQUIRE(EndStateOf(in_place) == EndState::kRefused);
   REQUIRE(in_place.ToString().find("nobody") != std::string::npos);
-  // An exchange opens nothing in it to write, whatever lies there.
+  // An exchange opens no file there for writing, so these links do no harm.
   for (const char* name : {"last_transfer.json.tmp", "sstferry.health.tmp"}) {
     fs::create_symlink(places.secret, target + "/" + name);
   }
@@ -195,12 +198,12 @@ TEST_CASE("A workspace of another account is not used",
   const std::string workspace = target + ".sstferry";
   fs::create_directory(workspace);
   WriteBytes(workspace + "/lock", "sstferry workspace 1\n");
-  SECTION("with an exchange that would remove what a link leads to") {
+  SECTION("it has an exchange record that would remove the target of a link") {
     fs::create_directory_symlink(places.victim, workspace + "/old");
     Give(workspace, 0700);
   }
-  SECTION("in which others may write") { chmod(workspace.c_str(), 0777); }
-  SECTION("that is a link") {
+  SECTION("others may write to it") { chmod(workspace.c_str(), 0777); }
+  SECTION("it is a link") {
     fs::rename(workspace, places.app + "/made");
     fs::create_directory_symlink(places.app + "/made", workspace);
   }
@@ -213,7 +216,8 @@ TEST_CASE("A workspace of another account is not used",
   places.RequireUntouched();
 }
 
-TEST_CASE("A removal follows no link, whenever it is put there",
+TEST_CASE("A removal follows no link, even if the link appears during the "
+          "removal",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -221,18 +225,19 @@ TEST_CASE("A removal follows no link, whenever it is put there",
       rocksdb::FileSystem::Default();
   StopSignal stop;
   const std::string old = places.dir / "old";
-  SECTION("in its place") {
+  SECTION("a link in place of the tree") {
     fs::create_directory_symlink(places.victim, old);
     REQUIRE(EndStateOf(RemoveTreePaced(disk.get(), old, 0, &stop)) ==
             EndState::kRefused);
   }
-  SECTION("in the place of a directory in it, while it is removed") {
+  SECTION("a link in place of a directory in it, during its removal") {
     fs::create_directories(old + "/archive");
     WriteBytes(old + "/000001.sst", "a table");
     WriteBytes(old + "/archive/000002.log", "a WAL");
     Give(old + "/archive");
     Give(old);
-    // Between the look at it and its opening: behind the directory above it.
+    // Replaces the directory after the removal has checked it and before it
+    // opens it.
     int entered = 0;
     TEST_SetFaultHook([&](const std::string& point) {
       std::error_code error;
@@ -244,13 +249,13 @@ TEST_CASE("A removal follows no link, whenever it is put there",
     RemoveTreePaced(disk.get(), old, 0, &stop).PermitUncheckedError();
     TEST_SetFaultHook(nullptr);
   }
-  SECTION("in the place of a file that is cut") {
+  SECTION("a link in place of a file that is truncated") {
     fs::create_directory(old);
     WriteBytes(old + "/000001.sst", std::string(1 << 20, 'x'));
     Give(old + "/000001.sst", 0644);
     Give(old);
     TEST_SetFaultHook([&](const std::string& point) {
-      REQUIRE(point != "PacedRemoval:FileCut");  // it would be opened by name
+      REQUIRE(point != "PacedRemoval:FileCut");  // it opens by name
     });
     REQUIRE_OK(RemoveTreePaced(disk.get(), old, 10 << 20, &stop));
     TEST_SetFaultHook(nullptr);
@@ -259,7 +264,7 @@ TEST_CASE("A removal follows no link, whenever it is put there",
   places.RequireUntouched();
 }
 
-TEST_CASE("Root takes no config file that others may change",
+TEST_CASE("Root uses no config file that others may change",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -268,11 +273,11 @@ TEST_CASE("Root takes no config file that others may change",
   const std::string config = dir + "/config.toml";
   WriteBytes(config, "log-level = \"warning\"\n");
   int code = 2;
-  SECTION("it is root's") { code = 0; }
-  SECTION("it is another's") { Give(config, 0644); }
+  SECTION("it belongs to root") { code = 0; }
+  SECTION("it belongs to another account") { Give(config, 0644); }
   SECTION("others may write it") { chmod(config.c_str(), 0666); }
-  SECTION("its directory is another's") { Give(dir); }
-  SECTION("a link leads to another's") {
+  SECTION("its directory belongs to another account") { Give(dir); }
+  SECTION("a link leads to another account's file") {
     fs::rename(config, places.app + "/config.toml");
     fs::create_symlink(places.app + "/config.toml", config);
   }
@@ -283,7 +288,7 @@ TEST_CASE("Root takes no config file that others may change",
   }
 }
 
-TEST_CASE("A Unix socket is for the accounts that it names",
+TEST_CASE("A Unix socket accepts only the named accounts",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -305,7 +310,8 @@ TEST_CASE("A Unix socket is for the accounts that it names",
   REQUIRE(list(1)->Wait() == (allows ? 0 : 1));
 }
 
-TEST_CASE("No account takes over the transfer of another at a Unix socket",
+TEST_CASE("No account can take over the transfer of another one at a Unix "
+          "socket",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -319,7 +325,7 @@ TEST_CASE("No account takes over the transfer of another at a Unix socket",
   REQUIRE_OK(OpenSample({path, 0}, &opened, &control));
   std::unique_ptr<Channel> lane;
   REQUIRE_OK(DialLane({path, 0}, opened.transfer_id, 0, &lane));
-  // This thread alone is the other account, while it connects.
+  // Only this thread has the other account's uid while it connects.
   REQUIRE(syscall(SYS_setresuid, -1, 1, -1) == 0);
   std::unique_ptr<Channel> stolen;
   const rocksdb::Status dialed =
@@ -331,19 +337,20 @@ TEST_CASE("No account takes over the transfer of another at a Unix socket",
   REQUIRE(EndStateOf(end) == EndState::kDenied);
 }
 
-TEST_CASE("A Unix socket is made where only root and the server make names",
+TEST_CASE("A Unix socket is made only where only root and the server may make "
+          "names",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
   std::unique_ptr<Listener> listener;
   std::string path = places.app + "/socket";
-  SECTION("the directory is another's") {}
-  SECTION("everybody may write there") {
+  SECTION("the directory belongs to another account") {}
+  SECTION("all accounts may write there") {
     fs::create_directory(places.dir / "all");
     chmod((places.dir / "all").c_str(), 0777);
     path = places.dir / "all/socket";
   }
-  SECTION("another's socket is there") {
+  SECTION("another account's socket is there") {
     fs::create_directory(places.dir / "sticky");
     chmod((places.dir / "sticky").c_str(), 01777);
     path = places.dir / "sticky/socket";
@@ -372,10 +379,9 @@ TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {
   REQUIRE(EndStateOf(lock.Take(places.app)) == EndState::kRefused);
 }
 
-TEST_CASE(
-    "A pull that root starts in another account's place runs as that one, "
-    "and its hooks as root",
-    "[bad_input][accounts]") {
+TEST_CASE("A pull that root starts in another account's place runs as that "
+          "account, hooks included",
+          "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
   const ServeProcess server({"--db", "db=" + (places.dir / "source")});
@@ -409,13 +415,13 @@ TEST_CASE(
   run("refresh", {});
   REQUIRE(OwnerOf(target + "/last_transfer.json") == kOther);
   REQUIRE_FALSE(fs::exists(target + ".sstferry"));
-  SECTION("and a failed hook ends it") {
+  SECTION("a failed hook ends it") {
     Process pull(Sstferry({"swap", server.url(), target, "--always-swap",
                            "--method", "clone", "--before-swap", "exit 7"}));
     REQUIRE(pull.Wait() == 1);
     REQUIRE(pull.err().find("ended with code 7") != std::string::npos);
   }
-  SECTION("and so does a signal, with the hook that runs") {
+  SECTION("a signal ends it, with the running hook") {
     Process pull(
         Sstferry({"swap", server.url(), target, "--always-swap", "--method",
                   "clone", "--before-swap",
@@ -425,7 +431,7 @@ TEST_CASE(
     pull.Signal(SIGTERM);
     REQUIRE(pull.Wait() == 4);
   }
-  SECTION("and links in the way lead nowhere") {
+  SECTION("links do not lead out of the place") {
     fs::remove(places.victim + "/said");
     fs::remove(places.victim + "/metrics.prom");
     fs::remove(config);
@@ -463,9 +469,9 @@ TEST_CASE("SIGTERM ends a pull that root started for another account with code "
   REQUIRE(OwnerOf(target) == kOther);
 }
 
-TEST_CASE(
-    "The account that owns a served database gets nothing else through it",
-    "[bad_input][accounts]") {
+TEST_CASE("The account that owns a served database cannot read other files "
+          "through it",
+          "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
   const std::string source = places.app + "/source";
@@ -481,7 +487,7 @@ TEST_CASE(
                            "--method", "clone", "--progress", "never"}));
   };
   AsOther([&] { return open(places.secret.c_str(), O_RDONLY) < 0; });
-  SECTION("by a link") {
+  SECTION("through a link") {
     AsOther([&] {
       return symlink(places.secret.c_str(),
                      (source + "/OPTIONS-999999").c_str()) == 0;
@@ -492,7 +498,7 @@ TEST_CASE(
             std::string::npos);
     REQUIRE_FALSE(fs::exists(places.app + "/copy"));
   }
-  SECTION("by a FIFO, which holds nobody up") {
+  SECTION("through a FIFO, which does not block the server") {
     AsOther([&] {
       return mkfifo((source + "/OPTIONS-999999").c_str(), 0666) == 0;
     });
@@ -500,7 +506,7 @@ TEST_CASE(
     REQUIRE(refused->Wait(std::chrono::seconds(30)) == 1);
     REQUIRE(refused->err().find("found a FIFO") != std::string::npos);
   }
-  SECTION("by a directory in the place of the snapshot's") {
+  SECTION("through a directory in place of the snapshot's") {
     fs::create_directory(places.victim + "/db");
     HostPort where;
     REQUIRE_OK(ParseHostPort(server.address(), &where));
@@ -562,7 +568,7 @@ TEST_CASE("A note that another account forged ends no process",
   REQUIRE(victim.Wait(std::chrono::milliseconds(0)) == -1);
 }
 
-TEST_CASE("What an account may not read is not damaged",
+TEST_CASE("A file that an account may not read does not count as damaged",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
@@ -595,7 +601,7 @@ TEST_CASE("What an account may not read is not damaged",
                EndState::kDenied &&
            found;
   });
-  // Nor is an unreadable file of a replica that may be looked at nothing.
+  // In a readable replica, an unreadable file is still reported.
   REQUIRE(chmod(places.victim.c_str(), 0755) == 0);
   HealthFile fault =
       MakeFault(ReplicaFault::kDifferent, "a key differs", Selection());

@@ -1,6 +1,6 @@
-// What surrounds a process and is not as everywhere: limits, mounts, /proc,
-// names, a umask. The command works, or it says what is wrong before it moves
-// data, and leaves nothing beside the source.
+// Tests unusual environments of a process: limits, mounts, no /proc, names, a
+// umask. The command works, or it reports the problem before it moves data, and
+// leaves nothing beside the source.
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs a shell command before the tool, in the tool's process.
+// Returns words that run a shell command and then the tool, in one process.
 std::vector<std::string> After(const std::string& command,
                                const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {"/bin/sh", "-c", command + "; exec \"$@\"",
@@ -74,7 +74,7 @@ void MakeSource(const std::string& path, bool in_wal_only = false) {
   MakeSampleDatabase(path, shape);
 }
 
-// A directory in its own place, on a mount of its own.
+// A bind mount of a directory onto itself.
 class Mounted {
  public:
   explicit Mounted(const std::string& path) : path_(path) {
@@ -92,14 +92,14 @@ class Mounted {
   bool is_there_ = false;
 };
 
-TEST_CASE("A file that may not grow is a full disk, and nothing stays beside "
-          "the source",
+TEST_CASE("A limit of file sizes counts as a full disk, and nothing stays "
+          "beside the source",
           "[bad_input][limits]") {
   const ScratchDir dir;
   const bool in_wal_only = GENERATE(false, true);
   MakeSource(dir / "source", in_wal_only);
   const std::string method = GENERATE("ingest", "clone");
-  // In units of 512 bytes.
+  // The unit of ulimit -f is 512 bytes.
   const Ended ended =
       Run(After("ulimit -f 200", {"pull", dir / "source", dir / "target",
                                   "--method", method, "--snapshot-ttl", "0"}));
@@ -110,7 +110,7 @@ TEST_CASE("A file that may not grow is a full disk, and nothing stays beside "
   REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
-TEST_CASE("A server whose files may not grow serves on",
+TEST_CASE("A server with a limit of file sizes continues to serve",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "large", /*in_wal_only=*/true);
@@ -130,8 +130,8 @@ TEST_CASE("A server whose files may not grow serves on",
   REQUIRE_FALSE(HasSnapshots(dir.path()));
 }
 
-TEST_CASE("A name that leaves no room for those beside it is refused before "
-          "data moves",
+TEST_CASE("A target name that is too long for the names beside it is refused "
+          "before data moves",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -144,7 +144,7 @@ TEST_CASE("A name that leaves no room for those beside it is refused before "
               .code == 0);
 }
 
-TEST_CASE("A source may have the longest name that there is",
+TEST_CASE("A source may have a name of the maximum length",
           "[bad_input][limits]") {
   const ScratchDir dir;
   const std::string name(255, 's');
@@ -154,7 +154,8 @@ TEST_CASE("A source may have the longest name that there is",
   REQUIRE_FALSE(HasSnapshots(dir.path()));
 }
 
-TEST_CASE("Without /proc every command says so first", "[bad_input][limits]") {
+TEST_CASE("Without /proc, every command reports that first",
+          "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   std::vector<std::string> words = {"/usr/bin/unshare", "-m"};
@@ -173,8 +174,8 @@ TEST_CASE("Without /proc every command says so first", "[bad_input][limits]") {
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source"});
 }
 
-TEST_CASE("A database that is a mount point is refused before anything, with "
-          "the command that works",
+TEST_CASE("A database that is a mount point is refused first, with a command "
+          "that works",
           "[bad_input][limits]") {
   const ScratchDir dir;
   const Mounted mounted(dir / "mounted");
@@ -249,13 +250,13 @@ TEST_CASE("A replica in a lower layer of overlayfs is refused before a hook "
   RequireSays(swap(all + "/replica"), 1, "lower layer of overlayfs");
   REQUIRE_FALSE(fs::exists(dir / "stopped"));
   REQUIRE(EntriesOf(all + "/replica").count("more") == 0);
-  // A directory that was made above can be exchanged.
+  // A directory that was made in the upper layer can be exchanged.
   REQUIRE(Run(Sstferry({"pull", all + "/replica", all + "/upper", "--method",
                         method}))
               .code == 0);
   const Ended swapped = swap(all + "/upper");
   INFO(swapped.err);
-  REQUIRE(swapped.code == 1);  // another database: --adopt
+  REQUIRE(swapped.code == 1);  // another database needs --adopt
   REQUIRE(Run(Sstferry({"swap", dir / "source", all + "/upper", "--method",
                         method, "--adopt"}))
               .code == 0);
@@ -263,8 +264,8 @@ TEST_CASE("A replica in a lower layer of overlayfs is refused before a hook "
   REQUIRE(umount(all.c_str()) == 0);
 }
 
-TEST_CASE("A file system that exchanges no two names is refused before a hook "
-          "stops the application",
+TEST_CASE("A file system that cannot exchange two names is refused before a "
+          "hook stops the application",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -274,7 +275,7 @@ TEST_CASE("A file system that exchanges no two names is refused before a hook "
     std::vector<std::string> words = {command, dir / "source", dir / target};
     words.insert(words.end(), more.begin(), more.end());
     Ended ended;
-    // As NFS, 9p and most FUSE file systems answer.
+    // NFS, 9p and most FUSE file systems return this error.
     if (!RunWithDenied({{SYS_renameat2, EINVAL, 4, ~0u}},
                        [&] { ended = Run(Sstferry(words)); })) {
       ended.code = 77;
@@ -300,7 +301,7 @@ TEST_CASE("A file system that exchanges no two names is refused before a hook "
   REQUIRE(NamesOf(dir.path()) ==
           std::vector<std::string>{"replica", "source"});
   REQUIRE(EntriesOf(dir / "replica").count("more") == 0);
-  // A first swap exchanges nothing.
+  // The first swap creates the directory, so it exchanges nothing.
   REQUIRE(run("swap", "new", {"--method", method}).code == 0);
   REQUIRE(EntriesOf(dir / "new").count("more") == 1);
   // Runs the command that the refusal names.
@@ -316,7 +317,7 @@ TEST_CASE("A file system that exchanges no two names is refused before a hook "
   REQUIRE(EntriesOf(dir / "replica").count("more") == 1);
 }
 
-TEST_CASE("Calls that an older container runtime denies are done without",
+TEST_CASE("Commands work without calls that an older container runtime denies",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -345,7 +346,7 @@ TEST_CASE("Calls that an older container runtime denies are done without",
   REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "target"));
 }
 
-TEST_CASE("A file system that reports no size is not full",
+TEST_CASE("A file system that reports no size does not count as full",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -372,7 +373,7 @@ TEST_CASE("A file system that reports no size is not full",
   REQUIRE(unmounted == 0);
 }
 
-TEST_CASE("An account that does not exist is told by the command that was given",
+TEST_CASE("The given command reports that the account does not exist",
           "[bad_input][limits]") {
   if (geteuid() != 0) {
     WARN("SKIPPED: needs root");
@@ -386,7 +387,7 @@ TEST_CASE("An account that does not exist is told by the command that was given"
               "sstferry refresh: REFUSED: user 61752");
 }
 
-// Gives a file or directory the flags of chattr.
+// Sets the chattr flags of a file or directory.
 bool SetFlags(const std::string& path, int flags) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool done = file >= 0 && ioctl(file, FS_IOC_SETFLAGS, &flags) == 0;
@@ -394,7 +395,7 @@ bool SetFlags(const std::string& path, int flags) {
   return done;
 }
 
-TEST_CASE("An immutable file of the source is named as one",
+TEST_CASE("An immutable file of the source is named as immutable",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -455,7 +456,7 @@ TEST_CASE("A refresh or swap of a replica with an immutable file names it "
           0);
 }
 
-TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",
+TEST_CASE("The next command removes what a killed one left in --snapshot-dir",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -473,13 +474,12 @@ TEST_CASE("What a killed command left in --snapshot-dir, the next one removes",
   REQUIRE(NamesOf(own).empty());
 }
 
-TEST_CASE("A umask that takes all from everybody does not take it from the "
-          "owner",
+TEST_CASE("A umask that removes all permissions does not remove the owner's",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
   const std::string target = dir / "target";
-  if (geteuid() == 0) {  // who may read and write whatever a mode says
+  if (geteuid() == 0) {  // root may read and write despite modes
     REQUIRE(Run({"/bin/chown", "-R", "65534", dir.path()}).code == 0);
   }
   const auto run = [](const char* command, const std::string& from,
@@ -500,7 +500,7 @@ TEST_CASE("A umask that takes all from everybody does not take it from the "
   REQUIRE(run("refresh", dir / "source", target).code == 0);
 }
 
-TEST_CASE("Nobody who reads what is printed stops an exchange",
+TEST_CASE("A closed reader of the output does not stop an exchange",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -516,10 +516,10 @@ TEST_CASE("Nobody who reads what is printed stops an exchange",
   REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "target"));
 }
 
-// The first files that are opened would get the numbers of these, and what is
-// logged would be written into them.
-TEST_CASE("With standard input, output and error closed no message goes into a "
-          "database",
+// The first files that a process opens would get the numbers 0 to 2, and log
+// messages would be written into them.
+TEST_CASE("With standard input, output and error closed, no message is written "
+          "into a database",
           "[bad_input][limits]") {
   const ScratchDir dir;
   MakeSource(dir / "source");
@@ -529,7 +529,7 @@ TEST_CASE("With standard input, output and error closed no message goes into a "
     const Ended ended = Run(After("exec <&- >&- 2>&-",
                                   {command, dir / "source", dir / "target",
                                    "--log-level", "debug"}));
-    REQUIRE(ended.code == 1);  // what it printed is lost
+    REQUIRE(ended.code == 1);  // because its output was lost
     REQUIRE(Run(Sstferry({"verify", dir / "source", dir / "target"})).code ==
             0);
     for (const std::string& name : NamesOf(dir / "target")) {
@@ -560,28 +560,29 @@ TEST_CASE("A pull needs no HOME and no directory for temporary files",
               .code == 0);
 }
 
-TEST_CASE("With too little memory a pull ends with a sentence, and the next one "
-          "resumes",
+TEST_CASE("With too little memory, a pull ends with a message, and the next "
+          "one resumes",
           "[bad_input][limits]") {
-  if (test::kSanitized) return;  // takes terabytes of addresses
+  if (test::kSanitized) return;  // sanitizers reserve terabytes
   const std::string method = GENERATE("ingest", "clone");
   const ScratchDir dir;
   MakeSource(dir / "source");
   const auto entries = EntriesOf(dir / "source");
   int refused = 0;
-  // Less, and the loader does not find room for the libraries.
+  // With less, the dynamic loader cannot load the libraries.
   for (int mebibytes = 90; mebibytes <= 1500; mebibytes += mebibytes / 4) {
     const std::string target = dir / std::to_string(mebibytes);
     const std::vector<std::string> words = {"pull", dir / "source", target,
                                             "--method", method};
-    // A source that cannot start a thread is tried again.
+    // A short timeout, because a pull retries if its source cannot start a
+    // thread.
     std::vector<std::string> soon = words;
     soon.insert(soon.end(), {"--timeout", "1s"});
     const Ended ended = Run(
         After("ulimit -v " + std::to_string(mebibytes * 1024), soon));
     INFO(mebibytes << " MiB: " << ended.code << ' ' << ended.err);
     REQUIRE(ended.code >= 0);
-    REQUIRE(ended.code < 6);  // no signal
+    REQUIRE(ended.code < 6);  // ended by no signal
     if (ended.code != 0) {
       ++refused;
       REQUIRE(ended.err.find("sstferry") != std::string::npos);
@@ -592,7 +593,7 @@ TEST_CASE("With too little memory a pull ends with a sentence, and the next one 
   REQUIRE(refused > 0);
 }
 
-TEST_CASE("With too few threads a pull ends with a sentence, and the next one "
+TEST_CASE("With too few threads, a pull ends with a message, and the next one "
           "resumes",
           "[bad_input][limits]") {
   if (geteuid() != 0) {

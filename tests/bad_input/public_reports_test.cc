@@ -1,5 +1,5 @@
-// Situations that people who move databases ran into with other tools, each
-// with what is right. (The comment names the public report.)
+// Tests situations that users of other tools reported publicly as bugs. Each
+// comment names the report.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ void PullAndDie(const ScratchDir& dir) {
   pull.Wait();
 }
 
-// facebook/rocksdb#14119: tables that nobody may write cannot be ingested.
+// facebook/rocksdb#14119: tables without write permission cannot be ingested.
 TEST_CASE("Tables without the right to write are pulled, refreshed and swapped",
           "[bad_input][reports]") {
   const ScratchDir dir;
@@ -59,7 +59,7 @@ TEST_CASE("Tables without the right to write are pulled, refreshed and swapped",
     }
   };
   protect(dir / "source");
-  if (geteuid() == 0) {  // who may write whatever a mode says
+  if (geteuid() == 0) {  // root may write despite modes
     REQUIRE(Run({"/bin/chown", "-R", "65534", dir.path()}) == 0);
   }
   for (const char* command : {"pull", "refresh", "swap"}) {
@@ -78,7 +78,8 @@ TEST_CASE("Tables without the right to write are pulled, refreshed and swapped",
 
 // siodb/siodb#120, akumuli/Akumuli#227: a locale that does not exist ends C++
 // programs. paradigmxyz/reth#22005, facebook/rocksdb#4089: few descriptors.
-TEST_CASE("A locale that does not exist, and few descriptors, hinder no pull",
+TEST_CASE("A locale that does not exist, or few descriptors, do not disturb a "
+          "pull",
           "[bad_input][reports]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -89,8 +90,10 @@ TEST_CASE("A locale that does not exist, and few descriptors, hinder no pull",
   REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "b"));
 }
 
-// KAFKA-7334 (apache/kafka#9380): what cleans old files takes them away.
-TEST_CASE("A pull that resumes misses what a cleaner took from its workspace",
+// KAFKA-7334 (apache/kafka#9380): a cleaner of temporary files deletes files
+// that are in use.
+TEST_CASE("A resumed pull detects that a cleaner deleted files in its "
+          "workspace",
           "[bad_input][reports]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -111,9 +114,9 @@ TEST_CASE("A pull that resumes misses what a cleaner took from its workspace",
   REQUIRE(EntriesOf(dir / "source") == EntriesOf(dir / "target"));
 }
 
-// LinuxGSM#2916, garethgeorge/backrest#543: a lock of a run that died ends all
-// later ones. rocicorp/mono#6355: runs that failed leave files that pile up.
-TEST_CASE("Runs that died leave no lock and nothing that piles up",
+// LinuxGSM#2916, garethgeorge/backrest#543: the lock of a killed run blocks all
+// later runs. rocicorp/mono#6355: failed runs leave files that accumulate.
+TEST_CASE("Killed runs leave no lock, and no files that accumulate",
           "[bad_input][reports]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
@@ -128,8 +131,9 @@ TEST_CASE("Runs that died leave no lock and nothing that piles up",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source", "target"});
 }
 
-// FLINK-11743 (apache/flink#7841): a restore deletes more than its own files.
-TEST_CASE("What has a name like those that a pull makes stays",
+// FLINK-11743 (apache/flink#7841): a restore deletes files that are not its
+// own.
+TEST_CASE("Files with names like those of a pull's own files are not deleted",
           "[bad_input][reports]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");

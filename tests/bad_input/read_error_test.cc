@@ -1,5 +1,5 @@
-// Source files that cannot be read in the middle of a transfer: the reason and
-// the file's name stand in both ends' reports.
+// Tests source files that become unreadable during a transfer: the reports of
+// both sides have the reason and the file's name.
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A plan whose files go wrong before any of it is sent.
+// A planned transfer whose files are damaged before the first part is sent.
 struct Bench {
   explicit Bench(size_t files) {
     SampleShape shape;
@@ -24,7 +24,7 @@ struct Bench {
         OpenSample(server->address(), &opened, &control, &parts));
     REQUIRE_OK(DialLane(server->address(), opened.transfer_id, 0, &lane));
   }
-  // Applied to every table that the source's snapshot holds.
+  // Calls `damage` for every table of the source's snapshot.
   template <typename Damage>
   void ForEachPinnedTable(Damage damage) {
     std::vector<fs::path> tables;
@@ -54,7 +54,7 @@ struct Bench {
     REQUIRE(EndStateOf(report.status) == state);
     for (const rocksdb::Status& status : {told, report.status}) {
       REQUIRE(status.ToString().find(sentence) != std::string::npos);
-      // A table that is gone has its old name in RocksDB's message.
+      // For a missing table, RocksDB's message has the old file extension.
       const bool names = status.ToString().find(".sst") != std::string::npos ||
                          status.ToString().find(".ldb") != std::string::npos;
       REQUIRE(names);
@@ -68,16 +68,17 @@ struct Bench {
   uint32_t parts = 0;
 };
 
-TEST_CASE("A source file that cannot be read is a SOURCE_ERROR on both ends",
+TEST_CASE("A source file that cannot be read is a SOURCE_ERROR on both sides",
           "[bad_input][source][end_state]") {
-  // More files than RocksDB keeps open: some are opened when they are read.
+  // There are more files than RocksDB keeps open, so some are opened during the
+  // transfer.
   Bench bench(160);
   bench.ForEachPinnedTable([](const fs::path& table) { fs::remove(table); });
   bench.RequireEnd(EndState::kSourceError, "No such file or directory");
   REQUIRE(ExitCodeOf(EndState::kSourceError) == 1);
 }
 
-TEST_CASE("A source file that becomes shorter is a SOURCE_ERROR on both ends",
+TEST_CASE("A source file that becomes shorter is a SOURCE_ERROR on both sides",
           "[bad_input][source][end_state]") {
   Bench bench(4);
   bench.ForEachPinnedTable([](const fs::path& table) {

@@ -1,5 +1,5 @@
-// Peers of a server that are strange, hostile or gone, while it goes on
-// serving a good pull; and how each end of a transfer is seen on both sides.
+// Tests wrong, hostile and vanished peers of a server that also serves a good
+// pull, and how both sides report each end of a transfer.
 #include <filesystem>
 #include <future>
 
@@ -23,7 +23,8 @@ PullOptions PullFromServer(const HostPort& where, const std::string& target) {
   return options;
 }
 
-// One server with one sample database; a good pull works at its end.
+// A server with a sample database. RequireGoodPull() checks that it still
+// works.
 struct Bench {
   explicit Bench(ServeOptions (*tweak)(ServeOptions) = nullptr) {
     SampleShape shape;
@@ -44,7 +45,7 @@ struct Bench {
   int pulls = 0;
 };
 
-TEST_CASE("Server answers strangers with a sentence and goes on",
+TEST_CASE("A server answers unknown protocols with a sentence and continues",
           "[bad_input][peer]") {
   Bench bench;
   const HostPort where = bench.server->address();
@@ -60,11 +61,12 @@ TEST_CASE("Server answers strangers with a sentence and goes on",
   REQUIRE(bench.server->WaitForLog("handshake with 127.0.0.1"));
 }
 
-TEST_CASE("Server drops a peer that says nothing, half a frame or too much",
+TEST_CASE("A server drops a peer that sends nothing, half a frame or too much",
           "[bad_input][peer]") {
   Bench bench;
   const HostPort where = bench.server->address();
-  // All at once, and all gone after the handshake's time.
+  // All connect at once. The server closes each of them after the handshake
+  // timeout.
   std::vector<std::future<std::string>> silent;
   std::string header(kFrameHeaderBytes, '\0');
   EncodeFrameHeader(FrameType::kHello, 0, nullptr, 0, header.data(), nullptr);
@@ -76,9 +78,9 @@ TEST_CASE("Server drops a peer that says nothing, half a frame or too much",
   }
   bench.RequireGoodPull();
   for (std::future<std::string>& one : silent) {
-    one.get();  // returns because the server hung up
+    one.get();  // returns because the server closed it
   }
-  // A true header, but of a Hello of one megabyte.
+  // A valid header that announces a Hello of one megabyte.
   const std::string payload(1u << 20, 'x');
   const rocksdb::Slice part(payload);
   EncodeFrameHeader(FrameType::kHello, 0, &part, 1, header.data(), nullptr);
@@ -86,7 +88,7 @@ TEST_CASE("Server drops a peer that says nothing, half a frame or too much",
   REQUIRE(answer.find("bytes of payload at this point") != std::string::npos);
 }
 
-TEST_CASE("Server with every connection taken by silence keeps its memory",
+TEST_CASE("A server whose connections are all silent keeps its memory bounded",
           "[bad_input][peer]") {
   Bench bench([](ServeOptions options) {
     options.max_connections = 4;
@@ -111,7 +113,7 @@ TEST_CASE("Server with every connection taken by silence keeps its memory",
   bench.RequireGoodPull();
 }
 
-TEST_CASE("Server and pull without a common protocol say both versions",
+TEST_CASE("A server and a pull without a common protocol report both versions",
           "[bad_input][peer]") {
   Bench bench;
   std::unique_ptr<Connection> connection;
@@ -131,7 +133,7 @@ TEST_CASE("Server and pull without a common protocol say both versions",
   REQUIRE(bench.server->WaitForLog("no common protocol version"));
   bench.RequireGoodPull();
 
-  // The other way round: a source of the future.
+  // The opposite case: a source with a newer protocol.
   FakeSource source([](Channel* peer) {
     Hello theirs;
     MustWork(peer->ReceiveMessage(FrameType::kHello,
@@ -152,7 +154,7 @@ TEST_CASE("Server and pull without a common protocol say both versions",
   REQUIRE(ExitCodeOf(EndState::kIncompatible) == 1);
 }
 
-TEST_CASE("Unknown NAME is refused on both ends", "[bad_input][peer]") {
+TEST_CASE("An unknown NAME is refused on both sides", "[bad_input][peer]") {
   Bench bench;
   PullOptions options =
       PullFromServer(bench.server->address(), bench.dir / "target");
@@ -166,7 +168,7 @@ TEST_CASE("Unknown NAME is refused on both ends", "[bad_input][peer]") {
   REQUIRE(bench.server->WaitForLog("REFUSED: no database named 'nobody'"));
 }
 
-TEST_CASE("A target that asks for what it may not is told so",
+TEST_CASE("A target that requests something forbidden is told so",
           "[bad_input][peer]") {
   Bench bench;
   const HostPort where = bench.server->address();
@@ -184,7 +186,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     REQUIRE_OK(DialLane(where, TransferId{}, 0, &lane));
     told(lane.get(), EndState::kSnapshotGone, "no transfer");
   }
-  SECTION("a file that is the database's, or none") {
+  SECTION("a file that belongs to the database, or does not exist") {
     for (const char* name : {"CURRENT", "../passwd", "000008.sst", "a/b", ""}) {
       INFO(name);
       REQUIRE_OK(OpenSample(where, &opened, &control));
@@ -211,7 +213,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     told(control.get(), EndState::kCorrupt,
          "expected a column family number below");
   }
-  SECTION("an interval that is turned round") {
+  SECTION("an interval whose end is before its begin") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
     DigestRequest request;
@@ -219,7 +221,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     request.interval.end = "a";
     REQUIRE_OK(lane->SendMessage(FrameType::kDigestRequest, request));
     DigestReply reply;
-    // Nothing is between them; or it is refused. The server stands.
+    // The source finds no entries or refuses. The server continues.
     lane->ReceiveMessage(FrameType::kDigestReply,
                          WaitLimit::Within(milliseconds(5000)), &reply)
         .PermitUncheckedError();
@@ -230,7 +232,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     REQUIRE_OK(DialLane(where, opened.transfer_id, 40, &lane));
     told(lane.get(), EndState::kRefused, "expected a lane number below 2");
   }
-  SECTION("a lane twice, which is to take it over") {
+  SECTION("a lane twice, so that the second takes over") {
     REQUIRE_OK(OpenSample(where, &opened, &control));
     REQUIRE_OK(DialLane(where, opened.transfer_id, 0, &lane));
     PartRequest request;
@@ -243,7 +245,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     Finish finish;
     REQUIRE_OK(TakeParts(second.get(), 1, &finish));
   }
-  SECTION("totals that are not the source's") {
+  SECTION("totals that differ from the source's") {
     uint32_t parts = 0;
     Finish finish;
     REQUIRE_OK(OpenSample(where, &opened, &control, &parts));
@@ -254,7 +256,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     told(control.get(), EndState::kCorrupt, "the target has 5");
     REQUIRE(EndStateOf(bench.server->Report(0).status) == EndState::kCorrupt);
   }
-  SECTION("totals that agree, of all parts but one") {
+  SECTION("correct totals of all parts but one") {
     uint32_t parts = 0;
     Finish finish;
     REQUIRE_OK(OpenSample(where, &opened, &control, &parts));
@@ -270,7 +272,7 @@ TEST_CASE("A target that asks for what it may not is told so",
     REQUIRE_OK(control->SendMessage(FrameType::kFinish, Finish()));
     told(control.get(), EndState::kCorrupt, "unexpected frame");
   }
-  SECTION("a chunk, sent to the source") {
+  SECTION("a chunk that is sent to the source") {
     REQUIRE_OK(DialControl(where, &control));
     REQUIRE_OK(control->Send(FrameType::kChunkData, "bytes"));
     told(control.get(), EndState::kCorrupt, "unexpected frame");
@@ -302,7 +304,7 @@ TEST_CASE("A finished transfer keeps no lane and no snapshot",
   REQUIRE_OK(TakeParts(lane.get(), parts, &finish));
   REQUIRE_OK(FinishWith(control.get(), finish));
   REQUIRE_OK(bench.server->Report(0).status);
-  // The lane is ours, and still the source hangs up.
+  // This side keeps the lane open, but the source closes it.
   Frame frame;
   const rocksdb::Status status =
       lane->Receive(WaitLimit::Within(milliseconds(10'000)), &frame);
@@ -310,10 +312,11 @@ TEST_CASE("A finished transfer keeps no lane and no snapshot",
   REQUIRE(status.IsIOError());
 }
 
-TEST_CASE("A target's failure is the source's too, with its words",
+TEST_CASE("A target's failure is also the source's, with the same message",
           "[bad_input][end_state]") {
   Bench bench;
-  // Four lanes close before the reason is said: the reason must win.
+  // The lanes close before the target sends the reason. The report must have
+  // the reason, not the lost lanes.
   for (size_t i = 0; i < 5; ++i) {
     std::unique_ptr<Channel> control;
     std::unique_ptr<Channel> lanes[2];
@@ -334,7 +337,7 @@ TEST_CASE("A target's failure is the source's too, with its words",
     }
     const TransferReport report = [&] {
       if (agreed) {
-        control.reset();  // gone without a word
+        control.reset();  // closed without an End
       }
       return bench.server->Report(i);
     }();
@@ -365,10 +368,11 @@ TEST_CASE("A failure after the totals agreed is no success at the source",
           std::string::npos);
 }
 
-TEST_CASE("A target that opened a database and sends nothing more is dead",
+TEST_CASE("A target that opened a database and sends nothing more is a dead "
+          "peer",
           "[bad_input][end_state]") {
   Bench bench([](ServeOptions options) {
-    options.timeouts.peer = milliseconds(8000);  // the snapshot counts, too
+    options.timeouts.peer = milliseconds(8000);  // enough for the snapshot, too
     return options;
   });
   Opened opened;
@@ -382,7 +386,7 @@ TEST_CASE("A target that opened a database and sends nothing more is dead",
   bench.RequireGoodPull();
 }
 
-TEST_CASE("A peer that vanishes without a word is dead within two intervals",
+TEST_CASE("A peer that vanishes silently is dead within two intervals",
           "[bad_input][end_state]") {
   Bench bench([](ServeOptions options) {
     options.max_rate_bytes_per_sec = 300'000;
@@ -406,13 +410,14 @@ TEST_CASE("A peer that vanishes without a word is dead within two intervals",
   REQUIRE(EndStateOf(summary.status) == EndState::kDeadPeer);
   REQUIRE(EndStateOf(report.status) == EndState::kDeadPeer);
   REQUIRE(ExitCodeOf(EndState::kDeadPeer) == 4);
-  // The target may hear of it one wait for last words and an End later.
+  // The target may learn it later: the source first waits for last messages,
+  // then sends an End.
   REQUIRE(took < milliseconds(1000 + 3000 + 1000));
   REQUIRE(std::filesystem::exists(bench.dir / "target.sstferry"));
   REQUIRE_FALSE(std::filesystem::exists(bench.dir / "target"));
 }
 
-TEST_CASE("A cancelled pull ends in any phase and tells the source",
+TEST_CASE("A pull can be cancelled in any phase, and tells the source",
           "[bad_input][end_state]") {
   Bench bench([](ServeOptions options) {
     options.max_rate_bytes_per_sec = 200'000;

@@ -1,4 +1,4 @@
-// Peers that answer every ping and do nothing else.
+// Tests peers that answer every ping and do nothing else.
 #include <filesystem>
 
 #include "sstferry/status.h"
@@ -25,14 +25,15 @@ void RequireTooSlow(const rocksdb::Status& status,
   REQUIRE(status.ToString().find(sentence) != std::string::npos);
 }
 
-TEST_CASE("Pull gives up on a source that is there and does nothing",
+TEST_CASE("A pull gives up on a source that answers pings and does nothing "
+          "else",
           "[bad_input][stall]") {
   ScratchDir dir;
   SourceLies lies;
   bool verify = false;
   SECTION("instead of a chunk") {
     lies.before_part = [](Channel*, Channel* lane) {
-      ReceiveEnd(lane).PermitUncheckedError();  // until the pull hangs up
+      ReceiveEnd(lane).PermitUncheckedError();  // until the pull closes it
     };
   }
   SECTION("instead of a digest") { verify = true; }
@@ -51,7 +52,7 @@ struct Withheld {
   bool of_lanes = false;
 };
 
-TEST_CASE("Every wait of a pull ends, whatever its source withholds",
+TEST_CASE("Every wait of a pull ends, whatever message its source withholds",
           "[bad_input][stall]") {
   const Withheld withheld = GENERATE(
       Withheld{FrameType::kHelloAck, EndState::kDeadPeer},
@@ -86,7 +87,7 @@ TEST_CASE("Every wait of a pull ends, whatever its source withholds",
   REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
 }
 
-TEST_CASE("Status and plan end, though their source does not answer",
+TEST_CASE("Status and plan end even if their source does not answer",
           "[bad_input][stall]") {
   SourceLies lies;
   lies.withholds = FrameType::kOpened;
@@ -119,7 +120,7 @@ TEST_CASE("Status and plan end, though their source does not answer",
   REQUIRE(std::chrono::steady_clock::now() - start < milliseconds(40'000));
 }
 
-TEST_CASE("A source that reads while it plans is waited for",
+TEST_CASE("A pull waits for a source that reads while it plans",
           "[bad_input][stall]") {
   ScratchDir dir;
   constexpr milliseconds kStall(1000);
@@ -129,7 +130,7 @@ TEST_CASE("A source that reads while it plans is waited for",
     const auto until = std::chrono::steady_clock::now() + 3 * kStall;
     while (std::chrono::steady_clock::now() < until) {
       stats.read_bytes++;
-      Frame frame;  // nothing comes: the pull waits
+      Frame frame;  // the pull sends nothing: it waits
       if (!control->SendMessage(FrameType::kStats, stats).ok() ||
           !control->Receive(WaitLimit::Within(kStall / 10), &frame)
                .IsTimedOut()) {
@@ -144,7 +145,7 @@ TEST_CASE("A source that reads while it plans is waited for",
   REQUIRE(EndStateOf(RunPull(options).status) == EndState::kSourceError);
 }
 
-TEST_CASE("Pull waits for a source that reads and finds nothing to send",
+TEST_CASE("A pull waits for a source that reads and finds nothing to send",
           "[bad_input][stall]") {
   ScratchDir dir;
   constexpr milliseconds kStall(1000);
@@ -157,7 +158,7 @@ TEST_CASE("Pull waits for a source that reads and finds nothing to send",
       if (!control->SendMessage(FrameType::kStats, stats).ok()) {
         return;  // the pull gave up
       }
-      Frame frame;  // nothing comes: the pull waits
+      Frame frame;  // the pull sends nothing: it waits
       lane->Receive(WaitLimit::Within(kStall / 10), &frame)
           .PermitUncheckedError();
     }
@@ -169,7 +170,7 @@ TEST_CASE("Pull waits for a source that reads and finds nothing to send",
   REQUIRE_OK(RunPull(options).status);
 }
 
-TEST_CASE("Verify gives up on a side that is there and does nothing",
+TEST_CASE("Verify gives up on a side that answers pings and does nothing else",
           "[bad_input][stall]") {
   const std::unique_ptr<FakeSource> left = LyingSource({});
   const std::unique_ptr<FakeSource> right = LyingSource({});
@@ -182,11 +183,11 @@ TEST_CASE("Verify gives up on a side that is there and does nothing",
                  "read and sent nothing for 300 ms");
 }
 
-TEST_CASE("Server gives up on a target that is there and takes nothing",
+TEST_CASE("A server gives up on a target that reads nothing",
           "[bad_input][stall]") {
   ScratchDir dir;
   SampleShape shape;
-  shape.entries = 24'000;  // more than sockets hold
+  shape.entries = 24'000;  // more than socket buffers can hold
   MakeSampleDatabase(dir / "source", shape);
   ServeOptions serve = ServeSample(dir / "source");
   serve.timeouts.stall = milliseconds(500);
@@ -204,7 +205,7 @@ TEST_CASE("Server gives up on a target that is there and takes nothing",
     REQUIRE_OK(lane->SendMessage(FrameType::kPartRequest, request));
   }
   RequireTooSlow(ReceiveEnd(control.get()), "accepted no data for 500 ms");
-  // It may answer as long as it likes: its snapshot is let go.
+  // The target may ping on, but its snapshot is released.
   REQUIRE_OK(control->SendMessage(FrameType::kPing, Ping()));
   RequireTooSlow(server.Report(0).status, "accepted no data for 500 ms");
 }

@@ -1,5 +1,5 @@
-// A pull that is cancelled ends within five seconds, whatever it is doing and
-// whatever the source does; each case waits until that is what it does.
+// Tests that a cancelled pull ends within five seconds, whatever it and its
+// source are doing. Each test waits until the pull does the thing under test.
 #include <filesystem>
 #include <future>
 #include <iomanip>
@@ -28,7 +28,7 @@ using std::chrono::steady_clock;
 
 PullOptions PullOver(const HostPort& where, const ScratchDir& dir) {
   PullOptions options = PullFrom(where, dir / "target");
-  // Only the cancellation may end it.
+  // With long timeouts, only the cancellation can end the pull.
   options.timeouts.connect = milliseconds(120'000);
   options.timeouts.peer = milliseconds(120'000);
   return options;
@@ -47,7 +47,8 @@ class Running {
   bool ended() {
     return status_.wait_for(milliseconds(0)) == std::future_status::ready;
   }
-  // `then`, after the cancellation, lets go what a gate holds.
+  // Cancels the operation and requires that it ends. Calls `then` after the
+  // cancellation, for example to open a gate.
   void RequireEndsOnCancel(const std::function<void()>& then = nullptr) {
     REQUIRE_FALSE(ended());
     const auto start = steady_clock::now();
@@ -71,13 +72,14 @@ class Running {
 
 enum Kind { kPull, kPlan, kVerify };
 
-// What every cancelled pull leaves: the workspace, and the source as it was.
+// Requires what every cancelled pull leaves: no target, and the workspace.
 void RequireOnlyWorkspace(const ScratchDir& dir) {
   REQUIRE_FALSE(fs::exists(dir / "target"));
   REQUIRE(fs::exists(dir / "target.sstferry"));
 }
 
-// How many sockets of this machine wait for the answer of that port.
+// Returns the number of sockets of this machine that wait for an answer of that
+// port (SYN_SENT).
 size_t ConnectsTo(uint16_t port) {
   std::ostringstream wanted;
   wanted << "0100007F:" << std::uppercase << std::hex << std::setw(4)
@@ -104,8 +106,8 @@ TEST_CASE("A pull whose connection is not answered can be cancelled",
   pull.RequireEndsOnCancel();
 }
 
-TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
-          "cancelled",
+TEST_CASE("An operation that waits for a source's snapshot, or for a slot, can "
+          "be cancelled",
           "[bad_input][stop]") {
   ScratchDir dir;
   const bool is_busy = GENERATE(false, true);
@@ -118,7 +120,7 @@ TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
     Frame frame;
     Status got = ServerHandshake(channel, "fake", "0", soon, &hello, &ack);
     if (got.ok()) got = channel->Receive(soon, &frame);
-    if (got.ok() && frame.type == FrameType::kFactsRequest) {  // a plan
+    if (got.ok() && frame.type == FrameType::kFactsRequest) {  // from a plan
       got = channel->SendMessage(FrameType::kFactsReply, FactsReply());
       if (got.ok()) got = channel->Receive(soon, &frame);
     }
@@ -126,14 +128,14 @@ TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
       if (is_busy) {
         channel->SendMessage(FrameType::kBusy, Busy{kMaxRetryAfterMillis})
             .PermitUncheckedError();
-        ReceiveEnd(channel).PermitUncheckedError();  // it has hung up
+        ReceiveEnd(channel).PermitUncheckedError();  // it has closed it
       }
       asked.set_value();
     }
     ReceiveEnd(channel).PermitUncheckedError();
   });
   PullOptions options = PullOver(source.address(), dir);
-  options.method = PullMethod::kIngest;  // asks for nothing before
+  options.method = PullMethod::kIngest;  // so that it requests nothing before
   const Kind kind = GENERATE(kPull, kPlan, kVerify);
   VerifyOptions verify;
   verify.left = options.source;
@@ -151,8 +153,7 @@ TEST_CASE("What waits for a source's snapshot, or for a place there, can be "
   REQUIRE_FALSE(fs::exists(dir / "target"));
 }
 
-TEST_CASE("A source names no time to ask again but one between 0.1 and 60 "
-          "seconds",
+TEST_CASE("A source can only name a retry time between 0.1 and 60 seconds",
           "[bad_input][stop]") {
   ScratchDir dir;
   const uint32_t millis = GENERATE(0u, 99u, 60'001u, 4'000'000'000u);
@@ -165,14 +166,14 @@ TEST_CASE("A source names no time to ask again but one between 0.1 and 60 "
     if (ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok() &&
         channel->ReceiveMessage(FrameType::kOpenRequest, soon, &request)
             .ok()) {
-      std::string payload;  // what no encoder of ours would write
+      std::string payload;  // our encoder would refuse this value
       PutFixed32(&payload, millis);
       channel->Send(FrameType::kBusy, payload).PermitUncheckedError();
     }
     ReceiveEnd(channel).PermitUncheckedError();
   });
   PullOptions options = PullOver(source.address(), dir);
-  options.method = PullMethod::kIngest;  // asks for nothing before
+  options.method = PullMethod::kIngest;  // so that it requests nothing before
   const Summary summary = RunPull(options);
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kCorrupt);
@@ -204,7 +205,7 @@ TEST_CASE("A pull over a link that stopped in either direction can be "
   RequireOnlyWorkspace(dir);
 }
 
-TEST_CASE("A pull in the midst of an ingest, its queue full, can be cancelled",
+TEST_CASE("A pull during an ingest, with a full queue, can be cancelled",
           "[bad_input][stop]") {
   ScratchDir dir;
   SampleShape shape;
@@ -223,7 +224,8 @@ TEST_CASE("A pull in the midst of an ingest, its queue full, can be cancelled",
   options.file_system = disk;
   Running pull(MakePull(options));
   REQUIRE(gate.AwaitReached());
-  // Two are being ingested, two a lane wait, and the other lanes hold one.
+  // Two chunks are being ingested, two per lane wait, and each of the other
+  // lanes has one more.
   const uint64_t staged = 2 + 2 * options.lanes + (options.lanes - 1);
   while (disk->count(FileStep::kSync, "/staging/") < staged) {
     REQUIRE_FALSE(pull.ended());
@@ -231,7 +233,7 @@ TEST_CASE("A pull in the midst of an ingest, its queue full, can be cancelled",
   }
   pull.RequireEndsOnCancel([&gate] { gate.Open(); });
   RequireOnlyWorkspace(dir);
-  // What was under way, and nothing more.
+  // Only the running ingest was completed.
   REQUIRE(disk->count(FileStep::kLink, "/db/") <= 2);
   REQUIRE(EndStateOf(server.Report(0).status) == EndState::kCancelled);
 }
@@ -257,7 +259,7 @@ TEST_CASE("A pull that writes, syncs or closes can be cancelled",
   Gate gate;
   auto disk = std::make_shared<FaultyFileSystem>();
   Operation* running = nullptr;
-  std::mutex mu;  // guards `running`, which is not there from the start
+  std::mutex mu;  // guards `running`, which is set after the start
   disk->OnStep([&](FileStep step, const std::string& path) {
     if (step != place.step || path.find(place.part) == std::string::npos) {
       return;

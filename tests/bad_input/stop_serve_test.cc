@@ -1,6 +1,6 @@
-// A server that is stopped ends within five seconds, with every thread joined
-// and nothing left beside its databases, whatever its sessions are doing; each
-// case waits until that is what they do.
+// Tests that a stopped server ends within five seconds, with all threads joined
+// and nothing left beside its databases, whatever its sessions are doing. Each
+// test waits until they do the thing under test.
 #include <atomic>
 #include <future>
 #include <thread>
@@ -24,7 +24,7 @@ using std::chrono::steady_clock;
 
 const WaitLimit Soon() { return WaitLimit::Within(milliseconds(20'000)); }
 
-// Only the stop may end what waits.
+// Returns options with long timeouts, so that only the stop can end a wait.
 ServeOptions Patient(const std::string& directory) {
   ServeOptions options = ServeSample(directory);
   options.handshake_timeout = milliseconds(120'000);
@@ -34,7 +34,7 @@ ServeOptions Patient(const std::string& directory) {
   return options;
 }
 
-// Calls `hook` before it compares, once it is armed.
+// Calls `hook` before each comparison while it is armed.
 class HookedComparator : public rocksdb::Comparator {
  public:
   const char* Name() const override { return "sstferry.test.Hooked"; }
@@ -51,7 +51,8 @@ class HookedComparator : public rocksdb::Comparator {
   std::atomic<bool> armed{false};
 };
 
-// Two files that overlap, so that reading compares, or a WAL alone.
+// Makes two files that overlap, so that reading them calls the comparator; or
+// only a WAL.
 void MakeDatabase(const std::string& path, const rocksdb::Comparator* order,
                   bool in_wal_only) {
   rocksdb::Options options;
@@ -73,7 +74,7 @@ void MakeDatabase(const std::string& path, const rocksdb::Comparator* order,
 struct Bench {
   explicit Bench(const ServeOptions& options)
       : server(std::make_unique<TestServer>(options)) {}
-  // `then` is called while the stop is under way.
+  // Requires that the server stops in time. Calls `then` during the stop.
   void RequireStops(const std::function<void()>& then = nullptr) {
     const auto start = steady_clock::now();
     std::future<void> stopped =
@@ -109,24 +110,24 @@ struct Bench {
   uint32_t parts = 0;
 };
 
-TEST_CASE("A server that nobody uses, or only strangers, can be stopped",
+TEST_CASE("A server without clients, or only with silent ones, can be stopped",
           "[bad_input][stop]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");
   Bench bench(Patient(dir / "source"));
   std::unique_ptr<Connection> half_open;
   SECTION("nobody") {}
-  SECTION("one that says nothing, and one that asks for nothing") {
+  SECTION("one that sends nothing, and one that requests nothing") {
     REQUIRE_OK(MakeTcpDialer(bench.server->address())
                    ->Dial(Soon(), &half_open));
-    // Accepted after the other, in turn.
+    // The server accepts this connection after the other one.
     REQUIRE_OK(DialControl(bench.server->address(), &bench.control));
   }
   SECTION("a lane of no transfer") {
     REQUIRE_OK(
         DialLane(bench.server->address(), TransferId{}, 0, &bench.lane));
   }
-  SECTION("one that was told why it failed, and stays") {
+  SECTION("one that was told why it failed, and stays connected") {
     REQUIRE_OK(DialControl(bench.server->address(), &bench.control));
     REQUIRE_OK(bench.control->SendMessage(FrameType::kFinish, Finish()));
     REQUIRE(EndStateOf(ReceiveEnd(bench.control.get())) ==
@@ -142,7 +143,7 @@ TEST_CASE("A server that replays a WAL for a snapshot can be stopped",
   MakeDatabase(dir / "source", &order, /*in_wal_only=*/true);
   std::promise<void> replays;
   std::atomic<bool> seen{false};
-  // It would go on for minutes.
+  // The replay would take minutes.
   order.hook = [&] {
     if (!seen.exchange(true)) {
       replays.set_value();
@@ -166,21 +167,21 @@ TEST_CASE("A server that replays a WAL for a snapshot can be stopped",
   REQUIRE(NamesOf(dir.path()) == std::vector<std::string>{"source"});
 }
 
-TEST_CASE("A server that sends to a target which waits, reads or is stuck can "
-          "be stopped",
+TEST_CASE("A server that sends to a target which is idle, reads slowly or "
+          "reads nothing can be stopped",
           "[bad_input][stop]") {
   ScratchDir dir;
   SampleShape shape;
-  shape.entries = 24'000;  // more than sockets hold
+  shape.entries = 24'000;  // more than socket buffers can hold
   MakeSampleDatabase(dir / "source", shape);
   ServeOptions options = Patient(dir / "source");
-  SECTION("a target that asks for nothing") {
+  SECTION("a target that requests nothing") {
     Bench bench(options);
     bench.Open();
     bench.RequireStops();
     bench.RequireCancelledOnBothEnds();
   }
-  SECTION("a rate that leaves time") {
+  SECTION("a low rate limit") {
     options.max_rate_bytes_per_sec = 50'000;
     Bench bench(options);
     bench.Open();
@@ -192,7 +193,7 @@ TEST_CASE("A server that sends to a target which waits, reads or is stuck can "
     bench.RequireStops();
     bench.RequireCancelledOnBothEnds();
   }
-  SECTION("a target that takes nothing more") {
+  SECTION("a target that reads nothing more") {
     Bench bench(options);
     bench.Open();
     bench.AskForAll();
@@ -240,7 +241,7 @@ TEST_CASE("A server that reads for a chunk, a digest or a list of entries can "
   REQUIRE_OK(asked);
   REQUIRE(gate.AwaitReached());
   bench.RequireStops([&] {
-    bench.RequireCancelledOnBothEnds();  // told before the lane comes back
+    bench.RequireCancelledOnBothEnds();  // told before the lane ends
     gate.Open();
   });
 }

@@ -1,6 +1,6 @@
-// Wrong uses of the tool, and what it says of each: what is wrong, and what to
-// do instead. Fifty of them have a number; each was tried by somebody who was
-// new to the tool.
+// Tests wrong uses of the tool and its messages: what is wrong, and what to do
+// instead. Fifty of them have a number; new users of the tool tried each of
+// these.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ using Words = std::vector<std::string>;
 
 constexpr int kWrongUses = 52;
 
-// Returns what the tool writes to standard error.
+// Runs the tool and returns its error output.
 std::string Said(const Words& words, int code) {
   Process process(Sstferry(words));
   const int found = process.Wait();
@@ -36,7 +36,7 @@ std::string Said(const Words& words, int code) {
   return process.err();
 }
 
-// A pull that can be caught while it runs.
+// Returns words that run a pull slowly, so that a test can act during it.
 Words Slowly(Words words) {
   words.insert(words.end(), {"--max-rate", "400K", "--progress", "json",
                              "--progress-interval", "20ms"});
@@ -55,7 +55,7 @@ SampleShape Small() {
   return shape;
 }
 
-// A file system of its own, where this process may mount one.
+// A file system of its own, if this process may mount one.
 class OwnDisk {
  public:
   OwnDisk(std::string path, const char* options)
@@ -91,7 +91,7 @@ struct Place {
     WriteBytes(dir / "leveldb/000005.ldb", "");
     WriteBytes(dir / "file", "no database");
   }
-  // Wrong use `number` of the fifty says what to do.
+  // Requires that wrong use `number` reports what to do.
   void Says(int number, const Words& words, int code,
             const std::string& sentence) {
     INFO("wrong use " << number);
@@ -231,7 +231,7 @@ void TryWrongPlaces(Place* place) {
   const std::string links = dir / "links";
   fs::create_directory(links);
   Words words = Sstferry({"pull", from, "/copy", "--snapshot-dir", links});
-  if (geteuid() == 0) {  // who may write everywhere
+  if (geteuid() == 0) {  // root may write everywhere
     REQUIRE(chmod(dir.path().c_str(), 0711) == 0);
     REQUIRE(chown(links.c_str(), 65534, 65534) == 0);
     fs::copy_file(words[0], dir / "sstferry");
@@ -262,7 +262,7 @@ void TryWrongNames(Place* place) {
 
 void TryWrongWords(Place* place) {
   struct Row {
-    int number;  // 0: none of the fifty
+    int number;  // 0: not one of the fifty
     Words words;
     const char* sentence;
   };
@@ -303,7 +303,7 @@ void TryWrongWords(Place* place) {
       "expected lines such as target = \"/data/users\", with the quotes");
   WriteBytes(config, "source: \"s\"\n");
   place->Says(38, pull, 2, "line 1: not TOML: ");
-  // The first word of serve is a database.
+  // The first word after serve is a database.
   ServeProcess server({place->dir / "source"});
   place->Count(39);
   place->Says(40, {"status", place->dir / "letters"}, 1,
@@ -357,12 +357,12 @@ void TryLostSources(Place* place) {
     Process pull(Slowly({"pull", dir / "deleted", dir / "of_deleted"}));
     REQUIRE(pull.WaitForErr("\"transfer\""));
     fs::remove_all(dir / "deleted");
-    REQUIRE(pull.Wait() == 0);  // what it links stays
+    REQUIRE(pull.Wait() == 0);  // the links in the snapshot stay
     place->Count(47);
   }
   place->Says(48, {"refresh", dir / "deleted", dir / "of_deleted"}, 1,
               "No such file or directory; expected the directory");
-  // A table of a later RocksDB.
+  // A table of a later RocksDB version.
   MakeSampleDatabase(dir / "newer", Small());
   for (const auto& entry : fs::directory_iterator(dir / "newer")) {
     const std::string path = entry.path().string();
@@ -384,7 +384,7 @@ void TryLostSources(Place* place) {
               "expected the directory of a database");
 }
 
-TEST_CASE("Fifty wrong uses are told what to do", "[bad_input][words]") {
+TEST_CASE("Fifty wrong uses report what to do", "[bad_input][words]") {
   Place place;
   TryWrongSources(&place);
   TryWrongTargets(&place);

@@ -1,5 +1,6 @@
-// A former primary that becomes a standby, stopped between two durable steps: the
-// former primary is whole at every moment, and the next run ends.
+// Stops a former primary, which becomes a standby, between any two durable
+// steps. The former primary must be complete at every moment, and the next run
+// must succeed.
 #include <signal.h>
 
 #include <cstdlib>
@@ -26,7 +27,7 @@ std::string Setting(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Follows until a first cut is there, and stops.
+// Follows until the first cut is complete, then stops.
 rocksdb::Status FollowOnce(const std::string& source, const std::string& dir,
                            std::shared_ptr<rocksdb::FileSystem> disk,
                            bool adopts) {
@@ -81,7 +82,8 @@ class AdoptionWalk {
     INFO(child.out() << child.err());
     REQUIRE(code == (how == "kill" ? 128 + SIGKILL : kCrashed));
     RequireWhole();
-    // A unit may have no --adopt any more where the standby is there.
+    // Without --adopt if the standby exists, because a systemd unit may have
+    // dropped the option.
     const bool is_standby = fs::exists(db() + "/sstferry.follow");
     REQUIRE_OK(FollowOnce(world_.new_dir(), db(), nullptr, !is_standby));
     const std::vector<std::string> kept = FailedOver::KeptBeside(db());
@@ -92,14 +94,14 @@ class AdoptionWalk {
   }
 
  private:
-  // Requires that the former primary has one of its names.
+  // Requires that the former primary exists under one of its names.
   void RequireWhole() const {
     std::vector<std::string> found = FailedOver::KeptBeside(db());
     for (const std::string& dir : {db(), db() + ".sstferry/db"}) {
       if (fs::exists(dir + "/LOCK")) found.push_back(dir);
     }
     REQUIRE(found.size() == 1);
-    // Opened as a copy: the next run finds what the crash left.
+    // Opens a copy, so that the next run finds the state after the crash.
     const std::string copy = dir_ / "copy";
     fs::remove_all(copy);
     fs::copy(found[0], copy, fs::copy_options::recursive);
@@ -114,7 +116,7 @@ class AdoptionWalk {
   uint64_t seed_ = 0;
 };
 
-TEST_CASE("An adoption stopped at any fault point leaves the database whole",
+TEST_CASE("An adoption stopped at any fault point leaves the database complete",
           "[crash][follow][adopt]") {
   AdoptionWalk walk;
   std::vector<std::string> points = {

@@ -149,7 +149,7 @@ std::set<std::string> FaultPointsInTable() {
   const size_t end = text.find("\n## ", begin + 1);
   const std::string table = text.substr(begin, end - begin);
   std::set<std::string> found;
-  // A row's first cell; it may name several.
+  // Reads the first cell of each row, which may name several points.
   const std::regex row("\n\\|([^|]*)\\|");
   for (std::sregex_iterator it(table.begin(), table.end(), row), last;
        it != last; ++it) {

@@ -48,7 +48,7 @@ bool Defers(Scenario scenario) {
          scenario == Scenario::kCloneUnsynced;
 }
 
-// Units of 128 KiB: some files have several.
+// Sets units of 128 KiB, so that some files have several.
 void MakeClone(PullOptions* options) {
   options->method = PullMethod::kClone;
   options->chunk_bytes = 64 << 10;
@@ -77,7 +77,8 @@ bool Reuses(Scenario scenario) {
          scenario == Scenario::kCloneRefresh;
 }
 
-// Of an application that notes in a file when it is stopped and started.
+// Sets a swap whose hooks record in a file that the application is stopped and
+// started.
 void MakeSwap(const std::string& hooks, PullOptions* options) {
   const auto note = [hooks](const char* line) {
     std::ofstream(hooks, std::ios::app) << line << "\n";
@@ -85,12 +86,12 @@ void MakeSwap(const std::string& hooks, PullOptions* options) {
   };
   options->mode = PullMode::kSwap;
   options->adopt = true;
-  options->delete_rate_bytes_per_sec = 3'276'800;  // in pieces of 64 KiB
+  options->delete_rate_bytes_per_sec = 3'276'800;  // deletes 64 KiB at a time
   options->before_swap = [note](const SwapEvent&) { return note("stop"); };
   options->after_swap = [note](const SwapEvent&) { return note("start"); };
 }
 
-// Files in the last level, and some that overlap.
+// Makes files in the last level and some that overlap.
 void MakeSource(const std::string& path) {
   const test::Families families = test::OneFamily(test::SmallFiles());
   test::OpenDb db(path, families);
@@ -104,15 +105,15 @@ void MakeSource(const std::string& path) {
   }
 }
 
-// Files of the application.
+// Names of the application's files.
 constexpr char kTheirs[] = "application.json";  // the source's
 constexpr char kOwn[] = "own.txt";              // the replaced replica's
 constexpr fs::perms kOwnMode{0751};
 
-// What a night changes: keys that go, among them the last ones, and new ones.
+// Deletes keys, the last ones among them, and adds new ones.
 void ChangeSource(const std::string& path) {
   test::OpenDb db(path, test::OneFamily(test::SmallFiles()));
-  // Each in a file of its own.
+  // Each change is in a file of its own.
   db.DeleteRange(test::NumberedKey(100), test::NumberedKey(140));
   db.Flush();
   for (uint64_t i = 5600; i < 5800; ++i) {
@@ -125,21 +126,22 @@ void ChangeSource(const std::string& path) {
   db.Flush();
 }
 
-// By files: of a database that has no record of its source. --adopt alone would
-// change it in place.
+// Sets a refresh by files of a database without a record of its source. With
+// --adopt alone, it would be refreshed in place.
 void MakeCloneRefresh(PullOptions* options) {
   options->mode = PullMode::kRefresh;
   options->adopt = true;
-  options->delete_rate_bytes_per_sec = 3'276'800;  // in pieces of 64 KiB
+  options->delete_rate_bytes_per_sec = 3'276'800;  // deletes 64 KiB at a time
 }
 
-// Few deletions make a range deletion.
+// Sets a refresh in place in which a few deletions become a range deletion.
 void MakeInPlace(PullOptions* options) {
   options->mode = PullMode::kRefresh;
   options->most_point_deletions = 20;
 }
 
-// What the crash table promises: chunks that were recorded do not come again.
+// Returns true if the crash table promises that recorded chunks are not sent
+// again.
 bool HoldsChunks(Scenario scenario, const Crash& crash) {
   static const std::set<std::string> points = {
       "Ingestor:JournalSynced",   "Ingestor:Ingested",
@@ -150,8 +152,8 @@ bool HoldsChunks(Scenario scenario, const Crash& crash) {
       "UnitStore:RecordsSynced",  "FinishClone:OptionsWritten",
       "FinishClone:ManifestWritten", "CloneTarget:CurrentWritten",
       "Puller:BeforeSwapDone"};
-  // The plan of a refresh ends with the process of its source, unless all has
-  // come.
+  // The plan of a refresh ends with the process of its source, unless
+  // everything has been received.
   const bool is_left =
       !Links(scenario) || crash.point != "Ingestor:JournalSynced";
   return !Refreshes(scenario) && is_left && points.count(crash.point) != 0 &&
@@ -169,7 +171,6 @@ void MakeOld(const std::string& path) {
 
 }  // namespace
 
-// Run in a process of its own: pulls, and crashes.
 TEST_CASE("child: a pull that crashes", "[.child]") {
   const std::string point = Setting("SSTFERRY_TEST_POINT");
   if (point.empty()) {
@@ -371,7 +372,8 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
   const Summary summary = RunPull(options);
   TEST_SetBootId("");
   INFO(summary.status.ToString());
-  // "is complete", or "is not empty" when the workspace was gone nearly.
+  // The message says "is complete", or "is not empty" if the workspace was
+  // almost removed.
   const bool was_complete = EndStateOf(summary.status) == EndState::kRefused &&
                             NextOf(summary.status).starts_with(
                                 "sstferry refresh ");
@@ -404,14 +406,14 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
     REQUIRE_OK(MakeOldRemoval(options, 0)->Run(&removed));
   }
   REQUIRE(NamesOf(root()) == std::vector<std::string>{"target"});
-  // A pull that died before it had written down what it had asked for, or that
-  // was dropped, leaves a snapshot that its lease ends.
+  // A pull that was killed before it had recorded its request, or that was
+  // dropped, leaves a snapshot. The snapshot's lease ends it.
   for (const std::string& name : NamesOf(dir_.path())) {
     if (name.find(".sstferry-snapshot-") != std::string::npos) {
       INFO(name << " after " << crash.point);
-      // An exchange lets its source go before the application is stopped, and a
-      // refresh in place before it compacts: then the source may be removing
-      // it.
+      // An exchange releases its source before the application is stopped, and
+      // a refresh in place before it compacts. After that, the source may be
+      // removing the snapshot.
       const bool let_go = Exchanges(scenario) ||
                           child_output_.find(kMayLetGo) != std::string::npos;
       REQUIRE((let_go || fs::exists(dir_ / (name + "/lease"))));
@@ -426,8 +428,8 @@ void CrashWorld::RequireNextPullCompletes(Scenario scenario,
                                    "source"});
 }
 
-// Whoever was stopped was started, last of all; and was, in the pull that
-// completed what had crashed.
+// Requires that the last hook call was "start", and that the pull that
+// completed the crashed one called both hooks.
 void CrashWorld::RequireServed() {
   const std::string calls = BytesOf(hooks());
   INFO(calls);

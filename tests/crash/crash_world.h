@@ -12,11 +12,11 @@ namespace sstferry {
 
 // How a pull ends.
 struct Crash {
-  std::string point;     // a fault point
-  uint64_t nth = 1;      // at its nth hit
-  std::string how;       // "kill", or what a power cut leaves: "nothing",
+  std::string point;     // the name of a fault point
+  uint64_t nth = 1;      // which hit of the point
+  std::string how;       // "kill", or what survives a power cut: "nothing",
                          // "random"
-  uint64_t seed = 1;     // of "random"
+  uint64_t seed = 1;     // for "random"
 };
 std::string ToString(const Crash& crash);
 
@@ -25,22 +25,21 @@ class CrashWorld {
  public:
   CrashWorld();
 
-  // The target's disk as the scenario finds it.
+  // Prepares the target's disk for the scenario.
   void Prepare(Scenario scenario);
-  // How often each fault point is passed by a pull that does not crash; more
-  // or less may be ingested together another time.
+  // Returns how often a pull without a crash passes each fault point. The
+  // numbers may vary, because the number of chunks per ingestion varies.
   std::map<std::string, uint64_t> CountHits(Scenario scenario);
-  // Prepares, pulls in a process of its own and lets it crash; false when it
-  // ended before that.
+  // Prepares, runs a pull in another process and lets it crash. Returns false
+  // if the pull ended before that.
   bool PullAndCrash(Scenario scenario, const Crash& crash);
-  // Right after a crash TARGET_DIR is what it was or complete.
+  // Requires that right after a crash, TARGET_DIR is unchanged or complete.
   void RequireTargetWhole(Scenario scenario, const Crash& crash);
-  // Pulls once more; requires a complete target that kept the chunks that the
-  // crash table promises, and nothing beside source and target but what is
-  // documented.
+  // Pulls once more. Requires a complete target that kept the chunks that the
+  // crash table promises, and nothing undocumented beside source and target.
   void RequireNextPullCompletes(Scenario scenario, const Crash& crash);
 
-  // Of a pull in that scenario.
+  // Returns the options of a pull in that scenario.
   PullOptions Options(Scenario scenario) const;
   std::string root() const { return dir_ / "disk"; }
   std::string target() const { return root() + "/target"; }
@@ -50,7 +49,7 @@ class CrashWorld {
   bool Die(Scenario scenario, const Crash& crash);
   void RequireServed();
   std::string hooks() const { return dir_ / "hooks"; }
-  // What a swap replaces.
+  // Returns the database that a swap or a refresh by files replaces.
   std::string OldOf(Scenario scenario) const {
     return dir_ / (scenario == Scenario::kCloneSwap ||
                            scenario == Scenario::kCloneRefresh
@@ -60,7 +59,7 @@ class CrashWorld {
   }
 
   ScratchDir dir_;
-  std::map<std::string, std::string> before_;  // a refresh of it
+  std::map<std::string, std::string> before_;  // contents before a refresh
   std::string child_output_;
 };
 

@@ -1,5 +1,5 @@
-// A pull that crashes at every place between two durable steps, by a kill and
-// by a power cut; the next one ends with a complete target and leaves nothing.
+// Crashes a pull between any two durable steps, by a kill and by a power cut.
+// The next pull must end with a complete target and leave nothing else.
 
 #include <algorithm>
 #include <cstdio>
@@ -17,8 +17,7 @@
 namespace sstferry::fault_points_test {
 namespace {
 
-TEST_CASE("Every fault point has its row in the crash table and is walked",
-          "[crash]") {
+TEST_CASE("Every fault point is in the crash table and is tested", "[crash]") {
   std::set<std::string> walked;
   for (const CrashPoint& point : CrashPoints()) {
     REQUIRE(walked.insert(point.name).second);
@@ -33,19 +32,21 @@ TEST_CASE("Every fault point has its row in the crash table and is walked",
   REQUIRE(in_code == FaultPointsInTable());
 }
 
-// 1 by default; more for a longer run.
+// Returns the number of random power cuts at each point: 1 by default.
 uint64_t SeedsPerPoint() {
   const char* value = std::getenv("SSTFERRY_CRASH_SEEDS");
   return value == nullptr ? 1 : std::stoull(value);
 }
 
-// Whether it is walked: all are, unless one is asked for by its name.
+// Returns true if this scenario is tested: by default all are, otherwise the
+// one in SSTFERRY_CRASH_SCENARIO.
 bool IsAsked(Scenario scenario) {
   const char* value = std::getenv("SSTFERRY_CRASH_SCENARIO");
   return value == nullptr || std::string(value) == NameOf(scenario);
 }
 
-// All of a few; of many the first, the last and one between them.
+// Returns all hits if there are few, otherwise the first, a middle and the last
+// one.
 std::set<uint64_t> HitsToCrashAt(uint64_t hits) {
   std::set<uint64_t> chosen{1, (hits + 1) / 2, hits};
   for (uint64_t nth = 1; hits <= 4 && nth <= hits; ++nth) {
@@ -54,17 +55,17 @@ std::set<uint64_t> HitsToCrashAt(uint64_t hits) {
   return chosen;
 }
 
-// By a kill, by a power cut that leaves nothing that was not synced, and by one
-// that leaves some of it.
+// The kinds of crashes: a kill; a power cut that loses everything unsynced; a
+// power cut that loses a random part of it.
 constexpr const char* kHows[] = {"kill", "nothing", "random"};
 
-// Returns true if a walk crashes all hits, and not only its third of those of
-// which a point has three or more. SSTFERRY_CRASH_SEED asks for it.
+// Returns true if each walk crashes at all hits (SSTFERRY_CRASH_SEED is set).
+// By default, the three walks share the hits of points with three or more.
 bool CrashesAll() { return std::getenv("SSTFERRY_CRASH_SEED") != nullptr; }
 
 class CrashWalk {
  public:
-  // `kind`: in kHows.
+  // `kind`: an index into kHows.
   explicit CrashWalk(size_t kind) : kind_(kind) {}
 
   void Run() {
@@ -84,7 +85,8 @@ class CrashWalk {
             HitsToCrashAt(hits[scenario][point.name]);
         size_t turn = static_cast<size_t>(scenario);
         for (const uint64_t nth : chosen) {
-          // Each kind has another third, so that every hit is crashed.
+          // Each kind takes another third, so that together they crash at every
+          // hit.
           if (CrashesAll() || chosen.size() < std::size(kHows) ||
               turn++ % std::size(kHows) == kind_) {
             CrashAt(scenario, point.name, nth);
@@ -94,7 +96,7 @@ class CrashWalk {
     }
   }
 
-  // Prints the hits, and requires that no point has none.
+  // Prints the number of crashes per point. Requires that each point was hit.
   void Report() {
     std::string missed;
     for (const CrashPoint& point : CrashPoints()) {
@@ -121,7 +123,7 @@ class CrashWalk {
       const Crash crash{point, nth, how, ++seed_};
       INFO(NameOf(scenario) << ": " << ToString(crash));
       if (!world_.PullAndCrash(scenario, crash)) {
-        REQUIRE(nth > 1);  // fewer this time
+        REQUIRE(nth > 1);  // this pull had fewer hits
         CrashAt(scenario, point, 1);
         continue;
       }
@@ -137,28 +139,30 @@ class CrashWalk {
   uint64_t seed_ = 0;
 };
 
-TEST_CASE("A pull killed at any fault point is made good by the next",
+TEST_CASE("After a kill at any fault point, the next pull completes the target",
           "[crash]") {
   CrashWalk walk(0);
   walk.Run();
   walk.Report();
 }
 
-TEST_CASE("A pull that loses power and all that was not synced is made good",
+TEST_CASE("After a power cut that loses everything unsynced, the next pull "
+          "completes the target",
           "[crash]") {
   CrashWalk walk(1);
   walk.Run();
   walk.Report();
 }
 
-TEST_CASE("A pull that loses power and some that was not synced is made good",
+TEST_CASE("After a power cut that loses some unsynced data, the next pull "
+          "completes the target",
           "[crash]") {
   CrashWalk walk(2);
   walk.Run();
   walk.Report();
 }
 
-TEST_CASE("A pull writes, renames and removes through its file system alone",
+TEST_CASE("A pull writes, renames and removes only through its file system",
           "[crash]") {
   CrashWorld world;
   for (const Scenario scenario :
@@ -186,7 +190,8 @@ TEST_CASE("A pull writes, renames and removes through its file system alone",
     }
     INFO(found);
     REQUIRE(found.empty());
-    // Whatever the power leaves now, the target is whole.
+    // Even a power cut that loses everything unsynced now leaves a complete
+    // target.
     disk->LosePower(Survival::kNothing, 1);
     REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
   }

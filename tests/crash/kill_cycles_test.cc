@@ -1,9 +1,9 @@
-// kill -9 of source, relay and target in random order, until every pull is
-// complete all the same.
+// Kills source, relay and target with SIGKILL in random order until every pull
+// is complete nevertheless.
 //
 //   SSTFERRY_CRASH_CYCLES=200 test_crash "Pulls survive*"    the long run
 //   SSTFERRY_CRASH_CYCLES=200 test_crash "Three targets*"    the same
-//   SSTFERRY_CRASH_SEED=N                                    one again
+//   SSTFERRY_CRASH_SEED=N                                    repeats a run
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +22,7 @@ uint64_t Setting(const char* name, uint64_t otherwise) {
   return value == nullptr ? otherwise : std::stoull(value);
 }
 
-// Kills and compares for so many cycles; prints how to see it again.
+// Runs `cycles` rounds of kills and comparisons. Prints how to repeat them.
 void RunCycles(uint64_t cycles, const std::vector<KilledTarget>& targets,
                const std::function<void(const KillWorld&)>& check) {
   const uint64_t seed =

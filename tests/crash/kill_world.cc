@@ -26,12 +26,13 @@ using std::chrono::milliseconds;
 constexpr uint64_t kKeysAtRest = 20'000;
 constexpr char kAtRest[] = "at_rest";
 constexpr char kLive[] = "live";
-// Kept after a kill, however often a pull is started: then something is wrong.
+// Maximum number of starts of a pull after the last kill. More mean that
+// something is wrong.
 constexpr uint64_t kMaxStartsAfterKills = 20;
 
-// Picks one below the ports that connections come from: nobody takes it while
-// its process is dead. Not by the seed: worlds of one seed may run at the same
-// time.
+// Picks a port below the ephemeral ports, so that no other socket takes it
+// while its process is dead. Does not use the seed: several worlds with one
+// seed may run at the same time.
 uint16_t PickPort() {
   std::random_device random;
   for (int tries = 0; tries < 1000; ++tries) {
@@ -58,7 +59,7 @@ std::string Loopback(uint16_t port) {
 
 }  // namespace
 
-// Run in a process of its own, until it is killed.
+// Runs as a process of its own until it is killed.
 TEST_CASE("child: a relay", "[.child]") {
   const char* port = std::getenv("SSTFERRY_TEST_RELAY_PORT");
   const char* server = std::getenv("SSTFERRY_TEST_SERVER_PORT");
@@ -112,7 +113,7 @@ void WrittenDatabase::WriteUntilStopped() {
       std::abort();
     }
     lock.lock();
-    // A steady load, not the disk's whole rate.
+    // Limits the load of the writer, so that it leaves disk time to the pulls.
     stop_changed_.wait_for(lock, std::chrono::microseconds(500),
                            [this] { return stop_; });
   }
@@ -197,7 +198,7 @@ bool KilledPull::Step(milliseconds limit) {
   if (code == 0) {
     done_ = true;
   } else if (fs::exists(target_)) {
-    // Killed between its rename and its end.
+    // The pull was killed after its rename and before its end.
     REQUIRE(process_->err().find("REFUSED") != std::string::npos);
     done_ = true;
   } else {
@@ -249,7 +250,7 @@ void KillWorld::StartRelay() {
   REQUIRE(relay_->WaitForOut("relaying"));
 }
 
-// Also looks after pulls that ended meanwhile.
+// Waits for a random time, and restarts pulls that ended meanwhile.
 void KillWorld::WaitUpTo(uint64_t milliseconds_at_most) {
   const uint64_t each =
       random_() % (milliseconds_at_most / pulls_.size() + 1);
@@ -273,7 +274,7 @@ void KillWorld::KillOne() {
   Process& process = victim == 0 ? server_->process() : *relay_;
   process.Signal(SIGKILL);
   REQUIRE(process.Wait() == 128 + SIGKILL);
-  WaitUpTo(200);  // it stays away for a while
+  WaitUpTo(200);  // the killed process stays away for a while
   if (victim == 0) {
     StartServer();
   } else {
@@ -321,7 +322,7 @@ void KillWorld::Finish() {
   for (const auto& [name, database] : databases_) {
     database->StopWriting();
   }
-  // No window holds an older snapshot.
+  // After the restart, targets cannot share an older snapshot.
   server_->process().Signal(SIGTERM);
   REQUIRE(server_->process().Wait() == 0);
   StartServer();
@@ -335,8 +336,8 @@ void KillWorld::Finish() {
     INFO(verify.out() << verify.err());
     REQUIRE(code == 0);
   }
-  // Of pulls that were killed before they had written down what they asked
-  // for; each goes when its time is over.
+  // Snapshots of pulls that were killed before they had recorded their request;
+  // each is removed when its lease ends.
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::seconds(60);
   std::promise<void> never;

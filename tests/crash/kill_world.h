@@ -1,5 +1,5 @@
 // Real processes that are killed: a server of databases that are written all
-// the time, a relay, and pulls of these databases through it.
+// the time, a relay, and pulls of these databases through the relay.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@
 
 namespace sstferry {
 
-// A database with a family that is at rest, and two that a thread of this
-// process writes: what it held at any sequence number is known.
+// A database with a family that never changes and two that a thread of this
+// process writes. Its contents at any sequence number are known.
 class WrittenDatabase {
  public:
   explicit WrittenDatabase(const std::string& path);
@@ -31,11 +31,11 @@ class WrittenDatabase {
   void StopWriting();
 
   const std::string& path() const { return path_; }
-  // Requires that `target` holds what this held at its snapshot's sequence
-  // number, which must not be below that of the call before, unless the target
-  // may share an older snapshot. Returns that number.
+  // Requires that `target` has this database's contents at the target's
+  // sequence number. That number must not be below the one of the previous
+  // call, unless the target may share an older snapshot. Returns the number.
   uint64_t RequireEqualSnapshot(const std::string& target, bool shares);
-  // Of all targets compared.
+  // Return the numbers over all compared targets.
   uint64_t chunks_built() const { return chunks_built_; }
   uint64_t chunks_cloned() const { return chunks_cloned_; }
 
@@ -58,27 +58,27 @@ class WrittenDatabase {
 
 // A target that is pulled again and again.
 struct KilledTarget {
-  std::string database;  // its name
+  std::string database;  // the name of its database
   std::string name;
   std::string method;
   bool shares = false;  // --snapshot latest
 };
 
-// One pull, started again until it is done.
+// One pull, which is restarted until it is complete.
 class KilledPull {
  public:
   KilledPull(WrittenDatabase* database, const KilledTarget& what,
              const std::string& target, const std::string& url);
 
-  void Start();  // to an empty place
-  void Kill();   // -9, and starts it again
-  // Starts it again when it ended for want of a peer. Waits so long for its
-  // end; true when the target is complete.
+  void Start();  // with an empty TARGET_DIR
+  void Kill();   // kills it with SIGKILL and restarts it
+  // Restarts the pull if it ended without a peer. Waits at most `limit` for its
+  // end; returns true if the target is complete.
   bool Step(std::chrono::milliseconds limit);
   bool done() const { return done_; }
   uint64_t starts() const { return starts_; }
-  // Requires a target equal to its snapshot and nothing beside it. Returns the
-  // snapshot's sequence number.
+  // Requires that the target equals its snapshot and that nothing is beside it.
+  // Returns the snapshot's sequence number.
   uint64_t RequireComplete();
   const std::string& target() const { return target_; }
   const KilledTarget& what() const { return what_; }
@@ -93,7 +93,7 @@ class KilledPull {
   const std::string target_;
   const std::string url_;
   std::unique_ptr<Process> process_;
-  std::string last_words_;  // of the last one that ended by itself
+  std::string last_words_;  // output of the last failed run
   bool done_ = false;
   uint64_t starts_ = 0;
 };
@@ -103,16 +103,17 @@ class KillWorld {
   // A server of the databases that `targets` name.
   KillWorld(uint64_t seed, const std::vector<KilledTarget>& targets);
 
-  // All pulls to empty places, with that many kills of whatever in between
-  // at random moments; then to their ends, which are compared.
+  // Starts all pulls into empty directories, kills random processes `kills`
+  // times at random moments, waits for the ends of all pulls and compares the
+  // targets.
   void Round(int kills);
-  // With nobody writing: pulls all once more, and has `sstferry verify`
-  // compare. Requires that the server's end leaves no snapshot.
+  // Stops all writers, pulls everything once more and compares with `sstferry
+  // verify`. Requires that the end of the server leaves no snapshot.
   void Finish();
   uint64_t cycles() const { return cycles_; }
   uint64_t chunks_built() const;
   uint64_t chunks_cloned() const;
-  // Targets that were complete with the snapshot of another one.
+  // Returns the number of targets that used the snapshot of another one.
   uint64_t shared() const { return shared_; }
   void Report();
 

@@ -1,4 +1,4 @@
-// The file system that loses power, and RocksDB on it.
+// Tests PowerLossFileSystem, alone and with RocksDB.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -29,7 +29,7 @@ struct Disk {
   std::string operator/(const std::string& name) const {
     return root + "/" + name;
   }
-  // Everything on it so far is durable.
+  // Turns the power on. Everything on the disk so far is durable.
   PowerLossFileSystem& TurnOn() {
     power.reset();
     power = std::make_unique<PowerLossFileSystem>(root);
@@ -66,7 +66,7 @@ ino_t InodeOf(const std::string& path) {
   return stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
-TEST_CASE("Power loss takes bytes and names that were not synced",
+TEST_CASE("A power cut loses bytes and names that were not synced",
           "[crash][support]") {
   Disk disk;
   PowerLossFileSystem& power = disk.TurnOn();
@@ -88,14 +88,14 @@ TEST_CASE("Power loss takes bytes and names that were not synced",
   if (sync_names) {
     REQUIRE(BytesOf(disk / "a") == (sync_file ? "bytes" : ""));
   }
-  // It is off.
+  // After a power cut, every call fails.
   REQUIRE_FALSE(file->Append("x", kIo, nullptr).ok());
   REQUIRE_FALSE(file->Sync(kIo, nullptr).ok());
   REQUIRE_FALSE(power.CreateDir(disk / "d", kIo, nullptr).ok());
   REQUIRE_FALSE(SyncDirectory(&power, disk.root).ok());
 }
 
-TEST_CASE("Power loss brings back what was written over or cut",
+TEST_CASE("A power cut restores overwritten and truncated bytes",
           "[crash][support]") {
   Disk disk;
   WriteBytes(disk / "a", "0123456789");
@@ -108,12 +108,12 @@ TEST_CASE("Power loss brings back what was written over or cut",
     REQUIRE_OK(random->Write(8, "defg", kIo, nullptr));
     REQUIRE(BytesOf(disk / "a") == "012abc67defg");
   }
-  SECTION("by making it anew") {
+  SECTION("by truncating it on creation") {
     REQUIRE_OK(power.NewWritableFile(disk / "a", {}, &file, nullptr));
     REQUIRE_OK(file->Append("new", kIo, nullptr));
     REQUIRE(BytesOf(disk / "a") == "new");
   }
-  SECTION("by cutting it, then writing more") {
+  SECTION("by truncating it and writing more") {
     REQUIRE_OK(power.ReopenWritableFile(disk / "a", {}, &file, nullptr));
     REQUIRE_OK(file->Truncate(4, kIo, nullptr));
     REQUIRE_OK(file->PositionedAppend("abcdefghij", 4, kIo, nullptr));
@@ -124,7 +124,7 @@ TEST_CASE("Power loss brings back what was written over or cut",
   REQUIRE(BytesOf(disk / "a") == "0123456789");
 }
 
-TEST_CASE("A sync keeps what was written over", "[crash][support]") {
+TEST_CASE("A sync makes overwritten bytes durable", "[crash][support]") {
   Disk disk;
   WriteBytes(disk / "a", "0123456789");
   PowerLossFileSystem& power = disk.TurnOn();
@@ -137,7 +137,7 @@ TEST_CASE("A sync keeps what was written over", "[crash][support]") {
   REQUIRE(BytesOf(disk / "a") == "012abc6789");
 }
 
-TEST_CASE("Power loss takes back renames, links and removals",
+TEST_CASE("A power cut undoes renames, links and removals",
           "[crash][support]") {
   Disk disk;
   WriteBytes(disk / "a", "a");
@@ -158,7 +158,7 @@ TEST_CASE("Power loss takes back renames, links and removals",
   const bool synced = GENERATE(false, true);
   if (synced) {
     REQUIRE_OK(SyncDirectory(&power, disk.root));
-    REQUIRE(power.unsynced_names() == 1);  // that d/in was removed
+    REQUIRE(power.unsynced_names() == 1);  // the removal of d/in
   }
   disk.Lose();
   if (synced) {
@@ -169,12 +169,12 @@ TEST_CASE("Power loss takes back renames, links and removals",
     REQUIRE(BytesOf(disk / "a") == "a");
     REQUIRE(BytesOf(disk / "b") == "b");
     REQUIRE(BytesOf(disk / "d/in") == "in");
-    // The directory itself: records may know it by its inode.
+    // The directory is the same inode, because records may identify it by that.
     REQUIRE(InodeOf(disk / "empty") == inode);
   }
 }
 
-TEST_CASE("Power loss takes back an exchange and a rename into another place",
+TEST_CASE("A power cut undoes an exchange, and a rename into another directory",
           "[crash][support]") {
   Disk disk;
   fs::create_directories(disk / "work/db");
@@ -207,7 +207,8 @@ TEST_CASE("Power loss takes back an exchange and a rename into another place",
   }
 }
 
-TEST_CASE("A directory whose name is not synced is lost with all in it",
+TEST_CASE("If the name of a directory is not synced, a power cut loses all of "
+          "its contents",
           "[crash][support]") {
   Disk disk;
   PowerLossFileSystem& power = disk.TurnOn();
@@ -224,7 +225,8 @@ TEST_CASE("A directory whose name is not synced is lost with all in it",
   REQUIRE((!moved_out || BytesOf(disk / "e/a") == "a"));
 }
 
-TEST_CASE("Random power loss tears anywhere and keeps what depends on what",
+TEST_CASE("A random power cut tears at any byte and keeps dependent changes "
+          "together",
           "[crash][support]") {
   std::set<std::string> contents;
   std::set<std::string> names;
@@ -246,7 +248,8 @@ TEST_CASE("Random power loss tears anywhere and keeps what depends on what",
     }
     names.insert(all);
   }
-  // Never in two places: a rename is one change. Never c without a before.
+  // No file is in two places, because a rename is one change. c never exists
+  // without a.
   REQUIRE(names == std::set<std::string>{"", "a ", "b ", "c ", "other ",
                                          "a other ", "b other ", "c other "});
   for (const std::string& bytes : contents) {
@@ -261,7 +264,7 @@ TEST_CASE("Random power loss tears anywhere and keeps what depends on what",
   }
 }
 
-TEST_CASE("What is done around the file system is seen", "[crash][support]") {
+TEST_CASE("Changes that bypass the file system are found", "[crash][support]") {
   Disk disk;
   WriteBytes(disk / "a", "a");
   fs::create_directory(disk / "d");
@@ -270,12 +273,12 @@ TEST_CASE("What is done around the file system is seen", "[crash][support]") {
   REQUIRE(power.Strangers().empty());
   SECTION("a new file") { WriteBytes(disk / "d/new", ""); }
   SECTION("a new directory") { fs::create_directory(disk / "new"); }
-  SECTION("bytes behind") {
+  SECTION("appended bytes") {
     std::ofstream(disk / "d/b", std::ios::app) << "more";
   }
   SECTION("a removal") { fs::remove(disk / "a"); }
   SECTION("a rename") { fs::rename(disk / "d", disk / "e"); }
-  SECTION("another in its place") {
+  SECTION("a replaced file") {
     WriteBytes(disk / "x", "a");
     fs::rename(disk / "x", disk / "a");
   }
@@ -283,8 +286,8 @@ TEST_CASE("What is done around the file system is seen", "[crash][support]") {
   power.LosePower(Survival::kRandom, 1);
 }
 
-// Keys that a database on a disk that lost power still has, of so many that
-// were put one by one, each synced or not.
+// Puts keys into a database, each with or without a sync, then cuts the power.
+// Returns the number of keys that the database still has.
 size_t KeysAfterPowerLoss(bool sync, Survival survival, uint64_t seed) {
   Disk disk;
   {
@@ -303,8 +306,8 @@ size_t KeysAfterPowerLoss(bool sync, Survival survival, uint64_t seed) {
       REQUIRE_OK(db->Put(how, std::to_string(1000 + i),
                          std::string(1000, 'v')));
     }
-    // RocksDB opens no database whose MANIFEST is torn in the middle of a
-    // flush.
+    // No flush may run: RocksDB opens no database whose MANIFEST is torn in the
+    // middle of a flush.
     REQUIRE_OK(db->PauseBackgroundWork());
     power->LosePower(survival, seed);
     db->ContinueBackgroundWork().PermitUncheckedError();

@@ -1,6 +1,6 @@
-// A standby whose follower, cut, promotion or view is stopped between two
-// durable steps, by a kill and by a power cut: what is left can be followed on
-// and promoted, and holds all that was durable.
+// Stops a follower, a cut, a promotion or a view of a standby between any two
+// durable steps, by a kill and by a power cut. The standby must still be able
+// to follow and to be promoted, with all data that was durable.
 
 #include <signal.h>
 
@@ -60,15 +60,14 @@ void FollowToTheEnd(const std::string& source, Standby* standby,
       REQUIRE_OK(standby->Sync());
       std::cout << kDurable << standby->durable().last_sequence << std::endl;
     }
-    if (cuts && i == 8) {  // behind the first WAL
+    if (cuts && i == 8) {  // after the first WAL
       REQUIRE_OK(
           CutStandby(cut_options, {CutReason::kCutEvery}, standby));
     }
   }
 }
 
-// Makes four views, of which the later ones replace the earlier ones, and
-// removes what was replaced.
+// Makes four views. Later views replace earlier ones, which are then removed.
 void MakeViews(const std::string& source, Standby* standby,
                const std::shared_ptr<rocksdb::FileSystem>& disk) {
   std::unique_ptr<StandbyViews> views;
@@ -96,7 +95,7 @@ void MakeViews(const std::string& source, Standby* standby,
   }
 }
 
-// Takes a cut of what is here, and audits it.
+// Takes a cut of the current source, and audits it.
 void CutAndAudit(const PullOptions& options, Standby* standby) {
   const std::string manifest = ManifestBytes(options.source.directory);
   Round round;
@@ -164,7 +163,8 @@ class StandbyWalk {
     world.CloseStandby();
     for (int i = 0; i < 3; ++i) {
       world.Write(20);
-      // Another WAL; the one before is still needed, by the other family.
+      // Starts another WAL. The previous one is still needed by the other
+      // family.
       REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
     }
     sequence_ = world.sequence();
@@ -207,8 +207,8 @@ class StandbyWalk {
                : std::stoull(output.substr(at + what.size()));
   }
 
-  // `current` leads to a whole view, not older than the one that was seen, and
-  // what is not of use is removed.
+  // Requires that `current` leads to a complete view that is not older than
+  // sequence `seen`, and that unused views are removed.
   void RequireViewWhole(uint64_t seen) {
     const std::string dir = root() + "/standby";
     const std::string current = dir + ".view/current";
@@ -269,7 +269,7 @@ class StandbyWalk {
   uint64_t seed_ = 0;
 };
 
-TEST_CASE("A standby stopped at any fault point is followed on and promoted",
+TEST_CASE("A standby stopped at any fault point can be followed and promoted",
           "[crash][follow]") {
   StandbyWalk walk;
   const std::string asked = Setting("SSTFERRY_CRASH_POINTS");

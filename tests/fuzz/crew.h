@@ -1,5 +1,5 @@
-// Threads that are kept for the next input: making one costs more under
-// sanitizers than most inputs do.
+// Threads that are reused for later inputs, because under sanitizers, starting
+// a thread costs more than most inputs do.
 #pragma once
 
 #include <condition_variable>
@@ -10,13 +10,13 @@
 
 namespace sstferry::fuzz {
 
-// Threads: Do() and Await() from one.
+// Threads: Do() and Await() from one thread.
 class Crew {
  public:
   ~Crew();
-  // On a thread of its own, at once.
+  // Starts the work at once in a thread of its own.
   void Do(std::function<void()> work);
-  // Until all of it is done.
+  // Blocks until all work is done.
   void Await();
 
  private:
@@ -28,7 +28,7 @@ class Crew {
 
   std::mutex mu_;
   std::condition_variable changed_;
-  std::list<Member> members_;  // under mu_ but for the threads
+  std::list<Member> members_;  // under mu_, except the threads
   size_t busy_ = 0;            // under mu_
   bool stopping_ = false;      // under mu_
 };

@@ -1,5 +1,5 @@
-// Input: a byte that says which object of an archive, and such an object, and
-// the payload of one; or a name.
+// Input: a byte that chooses an archive's object or a name, then the bytes of
+// the object, of its payload, or of the name.
 #include <cstdlib>
 #include <string>
 
@@ -16,7 +16,7 @@ using rocksdb::Status;
 
 void Need(bool holds) {
   if (!holds) {
-    abort();  // what was read is not what was written
+    abort();  // the decoded value encodes to other bytes
   }
 }
 
@@ -40,8 +40,8 @@ void TryRecord(const char* magic, const Slice& bytes,
   }
 }
 
-// The bytes as a record that is not compressed, since few changes of a zstd
-// frame make another.
+// Decodes the bytes as a record, and as the payload of an uncompressed record,
+// because a changed zstd frame is rarely valid.
 void TrySet(const Slice& bytes) {
   const SetName name{1'795'000'000, SetId{1, 2, 3, 4, 5, 6, 7, 8}};
   ArchiveSet set;
@@ -57,7 +57,7 @@ void TrySet(const Slice& bytes) {
   }
 }
 
-// The bytes as a head, and as its payload.
+// Decodes the bytes as a segment's head, and as the payload of one.
 void TrySegment(const Slice& bytes) {
   const LogKey key{SetId{1, 2, 3, 4, 5, 6, 7, 8}, 42, 1'795'000'000'000'001,
                    1'795'000'010'000'002};

@@ -1,6 +1,6 @@
-// Input: what an operator types: a byte that chooses, then for 0 arguments and
-// for 1 the lines of a config file, one per line; else one value, given to
-// every parser of values.
+// Input: what an operator types. The first byte chooses: 0: arguments, one per
+// line; 1: the lines of a config file; else: one value for every parser of
+// values.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -23,7 +23,7 @@ const std::vector<OptionSpec> kSpecs = {
     {"config", "FILE", OptionGroup::kCommon, "a file"},
 };
 
-// Whatever is wrong must be said.
+// Requires that every error has a message.
 void Require(const Status& status) {
   if (!status.ok() &&
       (status.getState() == nullptr || *status.getState() == '\0')) {
@@ -69,7 +69,7 @@ void ParseLines(const std::string& text) {
   std::vector<std::string> arguments;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    // Only the config file made here is read.
+    // Skips options that name another config file than the one made here.
     if (!line.starts_with("--c")) {
       arguments.push_back(line);
     }

@@ -1,7 +1,7 @@
-// Input: a byte of what the target does, 16 bits of length and the script of
-// the control connection, then the script of a lane's connection. A source
-// says these to the target's end of a control connection: handshake, list,
-// status, plan (with the options its families describe), totals.
+// Input: a byte that chooses the target's requests, a 16-bit length and the
+// script of the control connection, then the script of a lane's connection. The
+// script is the source's side of a control connection: handshake, list, status,
+// plan (with the options that its families describe), totals.
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/pull/plan_check.h"
@@ -26,7 +26,7 @@ enum Action : uint8_t {
   kStatus = 128,
 };
 
-// What a pull does with a plan before it asks for data.
+// Uses a plan as a pull does before it requests data.
 void UsePlan(const Plan& plan) {
   std::vector<const rocksdb::Comparator*> orders;
   Status status;
@@ -53,7 +53,7 @@ void UsePlan(const Plan& plan) {
 
 void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
   Status status;
-  // What the source says unasked is read before it is asked.
+  // Waits until the session has read everything that the source sends unasked.
   const auto next = [&](uint8_t action) {
     gate->AwaitRelease();
     return status.ok() && (actions & action) != 0;

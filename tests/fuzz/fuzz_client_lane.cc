@@ -1,7 +1,7 @@
-// Input: scripts that a source says on the connections of a lane, one after the
-// other, to a target that asked for three parts of two column families:
-// handshake, then chunks, rebuilt and compressed, deltas, and totals.
-// What passes the checks is ingested by RocksDB, which must not abort.
+// Input: scripts of a source for the connections of one lane, one after the
+// other. The target requests three parts of two column families. A script has a
+// handshake, then chunks, rebuilt and compressed, deltas, and totals. RocksDB
+// ingests everything that passes the checks, and must not abort.
 #include <filesystem>
 
 #include "pipeline/pull/ingestor.h"
@@ -22,11 +22,11 @@ Part MakePart(uint32_t id, uint32_t family) {
   Part part;
   part.id = id;
   part.family = family;
-  part.bytes = 3000 - 1000 * id;  // asked for in this order
+  part.bytes = 3000 - 1000 * id;  // requested in this order
   return part;
 }
 
-// The target of all inputs; a new one after each ingest.
+// The target of all inputs. It is replaced after each ingest.
 struct World {
   ScratchDir scratch;
   std::shared_ptr<rocksdb::FileSystem> files = rocksdb::FileSystem::Default();
@@ -66,7 +66,7 @@ struct World {
   }
 };
 
-// The connection of the next script.
+// Opens the connection of the next script.
 Status OpenNext(Slice* script, fuzz::ScriptChunk* chunk,
                 std::unique_ptr<Channel>* open, Channel** channel) {
   if (script->empty()) {
@@ -114,7 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   state.open_lane = [&](uint32_t, Channel** channel) {
     return OpenNext(&script, &chunk, &open, channel);
   };
-  state.retry_for = std::chrono::hours(1);  // while the script has more
+  state.retry_for = std::chrono::hours(1);  // reconnects to each script
   LaneClient(&state, 0).Run().PermitUncheckedError();
   world.ClearStaging();
   if (ingestor.ingest_calls() > 0) {

@@ -1,6 +1,6 @@
-// Input: two bytes that choose a part, then a table of a clone. Blocks that
-// were checked while a part arrived and blocks that are read make the same
-// verdict as reading them all.
+// Input: two bytes that choose a part, then a table of a clone. A check of
+// blocks while a part arrives, with the other blocks read later, must have the
+// same result as a check of all blocks at once.
 #include <algorithm>
 #include <cstdlib>
 

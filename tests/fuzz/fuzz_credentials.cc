@@ -1,5 +1,5 @@
-// Input: the JSON of a command or an endpoint, and a profile file. What is
-// accepted can stand in a header.
+// Input: the JSON of a command or an endpoint, and a profile file. Accepted
+// values must be valid in an HTTP header.
 #include <algorithm>
 #include <cstdlib>
 

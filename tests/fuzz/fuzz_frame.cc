@@ -1,4 +1,4 @@
-// Input: bytes as they come from a socket, one frame.
+// Input: one frame, as read from a socket.
 #include "tests/format/samples.h"
 #include "tests/support/annotate.h"
 
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text;
   AnnotateFrame(input, &text).PermitUncheckedError();
 
-  // Sealed with a right digest, the same bytes reach the message codecs.
+  // With a correct digest, the same bytes reach the message codecs.
   FrameHeader header;
   if (DecodeFrameHeader(input, &header).ok()) {
     const std::string payload(input.data() + kFrameHeaderBytes,

@@ -1,4 +1,4 @@
-// Input: a whole journal.
+// Input: a complete journal.
 #include "format/journal.h"
 #include "pipeline/pull/journal_state.h"
 #include "tests/support/annotate.h"
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   JournalState state;
   ParseJournalState(journal, &state).PermitUncheckedError();
 
-  // The same bytes as the payload of a record that is whole.
+  // Uses the same bytes as the payload of a valid record.
   if (size > 1 && size <= kMaxJournalPayloadBytes) {
     std::string sealed(kJournalMagic, kJournalMagicBytes);
     AppendJournalRecord(static_cast<JournalRecordType>(

@@ -1,4 +1,4 @@
-// Input: a whole lease file, and the payload of one.
+// Input: a complete lease file, which is also used as the payload of one.
 #include <cstdlib>
 
 #include "format/coding.h"
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (DecodeLease(sealed, &lease).ok()) {
     std::string again;
     if (!EncodeLease(lease, &again).ok() || again != sealed) {
-      abort();  // what was read is not what was written
+      abort();  // the decoded lease encodes to other bytes
     }
   }
   return 0;

@@ -1,11 +1,11 @@
-// Input: a whole MANIFEST; also taken for one of its records, which is added
+// Input: a complete MANIFEST, which is also used as one record that is added
 // twice.
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 
 namespace {
 
-// A state that RocksDB's rules allow.
+// Requires a state that RocksDB's rules allow.
 void RequireSound(const sstferry::ManifestReader& reader) {
   const sstferry::ManifestState& state = reader.state();
   if (state.families.count(0) == 0) {

@@ -1,5 +1,5 @@
-// Input: one byte of frame type, then a payload. What decodes must encode to
-// the same bytes: each message has one encoding.
+// Input: a byte with the frame type, then a payload. A decoded message must
+// encode to the same bytes, because each message has exactly one encoding.
 #include <cstdlib>
 
 #include "tests/format/samples.h"

@@ -1,5 +1,6 @@
-// Input: the text of an OPTIONS file, as a source has it and a peer sends it
-// on. What the rules let pass, RocksDB's own parsers must bear.
+// Input: the text of an OPTIONS file, as a source reads it and a peer receives
+// it. RocksDB's own parsers must accept or refuse whatever our rules accept,
+// without a crash.
 #include <cstdlib>
 
 #include "format/limits.h"

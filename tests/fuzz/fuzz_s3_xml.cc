@@ -1,5 +1,5 @@
-// Input: a document that a store may answer. Whatever it is, a parser keeps its
-// bounds, and what it accepts is within them.
+// Input: a document that a store may return. A parser must stay within its
+// limits, and so must the values that it accepts.
 #include <cstdlib>
 
 #include "pipeline/archive/credential_text.h"
@@ -42,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Must(part.number > before && part.number <= kMaxUploadParts);
       before = part.number;
     }
-    // What is sent back holds what came, whatever bytes an ETag has.
+    // The document that is sent back includes the received ETags, which may
+    // have any bytes.
     S3Error ignored;
     static_cast<void>(ParseS3Error(CompleteDocument(parts.parts), &ignored));
   }

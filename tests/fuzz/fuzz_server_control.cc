@@ -1,9 +1,9 @@
-// Input: a script that a target says to the source's end of a connection:
-// handshake, then whatever comes on a control connection. "db" is served from a
-// snapshot that all inputs share, and a request that the script has mended is
-// for a transfer of it that is held. "opened" has a snapshot of its own in the
-// first of a thousand inputs, for that takes longer than hundreds of others.
-// "gone" is served and its directory is not there.
+// Input: a script of a target for the source's side of a connection: handshake,
+// then any frames of a control connection. All inputs share one snapshot of
+// "db"; a request that the script mends resumes a retained transfer of it.
+// "opened" is opened anew, but only in the first of a thousand inputs, because
+// an open takes longer than hundreds of inputs. The directory of "gone" does
+// not exist.
 #include "pipeline/pull/source_session.h"
 #include "pipeline/refresh/refresh.h"
 #include "pipeline/serve/control_session.h"
@@ -26,7 +26,7 @@ class World {
  private:
   void Serve(const std::string& name, const std::string& directory);
   Status Find(const std::string& name, ServedDatabase* found);
-  // The id of a transfer that waits for its target.
+  // Returns the id of a transfer that waits for its target.
   TransferId Hold();
 
   fuzz::TinyDatabase tiny_;
@@ -37,7 +37,7 @@ class World {
   std::unique_ptr<ServedDatabases> databases_;
   std::unique_ptr<SnapshotStore> store_;
   uint64_t inputs_ = 0;
-  // Of the input at hand:
+  // For the current input:
   fuzz::Gate* gate_ = nullptr;
   std::vector<TransferId> transfers_;
 };
@@ -46,7 +46,7 @@ World::World() {
   SnapshotOptions how;
   how.database_dir = tiny_.directory();
   fuzz::MustWork(Snapshot::Create(how, &snapshot_));
-  // Without a directory no lease is written.
+  // Without a directory, no lease is written.
   Serve("db", "");
   Serve("opened", tiny_.directory());
   Serve("gone", tiny_.directory() + "-gone");
@@ -85,7 +85,7 @@ Status World::Find(const std::string& name, ServedDatabase* found) {
       if (name == "opened" && inputs_ % 1000 != 1) {
         *found = options_.databases.front();
       } else if (!served.directory.empty()) {
-        options_.snapshot_ttl = seconds(0);  // nothing of it stays
+        options_.snapshot_ttl = seconds(0);  // retains nothing
       }
       return Status::OK();
     }

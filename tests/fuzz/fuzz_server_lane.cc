@@ -1,7 +1,7 @@
-// Input: scripts that a target says to the source on the connections of a lane
-// of a transfer that is pinned and planned, one after the other: handshake,
-// then requests of every kind. A connection that ends in the midst of a chunk
-// is broken, and the next one comes.
+// Input: scripts of a target for the connections of one lane, one after the
+// other. The transfer is already pinned and planned. A script has a handshake,
+// then requests of every kind. If a connection ends during a chunk, the next
+// script reconnects.
 #include <list>
 
 #include "pipeline/refresh/refresh.h"
@@ -38,8 +38,8 @@ struct World {
   }
 };
 
-// The connections of one input. The next begins when one has ended; with the
-// last the transfer does.
+// The connections of one input. Each begins when the previous one has ended.
+// The transfer ends with the last one.
 class Lane {
  public:
   Lane(const Slice& script, fuzz::Crew* crew) : rest_(script), crew_(*crew) {}
@@ -79,7 +79,7 @@ class Lane {
     Hello hello;
     if (!fuzz::ShakesHands(channel, ConnectionKind::kLane, &hello) ||
         !Prepare(hello, channel)) {
-      channel->Close();  // so the next one is tried
+      channel->Close();  // so that the next one is tried
       return;
     }
     {
@@ -95,7 +95,7 @@ class Lane {
     });
   }
 
-  // The first hello is the transfer's.
+  // Makes the transfer with the first Hello.
   bool Prepare(const Hello& hello, Channel* channel) {
     static World world;
     if (transfer_ != nullptr) {
@@ -106,7 +106,7 @@ class Lane {
                                    hello, channel->peer(), &world.shares);
     transfer->UseSnapshot(
         std::make_unique<fuzz::SharedSnapshot>(world.snapshot.get()));
-    // A hello may name format versions that nobody has.
+    // Pinning may fail: a Hello may name unknown format versions.
     if (transfer->Pin().ok()) {
       transfer_ = std::move(transfer);
     }

@@ -1,7 +1,7 @@
-// Input: a byte that chooses, then a chunk's bytes. Seeds without checksums let
-// changes reach every parser. RocksDB must open what the check of a received
-// chunk accepts, and read through what passes block by block: it aborts the
-// process where we were not strict enough.
+// Input: a byte that chooses, then the bytes of a chunk. The seeds have no
+// checksums, so that changes reach every parser. RocksDB must open whatever the
+// check of a received chunk accepts, and read every block that passes the check
+// of blocks. It aborts the process if our checks are not strict enough.
 #include <cstdlib>
 
 #include "format/byte_source.h"
@@ -19,7 +19,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Walks everything; what it finds is wrong is wrong, and no more than that.
+// Reads everything. Errors are allowed, crashes are not.
 void ReadAll(const SstReader& reader) {
   std::vector<SstBlockHandle> blocks;
   Status status = reader.ForEachIndexEntry([&](const SstIndexEntry& entry) {
@@ -41,7 +41,7 @@ void ReadAll(const SstReader& reader) {
   status.PermitUncheckedError();
 }
 
-// Of a delta the properties tell how many entries are deletions.
+// Expects a delta: its properties say how many entries are deletions.
 void ExpectDelta(const SstReader& reader, ChunkExpectation* expected) {
   expected->is_delta = true;
   expected->num_entries -= std::min(expected->num_entries,

@@ -1,5 +1,5 @@
-// Input: a byte that chooses the side, then a stream from the other side, cut
-// as the bytes say.
+// Input: a byte that chooses the side, then a stream from the other side, which
+// is cut at places that the bytes choose.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     rocksdb::Slice input(left);
     status = parser.Take(&input);
     left = input.ToString();
-    // The threads of a multiplexer, one after the other.
+    // Does the work of a multiplexer's threads, one after the other.
     for (const auto& channel : own) {
       char buffer[4096];
       size_t bytes = 0;

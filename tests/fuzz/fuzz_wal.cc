@@ -1,4 +1,4 @@
-// Input: a whole WAL, of number 12; also taken for one of its write batches.
+// Input: a complete WAL with number 12, which is also used as one write batch.
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/wal_facts.h"
 
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     facts.Add(12, record).PermitUncheckedError();
     return rocksdb::Status::OK();
   };
-  // The first half as a log that grows.
+  // Follows the first half first, like a growing log.
   follower.Follow(SliceSource(rocksdb::Slice(input.data(), size / 2)), add)
       .PermitUncheckedError();
   follower.Follow(SliceSource(input), add).PermitUncheckedError();

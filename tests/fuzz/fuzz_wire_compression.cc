@@ -1,5 +1,6 @@
-// Input: the payload of a compressed ChunkData frame. What is accepted must be
-// as long as it says; what a compressor makes of the input must come back.
+// Input: the payload of a compressed ChunkData frame. Accepted payloads must
+// have the announced length. Bytes that the compressor has compressed must
+// decompress to the same bytes.
 #include <cstdlib>
 #include <string>
 
@@ -20,7 +21,8 @@ void Receive(sstferry::WireDecompressor* decompressor, const Slice& payload) {
   if (parsed.raw_bytes == 0 || parsed.raw_bytes > sstferry::kMaxPayloadBytes) {
     abort();
   }
-  // Exactly as large as announced: a byte more is found by the sanitizer.
+  // The buffer is exactly as large as announced, so that ASan finds a byte
+  // more.
   const std::unique_ptr<char[]> out(new char[parsed.raw_bytes]);
   if (decompressor->Decompress(parsed, out.get()).ok() &&
       sstferry::Digest64(Slice(out.get(), parsed.raw_bytes)) !=
@@ -39,7 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > (64u << 10)) {
     return 0;
   }
-  // The same bytes as a compressor's output, damaged: behind a right header.
+  // Uses the same bytes as damaged output of a compressor, after a valid
+  // header.
   std::string payload;
   sstferry::PutFixed32(&payload, 1 + data[0] % 200);
   sstferry::PutFixed64(&payload, 0);

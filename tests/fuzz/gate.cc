@@ -3,7 +3,7 @@
 namespace sstferry::fuzz {
 namespace {
 
-// The last frame of it; kEnd: none is owed.
+// Returns the last frame of the answer to a request; kEnd if it has no answer.
 FrameType AnswerTo(FrameType request) {
   switch (request) {
     case FrameType::kHello:
@@ -43,7 +43,7 @@ void Gate::Heard(FrameType type) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (type == FrameType::kEnd) {
-      closed_ = true;  // its last word
+      closed_ = true;  // it sends nothing after that
     } else if (side_ == Tests::kSource) {
       waits_ = waits_ || type == FrameType::kPlanEnd;
     } else if (AnswerTo(type) != FrameType::kEnd) {
@@ -54,7 +54,8 @@ void Gate::Heard(FrameType type) {
   changed_.notify_all();
 }
 
-// What a source is at goes on until it has read that its target is gone.
+// Ends the waits of the script if a target is tested. A source under test
+// continues until it reads the end of the connection.
 void Gate::SaidAll() {
   if (side_ == Tests::kTarget) {
     Close();

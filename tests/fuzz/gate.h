@@ -1,6 +1,6 @@
-// Lets a script wait until the side under test can do no more without it, so
-// that an input does the same every time, and no gate waits for what will not
-// come.
+// Lets a script wait until the side under test can do nothing more without it.
+// So an input always has the same effect, and no side waits for a frame that
+// never arrives.
 #pragma once
 
 #include <condition_variable>
@@ -10,27 +10,28 @@
 
 namespace sstferry::fuzz {
 
-// A source is done with what it was asked once it has planned or ended; a
-// target that asked waits for the frame that answers it. Both answer pings on
+// A source has finished a request when it has planned or ended. A target that
+// sent a request waits for the last frame of the answer. Both answer pings in
 // the thread that reads them.
 //
 // Threads: any; Await() from the reader of the script.
-// Bounded:   by the rules above; one that is wrong hangs, which is a finding.
+// Bounded: by the rules above. If one of them is wrong, the target hangs, which
+// counts as a finding.
 class Gate {
  public:
   enum class Tests { kSource, kTarget };
 
-  // Of the side under test.
+  // `side`: the side under test.
   explicit Gate(Tests side);
 
-  void Said(FrameType type);   // the script, a whole frame
-  void Heard(FrameType type);  // from the side under test
-  void SaidAll();              // the script
-  void Close();                // nobody waits any more
+  void Said(FrameType type);   // the script sent a complete frame
+  void Heard(FrameType type);  // the side under test sent a frame
+  void SaidAll();              // the script has sent everything
+  void Close();                // ends all waits
 
-  // Until the side under test waits for the script.
+  // Blocks until the side under test waits for the script.
   void Await();
-  // Until the script waits for the side under test.
+  // Blocks until the script waits for the side under test.
   void AwaitRelease();
 
  private:
@@ -40,7 +41,7 @@ class Gate {
   bool waits_;  // under mu_, and all below
   bool closed_ = false;
   bool released_ = false;
-  FrameType answer_ = FrameType::kEnd;  // that a target waits for
+  FrameType answer_ = FrameType::kEnd;  // the frame that a target waits for
 };
 
 }  // namespace sstferry::fuzz

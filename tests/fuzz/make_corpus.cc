@@ -78,7 +78,7 @@ void MakeFormatSeeds(const fs::path& directory) {
 
 // --- RocksDB's logs ---------------------------------------------------------
 
-// A golden file's bytes; *number is that of its note.
+// Returns the bytes of a golden file. *number: the number in its note.
 std::string GoldenBytes(const fs::path& path, uint64_t* number) {
   std::ifstream in(path);
   std::string line;
@@ -95,7 +95,7 @@ std::string GoldenBytes(const fs::path& path, uint64_t* number) {
   return bytes;
 }
 
-// The golden files: whole, and their logical records.
+// Makes seeds of the golden files and of their logical records.
 void MakeRocksDbSeeds(const fs::path& directory) {
   for (const auto& entry : fs::directory_iterator(
            fs::path(SSTFERRY_SOURCE_DIR) / "tests/golden/rocksdb")) {
@@ -261,7 +261,8 @@ void MakeServerControlSeeds(const fs::path& directory) {
   }
 }
 
-// Of a transfer that is held: gone on with, and read by a verify beside it.
+// Makes seeds for a retained transfer: resumed, and read by a verify at the
+// same time.
 void MakeServerRetainedSeeds(const fs::path& directory) {
   OpenRequest request;
   request.database = "db";
@@ -311,7 +312,8 @@ void MakeServerLaneSeeds(const fs::path& directory) {
   AddStep(FrameType::kEntriesRequest, 0, Encode(entries), &all);
   AddStep(FrameType::kEnd, 0, Encode(End()), &all);
   Write(directory / "all", all);
-  // Parked in the midst of a chunk; asked for what it has, then for another.
+  // The lane is interrupted during a chunk, is resumed with the received
+  // chunks, then requests another part.
   std::string broken = hello;
   AddStep(FrameType::kPartRequest, kCut, Encode(PartRequest()), &broken);
   broken += hello;
@@ -432,7 +434,8 @@ void AddChunk(uint32_t part, uint32_t ordinal, Chunk chunk, const How& how,
   AddStep(FrameType::kChunkEnd, kMend, Encode(chunk.end), script);
 }
 
-// A chunk on three connections: cut, gone on with, damaged, begun again.
+// Returns a script with one chunk on three connections: interrupted, resumed,
+// damaged, begun again.
 std::string CutScript() {
   const Chunk chunk = MakeChunk({}, 100, 110);
   const size_t half = chunk.file.size() / 2;
@@ -511,8 +514,8 @@ void MakeBlobSeeds(const fs::path& directory) {
 
 // --- blob files, table files, compressed data -------------------------------
 
-// The golden table files as files of a clone: two bytes name the part that
-// arrives, all blocks or those in the middle.
+// Makes seeds of the golden table files as files of a clone. Two bytes choose
+// the part that arrives: all blocks or those in the middle.
 void MakeGoldenTableSeeds(const fs::path& directory) {
   const fs::path tables =
       fs::path(SSTFERRY_SOURCE_DIR) / "tests" / "golden" / "sst";
@@ -570,7 +573,7 @@ void MakeTextSeeds(const fs::path& directory, const TinyDatabase& tiny) {
             "# comment\nlanes = 3\ncf = [\"x\"]\nreplace = true\n");
 }
 
-// Documents of servers, and texts with credentials.
+// Makes documents of stores, and texts with credentials.
 void MakeStoreSeeds(const fs::path& directory) {
   const std::map<std::string, std::string> documents = {
       {"error", "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>"

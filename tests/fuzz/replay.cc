@@ -1,8 +1,8 @@
-// Runs a fuzz target without libFuzzer, so that any compiler can:
-//   TARGET [--changes N] [--seed N] PATH...
-// Every file in the paths once, then N changed ones, the same ones in every run
-// with the same seed. When the process dies of an input, that lies in
-// last-input-TARGET beside the program, so in the build.
+// Runs a fuzz target without libFuzzer, so that any compiler can build it:
+// TARGET [--changes N] [--seed N] PATH...
+// Runs every file in the paths once, then N changed ones. The same seed makes
+// the same changes. If the process dies, the input is in last-input-TARGET
+// beside the program, in the build directory.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-// Of the sanitizers' runtime, where there is one.
+// From the sanitizers' runtime, if there is one.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(
     void (*callback)());
 
@@ -50,7 +50,8 @@ void SaveAndDie(int signal_number) {
 }
 
 void RunInput() {
-  // A copy of exactly its size: reads beyond it are seen by ASan.
+  // Copies the input to a buffer of exactly its size, so that ASan detects
+  // reads beyond it.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
@@ -66,13 +67,13 @@ void Change(const std::vector<std::string>& corpus, Random* random) {
       case 1:
         input.erase(at, span);
         break;
-      case 2: {  // the tail of another one
+      case 2: {  // the tail of another input
         const std::string& other = corpus[(*random)() % corpus.size()];
         input.resize(at);
         input += other.substr(std::min(at, other.size()));
         break;
       }
-      case 3: {  // a piece of another one
+      case 3: {  // a piece of another input
         const std::string& other = corpus[(*random)() % corpus.size()];
         const size_t from = other.empty() ? 0 : (*random)() % other.size();
         input.insert(at, other.substr(from, (*random)() % 256));

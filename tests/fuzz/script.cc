@@ -106,7 +106,7 @@ void ScriptConnection::PrepareStep() {
   ready_at_ = 0;
   if ((flags & kRaw) != 0) {
     if (gate_ != nullptr) {
-      gate_->Close();  // nobody knows where frames begin any more
+      gate_->Close();  // frame boundaries are unknown from here on
     }
     ready_ = payload;
     return;

@@ -1,11 +1,11 @@
-// A peer that says what a script tells it to, frame by frame, right or wrong:
-// what the fuzz targets of the state machines put behind a Channel.
+// A peer that sends the frames of a script, valid or not. The fuzz targets of
+// the state machines connect it to a Channel.
 //
 // A script is a list of steps:
 //   offset  size  field
 //   0       1     frame type, any value
 //   1       1     flags, StepFlag
-//   2       2     n, payload bytes, little-endian; cut to what is left
+//   2       2     n, payload bytes, little-endian; at most the rest
 //   4       n     payload
 #pragma once
 
@@ -27,46 +27,48 @@ namespace sstferry::fuzz {
 enum StepFlag : uint8_t {
   kWrongSequence = 1,
   kWrongDigest = 2,
-  kRaw = 4,    // the payload as it is, without a header
-  kGate = 8,   // not before the side under test waits for it (gate.h)
-  kMend = 16,  // ChunkEnd, PartEnd: with the digests of what was sent;
-               // OpenRequest: as set_mend_open() says
+  kRaw = 4,    // sends the payload as it is, without a header
+  kGate = 8,   // waits until the side under test waits for it (gate.h)
+  kMend = 16,  // ChunkEnd, PartEnd: gets the digests of the sent bytes;
+               // OpenRequest: is changed by set_mend_open()
   kDrip = 32,  // arrives a few bytes at a time
-  kCut = 64,   // and then the connection is lost
-  kZstd = 128,  // with the flag of a compressed frame
+  kCut = 64,   // the connection is lost after this step
+  kZstd = 128,  // has the flag of a compressed frame
 };
 
 void AddStep(FrameType type, uint8_t flags, const std::string& payload,
              std::string* script);
 
-// The chunk that a script's connections send, one after the other, as their
-// digests have it.
+// The digest and size of the chunk that the connections of a script have sent
+// so far, one after the other.
 struct ScriptChunk {
   ChunkDigest digest;
   uint64_t bytes = 0;
 };
 
-// Takes the steps of one connection off the front, up to the first that cuts.
+// Removes the steps of the first connection, up to the first cut, and returns
+// them.
 rocksdb::Slice TakeConnection(rocksdb::Slice* script);
 
-// Everything the other side writes must be frames in order that decode;
-// anything else aborts the process. At the script's end the peer has closed;
-// who only looks whether something has come does not see that, unless the last
-// step cuts the connection.
+// A connection to the peer of a script. Aborts the process if the other side
+// writes anything but valid frames in order. At the end of the script the peer
+// has closed. A reader that only checks for available bytes does not see that,
+// unless the last step cuts the connection.
 //
-// Threads: as Connection says.
+// Threads: like Connection.
 class ScriptConnection final : public Connection {
  public:
-  // Without a gate (null) kGate means nothing: for a side of one thread, which
-  // writes nothing while it reads.
-  // `on_end` (may be null) is called once, when the end was read or the
-  // connection closed, from any thread. `chunk` (may be null: its own) is what
-  // connections share, and kMend goes by.
+  // Without a gate (null), kGate has no effect; for a side with one thread,
+  // which writes nothing while it reads.
+  // `on_end` (may be null): called once from any thread, when the end was read
+  // or the connection was closed. `chunk` (may be null: its own): shared by the
+  // connections; kMend uses its digests.
   ScriptConnection(const rocksdb::Slice& script, Gate* gate,
                    std::function<void()> on_end = nullptr,
                    ScriptChunk* chunk = nullptr);
 
-  // Puts into requests what a script cannot know. Before the first Read().
+  // Sets a function that puts values into an OpenRequest that a script cannot
+  // know. Call it before the first Read().
   void set_mend_open(std::function<void(OpenRequest*)> mend) {
     mend_open_ = std::move(mend);
   }
@@ -89,8 +91,8 @@ class ScriptConnection final : public Connection {
   const std::function<void()> on_end_;
   std::function<void(OpenRequest*)> mend_open_;
   std::atomic<bool> ended_{false};
-  bool cut_ = false;       // the reader's alone
-  rocksdb::Slice script_;  // what is left; the reader's alone, and all below
+  bool cut_ = false;       // only for the reader
+  rocksdb::Slice script_;  // the rest; this and all below only for the reader
   std::string ready_;
   size_t ready_at_ = 0;
   bool drip_ = false;
@@ -105,8 +107,8 @@ class ScriptConnection final : public Connection {
   uint64_t frames_written_ = 0;  // under mu_
 };
 
-// Dial() gives a connection with the first script and the gate, then one with
-// the second, then nobody listens.
+// Dial() returns a connection with the first script and the gate, then one with
+// the second, then errors.
 class ScriptDialer final : public Dialer {
  public:
   ScriptDialer(const rocksdb::Slice& first, Gate* gate,
@@ -122,13 +124,14 @@ class ScriptDialer final : public Dialer {
   size_t next_ = 0;
 };
 
-// A server's handshake with the script behind `channel`; OK when it asks for a
-// connection of that kind.
+// Does a server's handshake with the script behind `channel`. Returns true if
+// the script requests a connection of that kind.
 bool ShakesHands(Channel* channel, ConnectionKind kind, Hello* hello);
 
-// Takes one byte off the front; 0 when there is none.
+// Removes the first byte and returns it; 0 if there is none.
 uint8_t TakeByte(rocksdb::Slice* input);
-// Takes a 16-bit length and so many bytes, or what is left.
+// Removes a 16-bit length and that many bytes, or all that are left. Returns
+// the bytes.
 rocksdb::Slice TakeBytes(rocksdb::Slice* input);
 
 }  // namespace sstferry::fuzz

@@ -1,5 +1,5 @@
-// One snapshot for the transfers of all inputs: opening one takes longer than
-// everything else that an input does.
+// One snapshot for the transfers of all inputs, because opening one takes
+// longer than everything else in an input.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace sstferry::fuzz {
 
-// Ownership: borrows the snapshot and the gate (null: none), at which whoever
-//   plans it waits, and whoever announces it.
+// Ownership: borrows the snapshot and the gate (may be null). A thread that
+// plans or announces the snapshot waits at the gate.
 class SharedSnapshot final : public Snapshot {
  public:
   explicit SharedSnapshot(const Snapshot* snapshot, Gate* gate = nullptr)
@@ -32,7 +32,8 @@ class SharedSnapshot final : public Snapshot {
     return snapshot_->directory();
   }
   const std::string& own_path() const override { return snapshot_->own_path(); }
-  // A whole file takes as long as all else of planning, and is fuzzed alone.
+  // Returns a short text: a complete OPTIONS file would take as long as the
+  // rest of planning, and is fuzzed separately.
   const std::string& options_text() const override { return kOptionsText; }
   const std::vector<std::string>& notes() const override {
     return snapshot_->notes();

@@ -1,5 +1,5 @@
-// A source database for fuzz targets: two column families, a few hundred
-// entries, in the temporary directory (which should lie in memory).
+// A source database for fuzz targets: two column families with a few hundred
+// entries, in the temporary directory (which should be in memory).
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace sstferry::fuzz {
 
-// Ends the process where a target cannot be set up.
+// Ends the process if a fuzz target cannot be set up.
 void MustWork(const rocksdb::Status& status);
 
 class TinyDatabase {
