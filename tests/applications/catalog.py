@@ -1,5 +1,5 @@
-"""The applications: which packages they are, how their driver is started, and
-where below the application's directory the database lies."""
+"""The applications: their packages, the command line of their driver, and the path
+of the database below the application's directory."""
 
 import dataclasses
 import os
@@ -15,12 +15,12 @@ DRIVERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "drivers")
 @dataclasses.dataclass
 class Application:
     name: str
-    # Fetches; returns the driver's command line and its environment.
+    # Fetches the packages; returns the driver's command line and environment.
     prepare: Callable[[], tuple[list[str], dict[str, str]]]
-    # The database's directory below the application's.
+    # The path of the database below the application's directory.
     database: str = ""
-    # False: it writes without the WAL, so that what it reads itself is more
-    # than what it would recover.
+    # False: it writes without the WAL, so it reads more than it would recover
+    # after a crash.
     wal: bool = True
 
 
@@ -70,8 +70,9 @@ APPLICATIONS = [
     Application("rocksdbjni-11.8.1-format5", _java("Jni.java", "org.rocksdb:rocksdbjni:11.8.1", "format=5")),
     Application("rocksdbjni-8.11.4-txn", _java("Jni.java", "org.rocksdb:rocksdbjni:8.11.4", "db=txn")),
     Application("rocksdbjni-10.10.1-ttl", _java("Jni.java", "org.rocksdb:rocksdbjni:10.10.1", "db=ttl")),
-    # Flink 1.20 and Flink 2: the libraries of their state backend, driven as it
-    # does, without the WAL, with its merge operator. A real job needs a cluster.
+    # Flink 1.20 and Flink 2: the RocksDB libraries of their state backend, used
+    # like there: without the WAL, with Flink's merge operator. A real job would
+    # need a cluster.
     Application("flink-1.20", _java("Jni.java", "com.ververica:frocksdbjni:6.20.3-ververica-2.0",
                                     "wal=false", "blobs=false", "merge=stringappendtest"), wal=False),
     Application("flink-2", _java("Jni.java", "com.ververica:frocksdbjni:8.10.0-ververica-1.0",

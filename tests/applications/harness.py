@@ -1,4 +1,4 @@
-"""Drivers, sstferry and directories: what the two programs here share."""
+"""Drivers, sstferry and directories: code that the programs here share."""
 
 import contextlib
 import hashlib
@@ -16,12 +16,12 @@ STEP_SECONDS = 180
 
 
 class Failed(Exception):
-    """An application could not do what it was told; names the verb and why."""
+    """An application failed at a verb. The message names the verb and the reason."""
 
 
 class Driver:
-    """A driver process: one line of a verb in, one line of an answer out. It
-    starts again by itself after a crash; a held database does not survive that."""
+    """A driver process: reads a verb per line and answers with a line. It restarts
+    after a crash, without the database that it had open."""
 
     def __init__(self, argv, environment, log):
         self.argv, self.log = argv, log
@@ -65,7 +65,7 @@ class Driver:
             self.rest += block
 
     def kill(self):
-        """kill -9, for the driver and what it started."""
+        """Kills the driver and its children with SIGKILL."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -76,14 +76,14 @@ class Driver:
 
 
 class Result:
-    """What one run of sstferry said."""
+    """The result of one run of sstferry."""
 
     def __init__(self, status, message, report):
         self.status, self.message, self.report = status, message, report
 
 
 class Sstferry:
-    """The binary, copied to `work` first, so that a build meanwhile changes nothing."""
+    """The binary. It is copied to `work` first, so that a later build does not change it."""
 
     def __init__(self, binary, work):
         self.binary = os.path.join(work, "sstferry")
@@ -94,7 +94,7 @@ class Sstferry:
                                    check=True).stdout
 
     def rocksdb(self):
-        """The version of RocksDB inside, "11.8.1"."""
+        """Returns the version of RocksDB inside, for example "11.8.1"."""
         words = self.version.split()
         return next(words[i + 1].strip(",;") for i, word in enumerate(words) if word.lower() == "rocksdb")
 
@@ -115,7 +115,7 @@ class Sstferry:
 
     @contextlib.contextmanager
     def serving(self, directory, log):
-        """Yields the URL of `directory`, served on a free port."""
+        """Serves `directory` on a free port; yields the URL."""
         with open(log, "ab") as err:
             server = subprocess.Popen(
                 [self.binary, "serve", "--db", f"app={directory}", "--listen", "127.0.0.1:0", "--allow-missing",
@@ -138,7 +138,7 @@ class Sstferry:
 
 
 def copy(source, target):
-    """cp -a."""
+    """Copies a directory like cp -a."""
     subprocess.run(["cp", "-a", "--", source, target], check=True, timeout=STEP_SECONDS, stdin=subprocess.DEVNULL)
 
 
@@ -147,8 +147,8 @@ def remove(path):
 
 
 def listing(directory):
-    """Returns {name: digest of the bytes} of all files but logs and sstferry's
-    note on the health of a replica; None if there is no such directory."""
+    """Returns {name: digest of the bytes} of all files except logs and sstferry's
+    health record; None if the directory does not exist."""
     if not os.path.isdir(directory):
         return None
     files = {}
@@ -163,7 +163,7 @@ def listing(directory):
 
 
 def stamps(directory):
-    """Returns name, inode, size and time of all files: what a source must keep."""
+    """Returns name, inode, size and time of all files, which must stay the same in a source."""
     found = {}
     for root, _, names in os.walk(directory):
         for name in names:

@@ -1,5 +1,5 @@
-"""Fetches pinned packages once, into the cache, with the machine's own pip,
-mvn, npm and apt. A package whose directory is there is not asked for again."""
+"""Fetches pinned packages into the cache, with the machine's own pip, mvn, npm and
+apt. A package whose directory exists is not fetched again."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ FETCH_SECONDS = 900
 
 
 class Missing(Exception):
-    """A package cannot be had here; the application is skipped."""
+    """A package cannot be fetched here; its application is skipped."""
 
 
 def _run(argv, cwd=None):
@@ -33,7 +33,7 @@ def _run(argv, cwd=None):
 
 
 def _cached(kind, name, fill):
-    """Returns CACHE/kind/name, made by fill(directory) if it is not there."""
+    """Returns CACHE/kind/name, made by fill(directory) if it is missing."""
     path = os.path.join(CACHE, kind, name.replace("/", "_").replace(":", "_"))  # a class path has ":" between
     if not os.path.isdir(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -50,7 +50,7 @@ def _cached(kind, name, fill):
 
 
 def pip(specs):
-    """Returns a directory for PYTHONPATH; `specs` are NAME==VERSION, by spaces."""
+    """Returns a directory for PYTHONPATH; `specs`: NAME==VERSION, separated by spaces."""
     tag = f"{specs}-python{sys.version_info[0]}.{sys.version_info[1]}".replace(" ", "_")
     return _cached("pip", tag, lambda made: _run(
         [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--target", made,
@@ -58,7 +58,7 @@ def pip(specs):
 
 
 def mvn(coordinates):
-    """Returns a class path of GROUP:ARTIFACT:VERSION and what it depends on."""
+    """Returns a class path of GROUP:ARTIFACT:VERSION and its dependencies."""
     group, artifact, version = coordinates.split(":")
 
     def fill(made):
@@ -92,8 +92,8 @@ def npm(spec):
 
 
 def apt(names, optional=()):
-    """Returns a directory with the packages unpacked, of the version that the
-    machine's release has. Names in `optional` need not exist in it."""
+    """Returns a directory with the unpacked packages, in the versions of the
+    machine's Debian release. Names in `optional` may be unknown to apt."""
     versions = {}
     for name in (*names, *optional):
         policy = _run(["apt-cache", "policy", name])

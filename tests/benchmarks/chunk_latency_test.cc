@@ -1,4 +1,4 @@
-// The harness finds each chunk of a pull at both sides.
+// Tests that the harness finds each chunk of a pull on both sides.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -9,7 +9,7 @@
 namespace sstferry {
 namespace {
 
-TEST_CASE("The time from a finished chunk to its ingestion is measured of all",
+TEST_CASE("The time from a finished chunk to its ingestion is measured for all",
           "[benchmarks]") {
   ScratchDir dir;
   MakeSampleDatabase(dir / "source");

@@ -1,4 +1,4 @@
-// What the figures of benchmarks/serving rest on.
+// Tests the measuring code behind the figures of benchmarks/serving.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -17,7 +17,7 @@ TEST_CASE("A histogram's percentiles are those of its values within 1/32",
   LatencyHistogram histogram;
   LatencyHistogram other;
   for (int i = 0; i < 20'000; ++i) {
-    // Over nine decades.
+    // The values spread over nine decades.
     const auto nanos =
         static_cast<uint64_t>(std::pow(10.0, 9 * NextShare(&random)));
     values.push_back(nanos);
@@ -48,7 +48,8 @@ TEST_CASE("Latencies count for the phase and second of the intended time",
   const int64_t began = phases.begin(1);
   REQUIRE(phases.PhaseAt(began - 1) == 0);
   REQUIRE(phases.PhaseAt(began) == 1);
-  // Sent in the first phase, whenever it ended.
+  // The operation was due in the first phase, so it counts there, no matter
+  // when it ended.
   recorder.Add(OperationKind::kGet, phases, began - 1, 5'000'000'000);
   recorder.Add(OperationKind::kWrite, phases, began + 3'000'000'000, 1'000);
   const auto at = [](OperationKind kind) { return static_cast<size_t>(kind); };
@@ -60,7 +61,7 @@ TEST_CASE("Latencies count for the phase and second of the intended time",
   REQUIRE(recorder.seconds()[3][at(OperationKind::kWrite)].count() == 1);
 }
 
-TEST_CASE("A mix makes 100 and its actions come in that share",
+TEST_CASE("A mix must add up to 100, and its actions are drawn in these shares",
           "[benchmarks]") {
   Mix mix;
   for (const char* wrong : {"", "90", "90/20", "90/-10/20", "1/1/1/1/1/95",
@@ -80,7 +81,7 @@ TEST_CASE("A mix makes 100 and its actions come in that share",
   }
 }
 
-TEST_CASE("Zipfian ranks come as often as their weights say",
+TEST_CASE("Zipfian ranks are drawn as often as their weights say",
           "[benchmarks]") {
   constexpr uint64_t kCount = 1'000;
   constexpr int kDrawn = 400'000;
@@ -96,10 +97,10 @@ TEST_CASE("Zipfian ranks come as often as their weights say",
   REQUIRE(std::abs(counts[1] / kDrawn * zeta - std::pow(2, -0.99)) < 0.03);
   const double tail = std::count_if(counts.begin() + 500, counts.end(),
                                     [](double n) { return n > 0; });
-  REQUIRE(tail > 450);  // no rank is out of reach
+  REQUIRE(tail > 450);  // nearly all rare ranks are drawn
 }
 
-TEST_CASE("Log-normal sizes lie around their median, within its bounds",
+TEST_CASE("Log-normal sizes are around their median and within bounds",
           "[benchmarks]") {
   const ValueSizes sizes{1024, /*log_normal=*/true};
   std::vector<uint64_t> drawn;
@@ -109,7 +110,7 @@ TEST_CASE("Log-normal sizes lie around their median, within its bounds",
   REQUIRE(drawn.front() >= 256);
   REQUIRE(drawn.back() <= 4096);
   REQUIRE(std::abs(static_cast<double>(drawn[10'000]) - 1024) < 30);
-  // One sigma above: exp(0.5) times the median.
+  // One sigma above the median: exp(0.5) times the median.
   REQUIRE(std::abs(static_cast<double>(drawn[16'827]) - 1688) < 60);
 }
 

@@ -1,4 +1,4 @@
-// bench_serving, small: its figures belong together.
+// Tests with a small database that the figures of bench_serving are consistent.
 #include <cmath>
 #include <fstream>
 
@@ -71,7 +71,7 @@ const json& PhaseOf(const json& run, const std::string& name) {
   return run;
 }
 
-// Every operation is in one phase and in one second.
+// Requires that each operation was counted in one phase and in one second.
 void RequireAddsUp(const json& run) {
   for (const char* kind : {"get", "scan", "write", "heartbeat"}) {
     INFO(kind);
@@ -127,7 +127,7 @@ TEST_CASE("A served replica reports a refresh and what it cost",
   REQUIRE(cpu.at("process") > cpu.at("load"));
 }
 
-TEST_CASE("A served replica sends at the rate that was asked for",
+TEST_CASE("A served replica gets operations at the requested rate",
           "[benchmarks]") {
   Served served;
   const json open = served.Run({"--idle", "--during", "0.5", "--before", "2"});
@@ -156,7 +156,7 @@ TEST_CASE("A served replica sends at the rate that was asked for",
   REQUIRE(cores > 0.2);
 }
 
-TEST_CASE("A load is served beside somebody who takes idle CPU, or writes",
+TEST_CASE("A load is served beside a process that uses idle CPU, or that writes",
           "[benchmarks]") {
   Served served;
   const json spun = served.Run(

@@ -1,6 +1,7 @@
-// Loaded into a process under test (LD_PRELOAD), moves its clock of the day by
-// the seconds in the file that SSTFERRY_TEST_CLOCK names: eight bytes, which the
-// test may change at any time. The steady clock is left alone.
+// A library that a test preloads (LD_PRELOAD) into a process. It shifts the
+// process's wall clock by the seconds in the file that SSTFERRY_TEST_CLOCK names:
+// eight bytes, which the test may change at any time. The steady clock is not
+// changed.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // Seeds a database by files and by entries with a server and a puller, in one
-// process and without the rooms above them. Ends with 0 if both replicas have
-// all entries.
+// process and without the rooms above them. Exit code 0: both replicas have all
+// entries.
 #include <cstdio>
 #include <memory>
 #include <string>

@@ -1,10 +1,10 @@
-// A Java application on rocksdbjni (or a fork with the same API): DB,
-// TransactionDB or TtlDB, with column families as Java applications set them.
+// A Java application with rocksdbjni (or a fork with the same API): DB,
+// TransactionDB or TtlDB, with column families like those of Java applications.
 //
 // usage: java Jni [db=plain|txn|ttl] [wal=true|false] [format=N] [blobs=true|false]
 //     [merge=NAME]
 //
-// Reads verbs on standard input; README.md lists them. `dump DIR strict` and
+// Reads verbs from standard input; README.md lists them. `dump DIR strict` and
 // `dump DIR lenient` open DIR with the options that RocksDB itself loads from
 // the OPTIONS file, without and with ignore_unknown_options.
 import java.io.*;
@@ -21,7 +21,7 @@ public final class Jni {
     return Boolean.parseBoolean(settings.get(name));
   }
 
-  // --- options, as the application has them in its code -----------------------
+  // --- options of the application ---------------------------------------------
 
   static ColumnFamilyOptions withProperties(String... pairs) {
     Properties properties = new Properties();
@@ -39,8 +39,8 @@ public final class Jni {
     return table;
   }
 
-  // Without a format_version the library's own table options, not those of
-  // BlockBasedTableConfig, which differ.
+  // Without a format_version, uses the library's own table options, because the
+  // defaults of BlockBasedTableConfig differ.
   static ColumnFamilyOptions formatted(ColumnFamilyOptions options) {
     return settings.containsKey("format") ? options.setTableFormatConfig(table()) : options;
   }
@@ -120,7 +120,7 @@ public final class Jni {
       }
     }
 
-    // What this application writes in `round` is the same at each call.
+    // The writes of a `round` are the same at each call.
     void write(long round, int count) throws RocksDBException {
       Random random = new Random(round);
       try (WriteOptions options = new WriteOptions().setDisableWAL(!is("wal"))) {

@@ -1,6 +1,6 @@
 // A key-value store of Kafka Streams: the store's own code (RocksDBStore, with
-// the family of timestamped values, universal compaction and no WAL), put
-// where a task has it: DIR/rocksdb/counts. No broker is needed.
+// the family of timestamped values, universal compaction and no WAL), in the
+// directory that a task would use: DIR/rocksdb/counts. Needs no broker.
 import java.io.*;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -67,7 +67,7 @@ public final class KafkaStore {
         for (int session = 0; session < 3; session++) {
           store = open(words[1]);
           write(store, Long.parseLong(words[2]) * 1000 + session, 4000);
-          store.flush();  // as a commit does
+          store.flush();  // like a commit
           store.close();
         }
         return "{}";

@@ -1,5 +1,5 @@
-// What the Node drivers share: the loop over verbs, what an application writes,
-// and the digest of what it reads. See driver.py.
+// Shared by the Node drivers: the loop over verbs, the writes of an application,
+// and the digest of its reads. See driver.py.
 'use strict'
 const crypto = require('crypto')
 const fs = require('fs')
@@ -7,8 +7,8 @@ const readline = require('readline')
 
 const KEYS = 6000
 
-// Returns what an application writes into `family` in a round: pairs of key and
-// value, value null for a deletion. The same at each call.
+// Returns the writes of an application into `family` in a round, which are the
+// same at each call: pairs of key and value; value null: a deletion.
 function edits (round, family, count) {
   const pairs = []
   for (let i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ class Digest {
 }
 
 // `application` has open(dir, create), write(db, round, count), read(db),
-// close(db), and flush(db) where it can; all may be asynchronous.
+// close(db), and flush(db) if it supports that; all may be asynchronous.
 async function serve (application) {
   let held
   async function answer ([verb, ...args]) {

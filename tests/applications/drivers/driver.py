@@ -1,5 +1,5 @@
-"""What the Python drivers share: the loop over verbs, what an application
-writes, and the digest of what it reads."""
+"""Shared by the Python drivers: the loop over verbs, the writes of an application,
+and the digest of its reads."""
 
 import gc
 import hashlib
@@ -13,8 +13,8 @@ KEYS = 6000
 
 
 def edits(round_number, family, count):
-    """Yields what an application writes into `family` in a round: pairs of key
-    and value, value None for a deletion. The same at each call."""
+    """Yields the writes of an application into `family` in a round, which are the
+    same at each call: pairs of key and value; value None: a deletion."""
     rng = random.Random(f"{round_number} {family}")
     for _ in range(count):
         key = b"key%08d" % rng.randrange(KEYS)
@@ -26,7 +26,7 @@ def edits(round_number, family, count):
 
 
 def digest(entries):
-    """Returns [count, digest] of pairs of bytes, in the order given."""
+    """Returns [count, digest] of pairs of bytes, in the given order."""
     sha, count = hashlib.sha256(), 0
     for key, value in entries:
         for field in (key, value):
@@ -37,8 +37,8 @@ def digest(entries):
 
 
 class Application:
-    """One application. A driver overrides open, write, read and close, and
-    flush where the application can; `dir` is the application's directory."""
+    """One application. A driver overrides open, write, read and close, and flush if
+    the application supports it; `dir`: the application's directory."""
 
     def open(self, dir, create):
         raise NotImplementedError
@@ -68,7 +68,7 @@ def answer(application, held, words):
                 application.flush(db)
             application.close(db)
             db = None
-            gc.collect()  # some close with the last reference only
+            gc.collect()  # some libraries close only with the last reference
     elif verb == "change":
         db = application.open(args[0], False)
         application.write(db, int(args[1]), 200)
@@ -106,12 +106,12 @@ def answer(application, held, words):
 
 def serve(application):
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # so that a library's output is not taken for an answer
     held = []
     for line in sys.stdin:
         try:
             text = "ok " + json.dumps(answer(application, held, line.split()), sort_keys=True)
-        except BaseException as e:  # also Rust's panics
+        except BaseException as e:  # includes Rust's panics
             text = "error " + f"{type(e).__name__}: {e}".replace("\n", " ")
         out.write(text + "\n")
     os._exit(0)

@@ -1,5 +1,5 @@
-"""MyRocks: a MariaDB server of its own with the RocksDB engine, in DIR as its
-datadir; the database is DIR/#rocksdb. argv[1]: where the packages lie unpacked."""
+"""MyRocks: a separate MariaDB server with the RocksDB engine and the datadir DIR; the
+database is DIR/#rocksdb. argv[1]: the directory of the unpacked packages."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def libraries():
 
 class Server:
     def __init__(self, dir):
-        self.sockets = tempfile.TemporaryDirectory(prefix="mysql-")  # short: a socket's path has 107 bytes
+        self.sockets = tempfile.TemporaryDirectory(prefix="mysql-")  # short, because a socket's path has at most 107 bytes
         self.socket = f"{self.sockets.name}/s"
         log = f"{self.sockets.name}/log"
         self.process = subprocess.Popen(
@@ -44,7 +44,7 @@ class Server:
             try:
                 self.query("SELECT 1")
                 return
-            except RuntimeError:  # not listening yet; the runner limits the time
+            except RuntimeError:  # it does not listen yet; the runner limits the time
                 pass
 
     def query(self, sql):

@@ -1,4 +1,4 @@
-// @nxtedition/rocksdb: abstract-level, with a merge operator of its own.
+// @nxtedition/rocksdb: abstract-level, with its own merge operator.
 'use strict'
 const { edits, Digest, serve } = require('./driver')
 const { RocksLevel } = require(process.env.PACKAGE)

@@ -34,7 +34,7 @@ class App(driver.Application):
         db.flush()
 
     def close(self, db):
-        pass  # with the last reference
+        pass  # the store closes with its last reference
 
 
 driver.serve(App())

@@ -1,5 +1,5 @@
 """python-rocksdb and its descendants (faust-streaming-rocksdb, rdbpython):
-argv[1] names the module. Options as Faust's tables have them."""
+argv[1] names the module. Uses the options of Faust's tables."""
 
 import importlib
 import sys

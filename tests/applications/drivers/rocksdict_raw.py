@@ -28,7 +28,7 @@ class App(driver.Application):
     def write(self, db, round_number, count):
         for name, family in self.families(db).items():
             for key, value in driver.edits(round_number, name, count):
-                if not RAW:  # as people use it: strings and lists as keys and values
+                if not RAW:  # the usual way: strings and lists as keys and values
                     key = key.decode()
                     value = None if value is None else [len(value), value.hex(), float(len(value))]
                 if value is not None:

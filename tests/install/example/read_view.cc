@@ -1,6 +1,6 @@
-// Reads a standby: read_view LINK [TIMES]. LINK is DIR.view/current of a
-// standby that is followed with --view-every. Counts the keys of the newest
-// view, again and again.
+// usage: read_view LINK [TIMES]
+// Counts the keys in the newest view of a standby, TIMES times. LINK is
+// DIR.view/current of a standby that is followed with --view-every.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -19,14 +19,14 @@ using OpenedDb = rocksdb::DB*;
 #endif
 
 rocksdb::Status CountKeys(const std::string& link, uint64_t* keys) {
-  // RocksDB opens files by their path later, too, when `link` leads to another
-  // view.
+  // Resolves `link` once, because RocksDB also opens files later, when `link`
+  // may lead to another view.
   std::error_code error;
   const std::string view = std::filesystem::canonical(link, error);
   if (error) {
     return rocksdb::Status::IOError(link, error.message());
   }
-  rocksdb::Options options;  // with the application's comparator, and so on
+  rocksdb::Options options;  // add the application's comparator etc.
   OpenedDb opened{};
   const rocksdb::Status status =
       rocksdb::DB::OpenForReadOnly(options, view, &opened);
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   }
   const int times = argc > 2 ? std::atoi(argv[2]) : 1;
   for (int i = 0; i < times; ++i) {
-    // An application keeps a view open for less than keep-views * view-every.
+    // An application must close a view within keep-views * view-every.
     uint64_t keys = 0;
     const rocksdb::Status status = CountKeys(argv[1], &keys);
     if (!status.ok()) {

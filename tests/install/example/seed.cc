@@ -1,7 +1,7 @@
-// Moves a database that this program has open, and may go on writing, to
-// TARGET_DIR: seed SOURCE_DIR TARGET_DIR. Also: seed mirror SOURCE DIR, which
-// pulls all databases of a source, and seed archive DIRECTORY ARCHIVE, which
-// makes an archive and pushes a first set.
+// seed SOURCE_DIR TARGET_DIR: copies a database that this program has open, and
+//   may continue to write, to TARGET_DIR.
+// seed mirror SOURCE DIR: pulls all databases of a source.
+// seed archive DIRECTORY ARCHIVE: makes an archive and pushes a first set.
 #include <iostream>
 #include <string>
 #include <thread>
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
 
   sstferry::ServeOptions serve;  // the source: gives what db holds now
   serve.databases = {{"orders", /*directory=*/"", db, /*handles=*/{}}};
-  sstferry::RateLimitedLog lines;  // no peer fills the log
+  sstferry::RateLimitedLog lines;  // limits the lines that peers cause
   serve.log = [&](sstferry::LogLevel, const std::string& line) {
     if (const auto admitted = lines.Admit(line)) std::cerr << *admitted << "\n";
   };
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     server->Stop();
     std::cout << SummaryToJson(summary, "pull") << "\n";
   }
-  sstferry::StatusOptions where;  // what anybody may ask afterwards
+  sstferry::StatusOptions where;  // asks for the target's state
   where.where.directory = argv[2];
   sstferry::StatusReport report;
   if (status.ok()) status = MakeStatusQuery(where)->Run(&report);
