@@ -198,7 +198,7 @@ TEST_CASE("A workspace of another account is not used",
   const std::string workspace = target + ".sstferry";
   fs::create_directory(workspace);
   WriteBytes(workspace + "/lock", "sstferry workspace 1\n");
-  SECTION("it has an exchange record that would remove the target of a link") {
+  SECTION("its old database is a link, which a removal would follow") {
     fs::create_directory_symlink(places.victim, workspace + "/old");
     Give(workspace, 0700);
   }

@@ -373,7 +373,8 @@ TEST_CASE("A file system that reports no size does not count as full",
   REQUIRE(unmounted == 0);
 }
 
-TEST_CASE("The given command reports that the account does not exist",
+TEST_CASE("The given command reports that the account of the files does not "
+          "exist",
           "[bad_input][limits]") {
   if (geteuid() != 0) {
     WARN("SKIPPED: needs root");
