@@ -380,7 +380,7 @@ TEST_CASE("A LOCK that is a link is not opened", "[bad_input][accounts]") {
 }
 
 TEST_CASE("A pull that root starts in another account's place runs as that "
-          "account, hooks included",
+          "account, and its hooks as root",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;
   Places places;
