@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The uid of "nobody", who owns nothing else here.
+// The uid of "nobody", which owns no other files here.
 constexpr uid_t kOther = 65534;
 
 bool IsRoot() {

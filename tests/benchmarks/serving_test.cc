@@ -156,7 +156,7 @@ TEST_CASE("A served replica gets operations at the requested rate",
   REQUIRE(cores > 0.2);
 }
 
-TEST_CASE("A load is served beside a process that uses idle CPU, or that writes",
+TEST_CASE("A load is served beside a process that uses idle CPU or writes",
           "[benchmarks]") {
   Served served;
   const json spun = served.Run(

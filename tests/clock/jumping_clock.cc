@@ -1,7 +1,7 @@
 // A library that a test preloads (LD_PRELOAD) into a process. It shifts the
-// process's wall clock by the seconds in the file that SSTFERRY_TEST_CLOCK names:
-// eight bytes, which the test may change at any time. The steady clock is not
-// changed.
+// process's wall clock by the seconds in the file that SSTFERRY_TEST_CLOCK
+// names: eight bytes, which the test may change at any time. The steady clock
+// is not changed.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -486,7 +486,7 @@ bool AppHistory::merges() const {
 void showValue(const AppHistory& history, std::ostream& os) {
   static const char* const kActs[] = {
       "put",      "put-large", "put-unlogged", "delete",        "merge",
-      "part",    "batch",     "flush",        "flush-all",     "sync",
+      "delete-range", "batch", "flush",        "flush-all",     "sync",
       "flush-wal", "compact",  "ingest",       "create-family", "drop-family",
       "transact", "prepare",   "commit",       "rollback",      "begin",
       "delete-files"};

@@ -27,7 +27,7 @@ namespace sstferry {
 // Threads: one at a time.
 class DurableNames {
  public:
-  using Id = uint64_t;  // of a file or directory; 0: none
+  using Id = uint64_t;  // identifies a file or directory; 0: none
   struct Place {
     Id dir = 0;
     std::string name;

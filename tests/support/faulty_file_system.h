@@ -21,9 +21,9 @@ enum class FileStep {
   kRename,
   kLink,
   kSyncDir,
-  kRead,  // of a file that is read at random offsets
+  kRead,  // only in files that are read at random offsets
   kTruncate,
-  kClose,  // of a file that was written; it is closed nevertheless
+  kClose,  // only written files; a failure closes the file nevertheless
 };
 
 // All steps that write.

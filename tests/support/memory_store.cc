@@ -53,7 +53,7 @@ struct MemoryStore::State {
   mutable std::mutex mu;
   MemoryStoreRules rules;
   UnixSeconds now = 1'800'000'000;
-  uint64_t next = 1;  // of versions, uploads and locks
+  uint64_t next = 1;  // next number for versions, uploads and locks
   int clients = 0;
   std::map<std::string, ObjectPointer> objects;
   std::map<std::string, Upload> uploads;  // by id

@@ -36,7 +36,7 @@ struct StoreCall {
   StoreCallKind kind;
   std::string key;  // kDelete: the first; lists: the prefix
   int client = 0;
-  uint64_t number = 0;  // of this client's calls, from 0
+  uint64_t number = 0;  // counts this client's calls, from 0
   // Set by the hook: a list misses this many of the last changes.
   size_t stale_changes = 0;
   // Set by the hook: the client slept before it signed the call. False: if it

@@ -80,8 +80,8 @@ struct Relay::Link {
   int target_fd = -1;
   bool dead = false;  // under mu_; the descriptors stay open until joined
   uint64_t bytes = 0;           // under mu_, in both directions
-  uint64_t cut_at = kNever;     // of `bytes`
-  uint64_t leave_at = kNever;   // of the relay's passed_
+  uint64_t cut_at = kNever;     // compared with `bytes`
+  uint64_t leave_at = kNever;   // compared with the relay's passed_
   Flow flows[2];
 
   int from(Direction d) const { return d == kToTarget ? client_fd : target_fd; }

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kEntries = 9'000;  // of 1000 bytes
+constexpr uint64_t kEntries = 9'000;  // each of 1000 bytes
 
 // Makes five tables of 1.8 MB and a WAL.
 void MakeSource(const std::string& directory) {

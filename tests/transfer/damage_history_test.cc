@@ -203,7 +203,7 @@ class DamagedReplica {
     if (!status.ok()) {
       return;
     }
-    // A run without a verify may reuse damage that nobody has found yet: a
+    // A run without a verify may reuse damage that was not found yet: a
     // refresh and a swap by links reuse everything that did not change at the
     // source, a clone reuses files.
     if (!is_known_ && !verified && !is_whole_) return;

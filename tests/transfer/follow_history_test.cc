@@ -49,7 +49,7 @@ struct FollowedHistory {
   AppHistory history;
   std::vector<uint32_t> visits;  // used in turn, one for each step
   std::vector<uint32_t> torn;    // bytes that a power cut removes, per life
-  std::vector<uint32_t> fates;   // what happens to the directory, per life
+  std::vector<uint32_t> fates;   // changes of the directory, per life
 };
 
 // A change of the source's directory while no application has it open.

@@ -14,7 +14,7 @@ namespace sstferry::test::random_history_test {
 namespace {
 
 struct History {
-  std::vector<uint32_t> kinds;  // of families, the default one first
+  std::vector<uint32_t> kinds;  // the families' kinds, default first
   std::vector<Step> steps;
   uint32_t lanes;
   uint32_t chunk_bytes;

@@ -50,8 +50,8 @@ struct Night {
 struct World {
   bool single_deletes;  // the applications use SingleDelete
   std::vector<uint32_t> kinds;
-  std::vector<Step> start;  // of the source
-  std::vector<Deed> past;   // of the target
+  std::vector<Step> start;  // the source's first steps
+  std::vector<Deed> past;   // the target's history
   std::vector<Night> nights;
 };
 

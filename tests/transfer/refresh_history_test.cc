@@ -56,7 +56,7 @@ struct Night {
 struct World {
   bool single_deletes;  // the source's application uses SingleDelete
   std::vector<uint32_t> kinds;
-  std::vector<Step> past;  // of the target; empty: the first refresh seeds it
+  std::vector<Step> past;  // the target's history; none: a seed
   std::vector<Night> nights;
 };
 
