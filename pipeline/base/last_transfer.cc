@@ -172,7 +172,8 @@ SelectionText TextOf(const Selection& selection) {
 }
 
 std::string LastTransferText(const Summary& summary,
-                             const SelectionText& holds) {
+                             const SelectionText& holds,
+                             const LastTransfer& before) {
   const std::string text = SummaryToJson(summary, summary.mode);
   if (holds == TextOf(summary.selection)) {
     return text + "\n";
@@ -184,6 +185,14 @@ std::string LastTransferText(const Summary& summary,
   object["holds"] = {{"column_families", holds.families},
                      {"begin", bound(holds.begin)},
                      {"end", bound(holds.end)}};
+  uint64_t seconds = 0;
+  if (ParseRfc3339(before.snapshot_taken_at, &seconds)) {
+    object["snapshot_taken_at"] = before.snapshot_taken_at;
+    object["snapshot_taken_seconds"] = seconds;
+  } else {
+    object["snapshot_taken_at"] = nullptr;
+    object["snapshot_taken_seconds"] = nullptr;
+  }
   return object.dump(
              2, ' ', false,
              nlohmann::ordered_json::error_handler_t::replace) + "\n";

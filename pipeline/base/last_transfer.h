@@ -50,9 +50,12 @@ struct LastTransfer {
 // the members above are used.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
-// Formats the record of `summary`, for a directory that holds `holds`.
+// Formats the record of `summary`, for a directory that holds `holds`. If that
+// is more than was requested, the rest is as old as `before`, so the record has
+// the time of that snapshot: it is never newer than the directory's oldest part.
 std::string LastTransferText(const Summary& summary,
-                             const SelectionText& holds);
+                             const SelectionText& holds,
+                             const LastTransfer& before);
 
 // Formats the record of a promotion: the record of the last cut in `directory`,
 // with the sequence number and moment (microseconds since 1970; 0: unknown) at

@@ -50,7 +50,7 @@ void RefreshTarget::TakeLevels() {
 
 Status RefreshTarget::WriteSummary(const Summary& summary) {
   return WriteDurably(disk(), dir_ + "/" + kLastTransferName,
-                      LastTransferText(summary, held_));
+                      LastTransferText(summary, held_, last_));
 }
 
 void RefreshTarget::FillSummary(Summary* summary) const {

@@ -221,7 +221,9 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   summary.selection.interval.begin = std::string("\xff");
   SelectionText holds;
   holds.families = {"a", "b"};
-  WriteRecord(dir, LastTransferText(summary, holds));
+  LastTransfer before;
+  before.snapshot_taken_at = "2026-11-20T11:00:00Z";
+  WriteRecord(dir, LastTransferText(summary, holds, before));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
   LastTransfer expected;
   expected.transfer_id = "00ff";
@@ -229,14 +231,20 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   expected.finished_at = "2026-11-21T12:00:00Z";
   expected.source_database_id = "origin";
   expected.snapshot_sequence = UINT64_MAX;
-  expected.snapshot_taken_at = "2026-11-21T11:00:00Z";
+  expected.snapshot_taken_at = "2026-11-20T11:00:00Z";  // of the oldest part
   expected.column_families = {"default", "a"};
   expected.asked.families = {"a"};
   expected.asked.begin = "0xFF";
   expected.holds.families = {"a", "b"};
   REQUIRE(record == expected);
-  WriteRecord(dir, LastTransferText(summary, TextOf(summary.selection)));
+  WriteRecord(dir, LastTransferText(summary, holds, LastTransfer()));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
+  expected.snapshot_taken_at = "";  // unknown
+  REQUIRE(record == expected);
+  WriteRecord(dir,
+              LastTransferText(summary, TextOf(summary.selection), before));
+  REQUIRE(ReadLastTransfer(dir.path(), &record));
+  expected.snapshot_taken_at = "2026-11-21T11:00:00Z";
   expected.holds = expected.asked;
   REQUIRE(record == expected);
 }

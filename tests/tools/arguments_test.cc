@@ -1,4 +1,5 @@
 #include "tools/sstferry/arguments.h"
+#include "tools/sstferry/command_arguments.h"
 
 #include <fstream>
 
@@ -207,6 +208,30 @@ TEST_CASE("ParseNamedDirectory reads a name or derives it from the directory",
     REQUIRE_FALSE(
         Sentence(ParseNamedDirectory("--db", text, &out)).empty());
   }
+}
+
+TEST_CASE("An option that permits one act is refused in a config file",
+          "[tools]") {
+  const ScratchDir dir;
+  std::ofstream(dir / "config") << "dir = '/d'\nadopt = true\n";
+  const std::string refused = "--config " + (dir / "config") +
+                              ": line 2: adopt: expected on the command line "
+                              "only";
+  PullArguments pull;
+  FollowArguments follow;
+  ArchiveArguments archive;
+  const std::vector<std::string> words = {"--config", dir / "config"};
+  REQUIRE(Sentence(ParseFollow(words, &follow)) == refused);
+  std::ofstream(dir / "config") << "target = '/d'\nadopt = true\n";
+  REQUIRE(Sentence(ParsePull(PullMode::kRefresh, words, &pull)) == refused);
+  REQUIRE(Sentence(ParsePull(PullMode::kSwap, words, &pull)) == refused);
+  std::ofstream(dir / "config") << "label = 'x'\nadopt = true\n";
+  REQUIRE(Sentence(ParseArchive({"push", "/s", "/a", "--config",
+                                 dir / "config"},
+                                &archive)) == refused);
+  std::ofstream(dir / "config") << "dir = '/d'\n";
+  REQUIRE_OK(ParseFollow({"/s", "/d", "--adopt"}, &follow));
+  REQUIRE(follow.options.adopt);
 }
 
 TEST_CASE("The error for an unknown option lists the nearest options",

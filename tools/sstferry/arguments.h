@@ -101,6 +101,9 @@ struct OptionSpec {
   // the code that reads the command's arguments sets the member.
   std::function<rocksdb::Status(const std::string& text, void* arguments)>
       read{};
+  // Permits one act, so no file may have it: a unit would permit the act again
+  // at each start, also to a directory that became a primary meanwhile.
+  bool is_once = false;
 };
 // Returns the option's help, followed by its bounds and its default.
 std::string HelpText(const OptionSpec& spec);

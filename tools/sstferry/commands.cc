@@ -435,11 +435,11 @@ const std::vector<JobOption>& JobOptions() {
              [](auto& a) -> auto& { return a.after_swap; },
              TextValue("CMD", "a command"))},
         {kOfRefresh | kOfSwap,
-         Row<Pull>(
-             "adopt", Group::kCommon,
+         AdoptRow<Pull>(
+             Group::kCommon,
              "Accept a TARGET_DIR that was made from another source, not by "
-             "sstferry, or with a smaller selection than now.",
-             [](auto& a) -> auto& { return a.options.adopt; })},
+             "sstferry, or with a smaller selection than now. Not in a "
+             "config file.")},
         {kAnyJob,
          Row<Pull>(
              "verify", Group::kCommon,
@@ -702,11 +702,11 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                "push: Give the set the label TEXT.",
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
-           Row<Archive>(
-               "adopt", Group::kAdvanced,
+           AdoptRow<Archive>(
+               Group::kAdvanced,
                "push: Accept a database other than that of the newest set, "
-               "such as one that was rebuilt from a replica.",
-               [](auto& a) -> auto& { return a.options.adopt; }),
+               "such as one that was rebuilt from a replica. Not in a config "
+               "file."),
            Row<Archive>(
                "lanes", Group::kLimits,
                "push, check: Read and upload, or check, N files at once.",
@@ -876,14 +876,13 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "ARCHIVE: Give the sets the label TEXT.",
                [](auto& a) -> auto& { return a.options.label; },
                TextValue("TEXT", "a label")),
-           Row<Follow>(
-               "adopt", Group::kAdvanced,
+           AdoptRow<Follow>(
+               Group::kAdvanced,
                "Make the closed database in DIR, such as a former primary, a "
                "standby: files that SOURCE also has are compared and linked, "
                "and the old one is kept as DIR.sstferry-old-DATE. ARCHIVE: "
                "Accept a database other than that of the newest set, such as "
-               "one that was rebuilt from a replica.",
-               [](auto& a) -> auto& { return a.options.adopt; }),
+               "one that was rebuilt from a replica. Not in a config file."),
            Row<Follow>(
                "exact-filters", Group::kAdvanced,
                "Take a cut after each compaction of a column family with a "

@@ -162,7 +162,7 @@ Status ReadJobOptions(const std::vector<OptionSpec>& specs,
     keys.push_back({name});
   }
   for (const OptionSpec& spec : specs) {
-    if (!kOtherOptions.contains(spec.name)) {
+    if (!kOtherOptions.contains(spec.name) && !spec.is_once) {
       keys.push_back({spec.name});
     }
   }

@@ -274,4 +274,13 @@ OptionSpec Row(const char* name, OptionGroup group, const char* help,
   return spec;
 }
 
+// Makes a row for --adopt, which no file may have.
+template <typename Arguments>
+OptionSpec AdoptRow(OptionGroup group, const char* help) {
+  OptionSpec spec = Row<Arguments>(
+      "adopt", group, help, [](auto& a) -> auto& { return a.options.adopt; });
+  spec.is_once = true;
+  return spec;
+}
+
 }  // namespace sstferry

@@ -3,6 +3,7 @@
 // what() of Boost's errors: it replaces %placeholders%, and does not terminate
 // if a name or a value contains one.
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include <boost/program_options.hpp>
@@ -23,10 +24,11 @@ using Strings = std::vector<std::string>;
 // Name for operands beyond those of the command.
 constexpr const char* kBeyond = "operands";
 
-// Returns true for options that only a command line can have.
-bool IsCommandLineOnly(const std::string& name) {
-  return name == "config" || name == "help" || name == "version";
-}
+// The options of a command, and those of them that no file may have.
+struct KnownOptions {
+  po::options_description all;
+  std::set<std::string> only_typed = {"config", "help", "version"};
+};
 
 // Returns the error for `word`, which begins with the name of an unknown option
 // or of a switch. Suggests a similar option.
@@ -132,13 +134,12 @@ Status AtLine(size_t line, const Status& status) {
 
 // Reads one value, or an array of them for a repeatable option.
 Status ReadValue(const std::string& name, const toml::node& node,
-                     const po::options_description& known,
-                     po::parsed_options* in_file) {
-  const po::option_description* spec = known.find_nothrow(name, false);
+                 const KnownOptions& known, po::parsed_options* in_file) {
+  const po::option_description* spec = known.all.find_nothrow(name, false);
   if (spec == nullptr) {
-    return RefusedOption(name, known, "");
+    return RefusedOption(name, known.all, "");
   }
-  if (IsCommandLineOnly(name)) {
+  if (known.only_typed.count(name) != 0) {
     return Status::InvalidArgument(name +
                                    ": expected on the command line only");
   }
@@ -160,7 +161,7 @@ Status ReadValue(const std::string& name, const toml::node& node,
     in_file->options.push_back(option);
   }
   po::variables_map alone;
-  po::parsed_options of_line(&known);
+  po::parsed_options of_line(&known.all);
   std::copy_if(in_file->options.begin(), in_file->options.end(),
                std::back_inserter(of_line.options),
                [&](const po::option& o) { return o.string_key == name; });
@@ -215,8 +216,8 @@ Status ReadDatabaseTables(const toml::node& node,
   return Status::OK();
 }
 
-Status ReadToml(std::istream& file, const po::options_description& known,
-                    po::parsed_options* in_file) {
+Status ReadToml(std::istream& file, const KnownOptions& known,
+                po::parsed_options* in_file) {
   const toml::parse_result parsed = toml::parse(file);
   if (!parsed) {
     return AtLine(
@@ -230,7 +231,7 @@ Status ReadToml(std::istream& file, const po::options_description& known,
     const std::string name(key.str());
     const Status status =
         name == "database"
-            ? ReadDatabaseTables(node, known, in_file)
+            ? ReadDatabaseTables(node, known.all, in_file)
             : ReadValue(name, node, known, in_file);
     if (!status.ok()) {
       return name == "database" ? status
@@ -241,8 +242,7 @@ Status ReadToml(std::istream& file, const po::options_description& known,
 }
 
 Status ReadConfigFile(const std::string& path,
-                      const po::options_description& known,
-                      po::variables_map* map) {
+                      const KnownOptions& known, po::variables_map* map) {
   // Root runs the file's commands, so only root may have written the file.
   std::string text;
   Status status = ReadOwn(path, /*account=*/0, &text);
@@ -250,7 +250,7 @@ Status ReadConfigFile(const std::string& path,
     return Status::InvalidArgument("--config " + MessageOf(status));
   }
   std::istringstream file(text);
-  po::parsed_options in_file(&known);
+  po::parsed_options in_file(&known.all);
   status = ReadToml(file, known, &in_file);
   if (status.ok()) {
     status = Store(in_file, map);
@@ -298,9 +298,12 @@ Status ReadOptions(const std::vector<OptionSpec>& specs,
                    const std::vector<std::string>& arguments,
                    OptionTexts* out) {
   *out = OptionTexts();
-  po::options_description known;
-  auto add = known.add_options();
+  KnownOptions known;
+  auto add = known.all.add_options();
   for (const OptionSpec& spec : specs) {
+    if (spec.is_once) {
+      known.only_typed.insert(spec.name);
+    }
     if (spec.value == nullptr) {
       add(spec.name, po::bool_switch());
     } else if (spec.repeatable) {
@@ -310,12 +313,12 @@ Status ReadOptions(const std::vector<OptionSpec>& specs,
     }
   }
   for (const std::string& operand : operands) {
-    if (known.find_nothrow(operand, false) == nullptr) {
+    if (known.all.find_nothrow(operand, false) == nullptr) {
       add(operand.c_str(), po::value<std::string>());
     }
   }
   po::variables_map map;
-  Status status = ReadCommandLine(operands, arguments, known, &map);
+  Status status = ReadCommandLine(operands, arguments, known.all, &map);
   const bool is_own_file =
       std::any_of(specs.begin(), specs.end(), [](const OptionSpec& spec) {
         return std::string(spec.name) == "config" && spec.read != nullptr;
