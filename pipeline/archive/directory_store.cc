@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,7 +37,6 @@ constexpr char kPrivate[] = ".sstferry";
 constexpr char kKeyFile[] = "key";
 constexpr char kDataFile[] = "data";
 constexpr size_t kFilePieceBytes = 1u << 20;
-constexpr milliseconds kBetweenLocks{20};
 // Maximum attempts of a put. An attempt fails if the directory of its key was
 // empty and was removed meanwhile.
 constexpr int kMaxPutTries = 20;
@@ -103,14 +101,6 @@ bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
 }
 
-int RetryingFlock(int fd, int operation) {
-  int result;
-  do {
-    result = flock(fd, operation);
-  } while (result != 0 && errno == EINTR);
-  return result;
-}
-
 ObjectVersion VersionOfFile(const struct stat& info) {
   return std::to_string(info.st_ino) + "-" +
          std::to_string(info.st_mtim.tv_sec) + "." +
@@ -134,15 +124,6 @@ struct Entry {
   std::string order() const { return is_directory ? name + "/" : name; }
 };
 bool operator<(const Entry& a, const Entry& b) { return a.order() < b.order(); }
-
-class DirectoryLock : public StoreLock {
- public:
-  explicit DirectoryLock(Descriptor file) : file_(std::move(file)) {}
-  ~DirectoryLock() override = default;  // closing it releases the lock
-
- private:
-  Descriptor file_;
-};
 
 class DirectoryStore : public ObjectStore {
  public:
@@ -184,9 +165,6 @@ class DirectoryStore : public ObjectStore {
                           const std::string& upload_id) override;
   StoreResult ListUploads(const std::string& prefix,
                           std::vector<UploadInfo>* uploads) override;
-  bool has_locks() const override { return true; }
-  StoreResult Lock(const std::string& key, bool exclusive,
-                   std::unique_ptr<StoreLock>* lock) override;
 
  private:
   StoreResult Begin(const std::string& key) const;
@@ -1081,52 +1059,6 @@ StoreResult DirectoryStore::ListUploads(const std::string& prefix,
             });
   uploads->resize(std::min<size_t>(uploads->size(), kMaxStorePage));
   return {};
-}
-
-StoreResult DirectoryStore::Lock(const std::string& key, bool exclusive,
-                                 std::unique_ptr<StoreLock>* lock) {
-  const Clock::time_point until =
-      options_.timeouts.retry > options_.until - Clock::now()
-          ? options_.until
-          : Clock::now() + options_.timeouts.retry;
-  while (true) {
-    if (StoreResult begun = Begin(key); !begun.ok()) {
-      return begun;
-    }
-    Descriptor directory;
-    std::string name;
-    if (StoreResult opened = OpenParent(key, false, &directory, &name);
-        !opened.ok()) {
-      return opened;
-    }
-    // On NFS, an exclusive lock requires a file that is open for writing.
-    Descriptor file =
-        OpenIn(directory.get(), name, exclusive ? O_RDWR : O_RDONLY);
-    if (!file.is_open()) {
-      return FromErrno(Describe(key), errno);
-    }
-    if (RetryingFlock(file.get(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) ==
-        0) {
-      // If the file was replaced meanwhile, a lock on the old file excludes no
-      // other client.
-      struct stat mine = {};
-      struct stat named = {};
-      if (fstat(file.get(), &mine) == 0 &&
-          fstatat(directory.get(), name.c_str(), &named,
-                  AT_SYMLINK_NOFOLLOW) == 0 &&
-          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
-        *lock = std::make_unique<DirectoryLock>(std::move(file));
-        return {};
-      }
-    } else if (errno != EWOULDBLOCK) {
-      return FromErrno(Describe(key), errno);
-    }
-    if (Clock::now() >= until) {
-      return StoreError(StoreCode::kLocked,
-                        Describe(key) + ": another client has the lock");
-    }
-    stop_.WaitFor(kBetweenLocks);
-  }
 }
 
 }  // namespace

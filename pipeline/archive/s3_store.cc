@@ -150,12 +150,6 @@ class S3Store : public ObjectStore {
                           const std::string& upload_id) override;
   StoreResult ListUploads(const std::string& prefix,
                           std::vector<UploadInfo>* uploads) override;
-  bool has_locks() const override { return false; }
-  StoreResult Lock(const std::string& key, bool exclusive,
-                   std::unique_ptr<StoreLock>* lock) override {
-    return StoreError(StoreCode::kUnsupported,
-                      Describe(key) + ": a bucket has no locks");
-  }
 
  private:
   // An answer and its meaning.

@@ -28,8 +28,6 @@ EndState EndStateOf(StoreCode code) {
       return EndState::kCorrupt;
     case StoreCode::kNoSpace:
       return EndState::kNoSpace;
-    case StoreCode::kLocked:
-      return EndState::kBusy;
     case StoreCode::kCancelled:
       return EndState::kCancelled;
     case StoreCode::kCaller:
@@ -65,8 +63,6 @@ const char* StoreCodeName(StoreCode code) {
       return "NO_SPACE";
     case StoreCode::kUnsupported:
       return "UNSUPPORTED";
-    case StoreCode::kLocked:
-      return "LOCKED";
     case StoreCode::kCaller:
       return "CALLER";
     case StoreCode::kCancelled:

@@ -51,8 +51,6 @@ enum class StoreCode : uint8_t {
   kNoSpace,
   // The store does not support the call, or not with this condition.
   kUnsupported,
-  // Another client has the lock.
-  kLocked,
   // The caller's sink or byte source failed; `status` is its error.
   kCaller,
   // Cancel() was called.
@@ -68,7 +66,7 @@ struct [[nodiscard]] StoreResult {
   // kUnsupported; kChangedSince for kOtherVersion; kDenied for kDenied and
   // kSignatureRefused; kDeadPeer for kThrottled and kUnreachable, or kDeadline
   // once the deadline of all calls has passed; kCorrupt for kDamaged; kNoSpace;
-  // kBusy for kLocked; kCancelled; kInternal.
+  // kCancelled; kInternal.
   rocksdb::Status status;
 
   bool ok() const { return code == StoreCode::kOk; }
@@ -172,15 +170,9 @@ struct PartPlace {
   uint64_t offset = 0;   // offset in the object
 };
 
-// A lock held until this object is destroyed or the process ends.
-class StoreLock {
- public:
-  virtual ~StoreLock() = default;
-};
-
 // One client of a store.
 //
-// Owner:   the caller; the client must outlive all calls and locks.
+// Owner:   the caller; the client must outlive all calls.
 // Threads: any, also concurrently.
 // Time:    each call retries transient failures (throttled, unreachable, lost
 //          connections), with pauses, until the limits of its StoreOptions are
@@ -264,16 +256,6 @@ class ObjectStore {
   // most kMaxStorePage. To find all, abort the listed uploads and list again.
   virtual StoreResult ListUploads(const std::string& prefix,
                                   std::vector<UploadInfo>* uploads) = 0;
-
-  // --- locks -----------------------------------------------------------------
-  // Returns true if Lock() works, as it does in a directory. (Over NFS a lock
-  // may be lost.)
-  virtual bool has_locks() const = 0;
-  // Locks the existing object `key` (else kAbsent), exclusively or shared.
-  // Waits for other holders; kLocked when the limits of StoreOptions are
-  // reached. kUnsupported: the store has no locks.
-  virtual StoreResult Lock(const std::string& key, bool exclusive,
-                           std::unique_ptr<StoreLock>* lock) = 0;
 };
 
 // --- helpers -----------------------------------------------------------------

@@ -25,11 +25,6 @@ struct Upload {
   std::map<uint32_t, std::string> parts;
 };
 
-struct Locked {
-  uint64_t exclusive = 0;           // the lock's number, or 0
-  std::vector<uint64_t> shared;
-};
-
 StoreResult ReadAll(const ByteSource& source, std::string* bytes) {
   constexpr size_t kPiece = 1u << 20;
   std::string scratch;
@@ -53,11 +48,10 @@ struct MemoryStore::State {
   mutable std::mutex mu;
   MemoryStoreRules rules;
   UnixSeconds now = 1'800'000'000;
-  uint64_t next = 1;  // next number for versions, uploads and locks
+  uint64_t next = 1;  // next number for versions and uploads
   int clients = 0;
   std::map<std::string, ObjectPointer> objects;
   std::map<std::string, Upload> uploads;  // by id
-  std::map<std::string, Locked> locks;
   // The last changes, oldest first: a key and the object before the change.
   std::deque<std::pair<std::string, ObjectPointer>> changes;
 
@@ -90,26 +84,6 @@ struct MemoryStore::State {
     }
     return seen;
   }
-};
-
-class MemoryStoreLock : public StoreLock {
- public:
-  MemoryStoreLock(std::shared_ptr<MemoryStore::State> state, std::string key,
-                  uint64_t number)
-      : state_(std::move(state)), key_(std::move(key)), number_(number) {}
-  ~MemoryStoreLock() override {
-    std::lock_guard<std::mutex> guard(state_->mu);
-    Locked& locked = state_->locks[key_];
-    if (locked.exclusive == number_) {
-      locked.exclusive = 0;
-    }
-    std::erase(locked.shared, number_);
-  }
-
- private:
-  const std::shared_ptr<MemoryStore::State> state_;
-  const std::string key_;
-  const uint64_t number_;
 };
 
 class MemoryStoreClient : public ObjectStore {
@@ -348,35 +322,6 @@ class MemoryStoreClient : public ObjectStore {
     });
   }
 
-  bool has_locks() const override {
-    std::lock_guard<std::mutex> guard(state_->mu);
-    return state_->rules.has_locks;
-  }
-
-  StoreResult Lock(const std::string& key, bool exclusive,
-                   std::unique_ptr<StoreLock>* lock) override {
-    return Call(StoreCallKind::kLock, key, {}, [&](const StoreCall&) {
-      if (!state_->rules.has_locks) {
-        return Error(StoreCode::kUnsupported, key);
-      }
-      if (state_->objects.count(key) == 0) {
-        return Error(StoreCode::kAbsent, key);
-      }
-      Locked& locked = state_->locks[key];
-      if (locked.exclusive != 0 || (exclusive && !locked.shared.empty())) {
-        return Error(StoreCode::kLocked, key);
-      }
-      const uint64_t number = state_->next++;
-      if (exclusive) {
-        locked.exclusive = number;
-      } else {
-        locked.shared.push_back(number);
-      }
-      *lock = std::make_unique<MemoryStoreLock>(state_, key, number);
-      return StoreResult{};
-    });
-  }
-
  private:
   static ObjectInfo InfoOf(const std::string& key, const Object& object) {
     return {key, object.bytes.size(), object.version, object.modified};
@@ -477,11 +422,6 @@ UnixSeconds MemoryStore::now() const {
 void MemoryStore::Advance(UnixSeconds seconds) {
   std::lock_guard<std::mutex> guard(state_->mu);
   state_->now += seconds;
-}
-
-void MemoryStore::LoseLocks() {
-  std::lock_guard<std::mutex> guard(state_->mu);
-  state_->locks.clear();
 }
 
 std::map<std::string, std::string> MemoryStore::Objects() const {

@@ -22,13 +22,12 @@ struct MemoryStoreRules {
   // False: a signature of any age is accepted.
   bool checks_signatures = true;
   UnixSeconds signature_seconds = 15 * 60;
-  bool has_locks = false;
   uint32_t max_page = kMaxStorePage;  // entries of one List()
 };
 
 enum class StoreCallKind : uint8_t {
   kNow, kPut, kGet, kHead, kList, kDelete, kBeginUpload, kPutPart, kListParts,
-  kCompleteUpload, kAbortUpload, kListUploads, kLock,
+  kCompleteUpload, kAbortUpload, kListUploads,
 };
 
 // A call that a client has made and signed, but that has not arrived yet.
@@ -68,8 +67,6 @@ class MemoryStore {
 
   UnixSeconds now() const;
   void Advance(UnixSeconds seconds);
-  // Frees all locks, like a restarted NFS server; no client notices.
-  void LoseLocks();
 
   // Returns the stored objects, without a client's call.
   std::map<std::string, std::string> Objects() const;
@@ -81,7 +78,6 @@ class MemoryStore {
 
  private:
   friend class MemoryStoreClient;
-  friend class MemoryStoreLock;
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -133,7 +133,7 @@ struct ArchiveUploads {
   uint64_t reused_bytes = 0;
 };
 
-// What a check examined and found.
+// Counts and faults of a check.
 struct ArchiveCheckCounts {
   uint64_t objects = 0;       // in files/ and parts/
   uint64_t bytes = 0;
@@ -150,7 +150,7 @@ struct ArchiveCheckCounts {
   std::vector<std::string> problems;
 };
 
-// What a prune kept, marked and deleted.
+// Counts of a prune.
 struct ArchivePruneCounts {
   uint64_t kept_sets = 0;       // whole sets that the options select
   uint64_t damaged_sets = 0;    // kept, but not counted for an option

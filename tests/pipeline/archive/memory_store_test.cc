@@ -9,8 +9,8 @@ namespace sstferry::memory_store_test {
 TEST_CASE("A store in memory keeps the contract of stores", "[archive]") {
   MemoryStore server;
   CheckStoreContract(server.NewClient().get());
-  MemoryStore with_locks({.has_locks = true, .max_page = 7});
-  CheckStoreContract(with_locks.NewClient().get());
+  MemoryStore of_small_pages({.max_page = 7});
+  CheckStoreContract(of_small_pages.NewClient().get());
 }
 
 TEST_CASE("A key of a store cannot lead out of it", "[archive]") {

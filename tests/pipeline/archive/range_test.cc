@@ -129,11 +129,6 @@ class WatchedStore : public ObjectStore {
                           std::vector<UploadInfo>* uploads) override {
     return store_->ListUploads(prefix, uploads);
   }
-  bool has_locks() const override { return store_->has_locks(); }
-  StoreResult Lock(const std::string& key, bool exclusive,
-                   std::unique_ptr<StoreLock>* lock) override {
-    return store_->Lock(key, exclusive, lock);
-  }
 
  private:
   const std::unique_ptr<ObjectStore> store_;

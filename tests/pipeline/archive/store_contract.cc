@@ -341,28 +341,6 @@ void CheckThreads(ObjectStore* store) {
   REQUIRE(failed == 0);
 }
 
-void CheckLocks(ObjectStore* store) {
-  std::unique_ptr<StoreLock> lock;
-  if (!store->has_locks()) {
-    REQUIRE(CodeOf(store->Lock("lock/a", false, &lock)) ==
-            StoreCode::kUnsupported);
-    return;
-  }
-  REQUIRE(CodeOf(store->Lock("lock/a", false, &lock)) == StoreCode::kAbsent);
-  REQUIRE(CodeOf(PutBytes(store, "lock/a", "", true)) == StoreCode::kOk);
-  REQUIRE(CodeOf(store->Lock("lock/a", false, &lock)) == StoreCode::kOk);
-  std::unique_ptr<StoreLock> other;
-  REQUIRE(CodeOf(store->Lock("lock/a", false, &other)) == StoreCode::kOk);
-  other.reset();
-  REQUIRE(CodeOf(store->Lock("lock/a", true, &other)) == StoreCode::kLocked);
-  REQUIRE(other == nullptr);
-  lock.reset();
-  REQUIRE(CodeOf(store->Lock("lock/a", true, &lock)) == StoreCode::kOk);
-  REQUIRE(CodeOf(store->Lock("lock/a", false, &other)) == StoreCode::kLocked);
-  lock.reset();
-  REQUIRE(CodeOf(store->Lock("lock/a", false, &other)) == StoreCode::kOk);
-}
-
 void CheckCancel(ObjectStore* store) {
   store->Cancel();
   ObjectInfo info;
@@ -388,7 +366,6 @@ void CheckStoreContract(ObjectStore* store, bool is_exact) {
   CheckUploads(store, is_exact);
   CheckClock(store);
   CheckThreads(store);
-  CheckLocks(store);
   const std::vector<std::string> left = Listed(store, "");
   REQUIRE(CodeOf(store->Delete(left)) == StoreCode::kOk);
   CheckCancel(store);
