@@ -52,6 +52,11 @@ StoreOptions StoreOf(const EndpointOptions& options) {
       std::min(options.timeouts.retry, options.timeouts.stall / 2);
   store.timeouts.peer =
       std::min(store.timeouts.peer, options.timeouts.stall / 2);
+  if (options.log) {
+    store.on_retry = [log = options.log](const std::string& error) {
+      log(LogLevel::kWarning, error + "; trying again");
+    };
+  }
   return store;
 }
 

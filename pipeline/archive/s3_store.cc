@@ -6,6 +6,8 @@
 #include <atomic>
 #include <ctime>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "format/end_state.h"
 #include "format/printable.h"
@@ -26,6 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
+constexpr std::chrono::minutes kBetweenReports{1};
 // Maximum number of answers to one call that do not fit the request, such as a
 // proxy's page, or an outdated object from a cache.
 constexpr int kMaxDamagedAnswers = 3;
@@ -168,6 +171,7 @@ class S3Store : public ObjectStore {
     return StoreError(StoreCode::kInternal,
                       "not a valid key of a store: " + Printable(key));
   }
+  void ReportRetry(const std::string& error);
   StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
   // Calls Run() with a checksum header, or without it if the store does not
   // support it. *sent: the header was accepted.
@@ -197,6 +201,8 @@ class S3Store : public ObjectStore {
   CredentialChain credentials_;
   ConnectionGate gate_;
   StopSignal stop_;
+  std::mutex reported_mu_;
+  std::optional<Clock::time_point> reported_;  // last call of on_retry
   std::atomic<bool> has_batch_delete_{true};
   std::atomic<bool> has_checksums_{true};
   std::atomic<bool> lists_in_order_{true};
@@ -306,6 +312,21 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
   return tried;
 }
 
+void S3Store::ReportRetry(const std::string& error) {
+  if (!options_.on_retry) {
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(reported_mu_);
+    const Clock::time_point now = Clock::now();
+    if (reported_.has_value() && now - *reported_ < kBetweenReports) {
+      return;
+    }
+    reported_ = now;
+  }
+  options_.on_retry(error);
+}
+
 StoreResult S3Store::Run(const std::string& what, Ask ask,
                          HttpAnswer* answer) {
   BackoffOptions waits;
@@ -316,6 +337,7 @@ StoreResult S3Store::Run(const std::string& what, Ask ask,
     waits.progress = [&ask] { return ask.progress->load(); };
   }
   Backoff backoff(waits);
+  const Clock::time_point begun = Clock::now();
   int damaged = 0;
   int renewals = 0;
   while (true) {
@@ -350,8 +372,16 @@ StoreResult S3Store::Run(const std::string& what, Ask ask,
       return {verdict.code, MakeStatus(EndState::kDeadline, message)};
     }
     if (!may_try) {
-      return StoreError(verdict.code, message);
+      const auto tried_seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun)
+              .count();
+      return StoreError(verdict.code,
+                        verdict.again && tried_seconds > 0
+                            ? message + "; tried for " +
+                                  std::to_string(tried_seconds) + " s"
+                            : message);
     }
+    ReportRetry(message);
     wait = std::max(wait, milliseconds(tried.retry_after));
     if (options_.until != Clock::time_point::max()) {
       wait = std::clamp(

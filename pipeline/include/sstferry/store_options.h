@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -69,6 +70,9 @@ struct StoreOptions {
     patient.peer = std::chrono::milliseconds(60'000);
     return patient;
   }();
+  // Receives the error of a call that is tried again, at most once a minute, from
+  // any thread. May be null.
+  std::function<void(const std::string& error)> on_retry;
   // Deadline of all calls.
   Clock::time_point until = Clock::time_point::max();
 };

@@ -340,6 +340,24 @@ TEST_CASE("Calls to a store that fails for a while are repeated", "[archive]") {
   }
 }
 
+TEST_CASE("The first retry is reported at once, and later ones once a minute",
+          "[archive]") {
+  std::atomic<int> left{3};
+  FakeS3 server([&](const FakeRequest&) -> std::optional<FakeAnswer> {
+    return left-- > 0 ? std::optional<FakeAnswer>(FakeError(503, "SlowDown"))
+                      : std::nullopt;
+  });
+  std::vector<std::string> reported;
+  StoreOptions options = OptionsOf(server);
+  options.on_retry = [&](const std::string& error) {
+    reported.push_back(error);
+  };
+  REQUIRE(CodeOf(PutBytes(Open(options).get(), "a", "x", true)) ==
+          StoreCode::kOk);
+  REQUIRE(reported.size() == 1);
+  REQUIRE(reported[0].find("SlowDown") != std::string::npos);
+}
+
 TEST_CASE("Many answers 503 halve the number of connections, and calls succeed",
           "[archive]") {
   std::atomic<int> storms{60};
