@@ -371,10 +371,11 @@ class Job : public ArchiveJob {
           summary.now_seconds -
           std::min(summary.now_seconds, summary.newest_seconds);
     }
+    report->warnings = summary.warnings;
     report->is_checked = summary.is_complete;
     if (!summary.not_kept.empty()) {
       report->notes.push_back("the result of the check was not recorded for "
-                              "'archive list': " +
+                              "list, push, prune and remove: " +
                               summary.not_kept);
     }
     report->check_status = status;

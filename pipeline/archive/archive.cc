@@ -204,11 +204,13 @@ Status Archive::ReadMarks(std::vector<FoundMark>* marks) const {
                   });
 }
 
-Status Archive::ReadMarked(Marked* marked) const {
+Status Archive::ReadMarked(Marked* marked,
+                           std::vector<FoundMark>* marks) const {
   *marked = Marked();
-  std::vector<FoundMark> marks;
-  RETURN_IF_ERROR(ReadMarks(&marks));
-  for (const FoundMark& found : marks) {
+  std::vector<FoundMark> own;
+  marks = marks == nullptr ? &own : marks;
+  RETURN_IF_ERROR(ReadMarks(marks));
+  for (const FoundMark& found : *marks) {
     for (const MarkedSet& set : found.mark.sets) {
       Marked::Since& since =
           marked->sets.emplace(set.name, Marked::Since{false, ~uint64_t{0}})
@@ -249,6 +251,39 @@ Status Archive::ReadIntents(std::vector<FoundIntent>* intents,
         intents->push_back(std::move(found));
         return Status::OK();
       });
+}
+
+Status Archive::ReadChecked(ArchiveChecked* checked) const {
+  *checked = ArchiveChecked();
+  std::optional<std::string> bytes;
+  Status read = GetIfThere(kArchiveCheckedKey,
+                           kMaxCheckedBytes + kSealedHeaderBytes, &bytes);
+  if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
+    return read;
+  }
+  if (read.ok() && bytes.has_value()) {
+    read = DecodeArchiveChecked(*bytes, checked);
+  }
+  if (read.ok()) {
+    return read;
+  }
+  *checked = ArchiveChecked();
+  return MakeStatus(EndState::kCorrupt,
+                    store_->Describe(kArchiveCheckedKey) +
+                        ": expected the findings of the last check, found an "
+                        "object that cannot be read: " + MessageOf(read),
+                    "sstferry archive check " + ShellWord(store_->place()));
+}
+
+Status Archive::ReadFaults(KeyFaults* faults) const {
+  faults->clear();
+  ArchiveChecked checked;
+  RETURN_IF_ERROR(ReadChecked(&checked));
+  for (const FoundFault& fault : checked.faults) {
+    (*faults)[fault.key] =
+        fault.problem + " (found " + ArchiveTimeText(fault.seconds) + ")";
+  }
+  return Status::OK();
 }
 
 Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,

@@ -43,7 +43,8 @@ struct FoundIntent {
 // Keys and sets that marks name.
 struct Marked {
   struct Since {
-    bool was_done = false;       // a mark says that the set counted
+    // A mark says that the set counted, and no prune has taken that back.
+    bool was_done = false;
     // Time of the oldest mark that says so; if none does, of the oldest mark.
     uint64_t since_seconds = 0;
   };
@@ -53,6 +54,9 @@ struct Marked {
 
 // Object key -> size in bytes.
 using ListedKeys = std::map<std::string, uint64_t>;
+
+// Object key -> its fault.
+using KeyFaults = std::map<std::string, std::string>;
 
 // Makes random ids; tests replace it.
 using NewSetId = std::function<SetId()>;
@@ -100,12 +104,22 @@ class Archive {
   // Reads all marks. Skips a mark that is deleted meanwhile.
   //   kCorrupt  a mark cannot be read: the message says how to remove it
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
-  [[nodiscard]] rocksdb::Status ReadMarked(Marked* marked) const;
+  // `marks`, which may be null, receives the marks.
+  [[nodiscard]] rocksdb::Status ReadMarked(
+      Marked* marked, std::vector<FoundMark>* marks = nullptr) const;
   // Reads all intents. If `unreadable` is not null, it receives the ids of
   // unreadable intents, and these cause no failure.
   [[nodiscard]] rocksdb::Status ReadIntents(
       std::vector<FoundIntent>* intents,
       std::vector<SetId>* unreadable = nullptr) const;
+  // Reads the findings of the last check; none if no check stored any. They do
+  // not go stale: a key is never used twice, and a check that reads an object
+  // and finds it right removes its fault.
+  //   kCorrupt  they cannot be read, so it is unknown which objects are wrong.
+  //             The next check puts them anew
+  [[nodiscard]] rocksdb::Status ReadChecked(ArchiveChecked* checked) const;
+  // Reads the faults in the findings: "its bytes differ ... (found DATE)".
+  [[nodiscard]] rocksdb::Status ReadFaults(KeyFaults* faults) const;
   // Adds to *keys the objects under a prefix that have names of files of sets.
   // *foreign (may be null) counts the other objects.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,

@@ -41,10 +41,14 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
     ReadRecord read;
     read.listed.name = set.name;
     const auto mark = marked.sets.find(set.name);
-    read.listed.state = !set.is_done                 ? SetState::kUnfinished
-                        : mark != marked.sets.end() ? SetState::kExpiring
-                                                    : SetState::kWhole;
-    if (mark != marked.sets.end()) {
+    // A mark does not count if it took the set for unfinished, or if a prune
+    // took it back.
+    const bool is_marked = mark != marked.sets.end() &&
+                           (mark->second.was_done || !set.is_done);
+    read.listed.state = !set.is_done ? SetState::kUnfinished
+                        : is_marked  ? SetState::kExpiring
+                                     : SetState::kWhole;
+    if (is_marked) {
       read.listed.expires_seconds =
           mark->second.since_seconds + head.grace_seconds;
     }
@@ -69,6 +73,7 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
     if (!status.ok()) {
       read.record.reset();
       read.listed.state = SetState::kDamaged;
+      read.listed.is_readable = false;
       read.listed.problem = MessageOf(status);
     } else if (!read.record.has_value()) {
       continue;
@@ -97,20 +102,10 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
   return Status::OK();
 }
 
-// Reads the findings of the last check; empty if they cannot be read.
-Status ReadChecked(const Archive& archive, ArchiveChecked* checked) {
-  *checked = ArchiveChecked();
-  std::string bytes;
-  const StoreResult got =
-      GetBytes(archive.store(), kArchiveCheckedKey, kMaxCheckedBytes, &bytes);
-  if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged) {
-    return Status::OK();
-  }
-  RETURN_IF_ERROR(got.status);
-  if (!DecodeArchiveChecked(bytes, checked).ok()) {
-    *checked = ArchiveChecked();
-  }
-  return Status::OK();
+// Returns OK for findings that cannot be read: a list and a check take them for
+// none, and the check puts them anew.
+Status IgnoreUnreadable(const Status& read) {
+  return EndStateOf(read) == EndState::kCorrupt ? Status::OK() : read;
 }
 
 // A file that one or more sets name.
@@ -145,6 +140,9 @@ class Checker {
   [[nodiscard]] Status KeepFindings();
   // Reports the problems of the sets that still exist at the end.
   void TellAmiss(const std::set<SetName>& still_there);
+  // Returns the repaired set that replaces a damaged one; null: none.
+  const ListedSet* FindRepaired(const ListedSet& damaged) const;
+  void WarnOfReplaced();
   [[nodiscard]] Status Verdict() const;
 
   const Archive& archive_;
@@ -157,7 +155,8 @@ class Checker {
   std::map<std::string, std::string> amiss_;  // object key -> problem
   // Faults from earlier checks that no later read has cleared.
   std::map<std::string, FoundFault> found_before_;
-  std::atomic<bool> has_wrong_bytes_{false};  // found in this check
+  // The first problem of each set, with its object's address.
+  std::map<SetName, std::string> problems_;
   std::mutex mu_;
 };
 
@@ -187,6 +186,7 @@ void Checker::Amiss(const std::string& key, const std::string& what) {
 void Checker::TellAmiss(const std::set<SetName>& still_there) {
   for (const auto& [key, what] : amiss_) {
     std::string sets;
+    std::vector<SetName> names;
     for (ReadRecord* const read : named_[key].sets) {
       ListedSet& listed = read->listed;
       if (listed.state == SetState::kUnfinished ||
@@ -198,17 +198,22 @@ void Checker::TellAmiss(const std::set<SetName>& still_there) {
         listed.problem = key + ": " + what;
       }
       sets += (sets.empty() ? "" : ", ") + SetNameText(listed.name);
+      names.push_back(listed.name);
+    }
+    const std::string problem =
+        archive_.store()->Describe(key) + ": " + what + "; used by " + sets;
+    for (const SetName& name : names) {
+      problems_.emplace(name, problem);
     }
     if (!sets.empty() && summary_->problems.size() < kMaxProblems) {
-      summary_->problems.push_back(archive_.store()->Describe(key) + ": " +
-                                   what + "; used by " + sets);
+      summary_->problems.push_back(problem);
     }
   }
 }
 
 Status Checker::AddFindings() {
   ArchiveChecked checked;
-  RETURN_IF_ERROR(ReadChecked(archive_, &checked));
+  RETURN_IF_ERROR(IgnoreUnreadable(archive_.ReadChecked(&checked)));
   for (const FoundFault& fault : checked.faults) {
     // If the object is missing, the listing reports it again.
     if (named_.count(fault.key) != 0 && present_.count(fault.key) != 0 &&
@@ -293,16 +298,12 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
       });
   if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged) {
     Amiss(key, MessageOf(got.status));
-    if (got.code == StoreCode::kDamaged) {
-      has_wrong_bytes_ = true;
-    }
     return Status::OK();
   }
   RETURN_IF_ERROR(got.status);
   if (Sha256OfPieces(pieces.Finish()) != file.sha256 ||
       (!named.is_sealed && units.units() != file.units)) {
     Amiss(key, "its bytes differ from those that were pushed");
-    has_wrong_bytes_ = true;
     const std::lock_guard<std::mutex> lock(mu_);
     found_before_.erase(key);  // this check reports it
     amiss_[key] = "its bytes differ from those that were pushed";
@@ -364,18 +365,53 @@ Status Checker::ReadFiles() {
   return failed;
 }
 
+const ListedSet* Checker::FindRepaired(const ListedSet& damaged) const {
+  for (const ListedSet& set : summary_->sets) {
+    if (IsRestorable(set.state) && set.repairs != SetId() &&
+        set.repairs == damaged.name.id &&
+        set.name.seconds == damaged.name.seconds) {
+      return &set;
+    }
+  }
+  return nullptr;
+}
+
+void Checker::WarnOfReplaced() {
+  for (const ListedSet& set : summary_->sets) {
+    const ListedSet* const by =
+        set.state == SetState::kDamaged ? FindRepaired(set) : nullptr;
+    if (by != nullptr) {
+      const std::string name = SetNameText(set.name);
+      summary_->warnings.push_back(
+          "set " + name + " is damaged, but the repaired set " +
+          SetNameText(by->name) + " replaces it: " + set.problem +
+          (set.expires_seconds != 0
+               ? "; a prune marked it and removes it after " +
+                     ArchiveTimeText(set.expires_seconds)
+               : "; 'sstferry archive remove " +
+                     ShellWord(archive_.store()->place()) + " " + name +
+                     "' removes it"));
+    }
+  }
+}
+
 Status Checker::Verdict() const {
   const ListedSet* first = nullptr;
   const ListedSet* newest = nullptr;
   const ListedSet* last = nullptr;  // newest set that counts
   std::string whole;
+  int unmarked = 0;  // whole sets that no prune marked
   for (const ListedSet& set : summary_->sets) {
-    if (set.state == SetState::kDamaged && first == nullptr) {
-      first = &set;
+    if (set.state == SetState::kDamaged) {
+      if (FindRepaired(set) != nullptr) {
+        continue;
+      }
+      first = first == nullptr ? &set : first;
     }
     if (IsRestorable(set.state)) {
       whole = SetNameText(set.name);
       newest = &set;
+      unmarked += set.state == SetState::kWhole ? 1 : 0;
     }
     last = set.state == SetState::kUnfinished ? last : &set;
   }
@@ -405,30 +441,35 @@ Status Checker::Verdict() const {
     const uint64_t ahead =
         newest->name.seconds -
         std::min(newest->name.seconds, summary_->now_seconds);
+    const bool has_other =
+        unmarked > (newest->state == SetState::kWhole ? 1 : 0);
     return ahead < kWrongClockSeconds
                ? Status::OK()
                : MakeStatus(EndState::kRefused,
                             place + ": " +
                                 SetOfTheFuture(newest->name, newest->host,
                                                ahead) +
-                                "; correct the clock first",
-                            "sstferry archive remove " + ShellWord(place) +
-                                " " + whole);
+                                "; correct the clock first" +
+                                (ahead > kMaxSetAheadSeconds
+                                     ? PushesWorkAgain(newest->name)
+                                     : ""),
+                            has_other ? "sstferry archive remove " +
+                                            ShellWord(place) + " " + whole
+                                      : "");
   }
+  const auto problem = problems_.find(first->name);
   return MakeStatus(
       EndState::kCorrupt,
       "set " + SetNameText(first->name) + ": " +
-          (summary_->problems.empty() ? first->problem
-                                      : summary_->problems.front()) +
+          (problem == problems_.end() ? first->problem : problem->second) +
           (whole.empty() ? "; no set is whole"
                          : "; the newest whole set is " + whole) +
-          // A push compares only name and size before it reuses an object.
-          (has_wrong_bytes_
-               ? "; after the repair, delete the object with wrong bytes, "
-                 "which a push would reuse"
-               : "; after the repair, push again, so that there is a newer "
-                 "set"),
-      "sstferry archive repair " + ShellWord(place));
+          (first->is_readable
+               ? ""
+               : "; a set whose record cannot be read cannot be repaired"),
+      first->is_readable ? "sstferry archive repair " + ShellWord(place)
+                         : "sstferry archive remove " + ShellWord(place) +
+                               " " + SetNameText(first->name));
 }
 
 Status Checker::Run() {
@@ -471,6 +512,7 @@ Status Checker::Run() {
     summary_->sets.push_back(read.listed);
   }
   summary_->is_complete = true;
+  WarnOfReplaced();
   return Verdict();
 }
 
@@ -502,20 +544,16 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   RETURN_IF_ERROR(ReadRecords(archive, head, &records));
   sets->clear();
   ArchiveChecked checked;
-  RETURN_IF_ERROR(ReadChecked(archive, &checked));
-  std::map<std::string, const FoundFault*> faults;
-  for (const FoundFault& fault : checked.faults) {
-    faults[fault.key] = &fault;
-  }
+  KeyFaults faults;
+  RETURN_IF_ERROR(IgnoreUnreadable(archive.ReadChecked(&checked)));
+  RETURN_IF_ERROR(IgnoreUnreadable(archive.ReadFaults(&faults)));
   for (ReadRecord& read : records) {
     if (read.record.has_value() && IsRestorable(read.listed.state)) {
       for (const ArchivedFile& file : read.record->files) {
         const auto found = faults.find(ArchiveKeyText(file.key));
         if (found != faults.end()) {
           read.listed.state = SetState::kDamaged;
-          read.listed.problem = found->first + ": " + found->second->problem +
-                                " (found " +
-                                ArchiveTimeText(found->second->seconds) + ")";
+          read.listed.problem = found->first + ": " + found->second;
           break;
         }
       }

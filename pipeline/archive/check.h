@@ -47,6 +47,7 @@ struct ListedSet {
   uint64_t expires_seconds = 0;
   uint64_t host_seconds = 0;  // ArchiveSet::host_seconds
   SetId repairs{};            // ArchiveSet::repairs
+  bool is_readable = true;    // its record can be read
   std::string problem;  // why the set is damaged, else empty
 };
 
@@ -80,6 +81,8 @@ struct CheckSummary : ArchiveCheckCounts {
   uint64_t now_seconds = 0;     // by the store's clock
   LogCheckSummary log;
   std::string not_kept;  // why the findings were not stored, or empty
+  // A sentence for each damaged set that a repaired set replaces.
+  std::vector<std::string> warnings;
 };
 inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary
 
@@ -87,7 +90,8 @@ inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary
 //   kCorrupt  a set that counts has a missing or damaged file: the message
 //             names the first such file, the sets that use it, and the newest
 //             whole set; or the log's segments do not form a chain. *summary
-//             is complete
+//             is complete. A damaged set that a repaired set (repair.h)
+//             replaces is only warned about
 //   kRefused  nothing can be restored: there is no set, or the newest set is
 //             dated in the future and hides sets that are pushed now
 //   others    errors of the store

@@ -10,6 +10,7 @@
 #include "format/end_state.h"
 #include "pipeline/archive/log_index.h"
 #include "pipeline/archive/log_retention.h"
+#include "pipeline/archive/push.h"
 #include "sstferry/options.h"
 
 namespace sstferry {
@@ -27,6 +28,8 @@ struct KnownSet {
   std::vector<std::pair<std::string, uint64_t>> objects;
   SetLog log;  // the log that continues it
   SetId repairs{};
+  // Not whole only because the last check found an object wrong.
+  bool is_all_there = false;
 
   const SetName& name() const { return found.name; }
 };
@@ -76,6 +79,16 @@ std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
   return "";
 }
 
+// Returns true if a whole set was made from this damaged one.
+bool IsReplaced(const InUse& use, const KnownSet& damaged) {
+  return std::any_of(use.sets.begin(), use.sets.end(),
+                     [&damaged](const KnownSet& set) {
+                       return set.told.is_whole && set.repairs != SetId() &&
+                              set.repairs == damaged.name().id &&
+                              set.name().seconds == damaged.name().seconds;
+                     });
+}
+
 class Pruner {
  public:
   Pruner(const Archive& archive, const PruneOptions& options,
@@ -91,10 +104,12 @@ class Pruner {
 
  private:
   [[nodiscard]] Status ReadGrace();
+  [[nodiscard]] Status ReadFaults() { return archive_.ReadFaults(&faults_); }
   [[nodiscard]] Status ReadInUse(InUse* use) const;
   [[nodiscard]] Status ListFiles(ListedKeys* files) const;
   // Finds which sets are whole. `files`: a listing, which may be older than the
-  // sets' records.
+  // sets' records. A set with an object that the last check found wrong is not
+  // whole.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
   // Chooses the sets to keep among those that count.
   [[nodiscard]] Status ChooseStaying(const InUse& use, Staying* staying) const;
@@ -119,6 +134,9 @@ class Pruner {
       const ArchiveLog& log, std::set<std::string>* needed) const;
   [[nodiscard]] Status Delete(const std::vector<std::string>& keys);
   [[nodiscard]] Status Mark();
+  // Takes back what marks say about sets that this run keeps.
+  [[nodiscard]] Status TakeBack(const std::set<SetName>& kept,
+                                std::vector<FoundMark>* marks);
   void Tell(const KnownSet& set, SetFate fate, const std::string& why,
             uint64_t until_seconds = 0);
   [[nodiscard]] Status PutMarks(const std::vector<MarkedSet>& sets,
@@ -136,6 +154,7 @@ class Pruner {
   const PruneOptions& options_;
   PruneSummary* const summary_;
   uint64_t grace_ = 0;
+  KeyFaults faults_;  // found by the last check
   std::set<SetName> dropped_;  // by this run
 };
 
@@ -226,6 +245,16 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
     RETURN_IF_ERROR(ListFiles(&now));
     judge(now);
   }
+  for (KnownSet& set : use->sets) {
+    for (const auto& [key, bytes] : set.objects) {
+      const auto fault = faults_.find(key);
+      if (fault != faults_.end() && set.told.problem.empty()) {
+        set.told.problem = key + ": " + fault->second;
+        set.told.is_whole = false;
+        set.is_all_there = set.found.is_done;
+      }
+    }
+  }
   return Status::OK();
 }
 
@@ -278,7 +307,7 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
         continue;  // already deleted; or this run's options keep it
       }
       // A mark took the set for unfinished, but its push has finished it or is
-      // still running.
+      // still running; or a prune took the mark back.
       const bool is_alive = !marked.was_done &&
                             (set->second ||
                              use.pushing.count(marked.name.id) != 0);
@@ -516,6 +545,35 @@ void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
   }
 }
 
+// Changes the entries of kept sets to those of unfinished sets, which no prune
+// deletes once they count. A later run must mark a kept set anew, and waits a
+// whole grace. The mark still names the set, its files and its segments: pushes
+// do not use them, and RemoveSet() does not count the set as another whole one,
+// because a prune that read the mark before may still delete the set.
+//
+// If another prune has deleted the mark meanwhile, it is put again. Everything
+// that it names is deleted by then, so that is harmless: a later prune deletes
+// it. If two prunes change a mark at once, the next prune repeats what is lost.
+Status Pruner::TakeBack(const std::set<SetName>& kept,
+                        std::vector<FoundMark>* marks) {
+  for (FoundMark& found : *marks) {
+    bool is_changed = false;
+    for (MarkedSet& set : found.mark.sets) {
+      if (set.was_done && kept.count(set.name) != 0) {
+        set.was_done = false;
+        is_changed = true;
+      }
+    }
+    if (is_changed && !options_.dry_run) {
+      std::string bytes;
+      EncodeArchiveMark(found.mark, &bytes);
+      RETURN_IF_ERROR(
+          PutBytes(store_, MarkKey(found.id), bytes, false).status);
+    }
+  }
+  return Status::OK();
+}
+
 Status Pruner::Mark() {
   // Lists files before it reads intents and sets. If a push has removed its
   // intent by then, its set is found; if neither is found, the push has failed.
@@ -526,7 +584,8 @@ Status Pruner::Mark() {
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   Marked marked;
-  RETURN_IF_ERROR(archive_.ReadMarked(&marked));
+  std::vector<FoundMark> marks;
+  RETURN_IF_ERROR(archive_.ReadMarked(&marked, &marks));
   // A dry run has only chosen the dropped sets, not deleted them.
   std::erase_if(use.sets, [this](const KnownSet& set) {
     return dropped_.count(set.name()) != 0;
@@ -537,6 +596,7 @@ Status Pruner::Mark() {
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
   std::vector<MarkedSet> drop;
+  std::set<SetName> counted;
   std::set<std::string> named;
   for (const KnownSet& set : use.sets) {
     const SetId& id = set.name().id;
@@ -544,13 +604,17 @@ Status Pruner::Mark() {
     const bool stays = set.found.is_done ? kept != staying.end()
                                          : use.pushing.count(id) != 0;
     const auto mark = marked.sets.find(set.name());
-    // Ignores a mark for an unfinished set if the set counts now.
+    // Ignores a mark for an unfinished set if the set counts now, and a mark
+    // that was taken back.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.found.is_done);
     if (stays || use.used_by_pushes.count(id) != 0) {
       for (const auto& [key, bytes] : set.objects) {
         named.insert(key);
       }
+    }
+    if (stays && set.found.is_done) {
+      counted.insert(set.name());
     }
     if (stays) {
       Tell(set, SetFate::kStays,
@@ -570,7 +634,11 @@ Status Pruner::Mark() {
           "set " + SetNameText(set.name()) +
           " is damaged, so --keep options do not count it: " +
           set.told.problem +
-          (set.is_readable
+          (IsReplaced(use, set)
+               ? "; a repaired set replaces it: 'sstferry archive remove " +
+                     store_->place() + " " + SetNameText(set.name()) +
+                     "' removes it"
+           : set.is_readable
                ? "; 'sstferry archive repair " + store_->place() +
                      "' repairs it"
                : "; this set and all files of earlier sets are kept until you "
@@ -605,11 +673,15 @@ Status Pruner::Mark() {
       }
     }
   }
+  RETURN_IF_ERROR(TakeBack(counted, &marks));
   return PutMarks(drop, keys, segments);
 }
 
 Status Pruner::RemoveSet(const SetName& name, bool force) {
   RETURN_IF_ERROR(ReadGrace());
+  if (!force) {
+    RETURN_IF_ERROR(ReadFaults());
+  }
   // Checks twice, and puts the mark between the checks: if two processes remove
   // two sets at once, one of them sees the other's mark.
   for (const bool is_marked : {false, true}) {
@@ -633,12 +705,20 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
                         what + ": there is no such set",
                         "sstferry archive list " + ShellWord(store_->place()));
     }
-    if (removed->told.is_whole && !has_other && !force) {
+    // A finding may come from a bad read, so it makes no set superfluous.
+    if ((removed->told.is_whole || removed->is_all_there) && !has_other &&
+        !force) {
+      uint64_t now = 0;
+      RETURN_IF_ERROR(archive_.Now(&now));
+      const bool refuses_pushes = name.seconds > now + kMaxSetAheadSeconds;
       return MakeStatus(
           EndState::kRefused,
           what + ": expected another whole set that no prune has marked, "
-                 "found none, so only --force removes this one",
-          "sstferry archive push SOURCE " + ShellWord(store_->place()));
+                 "found none, so only --force removes this one" +
+              (refuses_pushes ? PushesWorkAgain(name) : ""),
+          refuses_pushes ? ""
+                         : "sstferry archive push SOURCE " +
+                               ShellWord(store_->place()));
     }
     if (!is_marked) {
       RETURN_IF_ERROR(PutMarks({{name, removed->found.is_done}}, {}, {}));
@@ -725,6 +805,13 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
     // marked.
     return Delete({IntentKey(id)});
   }
+  // Unreadable findings count as none here, because a check cannot put them
+  // anew while a mark is unreadable. This only marks: the prunes that delete
+  // need the findings, and keep the newest set that is whole by them.
+  const Status faults = ReadFaults();
+  if (!faults.ok() && EndStateOf(faults) != EndState::kCorrupt) {
+    return faults;
+  }
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   RETURN_IF_ERROR(Judge({}, &use));
@@ -765,6 +852,7 @@ Status Pruner::RemoveLeftovers() {
 
 Status Pruner::Run() {
   RETURN_IF_ERROR(ReadGrace());
+  RETURN_IF_ERROR(ReadFaults());
   RETURN_IF_ERROR(Sweep());
   RETURN_IF_ERROR(Mark());
   std::sort(summary_->sets.begin(), summary_->sets.end(),

@@ -4,15 +4,19 @@
 // deleted.
 //
 // Rules for keeping sets: only a whole set counts for an option. A set is whole
-// if its record can be read and all of its objects exist with their sizes. The
-// newest whole set is always kept. A damaged set may still be repaired, so it
-// is kept as long as a whole one would be, but does not count for an option. A
-// set with an unreadable record is kept until RemoveFromArchive() removes it,
-// together with all files that it may name: the files that earlier sets
-// uploaded. (A push takes a name after those of all pushes whose files it
-// uses.) A set that an earlier run marked counts like others until it is
-// deleted. If this run's options select it, it is not deleted, and its mark
-// stays, so that no push uses its files.
+// if its record can be read, all of its objects exist with their sizes, and the
+// last check found none of them wrong. The newest whole set is always kept. A
+// damaged set may still be repaired, so it is kept as long as a whole one would
+// be, but does not count for an option. A set with an unreadable record is kept
+// until RemoveFromArchive() removes it, together with all files that it may
+// name: the files that earlier sets uploaded. (A push takes a name after those
+// of all pushes whose files it uses.)
+//
+// A set that an earlier run marked counts like others until it is deleted. If
+// this run's options select it, this run takes the mark back: the mark object
+// stays, so that no push uses the files that it names, but it names the set as
+// an unfinished one, which no prune deletes once the set counts. A later run
+// must mark the set anew, and waits another grace.
 //
 // Segments of a log (log_index.h) belong to the sets before them: a push checks
 // that the segments after its set exist, as it checks the set's files. While a
@@ -23,7 +27,8 @@
 //
 // A prune may be killed at any time, and may run at the same time as pushes and
 // another prune. An unreadable mark or intent ends a prune, because the files
-// that it names are unknown.
+// that it names are unknown. Unreadable findings of the last check end it too,
+// because it is unknown which sets are whole.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +86,8 @@ struct PruneSummary : ArchivePruneCounts {
 
 // Runs one prune.
 //   kRefused  there is no archive
-//   kCorrupt  a mark or an intent is damaged: nothing was deleted
+//   kCorrupt  a mark, an intent or the findings of the last check are damaged:
+//             nothing was marked or deleted
 //   others    errors of the store; the next run continues
 [[nodiscard]] rocksdb::Status PruneArchive(const Archive& archive,
                                            const PruneOptions& options,
@@ -100,6 +106,7 @@ struct RemoveOptions {
 // the old mark named is used again.
 //   kRefused  not found; or a mark or an intent that can be read, and that a
 //             prune removes; or no other unmarked whole set remains
+//   kCorrupt  the findings of the last check cannot be read (not with `force`)
 [[nodiscard]] rocksdb::Status RemoveFromArchive(const Archive& archive,
                                                 const RemoveOptions& options);
 

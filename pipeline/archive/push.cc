@@ -11,6 +11,7 @@
 
 #include "format/end_state.h"
 #include "format/printable.h"
+#include "pipeline/archive/check.h"
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/duration.h"
 #include "sstferry/options.h"
@@ -92,9 +93,10 @@ class Pusher {
   // readable intents.
   [[nodiscard]] Status ChooseName(const std::vector<FoundSet>& sets,
                                   const std::vector<FoundIntent>& intents);
+  [[nodiscard]] Status MayRemove(const SetName& name, bool* may_remove) const;
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
   [[nodiscard]] Status CheckDatabase() const;
-  void ChoosePlaces();
+  [[nodiscard]] Status ChoosePlaces();
   void ChooseGoodPlaces(const PushRepair& repair);
   [[nodiscard]] Status PutIntent();
   // Renews the intent when it is due. May be called in any lane.
@@ -223,7 +225,25 @@ Status Pusher::CheckDatabase() const {
 }
 
 // Reuses files of an earlier set, or files that an unfinished push left.
-void Pusher::ChoosePlaces() {
+// Reuses no object that the last check found wrong. A push compares only names
+// and sizes, so while the findings cannot be read, it reuses none: that costs
+// uploads until the next check, but the set is whole. Refusing would leave the
+// database without a new set.
+Status Pusher::ChoosePlaces() {
+  KeyFaults faults;
+  const Status read = archive_.ReadFaults(&faults);
+  if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
+    return read;
+  }
+  if (!read.ok()) {
+    summary_->warnings.push_back(
+        "no object was reused, because it is unknown which of them the last "
+        "check found wrong: " + MessageOf(read) + "; 'sstferry archive check " +
+        ShellWord(store_->place()) + "' records its findings anew");
+  }
+  const auto is_good = [&](const std::string& key) {
+    return read.ok() && faults.count(key) == 0;
+  };
   std::map<SharedName, const ArchivedFile*> known;
   if (base_.has_value() && base_->unit_bytes == set_.unit_bytes) {
     for (const ArchivedFile& file : base_->files) {
@@ -238,7 +258,7 @@ void Pusher::ChoosePlaces() {
     if (ParseArchiveKey(text, &key) && key.is_shared &&
         before_.count(key.set) != 0 &&
         bytes == (set_.is_sealed ? SealedBytes(key.bytes) : key.bytes) &&
-        marked_.keys.count(text) == 0) {
+        marked_.keys.count(text) == 0 && is_good(text)) {
       left.emplace(SharedName{key.identity, key.bytes}, key);
     }
   }
@@ -250,6 +270,7 @@ void Pusher::ChoosePlaces() {
     uses.insert(options_.log.lineage);
   }
   std::set<SharedName> seen;
+  size_t faulty = 0;
   places_.resize(set_.files.size());
   is_shared_.resize(set_.files.size());
   for (size_t i = 0; i < set_.files.size(); ++i) {
@@ -264,9 +285,10 @@ void Pusher::ChoosePlaces() {
     if (const auto found = known.find(name); found != known.end()) {
       const std::string key = ArchiveKeyText(found->second->key);
       const auto there = present_.find(key);
+      faulty += faults.count(key);
       if (there != present_.end() &&
           there->second == set_.ObjectBytes(set_.files[i]) &&
-          marked_.keys.count(key) == 0) {
+          marked_.keys.count(key) == 0 && is_good(key)) {
         places_[i] = Place{found->second->key, found->second};
         continue;
       }
@@ -278,6 +300,12 @@ void Pusher::ChoosePlaces() {
     }
   }
   intent_.uses.assign(uses.begin(), uses.end());
+  if (faulty != 0) {
+    summary_->notes.push_back(
+        "objects of the previous set that the last check found wrong, and that "
+        "are not reused: " + std::to_string(faulty));
+  }
+  return Status::OK();
 }
 
 void Pusher::ChooseGoodPlaces(const PushRepair& repair) {
@@ -301,6 +329,26 @@ void Pusher::ChooseGoodPlaces(const PushRepair& repair) {
     }
   }
   intent_.uses.assign(uses.begin(), uses.end());
+}
+
+// Checks that another set is whole, as RemoveFromArchive() requires.
+Status Pusher::MayRemove(const SetName& name, bool* may_remove) const {
+  *may_remove = false;
+  CheckOptions check;
+  const Status faults = archive_.ReadFaults(&check.known);
+  if (!faults.ok()) {
+    return EndStateOf(faults) == EndState::kCorrupt ? Status::OK() : faults;
+  }
+  CheckSummary summary;
+  // Without the key: a set that is sealed with another one is whole, too.
+  const Status checked = CheckArchive(Archive(store_), check, &summary);
+  if (!summary.is_complete) {
+    return checked;
+  }
+  for (const ListedSet& set : summary.sets) {
+    *may_remove |= set.name != name && set.state == SetState::kWhole;
+  }
+  return Status::OK();
 }
 
 Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
@@ -343,13 +391,17 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   const std::string what = SetOfTheFuture(
       newest.name, read.ok() && record.has_value() ? record->host : "", ahead);
   if (ahead > kMaxSetAheadSeconds) {
+    bool may_remove = false;
+    RETURN_IF_ERROR(MayRemove(newest.name, &may_remove));
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": " + what +
                           ": a set pushed now would sort as older than that "
-                          "set; correct the clock first",
-                      "sstferry archive remove " +
-                          ShellWord(store_->place()) + " " +
-                          SetNameText(newest.name));
+                          "set; correct the clock first" +
+                          PushesWorkAgain(newest.name),
+                      may_remove ? "sstferry archive remove " +
+                                       ShellWord(store_->place()) + " " +
+                                       SetNameText(newest.name)
+                                 : "");
   }
   summary_->warnings.push_back(what + "; the new set is named with a later "
                                       "time than that set");
@@ -384,7 +436,7 @@ Status Pusher::Begin() {
   } else {
     RETURN_IF_ERROR(ReadBase(sets));
     RETURN_IF_ERROR(CheckDatabase());
-    ChoosePlaces();
+    RETURN_IF_ERROR(ChoosePlaces());
   }
   intent_.begun_seconds = set_.name.seconds;
   RETURN_IF_ERROR(archive_.Now(&intent_.renewed_seconds));
@@ -754,6 +806,12 @@ std::string SetOfTheFuture(const SetName& name, const std::string& host,
          " pushed, is " + FormatDuration(std::chrono::seconds(ahead_seconds)) +
          " in the future: the clock of that host was ahead, or the clock of "
          "this store is behind";
+}
+
+std::string PushesWorkAgain(const SetName& name) {
+  return "; pushes work again after " +
+         ArchiveTimeText(name.seconds - kMaxSetAheadSeconds) +
+         ", and into a new archive at another address at once";
 }
 
 Status PushSet(const Archive& archive, SetSource* source,

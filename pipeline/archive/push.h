@@ -34,12 +34,14 @@
 // If the mark still exists at P6, S does not get its `done`. If the mark is
 // gone, a prune had deleted everything that it names, including K; no process
 // creates K again, so K is missing at P6. (So a look reads the marks before it
-// lists files, and a mark stays while something that it names is kept.) If S
+// lists files, and a mark stays while something that it names is kept. A prune
+// that takes a mark back puts it again with all names.) If S
 // itself is dropped, its `done` and its record are deleted before its files.
 //
 // Proof that a set exists if its push reported success: a prune that takes S
 // for unfinished names S in a mark. Either the prune that would delete S finds
-// it done (R4), or the push finds the mark or the deletions at P8.
+// it done (R4), or the push finds the mark or the deletions at P8. (A mark that
+// names S as unfinished is never changed.)
 //
 // A push never puts two objects under one name. It leaves what it cannot
 // finish; the next push takes a new name and reuses the existing files. The
@@ -101,6 +103,10 @@ struct PushOptions {
 // Returns the beginning of a message about a set that is dated in the future.
 std::string SetOfTheFuture(const SetName& name, const std::string& host,
                            uint64_t ahead_seconds);
+
+// Returns "; pushes work again after TIME ...", for a set that is dated more
+// than kMaxSetAheadSeconds in the future.
+std::string PushesWorkAgain(const SetName& name);
 
 struct PushSummary : ArchiveUploads {
   SetName name;

@@ -324,6 +324,8 @@ class Repairer {
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
   [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);
+  [[nodiscard]] Status FindUnreadable(const FoundSet& found, const Status& read,
+                                      bool* is_unreadable) const;
   [[nodiscard]] Status CheckStopped() const {
     return options_.cancelled && options_.cancelled()
                ? MakeStatus(EndState::kCancelled, "repair: stopped on request")
@@ -517,6 +519,25 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
   return status;
 }
 
+// Finds out why a record cannot be read. A record that is not sealed, or sealed
+// with another key, is not damaged, so no message says to remove its set.
+Status Repairer::FindUnreadable(const FoundSet& found, const Status& read,
+                                bool* is_unreadable) const {
+  if (EndStateOf(read) != EndState::kCorrupt) {
+    return read;
+  }
+  std::optional<ArchiveSet> set;
+  const Status without_key = Archive(archive_.store()).ReadSet(found, &set);
+  if (!without_key.ok() && EndStateOf(without_key) != EndState::kCorrupt) {
+    return without_key;
+  }
+  *is_unreadable =
+      !without_key.ok() ||
+      (archive_.key() != nullptr && set.has_value() && set->is_sealed &&
+       set->key_id == archive_.key()->id());
+  return Status::OK();
+}
+
 Status Repairer::Run() {
   ArchiveHead head;
   RETURN_IF_ERROR(archive_.ReadHead(&head));
@@ -525,6 +546,7 @@ Status Repairer::Run() {
   std::vector<FoundSet> listed;
   RETURN_IF_ERROR(archive_.ListSets(&listed));
   std::vector<ArchiveSet> sets;
+  std::vector<RepairedSet> unreadable;
   std::set<std::pair<uint64_t, SetId>> repaired_before;
   for (auto found = listed.rbegin(); found != listed.rend(); ++found) {
     if (!found->is_done || (is_named && found->name != name)) {
@@ -532,18 +554,24 @@ Status Repairer::Run() {
     }
     std::optional<ArchiveSet> set;
     const Status read = archive_.ReadSet(*found, &set);
-    if (is_named || EndStateOf(read) != EndState::kCorrupt) {
+    bool is_unreadable = false;
+    if (!read.ok()) {
+      RETURN_IF_ERROR(FindUnreadable(*found, read, &is_unreadable));
+    }
+    if (is_unreadable) {
+      unreadable.push_back({found->name, {}, MessageOf(read), "", 0, 0});
+    } else if (is_named) {
       RETURN_IF_ERROR(read);
     }
-    if (!set.has_value()) {
-      continue;  // its record cannot be read, or a prune deletes it
+    if (!read.ok() || !set.has_value()) {
+      continue;  // it has another key, or a prune deletes it
     }
     if (set->repairs != SetId()) {
       repaired_before.emplace(set->name.seconds, set->repairs);
     }
     sets.push_back(*std::move(set));
   }
-  if (sets.empty()) {
+  if (sets.empty() && unreadable.empty()) {
     return MakeStatus(EndState::kRefused,
                       archive_.store()->place() + ": found no set" +
                           (options_.set.empty() ? "" : " " + options_.set) +
@@ -575,6 +603,18 @@ Status Repairer::Run() {
                     SetNameText(set.name) + " --from OTHER_COPY"
               : "");
     }
+  }
+  for (const RepairedSet& set : unreadable) {
+    if (verdict.ok()) {
+      verdict = MakeStatus(
+          EndState::kCorrupt,
+          "set " + SetNameText(set.name) +
+              ": its record cannot be read, so it cannot be repaired: " +
+              set.problem,
+          "sstferry archive remove " + ShellWord(archive_.store()->place()) +
+              " " + SetNameText(set.name));
+    }
+    summary_->sets.push_back(set);
   }
   return verdict;
 }

@@ -69,7 +69,8 @@ struct RepairedSet {
 };
 
 struct RepairSummary : ArchiveUploads {
-  std::vector<RepairedSet> sets;  // the newest first
+  // The newest first; sets with unreadable records at the end.
+  std::vector<RepairedSet> sets;
   uint64_t read_bytes = 0;
 };
 
@@ -77,7 +78,7 @@ struct RepairSummary : ArchiveUploads {
 //   kRefused  there is no such set; or it is sealed, and this archive has
 //             another key or none
 //   kCorrupt  a set stays damaged: the message names the first file whose bytes
-//             were not found
+//             were not found, or the first set whose record cannot be read
 //   others    errors of the store and the donor, as for a push
 [[nodiscard]] rocksdb::Status RepairArchive(const Archive& archive,
                                             const RepairOptions& options,

@@ -123,6 +123,16 @@ class World {
     REQUIRE(summary.is_complete);
     return summary;
   }
+  // Checks all bytes, and records what it finds.
+  Status CheckAll(CheckSummary* summary = nullptr) {
+    const std::unique_ptr<ObjectStore> store = server.NewClient();
+    CheckOptions options;
+    options.read_percent = 100;
+    options.keeps_findings = true;
+    CheckSummary unused;
+    return CheckArchive(Archive(store.get()), options,
+                        summary == nullptr ? &unused : summary);
+  }
   size_t CountWhole() {
     const CheckSummary summary = Check();
     return static_cast<size_t>(std::count_if(
@@ -603,6 +613,79 @@ TEST_CASE("Options to keep sets do not count a damaged set, and the newest "
   REQUIRE(world.CountWhole() == 1);
 }
 
+TEST_CASE("A prune does not count a set with an object that the last check "
+          "found wrong",
+          "[archive]") {
+  World world;
+  PushSummary whole;
+  PushSummary damaged;
+  REQUIRE_OK(world.Push({1}, &whole));
+  REQUIRE_OK(world.Push({2}, &damaged));
+  const std::string key = world.KeyOf(2);
+  const std::string right = world.server.Objects().at(key);
+  world.server.Overwrite(key, "table x");  // as long as before
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  for (int night = 0; night < 3; ++night) {
+    PruneSummary summary;
+    REQUIRE_OK(world.Prune(&summary));
+    REQUIRE(summary.kept_sets == 1);
+    REQUIRE(summary.damaged_sets == 1);
+    REQUIRE(summary.marked_sets == 0);
+    REQUIRE(summary.sets[0].name == whole.name);
+    REQUIRE(summary.sets[0].why == "the newest whole set, --keep-last 1");
+    REQUIRE(summary.sets[1].problem.find(key + ": its bytes differ") == 0);
+    REQUIRE(summary.sets[1].problem.find(" (found ") != std::string::npos);
+    REQUIRE(summary.warnings.size() == 1);
+    world.server.Advance(kGrace + 1);
+  }
+  // The whole set is the last one, so it stays. Only force removes the damaged
+  // set after the whole one is gone, because the check may have read wrong.
+  REQUIRE(EndStateOf(world.Remove(SetNameText(whole.name))) ==
+          EndState::kRefused);
+  REQUIRE_OK(world.Remove(SetNameText(whole.name), /*force=*/true));
+  REQUIRE(EndStateOf(world.Remove(SetNameText(damaged.name))) ==
+          EndState::kRefused);
+  // Once a check has read the object and found it right, the set counts.
+  world.server.Overwrite(key, right);
+  REQUIRE_OK(world.CheckAll());
+  PruneSummary summary;
+  REQUIRE_OK(world.Prune(&summary));
+  REQUIRE(summary.kept_sets == 1);
+  REQUIRE(summary.damaged_sets == 0);
+}
+
+TEST_CASE("Findings that cannot be read stop a prune and a removal; a check "
+          "records them anew",
+          "[archive]") {
+  World world;
+  PushSummary first;
+  REQUIRE_OK(world.Push({1}, &first));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  REQUIRE_OK(world.Push({2, 3}));
+  world.server.Advance(kGrace + 1);
+  world.server.Overwrite(kArchiveCheckedKey, "rot");
+  const auto before = world.server.Objects();
+  for (const Status& status :
+       {world.Prune(), world.Remove(SetNameText(first.name))}) {
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+    REQUIRE(status.ToString().find("sstferry archive check") !=
+            std::string::npos);
+  }
+  REQUIRE(world.server.Objects() == before);
+  // A push reuses nothing.
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({2, 3}, &pushed));
+  REQUIRE(pushed.reused_files == 0);
+  REQUIRE(pushed.warnings.size() == 1);
+  REQUIRE_OK(world.CheckAll());
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.CountWhole() == 3);
+  REQUIRE_OK(world.Push({2, 3}, &pushed));
+  REQUIRE(pushed.reused_files == 2);
+  REQUIRE(pushed.warnings.empty());
+}
+
 TEST_CASE("A set whose record cannot be read keeps its files and those of sets "
           "before it, and no others",
           "[archive]") {
@@ -709,8 +792,8 @@ TEST_CASE("A mark or an intent that can be read is not removed", "[archive]") {
   REQUIRE_OK(push.Finish());
 }
 
-TEST_CASE("A marked set that a later run must keep is not dropped, its mark "
-          "stays",
+TEST_CASE("A marked set that a later run keeps is whole again, and must be "
+          "marked anew before it is deleted",
           "[archive]") {
   World world;
   PushSummary first;
@@ -720,27 +803,88 @@ TEST_CASE("A marked set that a later run must keep is not dropped, its mark "
   REQUIRE(world.Check().sets[0].state == SetState::kExpiring);
   REQUIRE(world.Check().sets[0].expires_seconds ==
           static_cast<uint64_t>(world.server.now()) + kGrace);
-  world.server.Advance(kGrace + 1);
+  // A dry run takes nothing back.
+  PruneOptions dry = KeepLast(10);
+  dry.dry_run = true;
+  const auto before = world.server.Objects();
+  REQUIRE_OK(world.Prune(nullptr, nullptr, dry));
+  REQUIRE(world.server.Objects() == before);
+  const bool is_late = GENERATE(true, false);
+  if (is_late) {
+    world.server.Advance(kGrace + 1);
+  }
   PruneSummary summary;
   for (int night = 0; night < 2; ++night) {
     REQUIRE_OK(world.Prune(&summary, nullptr, KeepLast(10)));
     REQUIRE(summary.dropped_sets == 0);
     REQUIRE(summary.deleted_files == 0);
     REQUIRE(summary.kept_sets == 2);
-    REQUIRE(summary.held_marks == 1);
     REQUIRE(summary.sets[0].fate == SetFate::kStays);
+    REQUIRE(world.Check().sets[0].state == SetState::kWhole);
+    REQUIRE(world.Check().sets[0].expires_seconds == 0);
+    world.server.Advance(kGrace + 1);
   }
+  REQUIRE(world.Keys(kArchiveMarksPrefix).size() == 1);
   // No push reuses the marked files, because a prune that sleeps may still
   // delete them.
   PushSummary pushed;
   REQUIRE_OK(world.Push({1, 2}, &pushed));
   REQUIRE(pushed.reused_files == 1);
-  // The marked set still counts for --keep-last while it exists.
+  // The same mistake again marks the set, and deletes it a grace later.
+  REQUIRE_OK(world.Prune(&summary, nullptr, KeepLast(2)));
+  REQUIRE(summary.dropped_sets == 0);
+  REQUIRE(summary.deleted_files == 0);
+  REQUIRE(summary.sets[0].name == first.name);
+  REQUIRE(summary.sets[0].fate == SetFate::kMarked);
+  REQUIRE(world.Check().sets[0].expires_seconds ==
+          static_cast<uint64_t>(world.server.now()) + kGrace);
+  REQUIRE(world.CountWhole() == 3);
+  world.server.Advance(kGrace + 1);
   REQUIRE_OK(world.Prune(&summary, nullptr, KeepLast(2)));
   REQUIRE(summary.dropped_sets == 1);
-  REQUIRE(summary.sets[0].name == first.name);
   REQUIRE(summary.sets[0].fate == SetFate::kDeleted);
   REQUIRE(world.CountWhole() == 2);
+}
+
+TEST_CASE("A mark that another prune deletes while it is taken back is deleted "
+          "again",
+          "[archive]") {
+  World world(WithoutSignatures());
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());  // by mistake
+  StoppedClient undo(&world.server, [&world](ObjectStore* store) {
+    return world.Prune(nullptr, store, KeepLast(10));
+  });
+  REQUIRE(undo.RunUntil(StoreCallKind::kPut, kArchiveMarksPrefix));
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
+  REQUIRE_OK(undo.Finish());
+  REQUIRE(world.Keys(kArchiveMarksPrefix).size() == 1);
+  REQUIRE(world.CountWhole() == 1);
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Keys(kArchiveMarksPrefix).empty());
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("A set whose mark was taken back is no reason to remove another one",
+          "[archive]") {
+  World world;
+  PushSummary second;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}, &second));
+  REQUIRE_OK(world.Prune());  // by mistake
+  world.server.Advance(kGrace + 1);
+  // A prune with the wrong options has chosen to delete the first set.
+  StoppedClient prune(&world.server, world.Pruner());
+  REQUIRE(prune.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
+  REQUIRE_OK(world.Prune(nullptr, nullptr, KeepLast(10)));
+  REQUIRE(EndStateOf(world.Remove(SetNameText(second.name))) ==
+          EndState::kRefused);
+  REQUIRE_OK(prune.Finish());
+  REQUIRE(world.CountWhole() == 1);
 }
 
 TEST_CASE("A dry run changes nothing, and reports what the next run does",
@@ -885,6 +1029,31 @@ TEST_CASE("A set with a time in the future is reported, and hides no later set",
   REQUIRE_OK(CheckArchive(Archive(store.get()), {}, &summary));
 }
 
+TEST_CASE("No message says to remove the only whole set, although its time is "
+          "in the future",
+          "[archive]") {
+  World world;
+  world.server.Advance(2 * 3600);  // a machine whose clock is ahead
+  PushSummary ahead;
+  REQUIRE_OK(world.Push({1}, &ahead));
+  world.server.Advance(-2 * 3600);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckSummary summary;
+  for (const Status& status :
+       {world.Push({2}), world.Remove(SetNameText(ahead.name)),
+        CheckArchive(Archive(store.get()), {}, &summary)}) {
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kRefused);
+    REQUIRE(status.ToString().find("pushes work again after " +
+                                   ArchiveTimeText(ahead.name.seconds -
+                                                   kMaxSetAheadSeconds)) !=
+            std::string::npos);
+    REQUIRE(status.ToString().find("sstferry archive") == std::string::npos);
+  }
+  world.server.Advance(3600 + 1);
+  REQUIRE_OK(world.Push({2}));
+}
+
 TEST_CASE("A check of an archive without a restorable set fails", "[archive]") {
   World world;
   const std::unique_ptr<ObjectStore> store = world.server.NewClient();
@@ -952,26 +1121,31 @@ TEST_CASE(
   REQUIRE(found == 1);
 }
 
-TEST_CASE("A push uploads an object again that a check said to delete",
+TEST_CASE("A push does not reuse an object that the last check found wrong",
           "[archive]") {
   World world;
+  // The object belongs to the previous set, or a push that crashed left it.
+  const bool is_left = GENERATE(true, false);
   REQUIRE_OK(world.Push({1, 2}));
   const std::string key = world.KeyOf(2);
+  if (is_left) {
+    REQUIRE_OK(world.Push({1}));
+  }
   world.server.Overwrite(key, "table x");
-  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
-  CheckOptions options;
-  options.read_percent = 100;
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == 1);
+  REQUIRE(pushed.notes.empty() == is_left);
+  REQUIRE(world.server.Objects().at(key) == "table x");
   CheckSummary summary;
-  const auto check = [&] {
-    return CheckArchive(Archive(store.get()), options, &summary);
-  };
-  REQUIRE(check().ToString().find("delete the object with wrong") !=
-          std::string::npos);
-  world.server.Erase(key);
-  REQUIRE_OK(world.Push({1, 2}));
-  REQUIRE(EndStateOf(check()) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.CheckAll(&summary)) == EndState::kCorrupt);
   REQUIRE(summary.sets.front().state == SetState::kDamaged);
   REQUIRE(summary.sets.back().state == SetState::kWhole);
+  // The next push reuses the new object.
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == 2);
+  REQUIRE(pushed.notes.empty());
 }
 
 TEST_CASE("Findings of a check are kept until the object is read and correct",

@@ -140,8 +140,15 @@ TEST_CASE("A repair takes lost and wrong bytes from a set that has them, and "
     REQUIRE(made.files[i].file == old.files[i].file);
     REQUIRE(made.files[i].units == old.files[i].units);
   }
-  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  // The check still names the damaged set, and the command that removes it.
+  REQUIRE_OK(world.Check());
+  REQUIRE(world.StateOf(damaged) == SetState::kDamaged);
   REQUIRE(world.StateOf(by) == SetState::kWhole);
+  REQUIRE(world.checked.problems.size() == 1);
+  REQUIRE(world.checked.warnings.size() == 1);
+  REQUIRE(world.checked.warnings[0].find(
+              "sstferry archive remove " + world.client->place() + " " +
+              SetNameText(damaged)) != std::string::npos);
   RemoveOptions remove;
   remove.what = SetNameText(damaged);
   REQUIRE_OK(RemoveFromArchive(Archive(world.client.get()), remove));
@@ -190,7 +197,8 @@ TEST_CASE("A repair without a given set checks all sets, and repairs each once",
     }
     REQUIRE(repaired == (run == 0 ? 2 : 0));
   }
-  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE_OK(world.Check());
+  REQUIRE(world.checked.warnings.size() == 2);
   REQUIRE(world.StateOf(first) == SetState::kDamaged);
   REQUIRE(world.StateOf(second) == SetState::kDamaged);
   REQUIRE(world.StateOf(whole) == SetState::kWhole);
@@ -291,7 +299,8 @@ TEST_CASE("A repair of a sealed set takes bytes of another archive",
   REQUIRE_OK(world.Repair(damaged, donor.get()));
   const SetName by = world.repaired.sets[0].by;
   REQUIRE(world.Read(by).is_sealed);
-  REQUIRE(EndStateOf(world.Check()) == EndState::kCorrupt);
+  REQUIRE_OK(world.Check());
+  REQUIRE(world.StateOf(damaged) == SetState::kDamaged);
   REQUIRE(world.StateOf(by) == SetState::kWhole);
 }
 
@@ -316,8 +325,97 @@ TEST_CASE("A repair uploads files that a prune just marked, and leaves a whole "
     prune.retention.last = 10;
     REQUIRE_OK(PruneArchive(Archive(world.client.get()), prune, &pruned));
   }
-  REQUIRE(world.Check().ok() == (pruned.damaged_sets == 0));
+  REQUIRE(pruned.damaged_sets == 1);
+  REQUIRE_OK(world.Check());
+  REQUIRE(world.checked.warnings.size() == 1);
   REQUIRE(world.StateOf(by) == SetState::kWhole);
+  // Once a prune has marked both, no command needs to remove the damaged set.
+  world.Push({3});
+  prune.retention.last = 1;
+  REQUIRE_OK(PruneArchive(Archive(world.client.get()), prune, &pruned));
+  REQUIRE_OK(world.Check());
+  REQUIRE(world.checked.warnings.size() == 1);
+  REQUIRE(world.checked.warnings[0].find("a prune marked it") !=
+          std::string::npos);
+}
+
+TEST_CASE("A check fails for a damaged set that no repaired set replaces, and "
+          "names that set",
+          "[archive]") {
+  World world;
+  const SetName repaired = world.Push({1});
+  const SetName damaged = world.Push({2});
+  world.Push({3});
+  world.server.Erase(world.KeyOf(repaired, 11));
+  const std::string lost = world.KeyOf(damaged, 12);
+  world.server.Erase(lost);
+  FakeSetSource copy({1}, "another point");
+  const auto donor = MakeSourceDonor(&copy);
+  REQUIRE_OK(world.Repair(repaired, donor.get()));
+  const Status status = world.Check();
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(status.ToString().find("set " + SetNameText(damaged) + ": ") !=
+          std::string::npos);
+  REQUIRE(status.ToString().find(lost) != std::string::npos);
+  REQUIRE(status.ToString().find("sstferry archive repair") !=
+          std::string::npos);
+  REQUIRE(world.checked.warnings.size() == 1);
+  REQUIRE(world.checked.warnings[0].find(SetNameText(repaired)) !=
+          std::string::npos);
+}
+
+TEST_CASE("A repair names a set whose record cannot be read, after it has "
+          "repaired the others",
+          "[archive]") {
+  World world;
+  const SetName unreadable = world.Push({1});
+  const SetName damaged = world.Push({2});
+  world.Push({2, 3});
+  world.server.Overwrite(SetKey(unreadable), "damage");
+  world.server.Erase(world.KeyOf(damaged, 5));  // its MANIFEST
+  FakeSetSource copy({}, "point 2");
+  const auto donor = MakeSourceDonor(&copy);
+  RepairOptions options;
+  options.from = donor.get();
+  options.set = GENERATE(true, false) ? SetNameText(unreadable) : "";
+  const Status status =
+      RepairArchive(Archive(world.client.get()), options, &world.repaired);
+  const std::string remove = "sstferry archive remove " +
+                             world.client->place() + " " +
+                             SetNameText(unreadable);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(status.ToString().find("set " + SetNameText(unreadable)) !=
+          std::string::npos);
+  REQUIRE(status.ToString().find(remove) != std::string::npos);
+  REQUIRE(world.repaired.sets.back().name == unreadable);
+  REQUIRE_FALSE(world.repaired.sets.back().problem.empty());
+  if (options.set.empty()) {
+    REQUIRE(world.repaired.sets.size() == 3);
+    REQUIRE(world.repaired.sets[1].is_repaired());
+    // A check says the same.
+    const Status check = world.Check();
+    REQUIRE(EndStateOf(check) == EndState::kCorrupt);
+    REQUIRE(check.ToString().find(remove) != std::string::npos);
+  }
+}
+
+TEST_CASE("A repair with another key does not say to remove the set",
+          "[archive][seal]") {
+  SealKey::Bytes bytes{};
+  bytes.fill(7);
+  const SealKey key(bytes);
+  bytes.fill(8);
+  const SealKey other(bytes);
+  World world(&key);
+  const SetName sealed = world.Push({1});
+  RepairOptions options;
+  options.set = GENERATE(true, false) ? SetNameText(sealed) : "";
+  const Status status = RepairArchive(Archive(world.client.get(), &other),
+                                      options, &world.repaired);
+  REQUIRE_FALSE(status.ok());
+  REQUIRE(status.ToString().find("archive remove") == std::string::npos);
+  REQUIRE(world.repaired.sets.empty());
 }
 
 }  // namespace
