@@ -246,6 +246,72 @@ TEST_CASE("A dry prune says what it would do, and remove deletes a set by name",
   REQUIRE(Archive({"check", archive})["status"] == "OK");
 }
 
+TEST_CASE("After a check has found wrong bytes, prune keeps a whole set, and push "
+          "and repair make one",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  const std::string archive = dir / "archive";
+  fs::create_directory(archive);
+  MakeSampleDatabase(source);
+  Archive({"init", archive});
+  const std::string whole =
+      Archive({"push", source, archive})["sets"][0]["set"];
+  {
+    test::OpenDb db(source, test::OneFamily());
+    db.Put("another", "entry");
+    db.Flush();
+  }
+  const std::string damaged =
+      Archive({"push", source, archive})["sets"][0]["set"];
+  // Corrupts a byte of each table that only the newest set has.
+  for (const fs::path& file : FilesBelow(archive + "/files")) {
+    if (file.string().ends_with(damaged.substr(damaged.find('-')))) {
+      fs::permissions(file, fs::perms::owner_write, fs::perm_options::add);
+      std::fstream stream(file, std::ios::in | std::ios::out |
+                                    std::ios::binary);
+      stream.seekp(20);
+      stream.put('\xff');
+    }
+  }
+  REQUIRE(Archive({"check", archive, "--read-data", "100%"}, 1)["status"] ==
+          "CORRUPT");
+  const json pruned = Archive({"prune", archive, "--keep-last", "1"});
+  REQUIRE(pruned["marked_sets"] == 0);
+  REQUIRE(pruned["sets"][0]["set"] == whole);
+  REQUIRE(pruned["sets"][0]["why"] == "the newest whole set, --keep-last 1");
+  REQUIRE(pruned["sets"][1]["set"] == damaged);
+  // A push uploads the wrong tables again.
+  const json pushed = Archive({"push", source, archive});
+  REQUIRE(pushed["uploaded_files"] > 0);
+  REQUIRE(pushed["notes"].dump().find("the last check found wrong") !=
+          std::string::npos);
+  const std::string newest = pushed["sets"][0]["set"];
+  REQUIRE(Archive({"list", archive})["sets"][2]["state"] == "whole");
+  Run({"pull", archive, dir / "copy", "--verify"});
+  REQUIRE(EntriesOf(dir / "copy") == EntriesOf(source));
+  // A repair makes a set in place of the damaged one. A check then says which
+  // command removes that one.
+  Archive({"repair", archive, damaged, "--from", source});
+  const json checked = Archive({"check", archive, "--read-data", "100%"});
+  REQUIRE(checked["status"] == "OK");
+  REQUIRE_FALSE(checked["problems"].empty());
+  REQUIRE(checked["warnings"].dump().find("sstferry archive remove " + archive +
+                                          " " + damaged) != std::string::npos);
+  Archive({"remove", archive, damaged});
+  REQUIRE(Archive({"check", archive})["warnings"].empty());
+  // A repair cannot help a set whose record is corrupt.
+  fs::permissions(archive + "/sets/" + newest, fs::perms::owner_write,
+                  fs::perm_options::add);
+  std::ofstream(archive + "/sets/" + newest, std::ios::trunc) << "rot";
+  for (const char* const action : {"repair", "check"}) {
+    const json failed = Archive({action, archive}, 1);
+    REQUIRE(failed["status"] == "CORRUPT");
+    REQUIRE(failed["error"]["next"] ==
+            "sstferry archive remove " + archive + " " + newest);
+  }
+}
+
 TEST_CASE("A push shows its progress and reports its duration and metrics",
           "[tools][archive][metrics]") {
   const ScratchDir dir;

@@ -1,9 +1,11 @@
 // A long random run against an archive. Its steps are pushes, prunes with any
 // options, repairs, restores and removals, by one machine or by several at once
-// that may crash. Between them, objects are lost or damaged, and clocks jump.
+// that may crash, and checks that record what they find. Between them, objects
+// are lost or damaged, and clocks jump.
 // After every step:
-// - No step of sstferry has removed the last whole set, or an object of a set
-//   that counts (a set with a done/ object).
+// - No step of sstferry has removed the last whole set (without an object that
+//   a check found wrong), or an object of a set that counts (a set with a done/
+//   object).
 // - A restore of the newest set returns that set, or an error that names the
 //   newest whole one.
 //
@@ -81,7 +83,19 @@ struct Truth {
   std::map<SetName, std::optional<std::map<std::string, uint64_t>>> sets;
   std::vector<SetName> whole;  // the oldest first
 
-  explicit Truth(const Objects& objects) {
+  // `checked`: objects with the findings of the last check; a set with an
+  // object that they call wrong is not whole. Null: no findings.
+  explicit Truth(const Objects& objects, const Objects* checked = nullptr) {
+    std::set<std::string> wrong;
+    if (checked != nullptr && checked->count(kArchiveCheckedKey) != 0) {
+      ArchiveChecked findings;
+      if (DecodeArchiveChecked(checked->at(kArchiveCheckedKey), &findings)
+              .ok()) {
+        for (const FoundFault& fault : findings.faults) {
+          wrong.insert(fault.key);
+        }
+      }
+    }
     for (const auto& [key, bytes] : objects) {
       SetName name;
       if (!key.starts_with(kArchiveDonePrefix) ||
@@ -106,7 +120,7 @@ struct Truth {
         const std::string object = ArchiveKeyText(file.key);
         (*named)[object] = set.ObjectBytes(file);
         const auto there = objects.find(object);
-        is_whole &= there != objects.end() &&
+        is_whole &= there != objects.end() && wrong.count(object) == 0 &&
                     there->second.size() == set.ObjectBytes(file);
       }
       if (is_whole) {
@@ -218,8 +232,8 @@ class Game {
 
   // Compares the objects before and after a step of sstferry.
   void Compare(const Objects& before, const Objects& after) {
-    const Truth was(before);
-    const Truth is(after);
+    const Truth was(before, &before);
+    const Truth is(after, &before);
     if (!was.whole.empty() && is.whole.empty()) {
       Break("the last whole set is gone: " + SetNameText(was.whole.back()));
     }
@@ -242,16 +256,37 @@ class Game {
         if (!key.starts_with(kArchiveIntentsPrefix)) {
           dead_.insert(key);
         }
-      } else if (now->second != bytes &&
-                 !key.starts_with(kArchiveIntentsPrefix)) {
+      } else if (now->second != bytes && key != kArchiveCheckedKey &&
+                 !key.starts_with(kArchiveIntentsPrefix) &&
+                 !IsTakenBack(key, bytes, now->second)) {
         Break("a step changed " + key);
       }
     }
     for (const auto& [key, bytes] : after) {
-      if (before.count(key) == 0 && dead_.count(key) != 0) {
+      // A prune that takes a mark back may put it again.
+      if (before.count(key) == 0 && dead_.count(key) != 0 &&
+          key != kArchiveCheckedKey && !key.starts_with(kArchiveMarksPrefix)) {
         Break("a name is used again: " + key);
       }
     }
+  }
+
+  // Returns true if a mark still names the same, and only says of fewer sets
+  // that they were whole.
+  static bool IsTakenBack(const std::string& key, const std::string& before,
+                          const std::string& now) {
+    ArchiveMark was;
+    ArchiveMark is;
+    if (!key.starts_with(kArchiveMarksPrefix) ||
+        !DecodeArchiveMark(before, &was).ok() ||
+        !DecodeArchiveMark(now, &is).ok() ||
+        was.sets.size() != is.sets.size()) {
+      return false;
+    }
+    for (size_t i = 0; i < is.sets.size(); ++i) {
+      was.sets[i].was_done &= is.sets[i].was_done;
+    }
+    return was == is;
   }
 
   // Loses an object, or changes its bytes or its size.
@@ -289,7 +324,7 @@ class Game {
 
   void Act(ObjectStore* store, bool is_alone) {
     const Archive archive(store);
-    switch (Below(12)) {
+    switch (Below(13)) {
       case 0:
       case 1:
       case 2:
@@ -304,6 +339,9 @@ class Game {
       case 8:
       case 9:
         return is_alone ? Restore() : Push(archive, is_alone);
+      case 10:
+        // A check together with others would change which sets are whole.
+        return is_alone ? Check(archive) : Push(archive, is_alone);
       default:
         return Remove(archive);
     }
@@ -333,7 +371,8 @@ class Game {
     if (!status.ok() || !is_alone) {
       return;
     }
-    const Truth now(server_->Objects());
+    const Objects objects = server_->Objects();
+    const Truth now(objects, &objects);
     if (now.whole.empty() || now.whole.back() != summary.name) {
       Break("a push is not the newest whole set: " +
             SetNameText(summary.name));
@@ -408,6 +447,15 @@ class Game {
         }
       }
     }
+  }
+
+  void Check(const Archive& archive) {
+    CheckOptions options;
+    options.read_percent = 100;
+    options.lanes = 1;
+    options.keeps_findings = true;
+    CheckSummary summary;
+    Note("check", CheckArchive(archive, options, &summary));
   }
 
   void Remove(const Archive& archive) {

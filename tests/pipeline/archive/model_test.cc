@@ -302,7 +302,9 @@ class World {
     const std::map<std::string, std::string> objects = server_->Objects();
     for (const auto& [key, bytes] : before_) {
       // A follower may put a log segment again that was deleted.
+      // A prune that takes a mark back may put it again.
       if (objects.count(key) == 0 && !key.starts_with(kArchiveIntentsPrefix) &&
+          !key.starts_with(kArchiveMarksPrefix) &&
           !key.starts_with(kArchiveLogPrefix)) {
         dead_.insert(key);
       }
@@ -312,6 +314,7 @@ class World {
         Break("a deleted key is reused: " + key);
       }
     }
+    NoteMarks(objects);
     std::set<SetName> counted;
     for (auto it = objects.lower_bound(kArchiveDonePrefix);
          it != objects.end() && it->first.starts_with(kArchiveDonePrefix);
@@ -341,7 +344,7 @@ class World {
       if (counted.count(name) != 0) {
         continue;
       }
-      if (IsMarkedAsDone(objects, name)) {
+      if (marked_as_done_.count(name) != 0) {
         given_up_.insert(name);
       } else if (reported_.count(name) != 0) {
         Break("a set whose push ended with OK is gone: " + SetNameText(name));
@@ -385,18 +388,32 @@ class World {
     return keys;
   }
 
-  static bool IsMarkedAsDone(const std::map<std::string, std::string>& objects,
-                             const SetName& name) {
-    for (const auto& [key, bytes] : objects) {
+  // Remembers the sets that new marks name as whole. A prune that has an older
+  // view may take a mark back while another one deletes the set. Requires that
+  // a mark that is put again names the same.
+  void NoteMarks(const std::map<std::string, std::string>& objects) {
+    for (auto it = objects.lower_bound(kArchiveMarksPrefix);
+         it != objects.end() && it->first.starts_with(kArchiveMarksPrefix);
+         ++it) {
+      const auto before = before_.find(it->first);
+      if (before != before_.end() && before->second == it->second) {
+        continue;
+      }
       ArchiveMark mark;
-      if (key.starts_with(kArchiveMarksPrefix) &&
-          DecodeArchiveMark(bytes, &mark).ok() &&
-          std::count(mark.sets.begin(), mark.sets.end(),
-                     MarkedSet{name, true}) != 0) {
-        return true;
+      if (!DecodeArchiveMark(it->second, &mark).ok()) {
+        Break("a damaged mark");
+      }
+      for (MarkedSet& set : mark.sets) {
+        if (set.was_done) {
+          marked_as_done_.insert(set.name);
+        }
+        set.was_done = false;
+      }
+      const auto& first = marks_.emplace(it->first, mark).first->second;
+      if (!(first == mark)) {
+        Break("a mark names other things than before: " + it->first);
       }
     }
-    return false;
   }
 
   struct Client {
@@ -423,7 +440,9 @@ class World {
   std::set<std::string> dead_;  // names that were deleted
   std::set<SetName> counted_;   // sets that count
   std::set<SetName> reported_;  // sets whose push ended with OK
-  std::set<SetName> given_up_;  // sets that a prune marked as whole
+  std::set<SetName> given_up_;  // deleted sets that a prune marked as whole
+  std::set<SetName> marked_as_done_;  // sets that a prune marked as whole
+  std::map<std::string, ArchiveMark> marks_;  // as if all sets were unfinished
   std::map<SetName, std::vector<std::string>> keys_;
   std::map<SetName, SetLog> logs_;
   std::unique_ptr<LogWriter> log_;
