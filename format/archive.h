@@ -184,8 +184,8 @@ void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out);
 
 struct MarkedSet {
   SetName name;
-  // The set was complete when it was marked. A set that was completed later is
-  // kept.
+  // The set was complete when it was marked, and no prune that keeps it has
+  // taken that back. Other complete sets are kept.
   bool was_done = false;
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
@@ -214,9 +214,9 @@ struct ArchiveDone {
   Digest128 set;  // digest of the set record's bytes
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
-// CHECKED: written by each check that has write access. It only informs people
-// and the next check about damaged objects. An object stays listed until it is
-// read again.
+// CHECKED: written by each check that has write access. Lists damaged objects:
+// pushes do not reuse them, and prunes take no set with one of them for whole.
+// An object stays listed until a check reads it and finds it right.
 inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
 inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
 struct FoundFault {
