@@ -283,7 +283,15 @@ Status Archive::ReadFaults(KeyFaults* faults) const {
     (*faults)[fault.key] =
         fault.problem + " (found " + ArchiveTimeText(fault.seconds) + ")";
   }
-  return Status::OK();
+  return checked.faults.size() < kMaxFoundFaults
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          store_->place() + ": the last check found " +
+                              std::to_string(checked.faults.size()) +
+                              " wrong objects or more, so it is unknown which "
+                              "sets are whole",
+                          "sstferry archive repair " +
+                              ShellWord(store_->place()));
 }
 
 Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,

@@ -119,6 +119,8 @@ class Archive {
   //             The next check puts them anew
   [[nodiscard]] rocksdb::Status ReadChecked(ArchiveChecked* checked) const;
   // Reads the faults in the findings: "its bytes differ ... (found DATE)".
+  //   kCorrupt  also if there are as many as the findings can hold: *faults has
+  //             these, but it is unknown which other objects are wrong
   [[nodiscard]] rocksdb::Status ReadFaults(KeyFaults* faults) const;
   // Adds to *keys the objects under a prefix that have names of files of sets.
   // *foreign (may be null) counts the other objects.

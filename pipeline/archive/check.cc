@@ -23,6 +23,9 @@ using rocksdb::Status;
 namespace {
 
 constexpr uint64_t kSecondsPerDay = 86400;
+// Maximum length of a stored problem, so that kMaxFoundFaults of them can be
+// read again.
+constexpr size_t kMaxFaultBytes = 512;
 
 // A set and its record. `record` is unset if it cannot be read.
 struct ReadRecord {
@@ -235,10 +238,11 @@ Status Checker::KeepFindings() {
       break;
     }
     const auto before = found_before_.find(key);
-    checked.faults.push_back(before != found_before_.end()
-                                 ? before->second
-                                 : FoundFault{key, what,
-                                              summary_->now_seconds});
+    checked.faults.push_back(
+        before != found_before_.end()
+            ? before->second
+            : FoundFault{key, what.substr(0, kMaxFaultBytes),
+                         summary_->now_seconds});
   }
   std::string bytes;
   EncodeArchiveChecked(checked, &bytes);
@@ -546,6 +550,7 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   ArchiveChecked checked;
   KeyFaults faults;
   RETURN_IF_ERROR(IgnoreUnreadable(archive.ReadChecked(&checked)));
+  // Full findings have the faults that are known.
   RETURN_IF_ERROR(IgnoreUnreadable(archive.ReadFaults(&faults)));
   for (ReadRecord& read : records) {
     if (read.record.has_value() && IsRestorable(read.listed.state)) {

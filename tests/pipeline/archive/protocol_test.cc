@@ -686,6 +686,33 @@ TEST_CASE("Findings that cannot be read stop a prune and a removal; a check "
   REQUIRE(pushed.warnings.empty());
 }
 
+TEST_CASE("Full findings stop a prune, because more objects may be wrong",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({1, 2}));
+  const bool is_full = GENERATE(true, false);
+  ArchiveChecked checked;
+  checked.checked_seconds = static_cast<uint64_t>(world.server.now());
+  for (uint32_t i = is_full ? 0 : 1; i < kMaxFoundFaults; ++i) {
+    checked.faults.push_back({"files/" + std::to_string(i), "is wrong",
+                              checked.checked_seconds});
+  }
+  std::string bytes;
+  EncodeArchiveChecked(checked, &bytes);
+  world.server.Overwrite(kArchiveCheckedKey, bytes);
+  const auto before = world.server.Objects();
+  const Status status = world.Prune();
+  REQUIRE(status.ok() == !is_full);
+  if (is_full) {
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+    REQUIRE(world.server.Objects() == before);
+  }
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == (is_full ? 0 : 2));
+}
+
 TEST_CASE("A set whose record cannot be read keeps its files and those of sets "
           "before it, and no others",
           "[archive]") {
