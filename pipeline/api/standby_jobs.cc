@@ -1,5 +1,8 @@
 // Jobs on a standby, with or without a running follower.
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -84,6 +87,31 @@ Status ReadAudit(const std::string& dir, AuditState* state) {
   return Status::OK();
 }
 
+// Returns the refusal to promote a directory that has no record of a standby.
+// Names `follow` only for a directory without a database: it would make a
+// promoted database the standby of another one.
+Status NoStandby(const std::string& dir) {
+  struct stat info;
+  if (stat(dir.c_str(), &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    return MakeStatus(EndState::kRefused,
+                      dir + ": expected a standby, found no such directory");
+  }
+  LastTransfer last;
+  if (ReadLastTransfer(dir, &last) && !last.promoted_at.empty()) {
+    return MakeStatus(EndState::kRefused,
+                      dir + ": expected a standby, found a database that was "
+                            "promoted at " + last.promoted_at +
+                          "; nothing was changed");
+  }
+  const bool is_free =
+      stat((dir + "/CURRENT").c_str(), &info) != 0 && errno == ENOENT;
+  return MakeStatus(EndState::kRefused,
+                    dir + ": expected a standby, found " +
+                        (is_free ? std::string("no ") + kFollowFileName
+                                 : "a database"),
+                    is_free ? MendStandbyCommand("SOURCE", dir) : "");
+}
+
 class Promote : public StandbyJob {
  public:
   explicit Promote(const PromoteOptions& options)
@@ -95,10 +123,7 @@ class Promote : public StandbyJob {
     RETURN_IF_ERROR(CheckOnlyRoot(options_.dir, /*in_place=*/true));
     RETURN_IF_ERROR(ReadStandbyState(options_.dir, &found, state));
     if (!found) {
-      return MakeStatus(EndState::kRefused,
-                        options_.dir + ": expected a standby, found no " +
-                            kFollowFileName,
-                        MendStandbyCommand("SOURCE", options_.dir));
+      return NoStandby(options_.dir);
     }
     if (!state->is_promoted) {
       RETURN_IF_ERROR(CheckWhole(state));

@@ -247,6 +247,9 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->transfer_id = Text(object, "transfer_id").value_or("");
   out->source = Text(object, "source").value_or("");
   out->finished_at = Text(object, "finished_at").value_or("");
+  if (const json* const promoted = Member(object, "promoted")) {
+    out->promoted_at = Text(*promoted, "at").value_or("");
+  }
   out->source_database_id = Text(object, "source_database_id").value_or("");
   out->snapshot_sequence = Number(object, "snapshot_sequence");
   out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");

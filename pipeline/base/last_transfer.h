@@ -32,6 +32,7 @@ struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
   std::string source;       // as given by the operator
   std::string finished_at;  // RFC 3339
+  std::string promoted_at;  // RFC 3339; empty: not by a promotion
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
   std::string snapshot_taken_at;  // RFC 3339

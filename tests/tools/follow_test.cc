@@ -590,6 +590,43 @@ TEST_CASE("last_transfer.json records the promotion",
   REQUIRE(complete["finished_at"] == last["finished_at"]);
 }
 
+TEST_CASE("promote of what is not a standby never advises a follower for a "
+          "database",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  FollowOnce(world);
+  Ran({"promote", world.dir(), "--source-is-down"});
+  const std::string promoted = Contents(world.dir() + "/last_transfer.json");
+  const auto refused = [](const std::string& dir) {
+    const json answer = Ran({"promote", dir, "--source-is-down"}, 1);
+    REQUIRE(answer["status"] == "REFUSED");
+    return answer["error"];
+  };
+  const json twice = refused(world.dir());
+  INFO(twice.dump());
+  REQUIRE(twice["message"].get<std::string>().find(
+              "was promoted at " +
+              json::parse(promoted)["promoted"]["at"].get<std::string>()) !=
+          std::string::npos);
+  REQUIRE(twice["next"].is_null());
+  REQUIRE(Contents(world.dir() + "/last_transfer.json") == promoted);
+
+  const json plain = refused(world.source_dir());
+  REQUIRE(plain["message"].get<std::string>().find("found a database") !=
+          std::string::npos);
+  REQUIRE(plain["next"].is_null());
+
+  const json missing = refused(world.dir() + "-none");
+  REQUIRE(missing["message"].get<std::string>().find("no such directory") !=
+          std::string::npos);
+  REQUIRE(missing["next"].is_null());
+
+  const std::string empty = world.dir() + "-empty";
+  fs::create_directory(empty);
+  REQUIRE(refused(empty)["next"] == "sstferry follow SOURCE " + empty);
+}
+
 TEST_CASE("A killed follower resumes without a new first cut",
           "[tools][follow]") {
   StandbyWorld world;
