@@ -224,7 +224,8 @@ class StandbyRounds : public RoundTarget {
               "--adopt makes a standby that reuses its files, and keeps it "
               "as " +
             dir + kAdoptedInfix + "DATE",
-        MendStandbyCommand(pull_.source.ToString(), dir) + " --adopt");
+        MendStandbyCommand(pull_.source.ToString(), dir) +
+            AccessWords(pull_, pull_.source) + " --adopt");
   }
 
   // Makes a damaged or different standby begin with a cut. As long as the fault

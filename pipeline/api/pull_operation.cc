@@ -204,7 +204,8 @@ class PullOperation : public Operation {
                                 " is a standby, which only its follower "
                                 "makes current",
                             MendStandbyCommand(options_.source.ToString(),
-                                               options_.target_dir))
+                                               options_.target_dir) +
+                                AccessWords(options_, options_.source))
                : Status::OK();
   }
 

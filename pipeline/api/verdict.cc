@@ -67,7 +67,8 @@ bool IsStandbyHere(const JudgedSide& copy) {
 std::string Refresh(const JudgedSide& copy, const JudgedSide& origin,
                     const std::string& options) {
   return copy.address.is_directory()
-             ? Command("refresh", origin.address, copy.address, options)
+             ? Command("refresh", origin.address, copy.address,
+                       origin.access + options)
              : "";
 }
 
@@ -85,7 +86,7 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
                                   std::min(name.size(), kMaxShownKeyBytes))) +
          "'" + (others == 0 ? "" : " and " + std::to_string(others) + " more") +
          ", which only " + copy_label + " has: " +
-         Command("refresh", origin.address, copy.address, " --drop-missing") +
+         Refresh(copy, origin, " --drop-missing") +
          " drops what the source does not have";
 }
 
@@ -108,7 +109,9 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   const std::string less = SelectionWords(record.asked);
   Verdict verdict;
   if (IsStandbyHere(copy)) {
-    verdict.next = MendStandbyCommand(record.source, copy.address.directory);
+    verdict.next =
+        MendStandbyCommand(record.source, copy.address.directory) +
+        (record.source == origin.address.ToString() ? origin.access : "");
   } else {
     verdict.next = Refresh(copy, origin, less + " --verify");
     verdict.beyond_repair = BeyondRepair(copy, copy_label, origin);
@@ -121,7 +124,8 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
                       ", which is less than was compared";
     const bool copy_is_left = copy_label == "left";
     verdict.next = Command("verify", (copy_is_left ? copy : origin).address,
-                           (copy_is_left ? origin : copy).address, less);
+                           (copy_is_left ? origin : copy).address,
+                           origin.access + less);
   } else if (origin.sequence == then) {
     verdict.reason += "and " + origin_label +
                       " is still at that sequence: no write "

@@ -16,6 +16,7 @@ namespace sstferry {
 // One side's snapshot.
 struct JudgedSide {
   SourceAddress address;
+  std::string access;  // AccessWords() of the address
   std::string database_id;
   uint64_t sequence = 0;
   std::optional<LastTransfer> record;  // set if the directory has a record

@@ -50,6 +50,10 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
   right_.database = right_name;
   left_.judged.address = options.left;
   right_.judged.address = options.right;
+  left_.judged.access = AccessWords(options, options.left);
+  SourceAccess other = options;
+  other.wal_dir.clear();  // it is the left side's
+  right_.judged.access = AccessWords(other, options.right);
   for (VerifySide* side : {&left_, &right_}) {
     SourceLinkOptions link;
     link.timeouts = TriedOnce(options.timeouts);

@@ -162,13 +162,16 @@ class VerifyOperation : public Operation {
     }
     if (finding_.fault == ReplicaFault::kDamaged && NextOf(*status).empty()) {
       PullOptions replace;
+      static_cast<SourceAccess&>(replace) = options_;
       const bool is_right =
           options_.right.is_directory() && options_.right.directory == dir;
       replace.source = is_right ? options_.left : options_.right;
+      if (!is_right) replace.wal_dir.clear();  // it is the left side's
       replace.target_dir = dir;
       *status = MakeStatus(
           EndStateOf(*status), SentenceOf(*status),
-          IsStandby(dir) ? MendStandbyCommand(replace.source.ToString(), dir)
+          IsStandby(dir) ? MendStandbyCommand(replace.source.ToString(), dir) +
+                               AccessWords(replace, replace.source)
                          : ReplaceCommand(replace));
     }
   }

@@ -22,4 +22,48 @@ std::string ShellWord(const std::string& text) {
   return quoted + "'";
 }
 
+namespace {
+
+// Returns nothing for an option with its default value.
+std::string OptionWords(const char* name, const std::string& value,
+                        const std::string& unset = "") {
+  return value == unset ? "" : " " + (name + (" " + ShellWord(value)));
+}
+
+// Returns --tls if the files have its names, or the options of each file.
+std::string TlsWords(const TlsFiles& tls) {
+  const std::string dir = tls.cert.substr(0, tls.cert.rfind('/'));
+  return tls.cert == dir + "/cert.pem" && tls.key == dir + "/key.pem" &&
+                 tls.ca == dir + "/ca.pem"
+             ? OptionWords("--tls", dir)
+             : OptionWords("--tls-cert", tls.cert) +
+                   OptionWords("--tls-key", tls.key) +
+                   OptionWords("--tls-ca", tls.ca);
+}
+
+}  // namespace
+
+std::string AccessWords(const SourceAccess& access,
+                        const SourceAddress& source) {
+  if (source.is_archive()) {
+    const StoreOptions& store = access.store;
+    return OptionWords("--endpoint", store.endpoint) +
+           OptionWords("--region", store.region) +
+           OptionWords("--ca-file", store.ca_file) +
+           OptionWords("--credentials-command", store.credentials_command) +
+           OptionWords("--key-file", store.key_file);
+  }
+  if (!source.is_directory() && !source.is_ssh()) {
+    return access.tls.empty() ? "" : TlsWords(access.tls);
+  }
+  const std::string ssh =
+      source.is_ssh() ? OptionWords("--ssh-command", access.ssh.ssh,
+                                    SshCommands().ssh) +
+                            OptionWords("--remote-command", access.ssh.remote,
+                                        SshCommands().remote)
+                      : "";
+  return ssh + OptionWords("--snapshot-dir", access.snapshot_dir) +
+         OptionWords("--wal-dir", access.wal_dir);
+}
+
 }  // namespace sstferry

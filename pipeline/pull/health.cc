@@ -105,6 +105,7 @@ bool Includes(const Selection& asked, const HealthFile& fault) {
 std::string SwapCommand(const PullOptions& options) {
   return "sstferry swap " + ShellWord(options.source.ToString()) + " " +
          ShellWord(options.target_dir) +
+         AccessWords(options, options.source) +
          SelectionWords(TextOf(options.selection));
 }
 
@@ -124,7 +125,8 @@ Status FaultStatus(const PullOptions& options, const HealthFile& fault) {
           ? ReplaceCommand(options)
           : std::string("sstferry ") + PullModeName(options.mode) + " " +
                 ShellWord(options.source.ToString()) + " " +
-                ShellWord(options.target_dir));
+                ShellWord(options.target_dir) +
+                AccessWords(options, options.source));
 }
 
 }  // namespace sstferry

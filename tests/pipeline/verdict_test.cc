@@ -92,6 +92,39 @@ TEST_CASE("A standby is repaired by its follower, and not by a refresh",
   }
 }
 
+TEST_CASE("The next command has the options that reach the source",
+          "[pipeline][verdict]") {
+  SourceAccess access;
+  access.tls = {"/my tls/cert.pem", "/my tls/key.pem", "/my tls/ca.pem"};
+  access.ssh.ssh = "ssh -i KEY";
+  access.store.endpoint = "https://s3.example";
+  access.wal_dir = "/wal";
+  const auto words = [&access](const std::string& source) {
+    SourceAddress address;
+    REQUIRE_OK(ParseSourceAddress(source, &address));
+    return AccessWords(access, address);
+  };
+  REQUIRE(words("sst://h/db") == " --tls '/my tls'");
+  REQUIRE(words("h:/db") == " --ssh-command 'ssh -i KEY' --wal-dir /wal");
+  REQUIRE(words("s3://b/db") == " --endpoint https://s3.example");
+  REQUIRE(words("/db") == " --wal-dir /wal");
+  access.tls.ca = "/ca.pem";
+  REQUIRE(words("sst://h/db") ==
+          " --tls-cert '/my tls/cert.pem' --tls-key '/my tls/key.pem' "
+          "--tls-ca /ca.pem");
+  REQUIRE(AccessWords(SourceAccess(), Origin(1).address).empty());
+
+  JudgedSide origin = Origin(200);
+  REQUIRE_OK(ParseSourceAddress("sst://h/db", &origin.address));
+  origin.access = " --tls /tls";
+  REQUIRE(JudgeDifference(origin, Copy(), {}).next ==
+          "sstferry refresh sst://h:7420/db '/copy of it' --tls /tls --verify");
+  JudgedSide part = Copy();
+  part.record->asked.begin = "a";
+  REQUIRE(JudgeDifference(origin, part, {}).next ==
+          "sstferry verify sst://h:7420/db '/copy of it' --tls /tls --begin a");
+}
+
 TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();

@@ -114,6 +114,10 @@ struct SourceAccess {
   OperatorRegistry registry;
   LogFunction log;
 };
+// Formats the options of `access` that a command line needs to reach `source`,
+// each with a space before it; for commands in messages.
+std::string AccessWords(const SourceAccess& access,
+                        const SourceAddress& source);
 
 struct PullOptions : SourceAccess {
   SourceAddress source;
