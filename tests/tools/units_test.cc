@@ -621,6 +621,8 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   is(2, JobKind::kCheck, 0, std::nullopt);
   REQUIRE(jobs[2].problem == "has never succeeded");
   is(3, JobKind::kPrune, std::nullopt, std::nullopt);
+  REQUIRE(jobs[3].problem == "has never run: found none of its metrics in " +
+                                 (dir / "sstferry-a-archive.prom"));
   REQUIRE(jobs[4].kind == JobKind::kRefresh);
   REQUIRE(jobs[4].last_good_seconds.has_value());
   REQUIRE(jobs[4].lag_seconds.has_value());
@@ -638,7 +640,7 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   const std::string metrics = JobStatesMetrics(host, jobs);
   REQUIRE(metrics.find("sstferry_job_lag_seconds{database=\"a\",kind=\"push\"} "
                        "100\n") != std::string::npos);
-  REQUIRE(metrics.find("kind=\"prune\"} 0\n") != std::string::npos);
+  REQUIRE(metrics.find("kind=\"prune\"} 1\n") != std::string::npos);
 
   // The metrics of a stopped follower grow old. Its last good time stays.
   jobs = ReadJobStates(host, now + 3600);
@@ -649,11 +651,19 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   WriteBytes(dir / "host.toml", text);
   const std::string said =
       OutputOf({"status", "--all", "--config", dir / "host.toml",
-                "--metrics-file", dir / "jobs.prom"});
+                "--metrics-file", dir / "jobs.prom"},
+               1);
   INFO(said);
   REQUIRE(said.find("DATABASE  JOB") != std::string::npos);
   REQUIRE(TextOfFile(dir / "jobs.prom").find("sstferry_job_problem") !=
           std::string::npos);
+  // Without metrics-dir, the state of an archive is unknown.
+  const HostFile blind = Host(text.substr(text.find('\n') + 1));
+  jobs = ReadJobStates(blind, now);
+  REQUIRE(jobs[1].problem ==
+          "its state is unknown: expected metrics-dir in the file");
+  REQUIRE(EndStateOf(StatusOfJobs(blind, jobs)) == EndState::kRefused);
+  REQUIRE_OK(StatusOfJobs(blind, {jobs[4]}));
   OutputOf({"status", dir / "replica", "--metrics-file", dir / "x.prom"}, 2);
   OutputOf({"status", "--all"}, 2);
   OutputOf({"status", "--all", dir / "replica", "--config", dir / "host.toml"},

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/end_state.h"
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "sstferry/status.h"
@@ -45,6 +46,8 @@ class Record {
     if (at.has_value()) {
       SetGood(*at);
       state_->problem = *at == 0 ? "has never succeeded" : "";
+    } else {
+      state_->problem = WithoutRecord();
     }
   }
 
@@ -55,6 +58,7 @@ class Record {
                   const MetricSpec* unput) {
     const std::optional<double> at = Get(written);
     if (!at.has_value()) {
+      state_->problem = WithoutRecord();
       return;
     }
     const bool runs = now_ - *at <= kMetricsLateSeconds;
@@ -80,6 +84,16 @@ class Record {
   void SetDirectory(const std::string& directory);
 
  private:
+  // Returns the problem of a job whose metrics are missing.
+  std::string WithoutRecord() const {
+    return !job_.metrics_file.empty()
+               ? "has never run: found none of its metrics in " +
+                     job_.metrics_file
+           : job_.kind == JobKind::kServe
+               ? ""  // metrics-dir does not apply to it
+               : "its state is unknown: expected metrics-dir in the file";
+  }
+
   // Returns nullopt if the file has no such series.
   std::optional<double> Get(const MetricSpec& spec) const {
     return set_.Has(spec, labels_)
@@ -143,6 +157,10 @@ void Record::SetDirectory(const std::string& directory) {
   if (!report.is_mirror && !report.is_target) {
     state_->problem = "expected a replica or a standby, found a database that "
                       "sstferry did not make";
+    return;
+  }
+  if (report.is_mirror && report.replicas.empty()) {
+    state_->problem = "has never succeeded: found no replica in " + directory;
     return;
   }
   if (!report.is_mirror) {
@@ -211,6 +229,19 @@ std::vector<JobState> ReadJobStates(const HostFile& host, std::time_t now) {
   return states;
 }
 
+Status StatusOfJobs(const HostFile& host, const std::vector<JobState>& jobs) {
+  const auto wrong = std::count_if(
+      jobs.begin(), jobs.end(),
+      [](const JobState& job) { return !job.problem.empty(); });
+  return wrong == 0
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          host.path + ": expected jobs without a problem, "
+                                      "found " +
+                              std::to_string(wrong) + " of " +
+                              FormatCount(jobs.size(), "job") + " with one");
+}
+
 std::string JobStatesText(const HostFile& host,
                           const std::vector<JobState>& jobs) {
   std::vector<std::vector<std::string>> rows = {
@@ -238,7 +269,7 @@ std::string JobStatesJson(const HostFile& host,
   const auto text = [](const std::string& value) {
     return value.empty() ? ordered_json(nullptr) : ordered_json(value);
   };
-  ordered_json json = ResultJson("status", Status::OK(), "");
+  ordered_json json = ResultJson("status", StatusOfJobs(host, jobs), "");
   json["host_file"] = host.path;
   json["jobs"] = ordered_json::array();
   for (const JobState& job : jobs) {

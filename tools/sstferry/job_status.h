@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rocksdb/status.h"
 #include "tools/sstferry/host_file.h"
 
 namespace sstferry {
@@ -28,6 +29,10 @@ struct JobState {
 
 // Reads the records of all jobs, in the order of the file. Changes nothing.
 std::vector<JobState> ReadJobStates(const HostFile& host, std::time_t now);
+
+// Returns kRefused if a job has a problem.
+[[nodiscard]] rocksdb::Status StatusOfJobs(const HostFile& host,
+                                           const std::vector<JobState>& jobs);
 
 std::string JobStatesText(const HostFile& host,
                           const std::vector<JobState>& jobs);

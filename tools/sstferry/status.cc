@@ -403,7 +403,9 @@ int ShowJobs(const StatusArguments& status) {
     written =
         WriteMetricsFile(status.metrics_file, JobStatesMetrics(host, jobs));
   }
-  return FinishCommand("status", written, "",
+  const rocksdb::Status found =
+      written.ok() ? StatusOfJobs(host, jobs) : written;
+  return FinishCommand("status", found, "",
                        status.common.json ? JobStatesJson(host, jobs)
                                           : JobStatesText(host, jobs),
                        &console);
