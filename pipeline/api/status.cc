@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/one_session.h"
 #include "pipeline/disk/replica_tree.h"
@@ -51,8 +52,14 @@ class Query : public StatusQuery {
     StandbyState standby;
     RETURN_IF_ERROR(ReadStandbyState(directory, &is_standby, &standby));
     if (is_standby) report->standby = standby;
-    const Status status =
+    Status status =
         ReadTargetState(directory, &report->target, &report->is_target);
+    if (EndStateOf(status) == EndState::kDenied && !found.dirs.empty()) {
+      // The account of a server may ask for its own snapshots of a replica.
+      status = Status::OK();
+      report->target = TargetState();
+      report->is_target = false;
+    }
     report->is_mirror =
         status.ok() && !report->is_target &&
         fs::exists(directory + "/" + kFleetRecordName, error);

@@ -74,6 +74,11 @@ void DoubtComplete(const JournalTransfer& head, TargetState* state) {
 Status ReadState(const std::string& target_dir, TargetState* state,
                  bool* is_target) {
   *state = TargetState();
+  // ReadTarget() takes a record that it may not read for no record.
+  bool found = false;
+  std::string start;
+  RETURN_IF_ERROR(ReadRecord(target_dir + "/" + kLastTransferName, 1, &found,
+                             &start));
   ReadTarget(target_dir, state);
   // Stays false if target_dir has no database, or if it cannot be read.
   StandsAtZero(rocksdb::FileSystem::Default().get(), target_dir,

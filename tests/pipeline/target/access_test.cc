@@ -12,6 +12,7 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/workspace.h"
 #include "pipeline/pull/target_state.h"
+#include "sstferry/status.h"
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
@@ -359,6 +360,38 @@ TEST_CASE("Another user's workspace is refused, and its status is not guessed",
   REQUIRE(AsAnotherUser([&] { return !looks() && !works(); }));
   REQUIRE(chmod((target + ".sstferry").c_str(), 0755) == 0);
   REQUIRE(AsAnotherUser([&] { return looks() && !works(); }));
+}
+
+TEST_CASE("The state of a replica whose record may not be read is not guessed",
+          "[target][access]") {
+  if (!IsRoot()) {
+    return;  // only root can become another user
+  }
+  ScratchDir dir;
+  const std::string target = dir / "target";
+  fs::create_directory(target);
+  WriteBytes(target + "/last_transfer.json", "{\"transfer_id\": \"1\"}");
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  REQUIRE(chmod(target.c_str(), 0755) == 0);
+  const auto state_is = [&target](EndState state) {
+    TargetState found;
+    bool is_target = false;
+    return EndStateOf(ReadTargetState(target, &found, &is_target)) == state;
+  };
+  REQUIRE(chmod((target + "/last_transfer.json").c_str(), 0600) == 0);
+  REQUIRE(AsAnotherUser([&] { return state_is(EndState::kDenied); }));
+  REQUIRE(state_is(EndState::kOk));
+  REQUIRE(chmod((target + "/last_transfer.json").c_str(), 0644) == 0);
+  REQUIRE(AsAnotherUser([&] { return state_is(EndState::kOk); }));
+  // status reports the same.
+  REQUIRE(chmod((target + "/last_transfer.json").c_str(), 0600) == 0);
+  REQUIRE(AsAnotherUser([&] {
+    StatusOptions options;
+    options.where.directory = target;
+    StatusReport report;
+    return EndStateOf(MakeStatusQuery(options)->Run(&report)) ==
+           EndState::kDenied;
+  }));
 }
 
 TEST_CASE("Access is never given through a link", "[target][access]") {
