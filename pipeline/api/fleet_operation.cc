@@ -187,8 +187,18 @@ class FleetOperation : public Fleet {
   }
 
   Status OpenTree(bool* has_record) {
-    RETURN_IF_ERROR(ReplicaTree::Open(options_.pull.target_dir, &tree_));
-    const Status read = tree_->ReadRecord(has_record, &record_);
+    const std::string& directory = options_.pull.target_dir;
+    if (!options_.has_own_operations) {
+      RETURN_IF_ERROR(ReplicaTree::Open(directory, &tree_));
+    } else if (options_.delete_vanished && !directory.empty()) {
+      RETURN_IF_ERROR(ReplicaTree::Look(directory, &planned_tree_));
+    }
+    ReplicaTree* const tree =
+        tree_ != nullptr ? tree_.get() : planned_tree_.get();
+    if (tree == nullptr) {
+      return Status::OK();
+    }
+    const Status read = tree->ReadRecord(has_record, &record_);
     if (!read.ok() && options_.delete_vanished) {
       return read;
     }
@@ -201,9 +211,15 @@ class FleetOperation : public Fleet {
   // Takes all steps before the first pull.
   Status Prepare() {
     bool has_record = false;
-    if (!options_.has_own_operations) {
-      RETURN_IF_ERROR(OpenTree(&has_record));
+    RETURN_IF_ERROR(OpenTree(&has_record));
+    const Status status = List(has_record);
+    if (!status.ok() && tree_ != nullptr) {
+      tree_->RemoveUnused();
     }
+    return status;
+  }
+
+  Status List(bool has_record) {
     EndpointOptions endpoint = EndpointFor(options_.pull);
     endpoint.is_tree = true;
     RETURN_IF_ERROR(Endpoint::Open(endpoint, &endpoint_));
@@ -240,6 +256,8 @@ class FleetOperation : public Fleet {
     }
     if (tree_ != nullptr) {
       RETURN_IF_ERROR(RecordNames(has_record, names, list));
+    } else if (planned_tree_ != nullptr) {
+      FindVanished(has_record, names, list, *planned_tree_);
     }
     return names.empty()
                ? MakeStatus(EndState::kRefused,
@@ -268,20 +286,28 @@ class FleetOperation : public Fleet {
 
   Status RecordNames(bool has_record, const std::set<std::string>& names,
                      const ListReply& list) {
-    CountMissed(names);
-    may_move_ = CheckMoves(has_record, list);
-    report_.delete_refused = may_move_.ok() ? "" : SentenceOf(may_move_);
+    FindVanished(has_record, names, list, *tree_);
     if (may_move_.ok()) {
       record_.source = options_.pull.source.ToString();
       record_.file_system = list.file_system;
     }
-    return tree_->WriteRecord(record_);
+    // A first run that finds no database may have the wrong source.
+    return has_record || !names.empty() ? tree_->WriteRecord(record_)
+                                        : Status::OK();
   }
 
-  void CountMissed(const std::set<std::string>& names) {
+  void FindVanished(bool has_record, const std::set<std::string>& names,
+                    const ListReply& list, const ReplicaTree& tree) {
+    CountMissed(names, tree);
+    may_move_ = CheckMoves(has_record, list);
+    report_.delete_refused = may_move_.ok() ? "" : SentenceOf(may_move_);
+  }
+
+  void CountMissed(const std::set<std::string>& names,
+                   const ReplicaTree& tree) {
     for (auto it = record_.missed.begin(); it != record_.missed.end();) {
       const auto next = std::next(it);
-      if (!names.contains(it->first) && !tree_->Has(it->first)) {
+      if (!names.contains(it->first) && !tree.Has(it->first)) {
         record_.missed.erase(it);
       } else if (!names.contains(it->first)) {
         VanishedDatabase gone;
@@ -614,6 +640,10 @@ class FleetOperation : public Fleet {
       if (gone.runs < kRunsToMove || cancelled_) {
         continue;
       }
+      if (tree_ == nullptr) {
+        gone.would_move = true;
+        continue;
+      }
       bool moved = false;
       const Status status =
           tree_->MoveAway(gone.name, suffix, options_.pull.log, &moved);
@@ -673,6 +703,7 @@ class FleetOperation : public Fleet {
   OneSession pin_session_;
   OneSession gone_session_;
   std::unique_ptr<ReplicaTree> tree_;
+  std::unique_ptr<ReplicaTree> planned_tree_;  // of a plan with --delete
   FleetRecord record_;
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;

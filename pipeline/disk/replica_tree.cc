@@ -94,9 +94,40 @@ std::vector<std::string> ListReplicas(const std::string& directory) {
   return {names.begin(), names.end()};
 }
 
+ReplicaTree::ReplicaTree(std::string directory, bool is_made, Descriptor top)
+    : directory_([&directory] {
+        while (directory.size() > 1 && directory.ends_with('/')) {
+          directory.pop_back();
+        }
+        return directory;
+      }()),
+      is_made_(is_made),
+      top_(std::move(top)) {}
+
+Status ReplicaTree::Look(const std::string& directory,
+                         std::unique_ptr<ReplicaTree>* out) {
+  out->reset();
+  Descriptor top = OpenLinked(directory, O_RDONLY | O_DIRECTORY);
+  if (!top.is_open()) {
+    return errno == ENOENT
+               ? Status::OK()
+               : TreeError("cannot open the directory of replicas", directory,
+                           errno);
+  }
+  out->reset(new ReplicaTree(directory, /*is_made=*/false, std::move(top)));
+  return Status::OK();
+}
+
+void ReplicaTree::RemoveUnused() const {
+  if (is_made_) {
+    rmdir(directory_.c_str());  // fails if it is not empty
+  }
+}
+
 Status ReplicaTree::Open(const std::string& directory,
                          std::unique_ptr<ReplicaTree>* out) {
-  if (mkdir(directory.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+  const bool is_made = mkdir(directory.c_str(), kDirectoryMode) == 0;
+  if (!is_made && errno != EEXIST) {
     return errno == ENOENT
                ? MakeStatus(EndState::kRefused,
                             "directory of replicas " + directory +
@@ -118,11 +149,7 @@ Status ReplicaTree::Open(const std::string& directory,
                       "another process mirrors into " + directory +
                           "; wait until it ends");
   }
-  std::string plain = directory;
-  while (plain.size() > 1 && plain.ends_with('/')) {
-    plain.pop_back();
-  }
-  out->reset(new ReplicaTree(plain, std::move(top)));
+  out->reset(new ReplicaTree(directory, is_made, std::move(top)));
   return Status::OK();
 }
 

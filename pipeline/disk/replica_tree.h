@@ -43,6 +43,13 @@ class ReplicaTree {
   //   kBusy     another process mirrors into it
   [[nodiscard]] static rocksdb::Status Open(const std::string& directory,
                                             std::unique_ptr<ReplicaTree>* out);
+  // Opens the directory only to read it: creates and locks nothing. *out is
+  // null if there is no such directory.
+  [[nodiscard]] static rocksdb::Status Look(const std::string& directory,
+                                            std::unique_ptr<ReplicaTree>* out);
+
+  // Removes the directory if Open() created it and it is empty.
+  void RemoveUnused() const;
 
   std::string PathOf(const std::string& name) const {
     return directory_ + "/" + name;
@@ -70,8 +77,7 @@ class ReplicaTree {
                                          const LogFunction& log, bool* moved);
 
  private:
-  ReplicaTree(std::string directory, Descriptor top)
-      : directory_(std::move(directory)), top_(std::move(top)) {}
+  ReplicaTree(std::string directory, bool is_made, Descriptor top);
 
   // Opens the parent directory of the replica. With `make`, creates missing
   // directories. Without `make`, if a directory is missing, returns OK and
@@ -80,7 +86,8 @@ class ReplicaTree {
                                            Descriptor* parent) const;
 
   const std::string directory_;
-  const Descriptor top_;  // this process holds its flock
+  const bool is_made_;    // Open() created it
+  const Descriptor top_;  // after Open(), this process holds its flock
 };
 
 }  // namespace sstferry

@@ -235,6 +235,66 @@ TEST_CASE("refresh --all --delete moves a replica whose source two runs missed",
   REQUIRE(third.report["vanished"].empty());
 }
 
+TEST_CASE("plan --all --delete lists the replicas that the run would move",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  MakeDatabases(top, {"a", "b/1", "c", "d"});
+  REQUIRE(RunAllOf({"plan", "refresh", top, mirror, "--delete"}).code == 0);
+  REQUIRE_FALSE(fs::exists(mirror));
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  fs::remove_all(top + "/b/1");
+  const std::vector<std::string> plan = {"plan", "refresh", top, mirror,
+                                         "--delete"};
+  const auto vanished = [&plan] {
+    const Ran ran = RunAllOf(plan);
+    INFO(ran.report.dump(2) << ran.err);
+    REQUIRE(ran.code == 0);
+    REQUIRE(ran.report["vanished"].size() == 1);
+    return ran.report["vanished"][0];
+  };
+  // A plan counts no run, however often it is made.
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(vanished()["runs"] == 1);
+    REQUIRE(vanished()["would_move"] == false);
+  }
+  REQUIRE(RunAllOf({"refresh", top, mirror, "--delete"}).code == 0);
+  REQUIRE(vanished()["name"] == "b/1");
+  REQUIRE(vanished()["would_move"] == true);
+  REQUIRE(vanished()["moved_to"].is_null());
+  std::vector<std::string> words = plan;
+  words.push_back("--all");
+  REQUIRE(OutputOf(words).find("missing at the source: b/1, for 2 runs; the "
+                               "run would move its replica\n") !=
+          std::string::npos);
+  REQUIRE(fs::exists(mirror + "/b/1/CURRENT"));
+
+  // What the run would refuse, the plan refuses.
+  fs::remove_all(top + "/c");
+  fs::remove_all(top + "/d");
+  const Ran refused = RunAllOf(plan);
+  REQUIRE(refused.code == 1);
+  REQUIRE(refused.report["delete_refused"].get<std::string>().find(
+              "more than half") != std::string::npos);
+  const Ran second = RunAllOf({"refresh", top, mirror, "--delete"});
+  REQUIRE(second.report["delete_refused"] == refused.report["delete_refused"]);
+}
+
+TEST_CASE("A refused pull --all leaves nothing in its directory",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  fs::create_directory(dir / "none");
+  const std::string mirror = dir / "mirror";
+  REQUIRE(RunAllOf({"pull", dir / "none", mirror}).code == 1);
+  REQUIRE_FALSE(fs::exists(mirror));
+  REQUIRE(RunAllOf({"pull", dir / "missing", mirror}).code != 0);
+  REQUIRE_FALSE(fs::exists(mirror));
+  fs::create_directory(mirror);
+  REQUIRE(RunAllOf({"pull", dir / "none", mirror}).code == 1);
+  REQUIRE(fs::is_empty(mirror));
+}
+
 TEST_CASE("Option --delete refuses an empty list, another file system, and "
           "more than half of the replicas",
           "[tools][fleet]") {

@@ -111,6 +111,7 @@ std::string VanishedLine(const VanishedDatabase& gone) {
   return "missing at the source: " + Printable(gone.name) + ", for " + runs +
          (!gone.moved_to.empty() ? "; moved to " + Printable(gone.moved_to)
           : !gone.problem.empty() ? "; not moved: " + Printable(gone.problem)
+          : gone.would_move ? "; the run would move its replica"
                                   : "; its replica stays") +
          "\n";
 }
@@ -212,6 +213,7 @@ std::string JsonOf(const AllCommand& all, const Summary& summary,
   for (const VanishedDatabase& gone : report.vanished) {
     ordered_json one = {{"name", gone.name},
                         {"runs", gone.runs},
+                        {"would_move", gone.would_move},
                         {"moved_to", nullptr},
                         {"problem", nullptr}};
     if (!gone.moved_to.empty()) one["moved_to"] = gone.moved_to;
@@ -459,6 +461,7 @@ int PlanAll(const PullArguments& arguments, Console* console) {
   all.options.pull.log = console->log_function();
   all.options.pull.timeouts.retry = std::chrono::milliseconds(0);
   all.options.jobs = arguments.jobs;
+  all.options.delete_vanished = arguments.delete_vanished;
   all.options.has_own_operations = true;
   all.options.wrap = [](const PullOptions& options,
                         std::unique_ptr<Operation> /*pull*/) {

@@ -35,8 +35,9 @@ struct FleetOptions {
                                            std::unique_ptr<Operation> pull)>
       wrap;
   // `wrap` returns something other than a pull, such as a verify. Then nothing
-  // in target_dir is locked or created, target_dir may be empty, and the
-  // databases' snapshots are not taken together.
+  // in target_dir is locked, created or moved, target_dir may be empty, and the
+  // databases' snapshots are not taken together. With delete_vanished, the
+  // report lists what a run would move.
   bool has_own_operations = false;
 };
 
@@ -62,6 +63,7 @@ struct FleetMember {
 struct VanishedDatabase {
   std::string name;
   uint32_t runs = 0;     // consecutive runs without it, including this one
+  bool would_move = false;  // only a plan: a run would move its replica
   std::string moved_to;  // empty: its replica was not moved
   std::string problem;   // why the replica could not be moved
 };
