@@ -170,7 +170,10 @@ class Job : public ArchiveJob {
     if (!options_.store.key_file.empty()) {
       RETURN_IF_ERROR(SealKey::Read(options_.store.key_file, &key_));
     }
-    const Archive archive(store_.get(), key_.get());
+    const Archive archive(store_.get(), key_.get(),
+                          options_.action == ArchiveAction::kPush
+                              ? InitCommand(options_.store)
+                              : "");
     switch (options_.action) {
       case ArchiveAction::kInit:
         return Init(report);

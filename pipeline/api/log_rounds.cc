@@ -431,7 +431,9 @@ Status LogRounds::Open() {
   }
   RETURN_IF_ERROR(open_(Clock::time_point::max(), &store_));
   place_ = store_->place();
-  RETURN_IF_ERROR(Archive(store_.get()).ReadHead(&head_));
+  RETURN_IF_ERROR(
+      Archive(store_.get(), nullptr, InitCommand(options_.store))
+          .ReadHead(&head_));
   return FindCandidates();
 }
 

@@ -45,17 +45,52 @@ Status Archive::GetIfThere(const std::string& key, uint64_t max_bytes,
   return got.status;
 }
 
+std::string InitCommand(const StoreOptions& options) {
+  SourceAccess access;
+  access.store = options;
+  access.store.key_file.clear();  // only sets are sealed
+  SourceAddress place;
+  place.archive = options.where;
+  return "sstferry archive init " + ShellWord(options.where.ToString()) +
+         AccessWords(access, place);
+}
+
+Status Archive::NoArchive() const {
+  constexpr size_t kMostNamed = 3;
+  const std::string place = store_->place();
+  const std::string expected = place + ": expected an archive, found ";
+  ObjectInfo info;
+  if (store_->Head("CURRENT", &info).ok()) {
+    return MakeStatus(EndState::kRefused, expected + "a database");
+  }
+  // Names archives on the first page of objects; a longer search may take long.
+  ListPage page;
+  std::string below;
+  if (store_->List("", "", &page).ok()) {
+    const std::string end = std::string("/") + kArchiveHeadKey;
+    size_t named = 0;
+    for (const ObjectInfo& object : page.objects) {
+      if (object.key.ends_with(end) && named++ < kMostNamed) {
+        below += (below.empty() ? "" : ", ") +
+                 object.key.substr(0, object.key.size() - end.size());
+      }
+    }
+    below += named > kMostNamed ? " and others" : "";
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      expected + "no object " + kArchiveHeadKey +
+          (below.empty() ? "" : "; archives below it: " + below),
+      below.empty() ? init_command_ : "");
+}
+
 Status Archive::ReadHead(ArchiveHead* head) const {
   std::optional<std::string> bytes;
   RETURN_IF_ERROR(GetIfThere(kArchiveHeadKey,
                              kMaxArchiveHeadBytes + kSealedHeaderBytes,
                              &bytes));
   if (!bytes.has_value()) {
-    return MakeStatus(EndState::kRefused,
-                      store_->place() +
-                          ": expected an archive, found no object " +
-                          kArchiveHeadKey,
-                      "sstferry archive init " + ShellWord(store_->place()));
+    return NoArchive();
   }
   return WithContext(DecodeArchiveHead(*bytes, head), EndState::kCorrupt,
                      store_->Describe(kArchiveHeadKey));

@@ -8,12 +8,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/archive.h"
 #include "format/archive_set.h"
 #include "pipeline/archive/store.h"
 #include "rocksdb/status.h"
+#include "sstferry/store_options.h"
 
 namespace sstferry {
 
@@ -64,20 +66,26 @@ SetId RandomSetId();
 
 class SealKey;
 
+// Returns the command that makes the archive in the store.
+std::string InitCommand(const StoreOptions& options);
+
 // Reads the objects of one archive.
 //
 // Threads: any.
 class Archive {
  public:
   // `store` and `key` must outlive this object. With a key, the archive reads
-  // only sets that are sealed with that key.
-  explicit Archive(ObjectStore* store, const SealKey* key = nullptr)
-      : store_(store), key_(key) {}
+  // only sets that are sealed with that key. `init_command`: the next command
+  // if there is no archive, for commands that put sets; empty: none.
+  explicit Archive(ObjectStore* store, const SealKey* key = nullptr,
+                   std::string init_command = "")
+      : store_(store), key_(key), init_command_(std::move(init_command)) {}
 
   ObjectStore* store() const { return store_; }
   const SealKey* key() const { return key_; }
 
-  // Reads the archive's head. kRefused: there is no archive; kIncompatible: it
+  // Reads the archive's head. kRefused: there is no archive, but perhaps a
+  // database or archives below it, which the message names; kIncompatible: it
   // has a later format.
   [[nodiscard]] rocksdb::Status ReadHead(ArchiveHead* head) const;
   // Returns the store's time, which set names and records use.
@@ -129,6 +137,8 @@ class Archive {
                                          uint64_t* foreign = nullptr) const;
 
  private:
+  // Returns the error for a store without a head.
+  [[nodiscard]] rocksdb::Status NoArchive() const;
   // Reads one object; *bytes is not set if it is missing.
   [[nodiscard]] rocksdb::Status GetIfThere(
       const std::string& key, uint64_t max_bytes,
@@ -142,6 +152,7 @@ class Archive {
 
   ObjectStore* const store_;
   const SealKey* const key_;
+  const std::string init_command_;
 };
 
 }  // namespace sstferry

@@ -598,6 +598,41 @@ TEST_CASE("A pull with --if-absent does not change an existing database",
   REQUIRE(test::Fingerprint(dir / "target") == before);
 }
 
+TEST_CASE("Only push and follow advise to make a missing archive",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  MakeSampleDatabase(source);
+  const std::string top = dir / "top";
+  const std::string empty = dir / "empty";
+  fs::create_directories(top + "/fleet/db9");
+  fs::create_directory(empty);
+  Archive({"init", top + "/fleet/db9"});
+  const auto error = [](const json& answer) {
+    INFO(answer.dump(2));
+    REQUIRE(answer["status"] == "REFUSED");
+    return answer["error"];
+  };
+  for (const char* const action : {"list", "check"}) {
+    REQUIRE(error(Archive({action, empty}, 1))["next"].is_null());
+    const json parent = error(Archive({action, top}, 1));
+    REQUIRE(parent["next"].is_null());
+    REQUIRE(parent["message"].get<std::string>().ends_with(
+        "archives below it: fleet/db9"));
+    const json database = error(Archive({action, source}, 1));
+    REQUIRE(database["next"].is_null());
+    REQUIRE(database["message"].get<std::string>().ends_with(
+        "found a database"));
+  }
+  REQUIRE(error(Run({"pull", "file://" + empty, dir / "copy"}, 1))["next"]
+              .is_null());
+  const json make = error(Archive({"push", source, empty}, 1));
+  REQUIRE(make["next"] == "sstferry archive init " + empty);
+  // Operands in the wrong order do not make an archive in a database.
+  REQUIRE(error(Archive({"push", source, source}, 1))["next"].is_null());
+  REQUIRE(error(Archive({"push", source, top}, 1))["next"].is_null());
+}
+
 TEST_CASE("An archive action refuses options that it does not use",
           "[tools][archive]") {
   ArchiveArguments parsed;
