@@ -158,6 +158,9 @@ class Workspace {
   // it is synced.
   [[nodiscard]] rocksdb::Status Publish(std::string* note);
 
+  // Returns true if a swap has exchanged TARGET_DIR, and its after_swap has
+  // failed or not run yet. Changes nothing and takes no lock.
+  static bool AwaitsAfterSwap(const std::string& target_dir);
   // Returns the state of the exchange. Existing::kRefresh and kSwap publish in
   // steps (workspace_swap.cc). Open() finds the step at which an earlier pull
   // ended.

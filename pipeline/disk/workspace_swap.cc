@@ -81,6 +81,19 @@ Status Workspace::FindSwap() {
   return Status::OK();
 }
 
+bool Workspace::AwaitsAfterSwap(const std::string& target_dir) {
+  const std::string dir = DirOf(target_dir);
+  ExchangeRecord record;
+  if (!record.DecodeFrom(ReadStart(dir + "/exchange", kMaxSwapRecordBytes)) ||
+      record.by_refresh) {
+    return false;
+  }
+  const std::string old = IdentityOf(dir + "/db");
+  return IdentityOf(dir + "/old").empty() &&
+         IdentityOf(target_dir) == record.new_identity &&
+         (old.empty() ? kNoDirectory : old) == record.old_identity;
+}
+
 Status Workspace::LeftToSwap() const {
   return MakeStatus(EndState::kRefused,
                     "target " + target_dir_ + ": the swap of transfer " +

@@ -337,6 +337,28 @@ TEST_CASE("Each outcome of a nightly job has its exit code", "[tools]") {
   REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
 }
 
+TEST_CASE("status reports that the command after a swap failed", "[tools]") {
+  ReplicaWorld world;
+  REQUIRE(Night(world).Run() == 0);
+  world.ChangeSource();
+  const auto state = [&world] {
+    return nlohmann::json::parse(OutputOf({"status", world.target(),
+                                           "--json"}),
+                                 nullptr, false)["target"];
+  };
+  REQUIRE(Night(world, Line("before-swap", "exit 3")).Run() == 1);
+  REQUIRE(state()["awaits_after_swap"] == false);  // nothing was exchanged
+  REQUIRE(Night(world, Line("after-swap", "exit 9")).Run() == 1);
+  REQUIRE(state()["awaits_after_swap"] == true);
+  const std::string text = OutputOf({"status", world.target()});
+  INFO(text);
+  REQUIRE(text.find("\nswap: the databases were exchanged, but --after-swap "
+                    "failed or has not run") != std::string::npos);
+  REQUIRE(text.find("leftover:") == std::string::npos);
+  REQUIRE(Night(world, Line("after-swap", "true")).Run() == 0);
+  REQUIRE(state()["awaits_after_swap"] == false);
+}
+
 TEST_CASE("The run after one that was killed in a hook ends that hook",
           "[tools]") {
   const std::string which = GENERATE("before-swap", "after-swap");

@@ -132,6 +132,9 @@ JobState ReplicaState(const TargetState& target) {
       state.lag_seconds = static_cast<double>(*pull->age_seconds);
     }
   }
+  if (target.awaits_after_swap) {
+    state.problem = "--after-swap failed or has not run";
+  }
   if (target.health != ReplicaHealth::kComplete) {
     state.problem = std::string(ReplicaHealthName(target.health)) +
                     (target.fault.empty() ? "" : ": " + target.fault);

@@ -172,7 +172,11 @@ std::string TargetText(const std::string& place, const TargetState& target) {
     text += std::string("warning: it is ") + kAtZero +
             "; the next refresh repairs it\n";
   }
-  if (target.has_leftover) {
+  if (target.awaits_after_swap) {
+    text += "swap: the databases were exchanged, but --after-swap failed or "
+            "has not run, so the application may not run; run the same "
+            "command again\n";
+  } else if (target.has_leftover) {
     text += "leftover: " + place +
             ".sstferry, which an ended pull did not remove; run the same "
             "command again to remove it\n";
@@ -330,6 +334,7 @@ ordered_json TargetJson(const TargetState& target) {
   }
   json["stands_at_zero"] = target.stands_at_zero;
   json["leftover"] = target.has_leftover;
+  json["awaits_after_swap"] = target.awaits_after_swap;
   json["next"] = Known(target.next);
   return json;
 }

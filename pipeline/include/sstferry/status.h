@@ -88,6 +88,8 @@ struct TargetState {
   // TARGET_DIR has entries although its last sequence number is 0 (see
   // kAtZero). A refresh repairs this.
   bool stands_at_zero = false;
+  // A swap has exchanged TARGET_DIR, but its after_swap failed or has not run.
+  bool awaits_after_swap = false;
   // The pull that made `complete` did not remove its workspace.
   bool has_leftover = false;
   // Databases that standbys in TARGET_DIR replaced, then databases that swaps
