@@ -598,6 +598,45 @@ TEST_CASE("A pull with --if-absent does not change an existing database",
   REQUIRE(test::Fingerprint(dir / "target") == before);
 }
 
+TEST_CASE("A config file has the operands of an archive action by their names",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const auto parsed = [&dir](const std::string& text,
+                             std::vector<std::string> words) {
+    WriteBytes(dir / "job.toml", text);
+    words.insert(words.end(), {"--config", dir / "job.toml"});
+    ArchiveArguments arguments;
+    REQUIRE_OK(ParseArchive(words, &arguments));
+    return arguments.options;
+  };
+  ArchiveOptions options = parsed(
+      "source = '/db'\narchive = 's3://b/p'\nlabel = 'check'\n", {"push"});
+  REQUIRE(options.source.directory == "/db");
+  REQUIRE(options.store.where.bucket == "b");
+  REQUIRE(options.label == "check");
+  options = parsed("archive = 's3://b/p'\nkeep-last = 3\n", {"prune"});
+  REQUIRE(options.action == ArchiveAction::kPrune);
+  REQUIRE(options.store.where.bucket == "b");
+  REQUIRE(parsed("archive = 's3://b/p'\nset = 'x'\n", {"remove"}).set == "x");
+  REQUIRE(parsed("archive = 's3://b/p'\n", {"remove", "s3://c", "x"})
+              .store.where.bucket == "c");
+  // The value of an option may name another action.
+  REQUIRE(parsed("", {"--label", "check", "push", "/db", "s3://b/p"})
+              .source.directory == "/db");
+  ArchiveArguments wrong;
+  WriteBytes(dir / "job.toml", "source = '/db'\n");
+  REQUIRE_FALSE(
+      ParseArchive({"list", "s3://b", "--config", dir / "job.toml"}, &wrong)
+          .ok());
+  EndCommands end;
+  WriteBytes(dir / "job.toml", "source = '/db'\narchive = 's3://b'\n"
+                               "on-success = 'true'\n");
+  REQUIRE_OK(ParseEndCommands(
+      "archive", {"push", "--config", dir / "job.toml"}, &end));
+  REQUIRE(end.on_success == "true");
+  REQUIRE(end.job == "archive push");
+}
+
 TEST_CASE("Only push and follow advise to make a missing archive",
           "[tools][archive]") {
   const ScratchDir dir;

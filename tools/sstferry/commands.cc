@@ -1248,7 +1248,7 @@ const std::vector<Command>& Commands() {
        "or a push. repair makes whole sets from damaged ones. All may run on "
        "several machines at once, and be killed; the archive stays consistent.",
        ArchiveOptionSpecs(),
-       {"action", "place", "archive"},
+       {"action", "source", "archive"},
        {{"Make an archive in a directory",
          "sstferry archive init /backup/orders"},
         {"Push a database",
@@ -1425,35 +1425,35 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
        "Makes the archive ARCHIVE: s3://BUCKET[/PREFIX], file:///DIR or "
        "an empty directory. Tries everything that the archive "
        "will need from the store, and names what fails.",
-       {"place"}},
+       {"archive"}},
       {ArchiveAction::kPush, "archive push", "SOURCE ARCHIVE [options]",
        "Uploads a snapshot of the database SOURCE, except files that an "
        "earlier set already has. An application may have SOURCE open. Needs no "
        "right to delete. A push that was killed leaves no set; the next one "
        "uses what it uploaded.",
-       {"place", "archive"}},
+       {"source", "archive"}},
       {ArchiveAction::kList, "archive list", "ARCHIVE [options]",
        "Lists the sets, with the state that the last check found and its age, "
        "and the times that a log restores.",
-       {"place"}},
+       {"archive"}},
       {ArchiveAction::kCheck, "archive check", "ARCHIVE [options]",
        "Looks for every object that the sets name. --read-data also reads a "
        "share of them, another one each day; --drill restores the newest set, "
        "opens it, and compares what a log restores with it.",
-       {"place"}},
+       {"archive"}},
       {ArchiveAction::kPrune, "archive prune", "ARCHIVE [options]",
        "Marks sets that no --keep option keeps; a later prune deletes them "
        "after the archive's grace: run it once a day. The newest whole set "
        "stays; damaged sets do not count for the options.",
-       {"place"}},
+       {"archive"}},
       {ArchiveAction::kRemove, "archive remove", "ARCHIVE SET [options]",
        "Deletes a set immediately, or an unreadable record of a prune (a mark) "
        "or of a push (an intent).",
-       {"place", "archive"}},
+       {"archive", "set"}},
       {ArchiveAction::kRepair, "archive repair", "ARCHIVE [SET] [options]",
        "Makes whole sets from damaged ones: takes missing and damaged files "
        "from --from, a source, a directory or another archive.",
-       {"place", "archive"}}};
+       {"archive", "set"}}};
   for (const Action& each : actions) {
     if (name != ArchiveActionName(each.action)) {
       continue;

@@ -43,7 +43,8 @@ Completion CompletionOf(const Command& command, const OptionSpec& spec) {
 
 Completion CompletionOfOperand(const std::string& operand) {
   return {operand == "target"                    ? Completion::kDirectory
-          : operand == "id" || operand == "host" ? Completion::kNothing
+          : operand == "id" || operand == "host" || operand == "set"
+              ? Completion::kNothing
                                                  : Completion::kDatabase};
 }
 

@@ -336,7 +336,10 @@ std::string ConfigRoff(const std::string& version) {
               "has the name of an option of COMMAND without its dashes, and "
               "its value: text in quotes, true or false for a switch, an array "
               "for an option that may be repeated. The operands have the names "
-              "source, target, left, right, place, id and file. The command "
+              "source and target; of verify left and right, of follow source "
+              "and dir, of archive source, archive and set, of release source "
+              "and id, of status place, of promote dir, of view dir and view. The "
+              "command "
               "line wins over the file. An unknown name is refused with its "
               "line and the nearest name.\n") +
          ".PP\n" +

@@ -70,14 +70,48 @@ Status CheckOwnOptions(const Command& command,
   return Status::OK();
 }
 
+// Reads the arguments of `archive`, whose operands depend on the action, as on
+// the pages of the actions. A word that names an action may also be the value
+// of an option.
+Status ReadArchiveTexts(const Command& command,
+                        const std::vector<std::string>& arguments,
+                        OptionTexts* texts) {
+  Status first;
+  for (const std::string& word : arguments) {
+    const std::optional<Command> action = FindArchiveAction(word);
+    if (!action.has_value()) {
+      continue;
+    }
+    std::vector<std::string> operands = action->operands;
+    operands.insert(operands.begin(), "action");
+    const Status status =
+        ReadOptions(AllOptions(command), operands, arguments, texts);
+    if (status.ok() && texts->Get("action") == word) {
+      return status;
+    }
+    first = first.ok() ? status : first;
+  }
+  return first.ok() ? ReadOptions(AllOptions(command), command.operands,
+                                  arguments, texts)
+                    : first;
+}
+
+Status ReadTexts(const Command& command,
+                 const std::vector<std::string>& arguments,
+                 OptionTexts* texts) {
+  return std::string(command.name) == "archive"
+             ? ReadArchiveTexts(command, arguments, texts)
+             : ReadOptions(AllOptions(command), command.operands, arguments,
+                           texts);
+}
+
 // Sets *out from the rows of the command. `Arguments` is the type that its
 // table binds (commands.cc).
 template <typename Arguments>
 Status Read(const Command& command, const std::vector<std::string>& arguments,
             OptionTexts* texts, Arguments* out) {
   *out = Arguments();
-  RETURN_IF_ERROR(
-      ReadOptions(AllOptions(command), command.operands, arguments, texts));
+  RETURN_IF_ERROR(ReadTexts(command, arguments, texts));
   RETURN_IF_ERROR(ApplyRows(CommonOptions(), *texts, &out->common));
   return ApplyRows(command.options, *texts, out);
 }
@@ -369,8 +403,7 @@ Status ParseEndCommands(const std::string& command,
     return Status::OK();
   }
   OptionTexts texts;
-  RETURN_IF_ERROR(
-      ReadOptions(AllOptions(found), found.operands, arguments, &texts));
+  RETURN_IF_ERROR(ReadTexts(found, arguments, &texts));
   RETURN_IF_ERROR(ApplyRows(CommonOptions(), texts, &out->common));
   out->on_success = texts.Get("on-success");
   out->on_failure = texts.Get("on-failure");
@@ -559,6 +592,11 @@ Status ReadArchivePlace(const std::string& operand, const std::string& text,
              : Status::OK();
 }
 
+// Reads the operand `archive` of an action.
+Status ReadArchivePlace(const OptionTexts& texts, StoreAddress* out) {
+  return ReadArchivePlace("archive", texts.Get("archive"), out);
+}
+
 // Refuses an option that only other actions use.
 Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
   for (const auto& [option, actions] : ArchiveOptionUses()) {
@@ -605,38 +643,29 @@ Status ParseArchive(const std::vector<std::string>& arguments,
     options.store.timeouts.retry = options.timeouts.retry;
   }
   if (options.action == ArchiveAction::kRemove) {
-    options.set = texts.Get("archive");
+    options.set = texts.Get("set");
     return options.set.empty()
-               ? Wrong("archive",
-                       "the set to remove, as 'archive list' names it", "none")
-               : ReadArchivePlace("place", texts.Get("place"),
-                                  &options.store.where);
+               ? Wrong("set", "the set to remove, as 'archive list' names it",
+                       "none")
+               : ReadArchivePlace(texts, &options.store.where);
   }
   if (options.action == ArchiveAction::kRepair) {
-    options.set = texts.Get("archive");
+    options.set = texts.Get("set");
     if (texts.Has("from")) {
       RETURN_IF_ERROR(ReadAddress(texts, "from", true, &options.source));
       RETURN_IF_ERROR(CheckWalDir(options.source, options.wal_dir));
       RETURN_IF_ERROR(ReadTls(texts, options.source, &options.tls));
     }
-    return ReadArchivePlace("place", texts.Get("place"),
-                            &options.store.where);
+    return ReadArchivePlace(texts, &options.store.where);
   }
   if (options.action != ArchiveAction::kPush) {
-    return texts.Has("archive")
-               ? Wrong("archive",
-                       "no second operand, which only archive push, remove and "
-                       "repair have",
-                       texts.Get("archive"))
-               : ReadArchivePlace("place", texts.Get("place"),
-                                  &options.store.where);
+    return ReadArchivePlace(texts, &options.store.where);
   }
-  RETURN_IF_ERROR(ReadAddress(texts, "place", !out->all, &options.source));
-  RETURN_IF_ERROR(CheckAll(texts, out->all, {{"place", &options.source}}));
+  RETURN_IF_ERROR(ReadAddress(texts, "source", !out->all, &options.source));
+  RETURN_IF_ERROR(CheckAll(texts, out->all, {{"source", &options.source}}));
   RETURN_IF_ERROR(CheckWalDir(options.source, options.wal_dir));
   RETURN_IF_ERROR(ReadTls(texts, options.source, &options.tls));
-  return ReadArchivePlace("archive", texts.Get("archive"),
-                          &options.store.where);
+  return ReadArchivePlace(texts, &options.store.where);
 }
 
 namespace {
