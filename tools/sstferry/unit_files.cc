@@ -352,8 +352,7 @@ Status MakeManifest(const HostFile& host, const HostJob& job,
 }  // namespace
 
 std::string OwnHeader(const HostFile& host) {
-  return "# Written by sstferry units from " + host.path +
-         ": change that file, and run it again.\n";
+  return kWrittenFrom + host.path + kWrittenEnd + "\n";
 }
 
 std::string UnitWord(const std::string& word) {

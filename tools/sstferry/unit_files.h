@@ -18,6 +18,11 @@ struct MadeFile {
 
 enum class FileForm { kUnits, kCron, kKubernetes };
 
+// The text around the host file's path in OwnHeader().
+inline constexpr char kWrittenFrom[] = "# Written by sstferry units from ";
+inline constexpr char kWrittenEnd[] =
+    ": change that file, and run it again.";
+
 // Returns the first line of each file that is made from this host's file.
 std::string OwnHeader(const HostFile& host);
 

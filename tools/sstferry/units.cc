@@ -44,8 +44,19 @@ struct ChangedFile {
   std::string text;  // the new text; for a removed file, its old text
 };
 
-// Reads a file of the directory. *is_own: it is a regular file of this account,
-// and begins with the header.
+// Returns the host file from which sstferry units wrote the text; empty: it
+// did not write it.
+std::string WriterOf(const std::string& text) {
+  const std::string head = kWrittenFrom;
+  const size_t end = text.find(kWrittenEnd);
+  return text.starts_with(head) && end != std::string::npos &&
+                 end < text.find('\n')
+             ? text.substr(head.size(), end - head.size())
+             : "";
+}
+
+// Reads a file of the directory, if it is a regular file of this account.
+// *is_own: it begins with the header.
 Status ReadOld(const Descriptor& directory, const std::string& name,
                const std::string& header, std::string* text, bool* exists,
                bool* is_own) {
@@ -100,6 +111,15 @@ Status FindChanges(const std::string& path, const std::string& header,
     RETURN_IF_ERROR(
         ReadOld(directory, name, header, &before, &exists, &is_own));
     if (exists && !is_own && !text.empty()) {
+      const std::string other = WriterOf(before);
+      if (!other.empty()) {
+        return MakeStatus(
+            EndState::kRefused,
+            path + "/" + name +
+                ": expected no such file, or one that sstferry units wrote "
+                "from this --config, found one that it wrote from " + other +
+                "; have all jobs of a host in one file");
+      }
       return MakeStatus(EndState::kRefused,
                         path + "/" + name +
                             ": expected no such file, or one that sstferry "
