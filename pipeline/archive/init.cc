@@ -214,6 +214,7 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
   const StoreResult deleted = store->Delete(made);
   RETURN_IF_ERROR(tried);
   head->grace_seconds = options.grace_seconds.value_or(kDefaultGraceSeconds);
+  const bool is_signed = !store->has_locks();  // a directory signs nothing
   const uint64_t least = head->refuses_old_signatures ? kMinGraceSeconds
                                                       : kUnsignedGraceSeconds;
   if (head->grace_seconds < least || head->grace_seconds > kMaxGraceSeconds) {
@@ -223,7 +224,8 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
             " seconds or more" +
             (head->refuses_old_signatures
                  ? ""
-                 : ", because this store accepts old signatures or uses none") +
+             : is_signed ? ", because this store accepts old signatures"
+                         : ", as in every directory") +
             ", found " + std::to_string(head->grace_seconds));
   }
   if (!head->has_if_absent) {
@@ -235,8 +237,9 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
   }
   if (!head->refuses_old_signatures) {
     notes->push_back(
-        "the store accepts signatures that are 16 minutes old, or uses none: "
-        "the grace is at least 24 hours");
+        is_signed ? "the store accepts signatures that are 16 minutes old: the "
+                    "grace is at least 24 hours"
+                  : "in a directory, the grace is at least 24 hours");
   }
   if (!deleted.ok()) {
     notes->push_back("this account cannot delete objects, so it cannot prune; "

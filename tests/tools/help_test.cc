@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "tests/support/catch.h"
+#include "tests/support/process.h"
 
 namespace sstferry::help_test {
 namespace {
@@ -69,6 +70,18 @@ TEST_CASE("Help of an archive action has exactly the options of that action",
     }
   }
   REQUIRE_FALSE(FindArchiveAction("common").has_value());
+}
+
+TEST_CASE("help of an action of plan and cert is a page of help",
+          "[tools][help]") {
+  const std::string plan = OutputOf({"help", "plan", "refresh"});
+  REQUIRE(plan.starts_with("Usage: sstferry plan refresh SOURCE TARGET_DIR"));
+  REQUIRE(plan == OutputOf({"plan", "refresh", "--help"}));
+  REQUIRE(OutputOf({"help", "plan", "swap", "all"}).find("--adopt") !=
+          std::string::npos);
+  REQUIRE(OutputOf({"help", "cert", "issue"}) == OutputOf({"help", "cert"}));
+  OutputOf({"help", "cert", "foo"}, 2);
+  REQUIRE_FALSE(FindAction("pull", "refresh").has_value());
 }
 
 TEST_CASE("No help line has more than 80 columns or trailing spaces",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <set>
+#include <utility>
 
 #include "format/limits.h"
 #include "sstferry/fleet.h"
@@ -1485,6 +1486,27 @@ Command Planned(const Command& job) {
   Command planned = job;
   planned.options.push_back(PlanSummaryRow());
   return planned;
+}
+
+std::optional<Command> FindAction(const std::string& command,
+                                  const std::string& action) {
+  if (command == "archive") {
+    return FindArchiveAction(action);
+  }
+  if (command == "cert" && (action == "init" || action == "issue")) {
+    return *FindCommand("cert");  // both have the same options
+  }
+  for (const auto& [job, name] : {std::pair("pull", "plan pull"),
+                                  std::pair("refresh", "plan refresh"),
+                                  std::pair("swap", "plan swap")}) {
+    if (command == "plan" && action == job) {
+      Command planned = Planned(*FindCommand(job));
+      planned.name = name;
+      planned.about = FindCommand("plan")->about;
+      return planned;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string CommandNames() {

@@ -83,8 +83,7 @@ int Help(const std::vector<std::string>& words) {
     return ReportUsage("", UnknownCommand(words[0]));
   }
   const std::string second = words.size() > 1 ? words[1] : "common";
-  const std::optional<Command> action =
-      words[0] == "archive" ? FindArchiveAction(second) : std::nullopt;
+  const std::optional<Command> action = FindAction(words[0], second);
   return action.has_value()
              ? PrintHelp(*action, words.size() > 2 ? words[2] : "common")
              : PrintHelp(*command, second);
@@ -259,8 +258,7 @@ int Main(const std::vector<std::string>& words) {
   }
   if (help) {
     const std::optional<Command> action =
-        words[0] == "archive" && words.size() > 1 ? FindArchiveAction(words[1])
-                                                  : std::nullopt;
+        words.size() > 1 ? FindAction(words[0], words[1]) : std::nullopt;
     return PrintHelp(action.has_value() ? *action : *command, *help);
   }
   const Status proc = CheckProc();
