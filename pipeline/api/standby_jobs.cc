@@ -288,8 +288,16 @@ class Promote : public StandbyJob {
   // the follower syncs first, so this waits.
   Status Lock(Descriptor* lock) {
     const Clock::time_point begin = Clock::now();
-    for (;;) {
+    for (bool has_waited = false;; has_waited = true) {
       const Status status = LockStandby(options_.dir, lock);
+      if (EndStateOf(status) == EndState::kBusy && options_.before &&
+          options_.log && !has_waited) {
+        options_.log(LogLevel::kInfo,
+                     "waiting up to " +
+                         std::to_string(kMostStop.count() / 1000) +
+                         " s for the follower of " + options_.dir +
+                         " to end");
+      }
       if (EndStateOf(status) != EndState::kBusy || !options_.before ||
           Clock::now() - begin >= kMostStop || stop_.WaitFor(kLook)) {
         return status;
@@ -377,7 +385,14 @@ class View : public StandbyJob {
     *state = StandbyState();
     bool found = false;
     RETURN_IF_ERROR(ReadStandbyState(options_.dir, &found, state));
-    if (found) WarnOfFault();
+    if (found) {
+      WarnOfFault();
+    } else if (options_.log) {
+      options_.log(LogLevel::kWarning,
+                   options_.dir + " is not a standby; the view has the state "
+                                  "that its files have now, without later "
+                                  "writes");
+    }
     const Clock::time_point begin = Clock::now();
     std::unique_ptr<Workspace> workspace;
     RETURN_IF_ERROR(Workspace::Open(options_.view_dir, Existing::kRefuse, disk_,

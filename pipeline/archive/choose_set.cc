@@ -111,7 +111,10 @@ class Chooser {
     }
     return NoSet(done_.empty() ? "no set that is whole"
                                : "no whole set from " + ArchiveTimeText(until) +
-                                     " or before");
+                                     " or before; the oldest time that can be "
+                                     "restored is " +
+                                     ArchiveTimeText(
+                                         done_.front().name.seconds));
   }
 
   // Chooses the set with the greatest sequence number of this second: the names

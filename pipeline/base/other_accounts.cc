@@ -153,7 +153,8 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
                        AccountName(*account) +
                        " may change what root would write there; run as that "
                        "account (User= in the unit, or `setpriv --reuid " +
-                       AccountName(*account) + " --init-groups`)");
+                       AccountName(*account) + " --regid $(id -g " +
+                       AccountName(*account) + ") --init-groups`)");
 }
 
 Status CheckOwnDirectory(const std::string& dir) {

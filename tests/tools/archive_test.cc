@@ -637,6 +637,26 @@ TEST_CASE("A config file has the operands of an archive action by their names",
   REQUIRE(end.job == "archive push");
 }
 
+TEST_CASE("A time before the first set is refused with the oldest time",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  fs::create_directory(dir / "archive");
+  Archive({"init", dir / "archive"});
+  std::string oldest;
+  for (int i = 0; i < 2; ++i) {
+    const json pushed = Archive({"push", dir / "source", dir / "archive"});
+    const std::string set = pushed["sets"][0]["set"];
+    oldest = oldest.empty() ? set.substr(0, set.find('Z') + 1) : oldest;
+  }
+  const json refused =
+      Run({"pull", (dir / "archive") + "@-2h", dir / "copy"}, 1);
+  INFO(refused.dump(2));
+  REQUIRE(refused["error"]["message"].get<std::string>().find(
+              "the oldest time that can be restored is " + oldest) !=
+          std::string::npos);
+}
+
 TEST_CASE("Only push and follow advise to make a missing archive",
           "[tools][archive]") {
   const ScratchDir dir;

@@ -441,6 +441,39 @@ TEST_CASE("view reports that the standby is damaged",
                           "to be damaged (") != std::string::npos);
 }
 
+TEST_CASE("view of an ordinary database says that it is not a standby",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  Process view(Sstferry({"view", world.source_dir(), world.root() + "/view"}));
+  REQUIRE(view.Wait() == 0);
+  INFO(view.err());
+  REQUIRE(view.err().find(world.source_dir() + " is not a standby; the view "
+                                               "has the state") !=
+          std::string::npos);
+}
+
+TEST_CASE("promote says that it waits for the follower to end",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  Process follower(Sstferry({"follow", world.source_dir(), dir}));
+  AwaitAll(world, dir, world.sequence());
+  // Stops the follower only once promote has said that it waits.
+  const std::string said = world.root() + "/said";
+  const std::string stop = "(until grep -q \"waiting up to 30 s for the "
+                           "follower of\" " + said + "; do :; done; kill -TERM " +
+                           std::to_string(follower.pid()) + ") >/dev/null 2>&1 &";
+  Process promote({"/bin/sh", "-c",
+                   Sstferry({})[0] + " promote " + dir +
+                       " --source-is-down --before '" + stop + "' 2>" + said});
+  const int code = promote.Wait();
+  INFO(Contents(said));
+  REQUIRE(code == 0);
+  REQUIRE(fs::exists(dir + "/CURRENT"));
+}
+
 TEST_CASE("promote is refused while the source may be open",
           "[tools][follow][promote]") {
   StandbyWorld world;
