@@ -462,9 +462,10 @@ TEST_CASE("promote says that it waits for the follower to end",
   AwaitAll(world, dir, world.sequence());
   // Stops the follower only once promote has said that it waits.
   const std::string said = world.root() + "/said";
-  const std::string stop = "(until grep -q \"waiting up to 30 s for the "
-                           "follower of\" " + said + "; do :; done; kill -TERM " +
-                           std::to_string(follower.pid()) + ") >/dev/null 2>&1 &";
+  const std::string stop =
+      "(until grep -q \"waiting up to 30 s for the follower of\" " + said +
+      "; do :; done; kill -TERM " + std::to_string(follower.pid()) +
+      ") >/dev/null 2>&1 &";
   Process promote({"/bin/sh", "-c",
                    Sstferry({})[0] + " promote " + dir +
                        " --source-is-down --before '" + stop + "' 2>" + said});

@@ -339,8 +339,8 @@ std::string ConfigRoff(const std::string& version) {
               "source and target; of verify left and right, of follow source "
               "and dir, of archive source, archive and set, of release source "
               "and id, of status place, of promote dir, of view dir and view. "
-              "The command line wins over the file. An unknown name is refused with its "
-              "line and the nearest name.\n") +
+              "The command line wins over the file. An unknown name is refused "
+              "with its line and the nearest name.\n") +
          ".PP\n" +
          Roff("sstferry-serve(1), sstferry-pull(1) and the pages of the other "
               "commands list the options.\n") +
