@@ -294,7 +294,9 @@ class Walk {
     if (usage_.size() < phases_.size()) Note();
   }
 
-  // Runs another user of the resources that a refresh uses.
+  // Runs a stand-in for a refresh: a spinner that uses only CPUs, a writer that
+  // uses only the disk, or nothing. The results show which of them slows the
+  // load down.
   Status DuringStandIn() {
     const bool spins = options_.spinner_cores > 0;
     const bool writes = options_.writer_bytes_per_sec > 0;

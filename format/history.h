@@ -33,8 +33,9 @@ enum class FileBegin : uint8_t {
   kNever,  // no file of this history has this length or number
 };
 
-// The history of a database, as known to the user of this comparison. Threads:
-// as the implementation says.
+// The history of one database, as far as the caller of FindStanding() knows it:
+// digests of the first bytes of its MANIFEST and WALs. Threads: as the class that
+// implements it requires.
 class History {
  public:
   virtual ~History() = default;

@@ -60,7 +60,10 @@ Status EncodeLease(const Lease& lease, std::string* out) {
   std::string payload;
   Encode(lease, &payload);
   if (payload.size() > kMaxLeasePayloadBytes) {
-    return MakeStatus(EndState::kRefused, "lease: too long to be recorded");
+    return MakeStatus(EndState::kRefused,
+                      "lease: expected a record of at most " +
+                          std::to_string(kMaxLeasePayloadBytes) +
+                          " bytes, found " + std::to_string(payload.size()));
   }
   SealFile(kLeaseMagic, payload, out);
   return Status::OK();

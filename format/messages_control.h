@@ -110,13 +110,14 @@ struct Opened {
   // The source's directories and their parents.
   std::vector<Place> places;
   uint64_t taken_seconds = 0;  // since 1970: start of the snapshot
-  // The release for which the replica is made: the release in the request, or
-  // else in the source's OPTIONS. Empty: unknown.
+  // RocksDB release of the application that will open the replica: the release
+  // in the request or, if the request has none, the one in the source's
+  // OPTIONS. Empty: unknown.
   std::string application;
-  // The release that wrote the source's OPTIONS; empty: unknown.
+  // RocksDB release that wrote the source's OPTIONS; empty: unknown.
   std::string written_by;
-  // The first release that can open the files, and the feature that requires
-  // it. Empty: every release since 6.6.
+  // The first RocksDB release that can open the files, and the feature that
+  // requires this release. Empty: every release since 6.6.
   std::string opens_since;
   std::string opens_because;
   // Set if a process has the database open and its WALs are empty: the last

@@ -62,7 +62,8 @@ inline constexpr Effects kOtherPaths =
          Refused("tables outside of the database's directory"), kNothing);
 // The application's own file system, for example one that encrypts.
 inline constexpr Effects kForeignFiles =
-    Everywhere(Refused("files that only it reads look damaged"));
+    Everywhere(Refused("files that only the application's file system can "
+                       "read look damaged"));
 inline constexpr Effects kIdentity =
     With(kManifest, In("pipeline/pull/seed_target.cc"), kFollowed);
 inline constexpr Effects kNewManifest = Everywhere(kManifest);
@@ -121,8 +122,8 @@ inline constexpr Effects kStyle = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kLevels =
     Chunks(In("pipeline/refresh/delta_compaction.cc"));
 inline constexpr Effects kIngestBehind =
-    Chunks(Refused("chunks fill the level that is reserved, and have no "
-                   "deletions"));
+    Chunks(Refused("the application ingests older data, which deletions must "
+                   "hide, but chunks have no deletions"));
 
 // Tables.
 inline constexpr Effects kTables = With(kClone, kCopy, kNothing);

@@ -17,7 +17,7 @@ struct ThreadWaits {
   uint32_t in_disk_wait = 0;       // threads that now wait for a disk
 };
 
-// Maximum number of threads that are read per process.
+// Maximum number of threads per process whose schedstat files are read.
 inline constexpr int kMaxThreadsSeen = 512;
 
 // Adds the values of a thread's schedstat file: three numbers, the first two in
@@ -26,8 +26,8 @@ bool AddSchedstat(const rocksdb::Slice& text, ThreadWaits* waits);
 // Returns true if a thread's stat file reports an uninterruptible wait.
 bool IsInDiskWait(const rocksdb::Slice& stat);
 
-// Reads the first kMaxThreadsSeen threads of a process. Returns false if they
-// are not visible or the process has ended.
+// Adds up the waits of the first kMaxThreadsSeen threads of a process. Returns
+// false if the threads are not visible or the process has ended.
 bool ReadProcessWaits(pid_t process, ThreadWaits* waits);
 // Reads the waits of the calling thread.
 bool ReadOwnWaits(ThreadWaits* waits);

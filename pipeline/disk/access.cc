@@ -253,8 +253,8 @@ Status ChooseAccess(const PullOptions& options, Access* access) {
   access->owner = options.target_owner.value_or(access->owner);
   access->group = options.target_group.value_or(access->group);
   access->mode = options.target_mode.value_or(access->mode);
-  // The files' mode may not follow from the directory's: applications often
-  // have files with 0644 in a directory with 0700.
+  // The files' mode can differ from the directory's: applications often have
+  // files with 0644 in a directory with 0700.
   const std::string file =
       target + "/" + (options.adopts_old ? "CURRENT" : kFollowFileName);
   if (is_there && !options.target_mode &&

@@ -159,7 +159,7 @@ class Standby {
 
   // Begins a cut. The cut must prove that the source had all data that the
   // standby has now.
-  //   kBusy  a process has opened the adopted database
+  //   kBusy  a process has opened the database that the standby adopts
   [[nodiscard]] rocksdb::Status BeginCut();
   // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` proves that
   // the source had every byte that DIR had when the cut began. `new_dir` is the

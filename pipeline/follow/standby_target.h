@@ -24,11 +24,12 @@ struct CutRequest {
   }
 };
 
-// Sets the options of the pull that makes a cut of DIR: a swap with the clone
-// method. Its hooks keep the standby consistent across the exchange, and call
-// `audit` (may be null) to prepare the next slice. `standby` and `audit` must
-// outlive the pull.
-//   kBusy  a process has opened the adopted database
+// Sets the options of the pull that makes a cut for the standby; this pull is a
+// swap with the clone method. The pull's hooks keep the standby consistent
+// across the exchange. If `audit` is not null, they also call it to link and
+// copy what it compares after the exchange. `standby` and `audit` must outlive
+// the pull.
+//   kBusy  a process has opened the database that the standby adopts
 [[nodiscard]] rocksdb::Status SetCutOptions(const CutRequest& request,
                                             Standby* standby,
                                             StandbyAudit* audit,

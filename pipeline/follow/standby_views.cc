@@ -282,8 +282,10 @@ Status StandbyViews::Make(bool* made) {
           std::lock_guard<std::mutex> lock(mu_);
           if (!is_confirmed_ || end.read_micros == 0) {
             return MakeStatus(EndState::kSourceError,
-                              "the source has not yet confirmed that it "
-                              "continues the data in " + options_.dir);
+                              "the source has not yet confirmed that its "
+                              "database has the same history as " +
+                                  options_.dir +
+                                  "; the next view is made after that");
           }
         }
         HealthFile fault;

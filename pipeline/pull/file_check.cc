@@ -83,7 +83,11 @@ template <typename Add>
 Status ReadPieces(const FileSource& source, const std::string& path,
                   uint64_t offset, uint64_t bytes, Add add) {
   if (source.size() < offset || source.size() - offset < bytes) {
-    return MakeStatus(EndState::kCorrupt, path + " is too short");
+    return MakeStatus(EndState::kCorrupt,
+                      path + ": expected " + std::to_string(bytes) +
+                          " bytes at offset " + std::to_string(offset) +
+                          ", found a file of " +
+                          std::to_string(source.size()) + " bytes");
   }
   std::string scratch;
   for (uint64_t at = 0; at < bytes;) {

@@ -36,8 +36,8 @@ namespace sstferry {
                                            uint64_t offset, uint64_t bytes,
                                            Digest128* digest);
 
-// Computes the same digest from the bytes on the disk, without the page cache
-// if the file system supports direct reads.
+// Computes the same digest as DigestOfPart(), but from the bytes on the disk:
+// bypasses the page cache if the file system supports direct reads.
 [[nodiscard]] rocksdb::Status DigestFromDisk(rocksdb::FileSystem* file_system,
                                              const std::string& path,
                                              uint64_t offset, uint64_t bytes,

@@ -1,12 +1,12 @@
 // Links files of a clone that a database on this machine already has, so that
 // they need not be transferred.
 //
-// The database may be in use. A snapshot made of links, as a source makes it,
-// shows which files the database has; the snapshot is removed when the call
-// returns. Two files are the same if their identities are equal
+// The database may be in use. A snapshot made of links, like one that a source
+// makes, shows which files the database has; the snapshot is removed when the
+// call returns. Two files are the same if their identities are equal
 // (format/rocksdb/file_identity.h). Both databases may be used afterwards:
 // RocksDB writes to a table or a blob file only before a MANIFEST lists the
-// file, and truncates only a file with a single name.
+// file, and truncates only a file with a single hard link.
 #pragma once
 
 #include <cstdint>

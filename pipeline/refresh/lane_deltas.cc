@@ -22,7 +22,8 @@ namespace {
 constexpr size_t kIndexesKept = 3;
 // Number of entries between two polls of `cancelled`.
 constexpr uint64_t kSiftLookInterval = 64;
-// Maximum bytes of a target's entries of one part: keys, digests and overhead.
+// Maximum memory in bytes for the entries that a target lists in its delta
+// request for one part: keys, digests and overhead.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
 

@@ -47,9 +47,11 @@ class LaneSession {
   // `chunk_bytes`: as in a PartRequest.
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
                                      uint64_t chunk_bytes) const;
-  // Returns a function that counts entries as they are sent, for the progress.
+  // Returns a function that adds entries to the transfer's counters, which the
+  // progress report shows.
   OnProgress Counter();
-  // Finds a part for which the target may ask for groups.
+  // Sets *part to the part with this id. kCorrupt: the plan has no such part,
+  // or the transfer is not a refresh, so the target must not compare parts.
   [[nodiscard]] rocksdb::Status FindCompared(uint32_t part_id,
                                              const Part** part);
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);

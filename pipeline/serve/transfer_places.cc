@@ -56,8 +56,9 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   const uint64_t deadline = static_cast<uint64_t>(
       std::chrono::ceil<std::chrono::seconds>(options_->timeouts.stall)
           .count());
-  // Ranks a transfer by the number of its peer's transfers, then idle before
-  // connected ones, then by the time for which it was idle or received nothing.
+  // Chooses a transfer of the peer with the most transfers; among these, an
+  // idle one before a connected one; among these, the one that has been idle,
+  // or whose target has received nothing, for longest.
   std::tuple<uint64_t, bool, uint64_t> best{own, false, 0};
   auto chosen = end();
   for (auto it = begin(); it != end(); ++it) {

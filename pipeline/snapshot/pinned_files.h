@@ -28,9 +28,9 @@ class PinnedFiles {
   // later. All functions return the errors of Snapshot::Create().
   [[nodiscard]] static rocksdb::Status Link(const SnapshotOptions& options,
                                             std::unique_ptr<PinnedFiles>* out);
-  // Links files that are new since Link(), and fixes the point in time. Call
-  // Copy() soon: if the database's owner overwrites a WAL meanwhile, Copy()
-  // uses a later point in time.
+  // Links files that are new since Link(), and sets the point in time. Call
+  // Copy() soon: if the application overwrites a WAL before, Copy() sets a
+  // later point in time.
   [[nodiscard]] rocksdb::Status Confirm();
   [[nodiscard]] rocksdb::Status Copy();
   // Drops the callbacks in the options; they are not called any more.

@@ -247,7 +247,7 @@ Status Multiplexer::Start(Descriptor in, Descriptor out,
         }
         channels->WriterEnded(writer.error());
         if (writer.error() != 0) {
-          // Takes effect only after the received bytes were read.
+          // The reader stops only after it has read the received bytes.
           stop_reading->Raise();
         }
       },

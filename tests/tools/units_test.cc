@@ -243,9 +243,11 @@ TEST_CASE("A wrong host file is refused with line and column",
               "drill = {when = \"02:00\", drill = \"scratch\"}\n",
        "line 4, column 34: drill: expected a path that begins with /"},
       {head + "push.when = \"02:00\"\n",
-       "line 3, column 1: push: expected archive of the database"},
+       "line 3, column 1: push: expected the key archive in its "
+       "[[database]]"},
       {head + "refresh.when = \"02:00\"\n",
-       "line 3, column 1: refresh: expected source of the database"},
+       "line 3, column 1: refresh: expected the key source in its "
+       "[[database]]"},
       {head + "archive = \"s3://b\"\nfollow.when = \"02:00\"\n",
        "line 4, column 15: follow: expected no key 'when'"},
       {head + "serve.allow = [\"x\"]\n",

@@ -230,7 +230,7 @@ Status ParseNamedDirectory(const std::string& what, const std::string& text,
       equals != std::string::npos && text.find('/') >= equals;
   out->directory = named ? text.substr(equals + 1) : text;
   if (out->directory.empty()) {
-    return Wrong(what, "[NAME=]DIR with a directory", text);
+    return Wrong(what, "[NAME=]DIR with a DIR that is not empty", text);
   }
   if (named) {
     out->name = text.substr(0, equals);

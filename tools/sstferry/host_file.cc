@@ -94,7 +94,7 @@ Status Reader::AddServed(const Database& database, const toml::node& node) {
   if (!serve_.has_value() || database.path.empty()) {
     return Missing(PositionOf(node), "serve",
                    !serve_.has_value() ? "a table [serve] with listen"
-                                       : "path of the database");
+                                       : "the key path in its [[database]]");
   }
   RETURN_IF_ERROR(
       ReadKeys("serve of a database", *table, {{"allow"}, {"wal-dir"}}));
@@ -159,7 +159,8 @@ Status Reader::SetOperands(const Database& database, HostJob* job) {
   }
   for (const auto& [key, value] : operands) {
     if (value.empty()) {
-      return Missing(job->where, form.name, key + " of the database");
+      return Missing(job->where, form.name,
+                     "the key " + key + " in its [[database]]");
     }
     if (value[0] == '/') {
       job->paths.push_back({value, true});

@@ -48,9 +48,11 @@ struct ArchiveOptions : SourceAccess {
 
   // kCheck: percentage of all bytes to read; each day reads other bytes.
   double read_percent = 0;
-  // kCheck, the drill: restores the newest set next to this directory, opens
-  // it, compares it with the set, and removes it. The directory must be missing
-  // or empty, and is not changed. Empty: no drill. A drill also runs after a
+  // kCheck, the drill: restores the newest set into a database next to this
+  // directory, opens that database, compares it with the set, and removes it.
+  // This directory must be missing or empty, and stays so. If the archive has a
+  // log, the drill also restores the newest set up to a random time, and the
+  // second newest set with its log. Empty: no drill. A drill also runs after a
   // check that found damage.
   std::string drill_dir;
 

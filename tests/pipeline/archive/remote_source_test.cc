@@ -208,7 +208,8 @@ TEST_CASE("A remote push can crash before any call, and the next one completes",
 TEST_CASE("A large table is uploaded in pieces, each after its digest",
           "[archive]") {
   const ScratchDir dir;
-  // The table's second piece begins inside the unit of its tail.
+  // The table has two pieces. The second one has two units; the last unit is
+  // the table's tail (CutIntoUnits()).
   MakeLargeTable(dir / "db", 127);
   MemoryStore server;
   MakeArchive(&server);
