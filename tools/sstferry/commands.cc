@@ -935,9 +935,10 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
   return {
       Row<Promote>(
           "after-source-closed", Group::kCommon,
-          "Wait until the follower, which must run, reports after the start of "
-          "this command that the source's application has closed the database, "
-          "and that everything it wrote was received.",
+          "Wait for a report of the follower, made after this command "
+          "started, that the source's application has closed the database and "
+          "that the follower has received everything. The follower must be "
+          "running.",
           [](auto& a) -> auto& { return a.options.after_source_closed; }),
       Row<Promote>(
           "wait", Group::kCommon,
@@ -946,9 +947,9 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           DurationValue("")),
       Row<Promote>(
           "source-is-down", Group::kCommon,
-          "Promote without a running follower, or although the source reported "
-          "up to 5 seconds ago that a process has it open. Two databases that "
-          "are both written to cannot be merged.",
+          "Promote even if no follower runs, or if the source reported in the "
+          "last 5 seconds that a process has the database open. Two databases "
+          "that are both written to cannot be merged.",
           [](auto& a) -> auto& { return a.options.source_is_down; }),
       Row<Promote>(
           "force", Group::kAdvanced,
@@ -957,15 +958,15 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           [](auto& a) -> auto& { return a.options.force; }),
       Row<Promote>(
           "before", Group::kCommon,
-          "Run CMD with /bin/sh before anything is changed, such as a command "
-          "that fences the source and then stops the follower. Nothing is "
-          "promoted unless CMD ends with 0.",
+          "Before anything is changed, run CMD with /bin/sh, for example to "
+          "fence the source and then stop the follower. Nothing is promoted "
+          "unless CMD ends with 0.",
           [](auto& a) -> auto& { return a.before; },
           TextValue("CMD", "a command")),
       Row<Promote>(
           "after", Group::kCommon,
-          "Run CMD after the promotion, such as a command that starts the "
-          "application; also if nothing was promoted, with "
+          "Run CMD after the promotion, for example to start the application. "
+          "CMD also runs if nothing was promoted, then with "
           "SSTFERRY_EXCHANGED=no.",
           [](auto& a) -> auto& { return a.after; },
           TextValue("CMD", "a command")),
@@ -1304,10 +1305,10 @@ const std::vector<Command>& Commands() {
       {"view",
        "DIR VIEW_DIR",
        "Make a database from the current state of a standby",
-       "Makes VIEW_DIR, which must be missing or empty, a database for reading "
-       "or writing, from hard links to the files of the standby in DIR and "
-       "from copies of its WALs. The follower of DIR continues, and changes to "
-       "VIEW_DIR do not affect DIR.",
+       "Makes a database in VIEW_DIR that can be read and written. It "
+       "consists of hard links to the files of the standby in DIR and of "
+       "copies of its WALs. VIEW_DIR must be missing or empty. The follower "
+       "of DIR continues, and changes to VIEW_DIR do not affect DIR.",
        {},
        {"dir", "view"},
        {{"Look at today's orders",
