@@ -34,8 +34,8 @@ enum class FileBegin : uint8_t {
 };
 
 // The history of one database, as far as the caller of FindStanding() knows it:
-// digests of the first bytes of its MANIFEST and WALs. Threads: as the class that
-// implements it requires.
+// digests of the first bytes of its MANIFEST and WALs. Threads: as the derived
+// class requires.
 class History {
  public:
   virtual ~History() = default;

@@ -45,8 +45,8 @@ bool LiesIn(const std::string& inner, const std::string& outer);
 // machine has no boot id, because the digests could then be guessed.
 std::vector<Place> PlacesOf(const std::vector<std::string>& dirs);
 
-// Returns kRefused if one of `target_dirs` (which may not exist yet) equals, is
-// inside, or contains one of the source's directories. `source` and `target`
+// Returns kRefused if one of `target_dirs` (which need not exist yet) equals,
+// is inside, or contains one of the source's directories. `source` and `target`
 // are used only in the message.
 [[nodiscard]] rocksdb::Status CheckApart(
     const std::string& source, const std::vector<Place>& source_places,

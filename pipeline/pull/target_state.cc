@@ -74,7 +74,7 @@ void DoubtComplete(const JournalTransfer& head, TargetState* state) {
 Status ReadState(const std::string& target_dir, TargetState* state,
                  bool* is_target) {
   *state = TargetState();
-  // ReadTarget() takes a record that it may not read for no record.
+  // ReadTarget() treats a record that this account may not read as missing.
   bool found = false;
   std::string start;
   RETURN_IF_ERROR(ReadRecord(target_dir + "/" + kLastTransferName, 1, &found,

@@ -12,7 +12,7 @@ namespace sstferry {
 
 // Sets *state. Sets *is_target if a pull made TARGET_DIR or its workspace.
 //   kRefused   the workspace belongs to another user
-//   kDenied    this account may not read it
+//   kDenied    this account may not read the workspace
 //   kInternal  a file could not be read
 [[nodiscard]] rocksdb::Status ReadTargetState(const std::string& target_dir,
                                               TargetState* state,

@@ -47,8 +47,8 @@ class LaneSession {
   // `chunk_bytes`: as in a PartRequest.
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
                                      uint64_t chunk_bytes) const;
-  // Returns a function that adds entries to the transfer's counters, which the
-  // progress report shows.
+  // Returns a function that adds a number of built entries to the transfer's
+  // counters.
   OnProgress Counter();
   // Sets *part to the part with this id. kCorrupt: the plan has no such part,
   // or the transfer is not a refresh, so the target must not compare parts.

@@ -220,7 +220,7 @@ class Server : public SourceServer {
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
-    // A restarted source may not have planned the transfer yet; the target's
+    // A restarted source has perhaps not planned the transfer yet; the target's
     // lanes connect again.
     if (transfer == nullptr || !transfer->planned()) {
       SendEnd(channel,

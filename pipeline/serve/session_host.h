@@ -19,7 +19,7 @@ struct SessionHost {
   ServedDatabases* databases = nullptr;
   ServerShares* shares = nullptr;
   // Finds a database. Returns kRefused if no database of that name is served,
-  // kDenied if `peer` (may be null) may not read it.
+  // kDenied if `peer` (may be null) may not read this database.
   std::function<rocksdb::Status(const std::string& name,
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>

@@ -207,8 +207,8 @@ struct FollowOptions {
 // source cannot be reached, or while the target's disk has no room for a cut.
 //   kRefused  the source cannot be followed, DIR is not a standby of it, or
 //             DIR.view contains other files or belongs to another account
-//   kBusy     another process follows into DIR, or has the adopted database
-//             open
+//   kBusy     another process follows into DIR, or has the database open that
+//             DIR adopts
 //   kCorrupt  received or local data is damaged
 //   kNoSpace  no room for records; the standby keeps its earlier records
 // A view that cannot be made causes a warning, and is retried.
