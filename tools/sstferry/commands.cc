@@ -882,8 +882,8 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                "Make the closed database in DIR, such as a former primary, a "
                "standby: files that SOURCE also has are compared and linked, "
                "and the old one is kept as DIR.sstferry-old-DATE. ARCHIVE: "
-               "Accept a database other than that of the newest set, such as "
-               "one that was rebuilt from a replica. Not in a config file."),
+               "Accept a database other than that of the newest set. Not in a "
+               "config file."),
            Row<Follow>(
                "exact-filters", Group::kAdvanced,
                "Take a cut after each compaction of a column family with a "
