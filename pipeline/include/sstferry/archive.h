@@ -51,9 +51,9 @@ struct ArchiveOptions : SourceAccess {
   // kCheck, the drill: restores the newest set into a database next to this
   // directory, opens that database, compares it with the set, and removes it.
   // This directory must be missing or empty, and stays so. If the archive has a
-  // log, the drill also restores the newest set up to a random time, and the
-  // second newest set with its log. Empty: no drill. A drill also runs after a
-  // check that found damage.
+  // log, the drill does the same for a random time, and for the second newest
+  // set with its log. Empty: no drill. A drill also runs after a check that
+  // found damage.
   std::string drill_dir;
 
   // kPrune: keeps a set if any of these limits includes it.
