@@ -214,7 +214,8 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
   const StoreResult deleted = store->Delete(made);
   RETURN_IF_ERROR(tried);
   head->grace_seconds = options.grace_seconds.value_or(kDefaultGraceSeconds);
-  const bool is_signed = !store->has_locks();  // a directory signs nothing
+  // The place of a directory is its path; a directory checks no signatures.
+  const bool is_signed = !store->place().starts_with('/');
   const uint64_t least = head->refuses_old_signatures ? kMinGraceSeconds
                                                       : kUnsignedGraceSeconds;
   if (head->grace_seconds < least || head->grace_seconds > kMaxGraceSeconds) {
