@@ -69,9 +69,7 @@ Status SourceDigests::Receive(uint32_t lane, uint32_t part,
     const Status retried =
         at.retry != nullptr ? at.retry->AwaitTurn(status, failure) : status;
     if (!retried.ok()) {
-      if (EndStateOf(retried) == EndState::kDeadPeer) {
-        link_->AwaitLastWords();
-      }
+      link_->AwaitLastWords(retried);
       is_corrupt_ = is_corrupt_ || EndStateOf(retried) == EndState::kCorrupt;
       return label_.empty()
                  ? retried

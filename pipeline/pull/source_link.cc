@@ -166,17 +166,21 @@ Status SourceLink::RunLanes(const std::function<void(uint32_t)>& work) {
 }
 
 void SourceLink::FailLane(const Status& status, const FailurePlace& place) {
-  if (EndStateOf(status) == EndState::kDeadPeer) {
-    AwaitLastWords();
-  }
+  AwaitLastWords(status);
   if (!status.ok()) {
     failure_->Set(status, place);
   }
 }
 
 // Waits for the reason on the control connection: a source that fails closes
-// all its lanes without a reason.
-void SourceLink::AwaitLastWords() {
+// all its lanes without a reason, and tells a lane that opens afterwards only
+// that the transfer has ended.
+void SourceLink::AwaitLastWords(const Status& lane) {
+  const EndState state = EndStateOf(lane);
+  if (state != EndState::kDeadPeer &&
+      (state != EndState::kCancelled || failure_->failed())) {
+    return;
+  }
   const Status told = session_->AwaitFailure(options_.last_words);
   if (!told.ok()) {
     failure_->Set(told, FailurePlace::Source(options_.side,

@@ -93,9 +93,9 @@ class SourceLink {
   // Handles the end of a lane; `status` may be OK. If the lane's peer is gone,
   // the operation fails with the reason that the source itself gives.
   void FailLane(const rocksdb::Status& status, const FailurePlace& place);
-  // Fails the operation with the reason that the source gives within
-  // `last_words`.
-  void AwaitLastWords();
+  // If `lane` is the end of a lane without a reason, fails the operation with
+  // the reason that the source gives within `last_words`.
+  void AwaitLastWords(const rocksdb::Status& lane);
   const StallGuard& guard() const { return guard_; }
   LostSource* lost_source() { return &lost_source_; }
 
