@@ -67,6 +67,12 @@ struct SetName {
   SetId id{};
   friend auto operator<=>(const SetName&, const SetName&) = default;
 };
+// Returns true if the set `name`, whose record has `repairs`, was made to
+// replace the set `damaged`. A repaired set has the time of the damaged one.
+inline bool Replaces(const SetName& name, const SetId& repairs,
+                     const SetName& damaged) {
+  return repairs != SetId() && SetName{name.seconds, repairs} == damaged;
+}
 // Returns "20261124T030000Z-0123456789abcdef".
 std::string SetNameText(const SetName& name);
 [[nodiscard]] bool ParseSetName(const rocksdb::Slice& text, SetName* name);

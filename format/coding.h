@@ -28,7 +28,7 @@ void PutFixed64(std::string* out, uint64_t value);
 // Appends a fixed32 length, then the bytes. REQUIRES: data.size() < 2^32.
 void PutBytes(std::string* out, const rocksdb::Slice& data);
 
-// Returns true if all bytes are 0, also if there are none.
+// Returns true if all bytes are 0. No bytes count as zeros.
 bool AllZero(const rocksdb::Slice& bytes);
 
 // Returns lower-case hex digits, two per byte.

@@ -154,11 +154,7 @@ class Job : public ArchiveJob {
     StoreOptions where = options_.store;
     where.until = until_;
     std::unique_ptr<ObjectStore> store;
-    if (options_.log) {
-      where.on_retry = [log = options_.log](const std::string& error) {
-        log(LogLevel::kWarning, error + "; trying again");
-      };
-    }
+    where.on_retry = RetryLog(options_.log);
     RETURN_IF_ERROR(OpenStore(where, &store));
     {
       const std::lock_guard<std::mutex> lock(mu_);

@@ -52,11 +52,7 @@ StoreOptions StoreOf(const EndpointOptions& options) {
       std::min(options.timeouts.retry, options.timeouts.stall / 2);
   store.timeouts.peer =
       std::min(store.timeouts.peer, options.timeouts.stall / 2);
-  if (options.log) {
-    store.on_retry = [log = options.log](const std::string& error) {
-      log(LogLevel::kWarning, error + "; trying again");
-    };
-  }
+  store.on_retry = RetryLog(options.log);
   return store;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -32,6 +33,17 @@ inline EndpointOptions EndpointFor(const SourceAddress& address,
   endpoint.address = address;
   endpoint.lanes = lanes;
   return endpoint;
+}
+
+// Makes a StoreOptions::on_retry that logs a warning; null if `log` is null.
+inline std::function<void(const std::string&)> RetryLog(
+    const LogFunction& log) {
+  if (!log) {
+    return nullptr;
+  }
+  return [log](const std::string& error) {
+    log(LogLevel::kWarning, error + "; trying again");
+  };
 }
 
 // Lets several operations share one dialer. Each operation has its own object

@@ -310,10 +310,14 @@ Status Archive::ReadChecked(ArchiveChecked* checked) const {
                     "sstferry archive check " + ShellWord(store_->place()));
 }
 
-Status Archive::ReadFaults(KeyFaults* faults) const {
+Status Archive::ReadFaults(KeyFaults* faults,
+                           uint64_t* checked_seconds) const {
   faults->clear();
   ArchiveChecked checked;
   RETURN_IF_ERROR(ReadChecked(&checked));
+  if (checked_seconds != nullptr) {
+    *checked_seconds = checked.checked_seconds;
+  }
   for (const FoundFault& fault : checked.faults) {
     (*faults)[fault.key] =
         fault.problem + " (found " + ArchiveTimeText(fault.seconds) + ")";

@@ -127,9 +127,11 @@ class Archive {
   //             The next check puts them anew
   [[nodiscard]] rocksdb::Status ReadChecked(ArchiveChecked* checked) const;
   // Reads the faults in the findings: "its bytes differ ... (found DATE)".
+  // `checked_seconds`, which may be null, receives the time of the check.
   //   kCorrupt  also if there are as many as the findings can hold: *faults has
   //             these, but it is unknown which other objects are wrong
-  [[nodiscard]] rocksdb::Status ReadFaults(KeyFaults* faults) const;
+  [[nodiscard]] rocksdb::Status ReadFaults(
+      KeyFaults* faults, uint64_t* checked_seconds = nullptr) const;
   // Adds to *keys the objects under a prefix that have names of files of sets.
   // *foreign (may be null) counts the other objects.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,

@@ -371,9 +371,8 @@ Status Checker::ReadFiles() {
 
 const ListedSet* Checker::FindRepaired(const ListedSet& damaged) const {
   for (const ListedSet& set : summary_->sets) {
-    if (IsRestorable(set.state) && set.repairs != SetId() &&
-        set.repairs == damaged.name.id &&
-        set.name.seconds == damaged.name.seconds) {
+    if (IsRestorable(set.state) &&
+        Replaces(set.name, set.repairs, damaged.name)) {
       return &set;
     }
   }
@@ -547,11 +546,11 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   std::vector<ReadRecord> records;
   RETURN_IF_ERROR(ReadRecords(archive, head, &records));
   sets->clear();
-  ArchiveChecked checked;
   KeyFaults faults;
-  RETURN_IF_ERROR(IgnoreUnreadable(archive.ReadChecked(&checked)));
+  uint64_t checked_seconds = 0;
   // Full findings have the faults that are known.
-  RETURN_IF_ERROR(IgnoreUnreadable(archive.ReadFaults(&faults)));
+  RETURN_IF_ERROR(
+      IgnoreUnreadable(archive.ReadFaults(&faults, &checked_seconds)));
   for (ReadRecord& read : records) {
     if (read.record.has_value() && IsRestorable(read.listed.state)) {
       for (const ArchivedFile& file : read.record->files) {
@@ -565,10 +564,10 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
     }
     sets->push_back(std::move(read.listed));
   }
-  if (checked_age != nullptr && checked.checked_seconds != 0) {
+  if (checked_age != nullptr && checked_seconds != 0) {
     uint64_t now = 0;
     RETURN_IF_ERROR(archive.Now(&now));
-    *checked_age = now - std::min(now, checked.checked_seconds);
+    *checked_age = now - std::min(now, checked_seconds);
   }
   return Status::OK();
 }

@@ -83,9 +83,9 @@ std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
 bool IsReplaced(const InUse& use, const KnownSet& damaged) {
   return std::any_of(use.sets.begin(), use.sets.end(),
                      [&damaged](const KnownSet& set) {
-                       return set.told.is_whole && set.repairs != SetId() &&
-                              set.repairs == damaged.name().id &&
-                              set.name().seconds == damaged.name().seconds;
+                       return set.told.is_whole &&
+                              Replaces(set.name(), set.repairs,
+                                       damaged.name());
                      });
 }
 

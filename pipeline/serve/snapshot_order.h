@@ -23,10 +23,10 @@ class SnapshotOrder {
   // Called when the transfer's snapshot has been taken.
   void Taken(const TransferId& transfer, const SharedSnapshot& snapshot);
   // Returns the newest snapshot (by start) that a pull of `database` with
-  // `request` can share. Returns null if there is none, or if the newest one
-  // was released. Also returns null if nothing proves that it is not older than
-  // the snapshot of request.newer_than: another server or an earlier process
-  // may have taken that one.
+  // `request` can share. Returns null if no such snapshot exists, or if the
+  // newest one was released. Also returns null if nothing proves that it is not
+  // older than the snapshot of request.newer_than: another server or an earlier
+  // process may have taken that one.
   std::shared_ptr<SharedSnapshot> Newest(const std::string& database,
                                          const OpenRequest& request) const;
 

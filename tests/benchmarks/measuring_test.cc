@@ -1,4 +1,4 @@
-// Tests the measuring code behind the figures of benchmarks/serving.
+// Tests the code that measures the figures of benchmarks/serving.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -128,7 +128,7 @@ class ScriptDialer final : public Dialer {
 // the script requests a connection of that kind.
 bool ShakesHands(Channel* channel, ConnectionKind kind, Hello* hello);
 
-// Removes the first byte and returns it; 0 if there is none.
+// Removes the first byte and returns it; 0 if no byte is left.
 uint8_t TakeByte(rocksdb::Slice* input);
 // Removes a 16-bit length and that many bytes, or all that are left. Returns
 // the bytes.
