@@ -371,6 +371,12 @@ TEST_CASE("Files of a sealed set are read only with its key",
   REQUIRE(text == "ble 1");
   REQUIRE(file.units.size() == 1);
   REQUIRE(file.units[0] == DigestOf("table 1"));
+
+  // With a key, a set that anybody could have put is not believed.
+  REQUIRE_OK(archive.Push({1}, nullptr, &summary));
+  const FoundSet unsealed{summary.name, 0, true};
+  REQUIRE_OK(locked.ReadSet(unsealed, &set));
+  REQUIRE(EndStateOf(opened.ReadSet(unsealed, &set)) == EndState::kCorrupt);
 }
 
 TEST_CASE("Files of a sealed push that crashed are reused by the next push",
