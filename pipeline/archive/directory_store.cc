@@ -638,6 +638,9 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     }
     if (fstatat(dirfd(names.get()), found->d_name, &entry.info,
                 AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno != ENOENT) {
+        return FromErrno(Describe(key), errno);
+      }
       errno = 0;
       continue;  // deleted meanwhile
     }

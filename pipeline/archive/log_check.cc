@@ -65,11 +65,15 @@ Status CheckLog(const Archive& archive,
   std::set<LogKey> used;
   std::map<LogKey, uint64_t> proved;  // checked segment -> size of its payload
   // Checks only the paths after the earliest set in each lineage: they contain
-  // the paths after the later sets.
+  // the paths after the later sets. Passes over sets whose segments a prune has
+  // removed up to the segment of a later set.
   std::map<SetId, LoggedSet> first;
   for (const LoggedSet& set : log.sets) {
     const auto [found, is_new] = first.emplace(set.log.lineage, set);
-    if (!is_new && set.log.segment < found->second.log.segment) {
+    const uint64_t left = log.FirstSegment(set.log.lineage);
+    const uint64_t best = found->second.log.segment;
+    if (!is_new && (set.log.segment < best ? best > left
+                                           : set.log.segment <= left)) {
       found->second = set;
     }
   }

@@ -201,6 +201,11 @@ Status ReadLog(const Archive& archive, ArchiveLog* log) {
   return Status::OK();
 }
 
+uint64_t ArchiveLog::FirstSegment(const SetId& lineage) const {
+  const auto found = lineages.find(lineage);
+  return found == lineages.end() ? 0 : found->second.segments.begin()->first;
+}
+
 std::vector<LogPath> ArchiveLog::PathsOf(const SetLog& log) const {
   std::vector<LogPath> paths;
   // Each lineage continues only one other, so a repeated lineage is damage.
@@ -242,8 +247,17 @@ std::vector<LogPath> ArchiveLog::PathsOf(const SetLog& log) const {
         for (uint64_t i = number; i < end; ++i) {
           path.segments.push_back(found->second.segments.at(i));
         }
-        if (found != lineages.end() &&
-            found->second.segments.rbegin()->first >= end) {
+        const uint64_t left = FirstSegment(id);
+        // A prune with --keep-log keeps segments from the one of a set on.
+        const bool is_pruned =
+            path.segments.empty() && number < left &&
+            std::any_of(sets.begin(), sets.end(), [&](const LoggedSet& set) {
+              return set.log.lineage == id && set.log.segment == left;
+            });
+        if (is_pruned) {
+          path.why = "a prune removed the log after it";
+        } else if (found != lineages.end() &&
+                   found->second.segments.rbegin()->first >= end) {
           LogKey missing = found->second.segments.rbegin()->second;
           path.why = "segment " + std::to_string(end) + " of wal/" +
                      ToHex(missing.lineage) + " is missing";

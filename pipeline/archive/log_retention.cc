@@ -5,25 +5,68 @@
 
 namespace sstferry {
 
-std::set<std::string> ChooseSegments(
-    const ArchiveLog& log, std::vector<SetLog> cuts,
-    const std::function<bool(const SetId&)>& is_written,
-    std::optional<uint64_t> keep_from_micros) {
-  std::erase_if(cuts, [](const SetLog& cut) { return cut.segment == 0; });
-  if (keep_from_micros.has_value()) {
-    uint64_t newest_before = 0;
-    for (const SetLog& cut : cuts) {
-      if (cut.moment_micros <= *keep_from_micros) {
-        newest_before = std::max(newest_before, cut.moment_micros);
+namespace {
+
+// Returns the segments that hold records since a time. A segment without times
+// counts unless a later one of its lineage ended before that time.
+std::set<LogKey> SegmentsSince(const ArchiveLog& log, uint64_t micros) {
+  std::set<LogKey> since;
+  for (const auto& [id, lineage] : log.lineages) {
+    for (auto segment = lineage.segments.rbegin();
+         segment != lineage.segments.rend(); ++segment) {
+      const uint64_t end = segment->second.end_micros;
+      if (end != 0 && end <= micros) {
+        break;
+      }
+      since.insert(segment->second);
+    }
+  }
+  return since;
+}
+
+}  // namespace
+
+std::set<SetName> ChooseLogSets(const ArchiveLog& log,
+                                std::vector<LoggedSet> sets,
+                                uint64_t keep_from_micros) {
+  std::erase_if(sets, [](const LoggedSet& set) { return set.log.segment == 0; });
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](const LoggedSet& a, const LoggedSet& b) {
+                     return a.log.moment_micros < b.log.moment_micros;
+                   });
+  const auto later = std::partition_point(
+      sets.begin(), sets.end(), [&](const LoggedSet& set) {
+        return set.log.moment_micros <= keep_from_micros;
+      });
+  std::reverse(sets.begin(), later);
+  std::set<LogKey> unreached = SegmentsSince(log, keep_from_micros);
+  std::set<SetName> needed;
+  for (auto set = sets.begin(); set != sets.end(); ++set) {
+    // The newest set before the kept log is kept even if no segment follows it
+    // yet, and a later one if its log has not begun: both may get segments.
+    bool is_needed = set < later ? set == sets.begin()
+                                 : log.lineages.count(set->log.lineage) == 0;
+    for (const LogPath& path : log.PathsOf(set->log)) {
+      for (const LogKey& key : path.segments) {
+        is_needed |= unreached.erase(key) != 0;
       }
     }
-    std::erase_if(cuts, [newest_before](const SetLog& cut) {
-      return cut.moment_micros < newest_before;
-    });
+    if (is_needed) {
+      needed.insert(set->name);
+    }
   }
+  return needed;
+}
+
+std::set<std::string> ChooseSegments(
+    const ArchiveLog& log, const std::vector<SetLog>& cuts,
+    const std::function<bool(const SetId&)>& is_written) {
   // The first segment number to keep of each lineage.
   std::map<SetId, uint64_t> first;
   for (const SetLog& cut : cuts) {
+    if (cut.segment == 0) {
+      continue;
+    }
     const auto [found, is_new] = first.emplace(cut.lineage, cut.segment);
     found->second = std::min(found->second, cut.segment);
   }

@@ -62,8 +62,13 @@ struct InUse {
   }
 };
 
-// Kept sets, each with the reason.
-using Staying = std::map<SetName, std::string>;
+// What a run keeps.
+struct Staying {
+  std::map<SetName, std::string> sets;  // each with the reason
+  // With keep_log_seconds: the sets whose log is kept if they stay. Before the
+  // kept log, only the moments of other sets can be restored.
+  std::optional<std::set<SetName>> logged;
+};
 
 std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
   for (const auto& [key, bytes] : set.objects) {
@@ -112,7 +117,8 @@ class Pruner {
   // whole.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
   // Chooses the sets to keep among those that count.
-  [[nodiscard]] Status ChooseStaying(const InUse& use, Staying* staying) const;
+  [[nodiscard]] Status ChooseStaying(const InUse& use, const ArchiveLog& log,
+                                     Staying* staying) const;
   // Deletes the objects that are named by marks older than the grace.
   [[nodiscard]] Status Sweep();
   // Returns the marked sets that this run deletes.
@@ -124,14 +130,11 @@ class Pruner {
                                  const ListedKeys& files,
                                  const std::set<std::string>& kept,
                                  const std::set<std::string>& segments);
-  [[nodiscard]] Status KeepFrom(uint64_t* micros) const;
-  static void KeepForLog(const InUse& use, const std::vector<SetName>& sets,
-                         uint64_t keep_from, Staying* kept);
-  // Finds the keys of the segments that the sets for which stays() is true
+  // Returns the keys of the segments that the sets for which stays() is true
   // need.
-  [[nodiscard]] Status FindSegments(
+  static std::set<std::string> FindSegments(
       const InUse& use, const std::function<bool(const SetName&)>& stays,
-      const ArchiveLog& log, std::set<std::string>* needed) const;
+      const Staying& staying, const ArchiveLog& log);
   [[nodiscard]] Status Delete(const std::vector<std::string>& keys);
   [[nodiscard]] Status Mark();
   // Takes back what marks say about sets that this run keeps.
@@ -258,35 +261,54 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
   return Status::OK();
 }
 
-Status Pruner::ChooseStaying(const InUse& use, Staying* staying) const {
-  std::vector<SetName> whole;
-  std::vector<SetName> damaged_too;
-  for (const KnownSet& set : use.sets) {
-    if (set.found.is_done && set.is_readable) {
-      damaged_too.push_back(set.name());
-      if (set.told.is_whole) {
-        whole.push_back(set.name());
+Status Pruner::ChooseStaying(const InUse& use, const ArchiveLog& log,
+                             Staying* staying) const {
+  *staying = Staying();
+  std::optional<uint64_t> keep_from;
+  if (options_.keep_log_seconds.has_value()) {
+    uint64_t now = 0;
+    RETURN_IF_ERROR(archive_.Now(&now));
+    keep_from = 1'000'000 * (now - std::min(now, *options_.keep_log_seconds));
+    staying->logged.emplace();
+    for (const KnownSet& set : use.sets) {
+      if (set.log.moment_micros > *keep_from) {
+        staying->logged->insert(set.name());
       }
     }
   }
-  *staying = ChooseKept(whole, options_.retention);
-  Staying as_if_whole = ChooseKept(damaged_too, options_.retention);
-  if (options_.keep_log_seconds.has_value()) {
-    uint64_t keep_from = 0;
-    RETURN_IF_ERROR(KeepFrom(&keep_from));
-    KeepForLog(use, whole, keep_from, staying);
-    KeepForLog(use, damaged_too, keep_from, &as_if_whole);
-  }
+  const auto choose = [&](bool counts_damaged) {
+    std::vector<SetName> names;
+    std::vector<LoggedSet> sets;
+    for (const KnownSet& set : use.sets) {
+      if (set.found.is_done && set.is_readable &&
+          (counts_damaged || set.told.is_whole)) {
+        names.push_back(set.name());
+        sets.push_back({set.name(), set.told.sequence, set.log});
+      }
+    }
+    std::map<SetName, std::string> kept =
+        ChooseKept(names, options_.retention);
+    if (keep_from.has_value()) {
+      for (const SetName& name :
+           ChooseLogSets(log, std::move(sets), *keep_from)) {
+        kept.emplace(name, "--keep-log");
+        staying->logged->insert(name);
+      }
+    }
+    return kept;
+  };
+  staying->sets = choose(false);
+  const std::map<SetName, std::string> as_if_whole = choose(true);
   for (const KnownSet& set : use.sets) {
     if (!set.found.is_done || set.told.is_whole) {
       continue;
     }
     if (!set.is_readable) {
-      staying->emplace(set.name(), "its record cannot be read");
+      staying->sets.emplace(set.name(), "its record cannot be read");
     } else if (as_if_whole.count(set.name()) != 0) {
-      staying->emplace(set.name(), "damaged: --keep options do not count it; "
-                                   "it is kept as long as a whole set would "
-                                   "be");
+      staying->sets.emplace(set.name(),
+                            "damaged: --keep options do not count it; it is "
+                            "kept as long as a whole set would be");
     }
   }
   return Status::OK();
@@ -303,7 +325,7 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
   for (const FoundMark& found : due) {
     for (const MarkedSet& marked : found.mark.sets) {
       const auto set = is_done.find(marked.name);
-      if (set == is_done.end() || staying.count(marked.name) != 0) {
+      if (set == is_done.end() || staying.sets.count(marked.name) != 0) {
         continue;  // already deleted; or this run's options keep it
       }
       // A mark took the set for unfinished, but its push has finished it or is
@@ -414,8 +436,10 @@ Status Pruner::Sweep() {
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   RETURN_IF_ERROR(Judge(files, &use));
+  ArchiveLog log;
+  RETURN_IF_ERROR(ListLog(archive_, &log));
   Staying staying;
-  RETURN_IF_ERROR(ChooseStaying(use, &staying));
+  RETURN_IF_ERROR(ChooseStaying(use, log, &staying));
   dropped_ = ChooseDropped(due, use, staying);
   std::set<std::string> kept;
   for (const KnownSet& set : use.sets) {
@@ -429,12 +453,9 @@ Status Pruner::Sweep() {
       }
     }
   }
-  std::set<std::string> segments;
-  ArchiveLog log;
-  RETURN_IF_ERROR(ListLog(archive_, &log));
-  RETURN_IF_ERROR(FindSegments(
+  const std::set<std::string> segments = FindSegments(
       use, [this](const SetName& set) { return dropped_.count(set) == 0; },
-      log, &segments));
+      staying, log);
   RETURN_IF_ERROR(Drop(dropped_));
   for (const FoundMark& found : due) {
     RETURN_IF_ERROR(SweepMark(found, use, files, kept, segments));
@@ -442,61 +463,21 @@ Status Pruner::Sweep() {
   return Status::OK();
 }
 
-// Returns the time at which the kept log begins.
-Status Pruner::KeepFrom(uint64_t* micros) const {
-  uint64_t now = 0;
-  RETURN_IF_ERROR(archive_.Now(&now));
-  *micros = 1'000'000 * (now - std::min(now, *options_.keep_log_seconds));
-  return Status::OK();
-}
-
-// Keeps the newest set before the kept log, and later sets at which a log
-// begins. Other sets are not needed to restore a time.
-void Pruner::KeepForLog(const InUse& use, const std::vector<SetName>& sets,
-                        uint64_t keep_from, Staying* kept) {
-  const std::set<SetName> counted(sets.begin(), sets.end());
-  const SetName* base = nullptr;
-  uint64_t newest = 0;
-  for (const KnownSet& set : use.sets) {
-    const SetLog& log = set.log;
-    if (counted.count(set.name()) == 0 || log.segment == 0) {
-      continue;
-    }
-    if (log.moment_micros > keep_from) {
-      if (log.lineage == set.name().id || log.lineage == set.repairs) {
-        kept->emplace(set.name(), "--keep-log");
-      }
-    } else if (log.moment_micros >= newest) {
-      base = &set.name();
-      newest = log.moment_micros;
-    }
-  }
-  if (base != nullptr) {
-    kept->emplace(*base, "--keep-log");
-  }
-}
-
-Status Pruner::FindSegments(
+std::set<std::string> Pruner::FindSegments(
     const InUse& use, const std::function<bool(const SetName&)>& stays,
-    const ArchiveLog& log, std::set<std::string>* needed) const {
+    const Staying& staying, const ArchiveLog& log) {
   std::vector<SetLog> cuts;
   for (const KnownSet& set : use.sets) {
-    if (set.is_readable && stays(set.name())) {
+    if (set.is_readable && stays(set.name()) &&
+        (!staying.logged.has_value() ||
+         staying.logged->count(set.name()) != 0)) {
       cuts.push_back(set.log);
     }
   }
-  std::optional<uint64_t> keep_from;
-  if (options_.keep_log_seconds.has_value()) {
-    RETURN_IF_ERROR(KeepFrom(&keep_from.emplace()));
-  }
-  *needed = ChooseSegments(
-      log, std::move(cuts),
-      // An unreadable record may need any segment.
-      [&use](const SetId& id) {
-        return use.IsPushed(id) || use.unreadable.has_value();
-      },
-      keep_from);
-  return Status::OK();
+  // An unreadable record may need any segment.
+  return ChooseSegments(log, cuts, [&use](const SetId& id) {
+    return use.IsPushed(id) || use.unreadable.has_value();
+  });
 }
 
 Status Pruner::PutMarks(const std::vector<MarkedSet>& sets,
@@ -592,7 +573,7 @@ Status Pruner::Mark() {
   });
   RETURN_IF_ERROR(Judge(files, &use));
   Staying staying;
-  RETURN_IF_ERROR(ChooseStaying(use, &staying));
+  RETURN_IF_ERROR(ChooseStaying(use, log, &staying));
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
   std::vector<MarkedSet> drop;
@@ -600,8 +581,8 @@ Status Pruner::Mark() {
   std::set<std::string> named;
   for (const KnownSet& set : use.sets) {
     const SetId& id = set.name().id;
-    const auto kept = staying.find(set.name());
-    const bool stays = set.found.is_done ? kept != staying.end()
+    const auto kept = staying.sets.find(set.name());
+    const bool stays = set.found.is_done ? kept != staying.sets.end()
                                          : use.pushing.count(id) != 0;
     const auto mark = marked.sets.find(set.name());
     // Ignores a mark for an unfinished set if the set counts now, and a mark
@@ -656,14 +637,13 @@ Status Pruner::Mark() {
       summary_->marked_bytes += bytes;
     }
   }
-  std::set<std::string> needed;
-  RETURN_IF_ERROR(FindSegments(
+  const std::set<std::string> needed = FindSegments(
       use,
       [&](const SetName& set) {
-        return staying.count(set) != 0 ||
+        return staying.sets.count(set) != 0 ||
                use.used_by_pushes.count(set.id) != 0;
       },
-      log, &needed));
+      staying, log);
   std::vector<LogKey> segments;
   for (const auto& [id, lineage] : log.lineages) {
     for (const auto& [number, key] : lineage.segments) {
@@ -754,8 +734,8 @@ Status Pruner::MarkAllBut(const InUse& use, const KnownSet* kept) {
   if (kept != nullptr) {
     cuts.push_back(kept->log);
   }
-  const std::set<std::string> needed = ChooseSegments(
-      log, cuts, [](const SetId&) { return false; }, std::nullopt);
+  const std::set<std::string> needed =
+      ChooseSegments(log, cuts, [](const SetId&) { return false; });
   std::vector<LogKey> segments;
   for (const auto& [id, lineage] : log.lineages) {
     for (const auto& [number, key] : lineage.segments) {

@@ -27,6 +27,8 @@ namespace {
 // not have hard links or RENAME_NOREPLACE. 0: the calls work.
 std::atomic<int> link_error{0};
 std::atomic<int> rename_error{0};
+// The errno that fstatat() returns, as for an inode that cannot be read.
+std::atomic<int> stat_error{0};
 
 int Refuse(int error) {
   errno = error;
@@ -48,6 +50,12 @@ extern "C" int renameat2(int from_dir, const char* from, int to_dir,
                            : static_cast<int>(syscall(SYS_renameat2, from_dir,
                                                       from, to_dir, to,
                                                       flags));
+}
+extern "C" int fstatat(int dir, const char* name, struct stat* found,
+                       int flags) noexcept {
+  return stat_error != 0 ? Refuse(stat_error)
+                         : static_cast<int>(syscall(SYS_newfstatat, dir, name,
+                                                    found, flags));
 }
 
 namespace sstferry::directory_store_test {
@@ -296,6 +304,30 @@ TEST_CASE("An archive is created only in an empty directory", "[archive]") {
   REQUIRE(init().ok());
   CHECK(init().ToString().find("there is an archive already") !=
         std::string::npos);
+}
+
+TEST_CASE("A list leaves out no object that cannot be looked up",
+          "[archive][store]") {
+  const ScratchDir scratch;
+  const std::unique_ptr<ObjectStore> store = Open(scratch.path());
+  for (const char* key : {"sets/a", "sets/b"}) {
+    REQUIRE_OK(PutBytes(store.get(), key, "bytes", false).status);
+  }
+  std::vector<ObjectInfo> objects;
+  for (const int error : {EIO, ESTALE, EACCES}) {
+    stat_error = error;
+    const StoreResult listed = ListAll(store.get(), "sets/", 10, &objects);
+    stat_error = 0;
+    CAPTURE(error, objects.size());
+    REQUIRE_FALSE(listed.ok());
+  }
+  stat_error = ENOENT;  // deleted since its name was read
+  const StoreResult listed = ListAll(store.get(), "sets/", 10, &objects);
+  stat_error = 0;
+  REQUIRE_OK(listed.status);
+  REQUIRE(objects.empty());
+  REQUIRE_OK(ListAll(store.get(), "sets/", 10, &objects).status);
+  REQUIRE(objects.size() == 2);
 }
 
 }  // namespace sstferry::directory_store_test

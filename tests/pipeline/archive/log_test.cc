@@ -905,6 +905,91 @@ TEST_CASE(
   REQUIRE(check.log.orphans == 0);
 }
 
+// Writes two sets of one log, with segments after each. Returns a time between
+// the two sets.
+uint64_t TwoSets(World* world) {
+  REQUIRE_OK(world->Start());
+  REQUIRE_OK(world->FollowAndSync());
+  world->Write(5);
+  REQUIRE_OK(world->FollowAndSync());
+  const uint64_t between = world->Index().Windows().back().end_micros;
+  world->source.source()->Flush();
+  world->Write(5);
+  REQUIRE_OK(world->FollowAndSync());
+  world->server.Advance(60);  // set names contain its clock
+  REQUIRE_OK(world->target->Cut({.reason = CutReason::kCutEvery}));
+  for (int i = 0; i < 2; ++i) {
+    world->Write(5);
+    REQUIRE_OK(world->FollowAndSync());
+  }
+  world->Stop();
+  const ArchiveLog log = world->Index();
+  REQUIRE(log.sets.size() == 2);
+  REQUIRE(log.lineages.size() == 1);
+  REQUIRE(log.sets[0].log.segment < log.sets[1].log.segment);
+  return between;
+}
+
+void PruneTwice(World* world, uint32_t last, uint64_t keep_log_seconds) {
+  const std::unique_ptr<ObjectStore> client = world->server.NewClient();
+  for (int i = 0; i < 2; ++i) {  // marks, then deletes
+    PruneOptions options;
+    options.retention.last = last;
+    options.keep_log_seconds = keep_log_seconds;
+    PruneSummary summary;
+    REQUIRE_OK(PruneArchive(Archive(client.get()), options, &summary));
+    world->server.Advance(kMinGraceSeconds + 1);
+  }
+}
+
+TEST_CASE("A damaged set does not take the log from the whole set before it",
+          "[archive]") {
+  World world;
+  const uint64_t between = TwoSets(&world);
+  // The second set loses a file that the first one does not have.
+  const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+  const Archive archive(client.get());
+  std::vector<FoundSet> found;
+  REQUIRE_OK(archive.ListSets(&found));
+  std::set<std::string> first;
+  std::string lost;
+  for (const FoundSet& each : found) {
+    std::optional<ArchiveSet> set;
+    REQUIRE_OK(archive.ReadSet(each, &set));
+    for (const ArchivedFile& file : set->files) {
+      const std::string key = ArchiveKeyText(file.key);
+      if (&each == &found.front()) {
+        first.insert(key);
+      } else if (first.count(key) == 0) {
+        lost = key;
+      }
+    }
+  }
+  REQUIRE(lost != "");
+  world.server.Erase(lost);
+  PruneTwice(&world, 1, 1);
+  REQUIRE(world.Index().sets.size() == 2);
+  world.RequireTime(between);
+}
+
+TEST_CASE("A check accepts a set whose log a prune has removed", "[archive]") {
+  World world;
+  TwoSets(&world);
+  const size_t segments = world.Segments().size();
+  PruneTwice(&world, 2, 1);
+  REQUIRE(world.Segments().size() < segments);
+  const ArchiveLog log = world.Index();
+  REQUIRE(log.sets.size() == 2);
+  CheckSummary check;
+  REQUIRE_OK(world.Check(nullptr, &check));
+  REQUIRE(check.log.orphans == 0);
+  // But not one that has lost a part of its log.
+  world.server.Erase(LogKeyText(log.lineages.begin()->second.segments.at(
+      log.sets[1].log.segment)));
+  REQUIRE_FALSE(world.Segments().empty());
+  REQUIRE(EndStateOf(world.Check(nullptr, &check)) == EndState::kCorrupt);
+}
+
 // tests/archive/run starts the server and passes its address.
 TEST_CASE("A real server's log is restored at several times", "[.s3]") {
   StandbyWorld source;
