@@ -67,7 +67,7 @@ def judge(session):
 def as_text(bars):
     if not bars:
         return ""
-    text = "### Goals\n\n| Goal | Found | Met |\n|---|---|---|\n"
+    text = "| Goal | Found | Met |\n|---|---|---|\n"
     for bar in bars:
         text += "| %s | %s | %s |\n" % (bar["bar"], bar["found"],
                                         "yes" if bar["met"] else "**no**")

@@ -161,7 +161,7 @@ def samples(path):
     return found
 
 
-def as_text(question, answers, problems):
+def as_text(question, answers):
     if question == "verify":
         text = ("Both sides are directories, in the page cache; a rebuilt "
                 "pull and a verify of its result in turn.\n\n"
@@ -187,7 +187,4 @@ def as_text(question, answers, problems):
             text += "| %s | %.2f %% | %.2f-%.2f %% |\n" % (
                 name, 100 * found["median"], 100 * found["min"],
                 100 * found["max"])
-    if problems:
-        text += "\n**This session failed:**\n\n" + "".join(
-            "- %s\n" % p.replace("\n", " ") for p in problems)
     return text

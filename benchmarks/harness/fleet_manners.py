@@ -6,7 +6,7 @@ import shutil
 import signal
 import time
 
-from . import machine
+from . import report
 from .fleet_links import address, inside, links
 from .process import Failed, Process, run_to_end
 
@@ -152,16 +152,14 @@ def ask(settings, workdir):
             for bad in (0, settings.bad):
                 rows.append(one_run(settings, method, bad,
                                     os.path.join(workdir, "run")))
-                print(rows[-1], flush=True)
+                report.say(str(rows[-1]))
     os.makedirs(settings.out, exist_ok=True)
     with open(os.path.join(settings.out, "fleet-manners-%d.csv" %
                            settings.good), "w", encoding="utf-8") as out:
         writer = csv.DictWriter(out, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    print(machine.facts(os.path.dirname(os.path.dirname(RELAY)),
-                        settings.out))
-    missed = 0
+    found = []
     for method in settings.methods.split(","):
         def of(name, bad):
             return median([r[name] for r in rows if r["method"] == method and
@@ -178,7 +176,6 @@ def ask(settings, workdir):
                 ("seconds until a stalled one is detached",
                  of("detached_s", True),
                  lambda v: v <= settings.stall_timeout + DETACH_SECONDS)):
-            missed += not holds(value)
-            print("%-10s %-45s %8.3f  %s" % (
-                method, what, value, "yes" if holds(value) else "NO"))
-    return 1 if missed else 0
+            found.append(("%s: %s" % (method, what), "%.3f" % value,
+                          holds(value)))
+    return report.goals(found)

@@ -10,7 +10,7 @@ import csv
 import os
 import shutil
 
-from . import machine
+from . import report
 from .chunk_latency import finished_chunks
 from .process import Failed, Process
 
@@ -70,15 +70,13 @@ def ask(settings, workdir, median):
         for name, sstferry in tools.items():
             rows.append({"sstferry": name, **one_run(
                 settings, sstferry, os.path.join(workdir, "run"))})
-            print(rows[-1], flush=True)
+            report.say(str(rows[-1]))
     os.makedirs(settings.out, exist_ok=True)
     with open(os.path.join(settings.out, "fleet-places.csv"), "w",
               encoding="utf-8") as out:
         writer = csv.DictWriter(out, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    print(machine.facts(os.path.dirname(os.path.dirname(
-        os.path.abspath(__file__))), settings.out))
     last = {name: median([row["last_begin_s"] for row in rows
                           if row["sstferry"] == name]) for name in tools}
     count = int(settings.targets.split(",")[-1])
@@ -86,9 +84,8 @@ def ask(settings, workdir, median):
     least = (count - 1) // settings.places * settings.place_seconds
     base = last.get("before", least)
     ratio = last["this"] / base
-    print("the last of %d targets on %d places begins after %.1f s; %s: %.1f s;"
-          " %.2f times as late, at most %.2f: %s" % (
-              count, settings.places, last["this"],
-              "before" if settings.before else "without a gap", base, ratio,
-              MOST_BEGIN_RATIO, "yes" if ratio <= MOST_BEGIN_RATIO else "NO"))
-    return 1 if ratio > MOST_BEGIN_RATIO else 0
+    return report.at_most([(
+        "last of %d targets on %d places begins, over %s (%.1f s)" % (
+            count, settings.places,
+            "before" if settings.before else "without a gap", base),
+        ratio, MOST_BEGIN_RATIO)])

@@ -13,7 +13,7 @@ import csv
 import os
 import shutil
 
-from . import machine
+from . import report
 from .chunk_latency import (IngestWatch, finished_chunks, latencies,
                             percentile)
 from .fleet_links import address, inside, links
@@ -113,7 +113,7 @@ def ask(settings, workdir, summarise):
             for count in settings.targets.split(","):
                 rows.append(one_run(settings, int(count), method,
                                     os.path.join(workdir, "run")))
-                print(rows[-1], flush=True)
+                report.say(str(rows[-1]))
     points = summarise(rows)
     os.makedirs(settings.out, exist_ok=True)
     with open(os.path.join(settings.out, "fleet-stages.csv"), "w",
@@ -121,9 +121,7 @@ def ask(settings, workdir, summarise):
         writer = csv.DictWriter(out, list(points[0]))
         writer.writeheader()
         writer.writerows(points)
-    print(machine.facts(os.path.dirname(os.path.dirname(os.path.dirname(
-        os.path.abspath(__file__)))), settings.out))
-    print("\n| method | targets | read s | send s | ingest s | total s | total "
+    print("| method | targets | read s | send s | ingest s | total s | total "
           "/ slowest | chunks | p50 s | p95 s | p99 s |\n" + "|---" * 11 + "|")
     for p in points:
         latency = (" | ".join("%.3f" % p[name] for name in
@@ -133,9 +131,4 @@ def ask(settings, workdir, summarise):
             p["method"], p["targets"], p["read_s"], p["send_s"],
             p["ingest_s"], p["total_s"], p["total_over_slowest"],
             p["chunks"], latency))
-    missed = 0
-    for what, value, limit in answers(points):
-        missed += value > limit
-        print("%-55s %7.3f  at most %7.3f  %s" %
-              (what, value, limit, "yes" if value <= limit else "NO"))
-    return 1 if missed else 0
+    return report.at_most(answers(points))

@@ -145,16 +145,15 @@ set key outside right top
 
 
 def draw_all(session, directory, stem):
-    """Returns [(title, file name)]; [] without gnuplot."""
+    """Returns the number of plots that it draws; 0 without gnuplot."""
     if not available():
-        return []
-    drawn = []
+        return 0
+    drawn = 0
     summaries = session.summaries()
     if summaries:
-        name = stem + "-contenders.png"
-        bars(os.path.join(directory, name), "Contenders side by side",
-             summaries)
-        drawn.append(("Contenders side by side", name))
+        bars(os.path.join(directory, stem + "-contenders.png"),
+             "Contenders side by side", summaries)
+        drawn += 1
     for database in session.databases:
         last = {}
         for run in session.runs:
@@ -162,9 +161,7 @@ def draw_all(session, directory, stem):
             if run["database"] == database.name and not run["error"] \
                     and "clone" not in run["contender"]:
                 last[run["contender"]] = run
-        name = "%s-rate-%s.png" % (stem, database.name)
-        title = "Rate over time, %s" % database.name
-        if last and rates(os.path.join(directory, name), title,
-                          list(last.values())):
-            drawn.append((title, name))
+        path = os.path.join(directory, "%s-rate-%s.png" % (stem, database.name))
+        drawn += bool(last and rates(path, "Rate over time, %s" % database.name,
+                                     list(last.values())))
     return drawn

@@ -174,7 +174,7 @@ def pull_live(session, path, rate):
         shutil.rmtree(scratch)
 
 
-def as_text(question, answers, problems):
+def as_text(question, answers):
     text = ""
     if question == "source-latency":
         text += ("A process owns the database and serves 2000 operations/s, "
@@ -198,7 +198,4 @@ def as_text(question, answers, problems):
     else:
         text += "```\n%s\n```\n" % json.dumps(answers, indent=1,
                                                sort_keys=True)
-    if problems:
-        text += "\n**This session failed:**\n\n" + "".join(
-            "- %s\n" % p.replace("\n", " ") for p in problems)
     return text

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 
+from harness import report
 from harness.process import Failed, Process, run_to_end
 from harness.session import parse_bytes
 
@@ -29,7 +30,7 @@ class World:
         os.makedirs(self.scratch, exist_ok=True)
 
     def say(self, text):
-        print(text, flush=True)
+        report.say(text)
 
     def tool(self, name):
         return os.path.join(self.settings.build, "benchmarks",

@@ -131,7 +131,6 @@ def shares(path, title, unit, measure, scale, rows):
 
 
 def draw_shares(directory, rows):
-    drawn = []
     for measure, unit, scale, title in (
             ("wire_bytes", "MB", 1e6, "Bytes sent over the share of changes"),
             ("written_bytes", "MB", 1e6,
@@ -140,28 +139,19 @@ def draw_shares(directory, rows):
         name = "serving-delta-%s.png" % measure.replace("_", "-")
         shares(os.path.join(directory, name), title, unit, measure, scale,
                rows)
-        drawn.append((title, name))
-    return drawn
 
 
 def draw(directory, question, world, answers, shown):
-    """Returns [(title, file name)]; [] without gnuplot."""
+    """Draws the plots of a question, if gnuplot is installed."""
     if not plot.available():
-        return []
+        return
     if question == "window":
-        name = "serving-window.png"
-        window(os.path.join(directory, name), answers)
-        return [("Blocked writes over the number of files", name)]
-    if question == "delta":
-        return draw_shares(directory, answers) if world.settings.shares else []
-    drawn = []
-    for run in world.runs:
-        if run["name"] not in shown:
-            continue
-        name = "serving-%s.png" % run["name"].replace(" ", "-").replace(
-            "/", "_")
-        title = "%s (read/insert/remove/update/scan), %.0f operations/s" % (
-            run["name"], run["load"]["rate_per_second"])
-        latencies(os.path.join(directory, name), title, run)
-        drawn.append((title, name))
-    return drawn
+        window(os.path.join(directory, "serving-window.png"), answers)
+    if question == "delta" and world.settings.shares:
+        draw_shares(directory, answers)
+    for run in world.runs if question == "mixes" else []:
+        if run["name"] in shown:
+            latencies(os.path.join(directory, "serving-%s.png" % run[
+                "name"].replace(" ", "-").replace("/", "_")),
+                      "%s (read/insert/remove/update/scan), %.0f operations/s"
+                      % (run["name"], run["load"]["rate_per_second"]), run)

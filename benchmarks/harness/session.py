@@ -6,6 +6,7 @@ import shutil
 import statistics
 import time
 
+from harness import report
 from harness.contenders import CONTENDERS, VARIANTS, Run, missing_program
 from harness.process import Failed, run_to_end
 
@@ -95,7 +96,7 @@ class Session:
 
     @staticmethod
     def say(text):
-        print(time.strftime("%H:%M:%S ") + text, flush=True)
+        report.say(time.strftime("%H:%M:%S ") + text)
 
     # ----- runs -----
 

@@ -82,4 +82,4 @@ def as_text(out):
             "%.3f" % one["times"],
             *["%.2f" % (middle[mode]["wire_bytes"] / 1e6) for mode in MODES],
             "%.2f" % one["compressed_share"], "%.2f" % one["ratio"]])
-    return text + "\nProblems: %s.\n" % ("; ".join(out["problems"]) or "none")
+    return text
