@@ -232,7 +232,7 @@ TEST_CASE("docs/metrics.md has every metric with its type and labels",
           "[docs]") {
   const std::string text = TextOfDocument("docs/metrics.md");
   size_t rows = 0;
-  for (const MetricSpec* spec : AllMetrics()) {
+  for (const MetricSpec* spec : MetricSpec::All()) {
     INFO(spec->name);
     const std::string labels = spec->labels;
     const std::string row =

@@ -2,6 +2,7 @@
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <sstream>
@@ -169,20 +170,21 @@ void MetricSet::Restore(const std::string& text, const std::string& label,
     if (!ReadLine(one, &line)) {
       continue;
     }
-    const MetricSpec* const spec = FindMetric(line.name.c_str());
+    const auto spec = std::ranges::find(MetricSpec::All(), line.name,
+                                        &MetricSpec::name);
     const auto its = line.labels.find(label);
-    if (spec == nullptr || !(all || spec->lasts) || its == line.labels.end() ||
-        its->second != Printable(value)) {
+    if (spec == MetricSpec::All().end() || !(all || (*spec)->lasts) ||
+        its == line.labels.end() || its->second != Printable(value)) {
       continue;
     }
     its->second = value;
-    Set(*spec, line.labels, line.value);
+    Set(**spec, line.labels, line.value);
   }
 }
 
 std::string MetricSet::Text() const {
   std::vector<prometheus::MetricFamily> families;
-  for (const MetricSpec* spec : AllMetrics()) {
+  for (const MetricSpec* spec : MetricSpec::All()) {
     const auto series = metrics_.find(spec);
     if (series == metrics_.end()) {
       continue;

@@ -1,4 +1,4 @@
-// Every metric that sstferry publishes, with its name, type, labels and help.
+// Every metric that sstferry publishes: name, type, labels and help.
 // docs/metrics.md explains them; a test keeps both consistent.
 #pragma once
 
@@ -9,112 +9,324 @@ namespace sstferry {
 enum class MetricKind { kCounter, kGauge };
 
 struct MetricSpec {
-  const char* name;
-  MetricKind kind;
-  const char* labels;  // names, separated by ", "
-  const char* help;
-  // Kept in the file of --metrics-file across runs.
-  bool lasts = false;
+  // Adds this metric to All(). `labels`: names, separated by ", ". If `lasts`,
+  // the file of --metrics-file keeps the metric across runs.
+  MetricSpec(const char* name, MetricKind kind, const char* labels,
+             const char* help, bool lasts = false)
+      : name(name), kind(kind), labels(labels), help(help), lasts(lasts) {
+    All().push_back(this);
+  }
+  MetricSpec(const MetricSpec&) = delete;
+  MetricSpec& operator=(const MetricSpec&) = delete;
+
+  // Returns all metrics in the order of their definitions, which is that of
+  // the output.
+  static std::vector<const MetricSpec*>& All() {
+    static std::vector<const MetricSpec*> all;
+    return all;
+  }
+
+  const char* const name;
+  const MetricKind kind;
+  const char* const labels;
+  const char* const help;
+  const bool lasts;
 };
 
 namespace metric {
 
-extern const MetricSpec kBuildInfo;
-extern const MetricSpec kCertificateEnd;
+inline constexpr MetricKind kCounter = MetricKind::kCounter;
+inline constexpr MetricKind kGauge = MetricKind::kGauge;
 
-extern const MetricSpec kSourceTransfers;
-extern const MetricSpec kSourceInterruptions;
-extern const MetricSpec kSourceActive;
-extern const MetricSpec kSourceEntries;
-extern const MetricSpec kSourceSstBytes;
-extern const MetricSpec kSourceWireBytes;
-extern const MetricSpec kSourceStages;
-extern const MetricSpec kSourceSnapshots;
-extern const MetricSpec kSourcePinnedBytes;
-extern const MetricSpec kSourceOldestSnapshot;
-extern const MetricSpec kSourceDiskFree;
-extern const MetricSpec kSourceDiskSize;
-extern const MetricSpec kSourceMinFree;
-extern const MetricSpec kSourceLastSuccess;
-extern const MetricSpec kSourceUnknownOptions;
-extern const MetricSpec kSourceFollowers;
-extern const MetricSpec kSourceFollowersBehind;
-extern const MetricSpec kSourceFollowersLag;
-extern const MetricSpec kSourceHeldWals;
-extern const MetricSpec kSourceReadWals;
-extern const MetricSpec kSourceChunksBuilt;
-extern const MetricSpec kSourceChunksFromStore;
-extern const MetricSpec kSourceWritten;
+inline const MetricSpec kBuildInfo = {
+    "sstferry_build_info", kGauge,
+    "version, rocksdb, protocol, listen or target",
+    "Versions of this program. Always 1."};
+inline const MetricSpec kCertificateEnd = {
+    "sstferry_tls_certificate_not_after_timestamp_seconds", kGauge,
+    "certificate, listen or target",
+    "Time at which the first certificate of --tls-cert (cert) or the last of "
+    "--tls-ca (ca) ends."};
 
-extern const MetricSpec kReplicaInfo;
-extern const MetricSpec kReplicaRuns;
-extern const MetricSpec kReplicaFailuresInRow;
-extern const MetricSpec kReplicaRetries;
-extern const MetricSpec kReplicaWireBytes;
-extern const MetricSpec kReplicaLastSuccess;
-extern const MetricSpec kReplicaLastEnd;
-extern const MetricSpec kReplicaTaken;
-extern const MetricSpec kReplicaFault;
-extern const MetricSpec kReplicaDiskFree;
-extern const MetricSpec kReplicaDiskSize;
-extern const MetricSpec kReplicaMinFree;
-extern const MetricSpec kLastRunDuration;
-extern const MetricSpec kLastRunBytes;
-extern const MetricSpec kLastRunEntries;
-extern const MetricSpec kLastRunStages;
-extern const MetricSpec kLastRunWriteBlocked;
-extern const MetricSpec kLastRunOutage;
-extern const MetricSpec kReplicaCompactionDebt;
-extern const MetricSpec kLastRunPeakMemory;
+inline const MetricSpec kSourceTransfers = {
+    "sstferry_source_transfers_total", kCounter, "database, status",
+    "Transfers that have ended, by end state."};
+inline const MetricSpec kSourceInterruptions = {
+    "sstferry_source_interruptions_total", kCounter, "database",
+    "Times that a target disconnected and the source retained the snapshot."};
+inline const MetricSpec kSourceActive = {
+    "sstferry_source_active_transfers", kGauge, "database",
+    "Transfers whose target is connected."};
+inline const MetricSpec kSourceEntries = {
+    "sstferry_source_entries_total", kCounter, "database", "Entries sent."};
+inline const MetricSpec kSourceSstBytes = {
+    "sstferry_source_sst_bytes_total", kCounter, "database",
+    "Bytes of files and chunks sent, before compression."};
+inline const MetricSpec kSourceWireBytes = {
+    "sstferry_source_wire_bytes_total", kCounter, "database",
+    "Bytes sent to targets."};
+inline const MetricSpec kSourceStages = {
+    "sstferry_source_stage_seconds_total", kCounter, "database, stage",
+    "Time spent in each stage, of all lanes together."};
+inline const MetricSpec kSourceSnapshots = {
+    "sstferry_source_snapshots", kGauge, "database",
+    "Snapshots in use or retained."};
+inline const MetricSpec kSourcePinnedBytes = {
+    "sstferry_source_snapshot_pinned_bytes", kGauge, "database",
+    "Bytes of the files that snapshots keep from being deleted."};
+inline const MetricSpec kSourceOldestSnapshot = {
+    "sstferry_source_snapshot_oldest_age_seconds", kGauge, "database",
+    "Age of the oldest snapshot. 0: there is none."};
+inline const MetricSpec kSourceDiskFree = {
+    "sstferry_source_disk_free_bytes", kGauge, "database",
+    "Free bytes of the file system that holds the snapshots."};
+inline const MetricSpec kSourceDiskSize = {
+    "sstferry_source_disk_size_bytes", kGauge, "database",
+    "Size of the file system that holds the snapshots."};
+inline const MetricSpec kSourceMinFree = {
+    "sstferry_source_min_free_ratio", kGauge, "database",
+    "Share of free disk space below which snapshots are released "
+    "(--min-free)."};
+inline const MetricSpec kSourceLastSuccess = {
+    "sstferry_source_last_success_timestamp_seconds", kGauge, "database",
+    "Time at which a transfer last ended with OK. 0: none has since the "
+    "start."};
+inline const MetricSpec kSourceUnknownOptions = {
+    "sstferry_source_unknown_options", kGauge, "database",
+    "Options in its OPTIONS, as a transfer last read them, that this version "
+    "does not know."};
 
-extern const MetricSpec kStandbyLag;
-extern const MetricSpec kStandbyViewAge;
-extern const MetricSpec kStandbyBehind;
-extern const MetricSpec kStandbyReplay;
-extern const MetricSpec kStandbyReceived;
-extern const MetricSpec kStandbyHeard;
-extern const MetricSpec kStandbySourceOpen;
-extern const MetricSpec kStandbyLastCut;
-extern const MetricSpec kStandbyCuts;
-extern const MetricSpec kStandbyLost;
-extern const MetricSpec kStandbyUnknownOptions;
-extern const MetricSpec kAuditOldest;
-extern const MetricSpec kAuditSlices;
-extern const MetricSpec kAuditEntries;
-extern const MetricSpec kAuditDifferences;
-extern const MetricSpec kAuditSkipped;
-extern const MetricSpec kLogPut;
-extern const MetricSpec kLogSegments;
-extern const MetricSpec kLogBytes;
-extern const MetricSpec kLogGaps;
-extern const MetricSpec kLogUnputBytes;
-extern const MetricSpec kLogUnput;
-extern const MetricSpec kStandbyWritten;
+inline const MetricSpec kSourceFollowers = {
+    "sstferry_source_followers", kGauge, "database",
+    "Standbys that follow the database."};
+inline const MetricSpec kSourceFollowersBehind = {
+    "sstferry_source_followers_behind_bytes", kGauge, "database",
+    "WAL bytes that the slowest standby has not received."};
+inline const MetricSpec kSourceFollowersLag = {
+    "sstferry_source_followers_behind_seconds", kGauge, "database",
+    "Time since the slowest standby last had all WAL bytes."};
+inline const MetricSpec kSourceHeldWals = {
+    "sstferry_source_held_wal_bytes", kGauge, "database",
+    "Bytes of WALs that stay readable for standbys that lag (--max-held)."};
+inline const MetricSpec kSourceReadWals = {
+    "sstferry_source_read_wal_bytes_total", kCounter, "database",
+    "Bytes of WALs read, once for all standbys."};
 
-extern const MetricSpec kArchiveNewestSet;
-extern const MetricSpec kArchiveSets;
-extern const MetricSpec kArchiveDamagedSets;
-extern const MetricSpec kArchiveBytes;
-extern const MetricSpec kArchiveOrphanBytes;
-extern const MetricSpec kArchiveLastCheck;
-extern const MetricSpec kArchivePartRead;
-extern const MetricSpec kArchiveLastDrill;
-extern const MetricSpec kArchiveDrillSeconds;
-extern const MetricSpec kArchiveLastPush;
-extern const MetricSpec kArchivePushSeconds;
-extern const MetricSpec kArchivePushBytes;
-extern const MetricSpec kArchivePushUploaded;
-extern const MetricSpec kArchiveLastPrune;
+inline const MetricSpec kSourceChunksBuilt = {
+    "sstferry_source_chunks_built_total", kCounter, "listen",
+    "Chunks that the server built."};
+inline const MetricSpec kSourceChunksFromStore = {
+    "sstferry_source_chunks_from_store_total", kCounter, "listen",
+    "Chunks that the server sent from its store (--spool), because several "
+    "targets read one plan."};
+inline const MetricSpec kSourceWritten = {
+    "sstferry_source_written_timestamp_seconds", kGauge, "listen",
+    "Time at which the file of --metrics-file was written. Only in that file."};
 
-extern const MetricSpec kJobLastSuccess;
-extern const MetricSpec kJobLag;
-extern const MetricSpec kJobProblem;
+inline const MetricSpec kReplicaInfo = {
+    "sstferry_replica_info", kGauge, "target, source, mode, method",
+    "Properties of the last pull. Always 1."};
+inline const MetricSpec kReplicaRuns = {
+    "sstferry_replica_runs_total", kCounter, "target, status",
+    "Pulls that have ended, by end state.", true};
+inline const MetricSpec kReplicaFailuresInRow = {
+    "sstferry_replica_consecutive_failures", kGauge, "target",
+    "Pulls that have ended with another state than OK since the last success.",
+    true};
+inline const MetricSpec kReplicaRetries = {
+    "sstferry_replica_retries_total", kCounter, "target",
+    "Connections that were lost and made again.", true};
+inline const MetricSpec kReplicaWireBytes = {
+    "sstferry_replica_wire_bytes_total", kCounter, "target",
+    "Bytes received from the source.", true};
+inline const MetricSpec kReplicaLastSuccess = {
+    "sstferry_replica_last_success_timestamp_seconds", kGauge, "target",
+    "Time at which a pull last ended with OK. 0: none has.", true};
+inline const MetricSpec kReplicaLastEnd = {
+    "sstferry_replica_last_run_timestamp_seconds", kGauge, "target",
+    "Time at which a pull last ended. 0: none has.", true};
+inline const MetricSpec kReplicaTaken = {
+    "sstferry_replica_snapshot_timestamp_seconds", kGauge, "target",
+    "Time of the source's snapshot that the target holds, by the source's "
+    "clock. Absent: the target holds none, or its time is not known.",
+    true};
+inline const MetricSpec kReplicaFault = {
+    "sstferry_replica_fault", kGauge, "target",
+    "Known fault of the target. 0: none. 1: it differs from its source. 2: it "
+    "is damaged."};
+inline const MetricSpec kReplicaDiskFree = {
+    "sstferry_replica_disk_free_bytes", kGauge, "target",
+    "Free bytes of the file system that holds the target."};
+inline const MetricSpec kReplicaDiskSize = {
+    "sstferry_replica_disk_size_bytes", kGauge, "target",
+    "Size of the file system that holds the target."};
+inline const MetricSpec kReplicaMinFree = {
+    "sstferry_replica_min_free_ratio", kGauge, "target",
+    "Share of free disk space that a refresh or swap keeps (--min-free)."};
+inline const MetricSpec kLastRunDuration = {
+    "sstferry_replica_last_run_duration_seconds", kGauge, "target",
+    "Duration of the last pull."};
+inline const MetricSpec kLastRunBytes = {
+    "sstferry_replica_last_run_bytes", kGauge, "target, kind",
+    "Bytes of the last transfer by kind."};
+inline const MetricSpec kLastRunEntries = {
+    "sstferry_replica_last_run_entries", kGauge, "target",
+    "Entries that the last transfer moved."};
+inline const MetricSpec kLastRunStages = {
+    "sstferry_replica_last_run_stage_seconds", kGauge, "target, side, stage",
+    "Time that the last pull spent in each stage, per lane."};
+inline const MetricSpec kLastRunWriteBlocked = {
+    "sstferry_replica_last_run_write_blocked_seconds", kGauge,
+    "target, percentile",
+    "Upper bounds of the time for which an ingestion of the last refresh "
+    "blocked writers."};
+inline const MetricSpec kLastRunOutage = {
+    "sstferry_replica_last_run_outage_seconds", kGauge, "target",
+    "Time for which the last swap kept the target out of service."};
+inline const MetricSpec kReplicaCompactionDebt = {
+    "sstferry_replica_compaction_debt_bytes", kGauge, "target",
+    "Bytes that compactions of the target still had to rewrite at the end of "
+    "the last refresh."};
+inline const MetricSpec kLastRunPeakMemory = {
+    "sstferry_replica_last_run_peak_memory_bytes", kGauge, "target",
+    "Largest resident memory of the last pull."};
+
+inline const MetricSpec kStandbyLag = {
+    "sstferry_standby_lag_seconds", kGauge, "target",
+    "Age of the newest state of the source that the standby holds completely, "
+    "by both clocks. Absent: not known."};
+inline const MetricSpec kStandbyViewAge = {
+    "sstferry_standby_view_age_seconds", kGauge, "target",
+    "Age of the newest view (--view-every), by both clocks. Absent: there is "
+    "none."};
+inline const MetricSpec kStandbyBehind = {
+    "sstferry_standby_behind_bytes", kGauge, "target",
+    "Bytes of WALs that the source has and the standby does not."};
+inline const MetricSpec kStandbyReplay = {
+    "sstferry_standby_replay_bytes", kGauge, "target",
+    "Bytes of WALs that an application replays when it opens the promoted "
+    "standby."};
+inline const MetricSpec kStandbyReceived = {
+    "sstferry_standby_received_bytes_total", kCounter, "target",
+    "Bytes of WALs received."};
+inline const MetricSpec kStandbyHeard = {
+    "sstferry_standby_heard_timestamp_seconds", kGauge, "target",
+    "Time of the source's last answer, by the standby's clock. Absent: no "
+    "answer."};
+inline const MetricSpec kStandbySourceOpen = {
+    "sstferry_standby_source_open", kGauge, "target",
+    "1: the source's last answer said that a process has its database open. "
+    "Absent: there was no answer."};
+inline const MetricSpec kStandbyLastCut = {
+    "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
+    "Time of the last cut, by the standby's clock. Absent: there was none."};
+inline const MetricSpec kStandbyCuts = {
+    "sstferry_standby_cuts_total", kCounter, "target, reason",
+    "Cuts since the standby was made, by reason."};
+inline const MetricSpec kStandbyLost = {
+    "sstferry_standby_lost_sequences", kGauge, "target",
+    "Sequence numbers that the standby had and the source lacked when it was "
+    "last reopened; their WALs are kept beside the standby."};
+inline const MetricSpec kStandbyUnknownOptions = {
+    "sstferry_standby_unknown_options", kGauge, "target",
+    "Options in the OPTIONS of the last cut that this version does not know."};
+inline const MetricSpec kAuditOldest = {
+    "sstferry_standby_audit_oldest_timestamp_seconds", kGauge, "target",
+    "Time after which all audited entries of the standby were compared with "
+    "its source's. 0: not all of them ever were."};
+inline const MetricSpec kAuditSlices = {
+    "sstferry_standby_audit_slices_total", kCounter, "target",
+    "Slices of the key space that were audited, since the standby was made."};
+inline const MetricSpec kAuditEntries = {
+    "sstferry_standby_audit_entries_total", kCounter, "target",
+    "Entries that audits compared."};
+inline const MetricSpec kAuditDifferences = {
+    "sstferry_standby_audit_differences_total", kCounter, "target",
+    "Audits that found a difference or damage."};
+inline const MetricSpec kAuditSkipped = {
+    "sstferry_standby_audit_skipped_cuts_total", kCounter, "target",
+    "Cuts that were due and could not be audited."};
+inline const MetricSpec kLogPut = {
+    "sstferry_log_put_timestamp_seconds", kGauge, "target",
+    "Newest time of the source that the archive restores. Absent: none."};
+inline const MetricSpec kLogSegments = {
+    "sstferry_log_segments_total", kCounter, "target",
+    "Segments put into the archive."};
+inline const MetricSpec kLogBytes = {
+    "sstferry_log_bytes_total", kCounter, "target", "Bytes of the segments put "
+                                                    "into the archive."};
+inline const MetricSpec kLogGaps = {
+    "sstferry_log_gaps_total", kCounter, "target",
+    "Windows of restorable times that ended: at barriers and outages."};
+inline const MetricSpec kLogUnputBytes = {
+    "sstferry_log_unput_bytes", kGauge, "target",
+    "Bytes of WALs that were read and are not known to be in the archive."};
+inline const MetricSpec kLogUnput = {
+    "sstferry_log_unput_timestamp_seconds", kGauge, "target",
+    "Time since which there have been WAL bytes that are not known to be in "
+    "the archive. Absent: there are none."};
+inline const MetricSpec kStandbyWritten = {
+    "sstferry_standby_written_timestamp_seconds", kGauge, "target",
+    "Time at which the file of --metrics-file was written. Only in that file."};
+
+inline const MetricSpec kArchiveNewestSet = {
+    "sstferry_archive_newest_set_timestamp_seconds", kGauge, "archive",
+    "Time at which the newest whole set was pushed. 0: there is none.", true};
+inline const MetricSpec kArchiveSets = {
+    "sstferry_archive_sets", kGauge, "archive", "Sets in the archive.", true};
+inline const MetricSpec kArchiveDamagedSets = {
+    "sstferry_archive_damaged_sets", kGauge, "archive",
+    "Sets with a file that is missing or has other bytes.", true};
+inline const MetricSpec kArchiveBytes = {
+    "sstferry_archive_bytes", kGauge, "archive",
+    "Bytes of the files in the archive.", true};
+inline const MetricSpec kArchiveOrphanBytes = {
+    "sstferry_archive_orphan_bytes", kGauge, "archive",
+    "Bytes of files that no set names.", true};
+inline const MetricSpec kArchiveLastCheck = {
+    "sstferry_archive_last_check_timestamp_seconds", kGauge, "archive",
+    "Time at which a check last found everything in order. 0: none has.",
+    true};
+inline const MetricSpec kArchivePartRead = {
+    "sstferry_archive_part_read_timestamp_seconds", kGauge, "archive, part",
+    "Time at which a check with --read-data last read this part of the bytes "
+    "and found it right. 0: none has.",
+    true};
+inline const MetricSpec kArchiveLastDrill = {
+    "sstferry_archive_last_drill_timestamp_seconds", kGauge, "archive",
+    "Time at which a drill last restored the newest set, and a time of the "
+    "log, if there is one. 0: none has.", true};
+inline const MetricSpec kArchiveDrillSeconds = {
+    "sstferry_archive_drill_seconds", kGauge, "archive",
+    "Time that the last good drill took until the database was open.", true};
+inline const MetricSpec kArchiveLastPush = {
+    "sstferry_archive_last_push_timestamp_seconds", kGauge, "archive",
+    "Time at which a push from here last made a whole set. 0: none has.",
+    true};
+inline const MetricSpec kArchivePushSeconds = {
+    "sstferry_archive_push_seconds", kGauge, "archive",
+    "Time that the last good push from here took.", true};
+inline const MetricSpec kArchivePushBytes = {
+    "sstferry_archive_push_bytes", kGauge, "archive",
+    "Bytes of the set of the last good push from here.", true};
+inline const MetricSpec kArchivePushUploaded = {
+    "sstferry_archive_push_uploaded_bytes", kGauge, "archive",
+    "Bytes that the last good push from here uploaded.", true};
+inline const MetricSpec kArchiveLastPrune = {
+    "sstferry_archive_last_prune_timestamp_seconds", kGauge, "archive",
+    "Time at which a prune from here last succeeded. 0: none has.", true};
+
+inline const MetricSpec kJobLastSuccess = {
+    "sstferry_job_last_success_timestamp_seconds", kGauge, "database, kind",
+    "Time of the last success of a job, or up to which a follower has "
+    "everything. 0: never."};
+inline const MetricSpec kJobLag = {
+    "sstferry_job_lag_seconds", kGauge, "database, kind",
+    "Age of the replica, what a follower lacks, or time since the last "
+    "success."};
+inline const MetricSpec kJobProblem = {
+    "sstferry_job_problem", kGauge, "database, kind",
+    "1 if status --all reports a problem of the job, else 0."};
 
 }  // namespace metric
-
-// Returns all of the above, in the order of output.
-const std::vector<const MetricSpec*>& AllMetrics();
-// Returns the metric of that name, or null.
-const MetricSpec* FindMetric(const char* name);
-
 }  // namespace sstferry
