@@ -28,76 +28,189 @@ std::string CodeBlock(const std::string& text) {
   return "```sh\n" + text + "\n```\n";
 }
 
-std::string Anchor(const std::string& command) {
-  return "#sstferry-" + command;
+// Returns the anchor of a heading.
+std::string Anchor(std::string heading) {
+  for (char& c : heading) {
+    c = c == ' ' ? '-'
+                 : static_cast<char>(
+                       std::tolower(static_cast<unsigned char>(c)));
+  }
+  return "#" + heading;
 }
 
-std::string ExitCodesMarkdown() {
-  std::string text = "\n## Exit codes\n\n| code | end states | meaning |\n"
-                     "|---|---|---|\n";
-  for (const ExitCodeRow& row : ExitCodes()) {
-    text += "| " + std::to_string(row.code) + " | " + row.states + " | " +
-            row.meaning + " |\n";
+std::string Link(const std::string& text, const std::string& heading) {
+  return "[" + text + "](" + Anchor(heading) + ")";
+}
+
+using Names = std::vector<std::string>;
+
+std::string CommaSeparated(const Names& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
   }
   return text;
 }
 
-std::string OptionItem(const OptionSpec& spec) {
-  return Item("`" + OptionForm(spec) + "`: " + HelpText(spec));
+// A section with options that several commands have.
+struct SharedSection {
+  const char* whose;  // "Options of " and this are the heading
+  Names commands;     // have all options of the section; empty: any commands
+};
+
+const std::vector<SharedSection>& SharedSections() {
+  static const std::vector<SharedSection> sections = {
+      {"pulls", {"pull", "refresh", "swap", "plan"}},
+      {"jobs",
+       {"pull", "refresh", "swap", "verify", "plan", "archive", "follow"}},
+      {"several commands", {}},
+  };
+  return sections;
 }
 
-// An option's text -> number of commands that have the option with this text.
-using OptionUses = std::map<std::string, size_t>;
+std::string HeadingOf(const SharedSection& section) {
+  return std::string("Options of ") + section.whose;
+}
 
-OptionUses CountUses() {
+// Returns the first section that all `commands` belong to.
+const SharedSection& SectionOf(const Names& commands) {
+  return *std::find_if(
+      SharedSections().begin(), SharedSections().end() - 1,
+      [&](const SharedSection& section) {
+        return std::all_of(
+            commands.begin(), commands.end(), [&](const std::string& name) {
+              return std::find(section.commands.begin(),
+                               section.commands.end(),
+                               name) != section.commands.end();
+            });
+      });
+}
+
+// Returns "pull, swap", or "all but serve, ls" if that is shorter.
+std::string CommandList(const Names& commands) {
+  Names others;
+  for (const Command& command : Commands()) {
+    if (std::find(commands.begin(), commands.end(), command.name) ==
+        commands.end()) {
+      others.emplace_back(command.name);
+    }
+  }
+  return others.size() + 2 < commands.size()
+             ? "all but " + CommaSeparated(others)
+             : CommaSeparated(commands);
+}
+
+// `commands`: if not empty, the only ones of its section that have the option.
+std::string OptionItem(const OptionSpec& spec,
+                       const std::string& commands = "") {
+  return Item("`" + OptionForm(spec) + "`" +
+              (commands.empty() ? "" : " (" + commands + ")") + ": " +
+              HelpText(spec));
+}
+
+// An option's text -> the commands that have the option with this text.
+using OptionUses = std::map<std::string, Names>;
+
+OptionUses FindUses() {
   OptionUses uses;
   for (const Command& command : Commands()) {
     std::set<std::string> items;
     for (const OptionSpec& spec : command.options) {
-      items.insert(OptionItem(spec));
+      if (spec.group != OptionGroup::kHidden) items.insert(OptionItem(spec));
     }
-    for (const std::string& item : items) ++uses[item];
+    for (const std::string& item : items) {
+      uses[item].emplace_back(command.name);
+    }
   }
   return uses;
 }
 
-// Lists the command's options that other commands have, too.
+// Names the sections with the options that other commands have, too.
 std::string SharedOptions(const Command& command, const OptionUses& uses) {
-  std::string names;
-  for (const OptionSpec& spec : command.options) {
-    if (spec.group != OptionGroup::kHidden &&
-        uses.at(OptionItem(spec)) > 1) {
-      names += (names.empty() ? "`--" : ", `--") + std::string(spec.name) + "`";
+  std::string links;
+  for (const SharedSection& section : SharedSections()) {
+    const bool has = std::any_of(
+        command.options.begin(), command.options.end(),
+        [&](const OptionSpec& spec) {
+          const auto found = uses.find(OptionItem(spec));
+          return found != uses.end() && found->second.size() > 1 &&
+                 &SectionOf(found->second) == &section;
+        });
+    if (has) {
+      links += (links.empty() ? "" : ", ") +
+               Link(section.whose, HeadingOf(section));
     }
   }
-  return names.empty() ? ""
-                       : "\n### Options of several commands\n\n" +
-                             Wrapped(names + ": see [below](#options-of-"
-                                             "several-commands).",
-                                     "", "");
+  return links.empty() ? "" : "\nMore options: " + links + ".\n";
+}
+
+// Returns the options that only `command` has.
+std::string OwnOptions(const Command& command, const OptionUses& uses) {
+  std::string items;
+  for (const OptionGroupName& group : OptionGroups()) {
+    for (const OptionSpec& spec : command.options) {
+      const std::string item = OptionItem(spec);
+      items += spec.group == group.group && uses.at(item).size() == 1 ? item
+                                                                      : "";
+    }
+  }
+  return items.empty() ? "" : "\n" + items;
+}
+
+// Returns what the command does, or a link to the page that explains it.
+std::string AboutMarkdown(const Command& command) {
+  static const std::map<std::string, std::string> pages = {
+      {"refresh", "refresh.md"},
+      {"swap", "refresh.md#by-exchange-sstferry-swap"},
+      {"verify", "verify.md#comparing-two-databases"},
+      {"archive", "archive.md"},
+      {"follow", "follow.md"},
+      {"promote", "follow.md#take-over"},
+      {"view", "follow.md#look-at-a-standby"},
+      {"units", "operations.md#one-file-for-a-host"},
+      {"cert", "security.md#tls"},
+  };
+  const auto page = pages.find(command.name);
+  return page == pages.end() ? Wrapped(command.about, "", "")
+                             : std::string(command.summary) + " ([more](" +
+                                   page->second + ")).\n";
 }
 
 std::string CommandMarkdown(const Command& command, const OptionUses& uses) {
   const std::string program = std::string("sstferry ") + command.name;
-  std::string text = "\n## " + program + "\n\n" +
-                     CodeBlock(program + " " + command.synopsis) + "\n" +
-                     Wrapped(command.about, "", "");
-  for (const CommandExample& example : command.examples) {
-    text += "\n" + Wrapped(std::string(example.about) + ":", "", "") + "\n" +
-            CodeBlock(example.line);
+  return "\n## " + program + "\n\n" +
+         CodeBlock(program + " " + command.synopsis) + "\n" +
+         AboutMarkdown(command) + OwnOptions(command, uses) +
+         SharedOptions(command, uses);
+}
+
+std::string SharedMarkdown(const SharedSection& section,
+                           const OptionUses& uses) {
+  std::string text = "\n## " + HeadingOf(section) + "\n\n";
+  if (!section.commands.empty()) {
+    text += Wrapped("Options of " + CommaSeparated(section.commands) +
+                        ", or of the commands in parentheses.",
+                    "", "") +
+            "\n";
   }
+  std::set<std::string> said;
   for (const OptionGroupName& group : OptionGroups()) {
-    std::string items;
-    for (const OptionSpec& spec : command.options) {
-      items += spec.group == group.group && uses.at(OptionItem(spec)) == 1
-                   ? OptionItem(spec)
-                   : "";
+    for (const Command& command : Commands()) {
+      for (const OptionSpec& spec : command.options) {
+        const std::string item = OptionItem(spec);
+        if (spec.group != group.group || uses.at(item).size() == 1 ||
+            &SectionOf(uses.at(item)) != &section ||
+            !said.insert(item).second) {
+          continue;
+        }
+        const Names& commands = uses.at(item);
+        text += OptionItem(spec, commands == section.commands
+                                     ? ""
+                                     : CommandList(commands));
+      }
     }
-    text += items.empty() ? ""
-                          : std::string("\n### ") + group.title + "\n\n" +
-                                items;
   }
-  return text + SharedOptions(command, uses);
+  return text;
 }
 
 // Escapes text for roff, so that no line is read as a macro and no dash becomes
@@ -475,31 +588,22 @@ std::string CommandsMarkdown() {
   std::string text =
       "# Commands\n\n"
       "<!-- Made from the tables of options: cmake --build BUILD_DIR --target "
-      "commands_md -->\n\n" +
-      Wrapped("Every command also shows this with `sstferry COMMAND "
-              "--help=all`. An option's value follows after a space or `=`.",
-              "", "") +
-      "\n";
+      "commands_md -->\n\n"
+      "An option's value follows after a space or `=`. `sstferry COMMAND "
+      "--help=all` prints the same, with examples. [Operations]"
+      "(operations.md#exit-codes) has the exit codes.\n\n";
+  std::string commands;
   for (const Command& command : Commands()) {
-    text += Item("[sstferry " + std::string(command.name) + "](" +
-                 Anchor(command.name) + "): " + command.summary + ".");
+    commands += (commands.empty() ? "" : ", ") +
+                Link(command.name, std::string("sstferry ") + command.name);
   }
-  const OptionUses uses = CountUses();
+  text += "Commands: " + commands + ".\n";
+  const OptionUses uses = FindUses();
   for (const Command& command : Commands()) {
     text += CommandMarkdown(command, uses);
   }
-  text += "\n## Options of several commands\n\n";
-  std::set<std::string> said;
-  for (const OptionGroupName& group : OptionGroups()) {
-    for (const Command& command : Commands()) {
-      for (const OptionSpec& spec : command.options) {
-        const std::string item = OptionItem(spec);
-        if (spec.group == group.group && uses.at(item) > 1 &&
-            said.insert(item).second) {
-          text += item;
-        }
-      }
-    }
+  for (const SharedSection& section : SharedSections()) {
+    text += SharedMarkdown(section, uses);
   }
   text += "\n## Options of every command\n\n";
   for (const OptionSpec& spec : CommonOptions()) {
@@ -509,7 +613,7 @@ std::string CommandsMarkdown() {
   for (const ValueForm& form : ValueForms()) {
     text += Item(std::string(form.name) + ": " + form.about + ".");
   }
-  return text + ExitCodesMarkdown();
+  return text;
 }
 
 std::vector<ManualPage> ManualPages(const std::string& version) {
