@@ -37,11 +37,9 @@ inline constexpr uint32_t kFollowMarkSlots = 2;
 inline constexpr size_t kMaxUnprovenDirs = 4;
 
 // The cut with which a standby's directory began.
-struct FollowFile {
+struct FollowFile : StandbyOrigin {
   static constexpr char kName[] = "standby record";
 
-  std::string source;              // as given to the follower
-  std::string source_database_id;
   // The MANIFEST, which has the same number at the source and in the standby.
   // The cut consists of its first manifest_bytes (complete records), which have
   // this digest.
@@ -49,21 +47,11 @@ struct FollowFile {
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
   uint64_t sequence = 0;           // sequence number of the cut
-  uint64_t cut_micros = 0;         // since 1970, by the standby's clock
   CutReason reason = CutReason::kFirst;  // why the cut was taken
   // A compaction of a family with a compaction filter requires a new cut.
   bool exact_filters = false;
   // Number of cuts by reason, since the standby was made.
   std::vector<uint64_t> cuts = std::vector<uint64_t>(kMaxCutReason + 1);
-  // Describes the last time that the source returned with fewer records than
-  // the standby: the number of lost sequence numbers, and the directory that
-  // keeps the WALs with these records.
-  uint64_t lost_sequences = 0;
-  std::string lost_dir;            // empty: it never happened
-  // Directories with links to earlier WALs of the standby, oldest first. One is
-  // made each time the source returns with another MANIFEST or shorter WALs, if
-  // it is unknown whether the source still has all records of the standby.
-  std::vector<std::string> unproven_dirs;
   friend bool operator==(const FollowFile&, const FollowFile&) = default;
 };
 
@@ -72,28 +60,29 @@ void EncodeFollowFile(const FollowFile& record, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeFollowFile(const rocksdb::Slice& file,
                                                FollowFile* record);
 
-// A mark: how far the WALs were durable at some moment.
-struct FollowMark {
-  static constexpr char kName[] = "standby mark";
-
-  uint64_t count = 0;          // ascending; the mark is in slot count % 2
-  uint64_t wal_number = 0;     // 0: there was no WAL
-  uint64_t wal_bytes = 0;      // up to the end of a record
+// End of the data in a standby.
+struct StandbyPosition {
+  // As in a FollowPosition: the newest WAL with a record. 0: there is no WAL.
+  uint64_t wal_number = 0;
+  uint64_t wal_bytes = 0;  // up to the end of a record
+  Digest128 wal{};         // set only by a Standby; no mark has it
   uint64_t last_sequence = 0;
   // The standby has everything that the source had written up to this time, by
-  // the source's clock, since 1970.
+  // the source's clock, since 1970; 0: unknown.
   uint64_t read_micros = 0;
+  FollowJudged judged;  // from the source's last answer
   // The source was closed, and the standby had everything, at some time after
   // this one (by the standby's clock, since 1970). 0: unknown.
   uint64_t closed_micros = 0;
-  FollowJudged judged;
-  // Times by the standby's clock, since 1970: the start of the follower that
-  // wrote this mark, and the source's last answer to this or an earlier
-  // follower; 0: never.
-  uint64_t begun_micros = 0;
-  uint64_t heard_micros = 0;
-  // According to the last answer, a process has the source open.
-  bool source_open = false;
+  friend bool operator==(const StandbyPosition&,
+                         const StandbyPosition&) = default;
+};
+
+// A mark: how far the WALs were durable at some moment.
+struct FollowMark : StandbyPosition, SourceHeard {
+  static constexpr char kName[] = "standby mark";
+
+  uint64_t count = 0;          // ascending; the mark is in slot count % 2
   friend bool operator==(const FollowMark&, const FollowMark&) = default;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sstferry {
 
@@ -64,6 +65,37 @@ inline constexpr uint8_t kMaxCutReason = 13;
 
 // Returns "first", "new-life", ..., for reports and metrics.
 const char* CutReasonName(CutReason reason);
+
+// The source of a standby, the standby's last cut, and what it kept of data
+// that its source did not have.
+struct StandbyOrigin {
+  std::string source;              // address given to its follower
+  std::string source_database_id;
+  uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
+  // Describes the last time that the source returned with fewer records than
+  // the standby: the number of lost sequence numbers, and the directory that
+  // keeps the WALs with these records.
+  uint64_t lost_sequences = 0;
+  std::string lost_dir;            // empty: it never happened
+  // Directories with links to earlier WALs of the standby, oldest first. One is
+  // made each time the source returns with another MANIFEST or shorter WALs, if
+  // it is unknown whether the source still has all records of the standby. Only
+  // the newest few remain.
+  std::vector<std::string> unproven_dirs;
+  friend bool operator==(const StandbyOrigin&, const StandbyOrigin&) = default;
+};
+
+// Last contact of a standby's follower with its source. Times by DIR's clock,
+// in microseconds since 1970.
+struct SourceHeard {
+  // Start of the follower that received the last answer, or that still waits
+  // for its first answer.
+  uint64_t begun_micros = 0;
+  uint64_t heard_micros = 0;  // the source's last answer; 0: no answer yet
+  // According to the last answer, a process has the source open.
+  bool source_open = false;
+  friend bool operator==(const SourceHeard&, const SourceHeard&) = default;
+};
 
 // A target that follows a database, as seen by its source.
 struct FollowerState {

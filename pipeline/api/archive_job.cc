@@ -41,49 +41,40 @@ namespace {
 
 using rocksdb::Status;
 
-ArchivedSet Told(const ListedSet& listed) {
+ArchivedSet Told(const SetFacts& facts, const SetName& name,
+                 const char* state) {
   ArchivedSet set;
-  set.name = SetNameText(listed.name);
-  set.pushed_at = Rfc3339(listed.name.seconds);
-  set.state = SetStateName(listed.state);
-  set.problem = listed.problem;
-  set.label = listed.label;
-  set.host = listed.host;
-  set.database_id = listed.database_id;
-  set.sequence = listed.sequence;
-  set.families = listed.families;
-  set.files = listed.files;
-  set.bytes = listed.bytes;
-  set.own_bytes = listed.own_bytes;
-  set.is_sealed = listed.is_sealed;
-  if (listed.host_seconds != 0) {
-    set.host_time = Rfc3339(listed.host_seconds);
-  }
+  static_cast<SetFacts&>(set) = facts;
+  set.name = SetNameText(name);
+  set.pushed_at = Rfc3339(name.seconds);
+  set.state = state;
+  return set;
+}
+
+ArchivedSet Told(const ListedSet& listed) {
+  ArchivedSet set = Told(listed, listed.name, SetStateName(listed.state));
+  set.host_time = Rfc3339(listed.host_seconds);
+  set.until = Rfc3339(listed.expires_seconds);
   if (listed.repairs != SetId()) {
     set.repairs = SetNameText({listed.name.seconds, listed.repairs});
-  }
-  if (listed.expires_seconds != 0) {
-    set.until = Rfc3339(listed.expires_seconds);
   }
   return set;
 }
 
 ArchivedSet Told(const PrunedSet& pruned) {
-  ArchivedSet set;
-  set.name = SetNameText(pruned.name);
-  set.pushed_at = Rfc3339(pruned.name.seconds);
-  set.state = SetFateName(pruned.fate);
+  ArchivedSet set = Told(pruned, pruned.name, SetFateName(pruned.fate));
   set.why = pruned.why;
-  set.problem = pruned.problem;
-  set.label = pruned.label;
-  set.host = pruned.host;
-  set.database_id = pruned.database_id;
-  set.sequence = pruned.sequence;
-  set.files = pruned.files;
-  set.bytes = pruned.bytes;
-  if (pruned.until_seconds != 0) {
-    set.until = Rfc3339(pruned.until_seconds);
+  set.until = Rfc3339(pruned.until_seconds);
+  return set;
+}
+
+ArchivedSet Told(const RepairedSet& repaired) {
+  if (!repaired.is_repaired()) {
+    return Told(repaired, repaired.name, SetStateName(SetState::kDamaged));
   }
+  ArchivedSet set =
+      Told(repaired, repaired.by, SetStateName(SetState::kWhole));
+  set.repairs = SetNameText(repaired.name);
   return set;
 }
 
@@ -292,18 +283,13 @@ class Job : public ArchiveJob {
     report->warnings = summary.warnings;
     static_cast<ArchiveUploads&>(*report) = summary;
     if (status.ok()) {
-      ListedSet set;
-      set.name = summary.name;
-      set.label = push.label;
-      set.host = push.host;
-      set.database_id = source->set().database_id;
-      set.sequence = source->set().sequence;
-      set.families = source->set().families.size();
-      set.files = summary.files;
-      set.bytes = summary.bytes;
-      set.own_bytes = summary.uploaded_bytes;
-      set.is_sealed = key_ != nullptr;
-      report->sets.push_back(Told(set));
+      SetFacts facts = SetFactsOf(source->set());
+      facts.label = push.label;
+      facts.host = push.host;
+      facts.own_bytes = summary.uploaded_bytes;
+      facts.is_sealed = key_ != nullptr;
+      report->sets.push_back(
+          Told(facts, summary.name, SetStateName(SetState::kWhole)));
     }
     return status;
   }
@@ -716,17 +702,7 @@ class Job : public ArchiveJob {
         ++report->whole_sets;
         continue;
       }
-      ArchivedSet told;
-      told.name = SetNameText(set.is_repaired() ? set.by : set.name);
-      told.pushed_at = Rfc3339(set.name.seconds);
-      told.state = SetStateName(set.is_repaired() ? SetState::kWhole
-                                                  : SetState::kDamaged);
-      told.problem = set.problem;
-      told.repairs = set.is_repaired() ? SetNameText(set.name) : "";
-      told.label = set.label;
-      told.files = set.files;
-      told.bytes = set.bytes;
-      report->sets.push_back(std::move(told));
+      report->sets.push_back(Told(set));
     }
     return status;
   }

@@ -59,13 +59,8 @@ uint64_t MillisSince(uint64_t micros) {
 }
 
 void TakeRecord(const FollowFile& record, StandbyState* state) {
-  state->source = record.source;
-  state->source_database_id = record.source_database_id;
-  state->cut_micros = record.cut_micros;
+  static_cast<StandbyOrigin&>(*state) = record;
   state->cut_reason = CutReasonName(record.reason);
-  state->lost_sequences = record.lost_sequences;
-  state->lost_dir = record.lost_dir;
-  state->unproven_dirs = record.unproven_dirs;
   for (size_t i = 1; i < record.cuts.size(); ++i) {
     state->cuts[CutReasonName(static_cast<CutReason>(i))] = record.cuts[i];
   }
@@ -483,9 +478,7 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   state->sequence = state->durable_sequence;
   state->moment_micros = mark.read_micros;
   state->source_closed = mark.closed_micros != 0;
-  state->begun_micros = mark.begun_micros;
-  state->heard_micros = mark.heard_micros;
-  state->source_open = mark.source_open;
+  static_cast<SourceHeard&>(*state) = mark;
   state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
   state->is_promoted = !IsStandby(dir);
   ViewName view;

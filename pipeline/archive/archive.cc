@@ -34,6 +34,22 @@ SetId RandomSetId() {
   return id;
 }
 
+SetFacts SetFactsOf(const ArchiveSet& set) {
+  SetFacts facts;
+  facts.label = set.label;
+  facts.host = set.host;
+  facts.database_id = set.database_id;
+  facts.sequence = set.sequence;
+  facts.families = set.families.size();
+  facts.files = set.files.size();
+  facts.bytes = set.bytes();
+  for (const ArchivedFile& file : set.files) {
+    facts.own_bytes += file.key.set == set.name.id ? file.file.bytes : 0;
+  }
+  facts.is_sealed = set.is_sealed;
+  return facts;
+}
+
 Status Archive::GetIfThere(const std::string& key, uint64_t max_bytes,
                            std::optional<std::string>* bytes) const {
   const StoreResult got =

@@ -15,6 +15,7 @@
 #include "format/archive_set.h"
 #include "pipeline/archive/store.h"
 #include "rocksdb/status.h"
+#include "sstferry/archive.h"
 #include "sstferry/store_options.h"
 
 namespace sstferry {
@@ -63,6 +64,9 @@ using KeyFaults = std::map<std::string, std::string>;
 // Makes random ids; tests replace it.
 using NewSetId = std::function<SetId()>;
 SetId RandomSetId();
+
+// Returns what the record of a set says.
+SetFacts SetFactsOf(const ArchiveSet& set);
 
 class SealKey;
 

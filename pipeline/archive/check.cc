@@ -85,20 +85,9 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       if (other.has_value() && set.is_done) {
         read.listed.state = *other;
       }
-      read.listed.label = record.label;
-      read.listed.host = record.host;
+      static_cast<SetFacts&>(read.listed) = SetFactsOf(record);
       read.listed.host_seconds = record.host_seconds;
       read.listed.repairs = record.repairs;
-      read.listed.database_id = record.database_id;
-      read.listed.sequence = record.sequence;
-      read.listed.is_sealed = record.is_sealed;
-      read.listed.families = record.families.size();
-      read.listed.files = record.files.size();
-      for (const ArchivedFile& file : record.files) {
-        read.listed.bytes += file.file.bytes;
-        read.listed.own_bytes +=
-            file.key.set == record.name.id ? file.file.bytes : 0;
-      }
     }
     records->push_back(std::move(read));
   }

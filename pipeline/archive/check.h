@@ -30,25 +30,14 @@ inline bool IsRestorable(SetState state) {
   return state == SetState::kWhole || state == SetState::kExpiring;
 }
 
-struct ListedSet {
+struct ListedSet : SetFacts {
   SetName name;
   SetState state = SetState::kWhole;
-  std::string label;
-  std::string host;
-  std::string database_id;
-  uint64_t sequence = 0;
-  uint64_t families = 0;
-  uint64_t files = 0;
-  uint64_t bytes = 0;
-  // Bytes that this set's push uploaded; other sets may reuse them.
-  uint64_t own_bytes = 0;
-  bool is_sealed = false;
   // Earliest time at which a prune may delete the set; 0: no mark names it.
   uint64_t expires_seconds = 0;
   uint64_t host_seconds = 0;  // ArchiveSet::host_seconds
   SetId repairs{};            // ArchiveSet::repairs
   bool is_readable = true;    // its record can be read
-  std::string problem;  // why the set is damaged, else empty
 };
 
 // Reads the records of all sets, the oldest first. A damaged set is listed and

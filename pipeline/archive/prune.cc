@@ -210,12 +210,7 @@ Status Pruner::ReadInUse(InUse* use) const {
     known.is_readable = true;
     known.log = set->log;
     known.repairs = set->repairs;
-    known.told.label = set->label;
-    known.told.host = set->host;
-    known.told.database_id = set->database_id;
-    known.told.sequence = set->sequence;
-    known.told.files = set->files.size();
-    known.told.bytes = set->bytes();
+    static_cast<SetFacts&>(known.told) = SetFactsOf(*set);
     for (const ArchivedFile& file : set->files) {
       known.objects.emplace_back(ArchiveKeyText(file.key),
                                  set->ObjectBytes(file));

@@ -64,19 +64,12 @@ enum class SetFate : uint8_t {
 const char* SetFateName(SetFate fate);  // "stays", "marked", ...
 
 // Result of a prune for one set.
-struct PrunedSet {
+struct PrunedSet : SetFacts {
   SetName name;
   SetFate fate = SetFate::kStays;
   std::string why;  // reason for its fate
   uint64_t until_seconds = 0;  // kMarked, kExpires: kept at least until here
   bool is_whole = false;
-  std::string problem;  // set if it is not whole
-  std::string label;
-  std::string host;
-  std::string database_id;
-  uint64_t sequence = 0;
-  uint64_t files = 0;
-  uint64_t bytes = 0;
 };
 
 struct PruneSummary : ArchivePruneCounts {

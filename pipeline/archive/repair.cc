@@ -453,10 +453,8 @@ Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
 }
 
 Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
+  static_cast<SetFacts&>(*repaired) = SetFactsOf(set);
   repaired->name = set.name;
-  repaired->label = set.label;
-  repaired->files = set.files.size();
-  repaired->bytes = set.bytes();
   RETURN_IF_ERROR(archive_.CheckReadable(set));
   RETURN_IF_ERROR(ReadObjects(set));
   PushRepair repair;
@@ -515,6 +513,7 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
   summary_->reused_bytes += pushed.reused_bytes;
   if (status.ok()) {
     repaired->by = pushed.name;
+    repaired->own_bytes = pushed.uploaded_bytes;
   }
   return status;
 }
@@ -559,7 +558,9 @@ Status Repairer::Run() {
       RETURN_IF_ERROR(FindUnreadable(*found, read, &is_unreadable));
     }
     if (is_unreadable) {
-      unreadable.push_back({found->name, {}, MessageOf(read), "", 0, 0});
+      RepairedSet& damaged = unreadable.emplace_back();
+      damaged.name = found->name;
+      damaged.problem = MessageOf(read);
     } else if (is_named) {
       RETURN_IF_ERROR(read);
     }

@@ -57,14 +57,11 @@ struct RepairOptions {
   WorkProgress* progress = nullptr;  // may be null
 };
 
-// A set that was examined.
-struct RepairedSet {
+// A set that was examined. If it is repaired, own_bytes are those of the new
+// set.
+struct RepairedSet : SetFacts {
   SetName name;
   SetName by;  // the new set; id zero: it was whole, or stays damaged
-  std::string problem;  // the first problem; empty: it is whole
-  std::string label;
-  uint64_t files = 0;
-  uint64_t bytes = 0;
   bool is_repaired() const { return by.id != SetId(); }
 };
 

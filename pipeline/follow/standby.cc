@@ -476,9 +476,9 @@ Status Standby::Load() {
   RETURN_IF_ERROR(AccessBeside(dir_, &access_));
   const FollowMark mark = ReadFollowMark(dir_);
   marks_ = std::max(marks_, mark.count);
-  if (heard_.micros == 0) {
-    heard_.micros = mark.heard_micros;
-    heard_.is_open = mark.source_open;
+  if (heard_.heard_micros == 0) {
+    heard_.heard_micros = mark.heard_micros;
+    heard_.source_open = mark.source_open;
   }
   marked_heard_ = SourceHeard();
   RETURN_IF_ERROR(LoadWals());
@@ -699,13 +699,13 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
 
 void Standby::Hear(const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
-  heard_.micros = round.heard_micros;
-  heard_.is_open = round.end.source_open;
+  heard_.heard_micros = round.heard_micros;
+  heard_.source_open = round.end.source_open;
 }
 
 void Standby::HearOn() {
   std::lock_guard<std::mutex> lock(mu_);
-  heard_.micros = MicrosNow();
+  heard_.heard_micros = MicrosNow();
 }
 
 Status Standby::ForgetClosed() {
@@ -803,20 +803,18 @@ Status Standby::BeginWal(uint64_t number) {
 Status Standby::Sync() {
   std::lock_guard<std::mutex> one(sync_mu_);
   std::shared_ptr<Wal> wal;
-  StandbyPosition reached;
-  SourceHeard heard;
   FollowMark mark;
   bool is_durable = false;
   {
     std::lock_guard<std::mutex> lock(mu_);
     RETURN_IF_ERROR(CheckUsable());
     wal = wal_;
-    reached = received_;
-    heard = heard_;
+    static_cast<StandbyPosition&>(mark) = received_;
+    static_cast<SourceHeard&>(mark) = heard_;
     // After damage, a mark that covers only the intact part would hide that
     // records are missing.
     is_durable = is_damaged() ||
-                 (reached == durable_ && heard == marked_heard_);
+                 (received_ == durable_ && heard_ == marked_heard_);
     mark.count = marks_ + 1;
   }
   if (is_durable) {
@@ -825,28 +823,19 @@ Status Standby::Sync() {
   // While this syncs, records may be appended to the same file. If the next WAL
   // was begun meanwhile, this one was already synced.
   Status status;
-  if (wal != nullptr && wal->number == reached.wal_number) {
+  if (wal != nullptr && wal->number == mark.wal_number) {
     status = wal->file->Fsync(IOOptions(), nullptr);
     status = WithContext(status, EndStateOf(status), wal->path);
   }
   FaultPoint("Standby:Synced");
-  mark.wal_number = reached.wal_number;
-  mark.wal_bytes = reached.wal_bytes;
-  mark.last_sequence = reached.last_sequence;
-  mark.read_micros = reached.read_micros;
-  mark.judged = reached.judged;
-  mark.closed_micros = reached.closed_micros;
-  mark.begun_micros = heard.begun_micros;
-  mark.heard_micros = heard.micros;
-  mark.source_open = heard.is_open;
   if (status.ok()) {
     status = WriteMark(file_system_.get(), dir_, mark);
   }
   FaultPoint("Standby:Marked");
   std::lock_guard<std::mutex> lock(mu_);
   if (status.ok()) {
-    durable_ = reached;
-    marked_heard_ = heard;
+    durable_ = mark;
+    marked_heard_ = mark;
     marks_ = mark.count;
   }
   return Fail(status);
@@ -1115,14 +1104,11 @@ Status Standby::Carry(const std::string& new_dir) {
     return Status::OK();
   }
   FollowMark mark;
+  static_cast<StandbyPosition&>(mark) = received_;
+  static_cast<SourceHeard&>(mark) = heard_;
   mark.count = marks_ + 1;  // a promotion may wait for a higher count
-  mark.wal_number = received_.wal_number;
-  mark.wal_bytes = received_.wal_bytes;
-  mark.last_sequence = received_.last_sequence;
-  mark.read_micros = received_.read_micros;
-  mark.begun_micros = heard_.begun_micros;
-  mark.heard_micros = heard_.micros;
-  mark.source_open = heard_.is_open;
+  mark.judged = FollowJudged();
+  mark.closed_micros = 0;
   carried_all_ = gap_.reason == CutReason::kNone;
   return WriteMark(file_system_.get(), new_dir, mark);
 }
@@ -1143,7 +1129,7 @@ Status Standby::EndCut(bool exchanged) {
     status = lock_.is_open() ? Status::OK() : LockStandby(dir_, &lock_);
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
-    heard_.micros = MicrosNow();  // the source just confirmed the cut's totals
+    heard_.heard_micros = MicrosNow();  // the source just confirmed the totals
     for (const std::string& dir : unneeded_) {
       if (status.ok()) status = RemoveTree(file_system_.get(), dir);
     }

@@ -47,30 +47,6 @@
 
 namespace sstferry {
 
-// End of the data in a standby.
-struct StandbyPosition {
-  // As in a FollowPosition: the newest WAL with a record.
-  uint64_t wal_number = 0;
-  uint64_t wal_bytes = 0;
-  Digest128 wal{};  // set only by a Standby
-  uint64_t last_sequence = 0;
-  uint64_t read_micros = 0;  // by the source's clock; 0: unknown
-  FollowJudged judged;       // from the source's last answer
-  // By this machine's clock: at some later moment, the source was closed, and
-  // the standby had everything that the source wrote; 0: unknown.
-  uint64_t closed_micros = 0;
-  friend bool operator==(const StandbyPosition&,
-                         const StandbyPosition&) = default;
-};
-
-// Last contact of a follower with its source, as in a FollowMark.
-struct SourceHeard {
-  uint64_t begun_micros = 0;
-  uint64_t micros = 0;
-  bool is_open = false;
-  friend bool operator==(const SourceHeard&, const SourceHeard&) = default;
-};
-
 // Takes the lock of the standby in `dir`, which a follower holds while it runs.
 // Destroying *lock releases it.
 //   kBusy     another process holds it

@@ -36,23 +36,10 @@ struct PullFamily {
 };
 
 // Results of the lanes. Threads: any, under mu.
-struct LaneResults {
+struct LaneResults : LaneCounts {
   mutable std::mutex mu;
   std::vector<Totals> family_totals;
   std::vector<ReceivedPart> ended;      // complete parts
-  uint64_t chunks_built = 0;
-  uint64_t chunks_cloned = 0;
-  uint64_t chunks_delta = 0;
-  uint64_t parts_delta = 0;      // parts with a delta after a comparison
-  // Compared parts that were proven to be equal to the source's, and parts
-  // whose first proof failed.
-  uint64_t parts_proven = 0;
-  uint64_t parts_unproven = 0;
-  // Parts sent completely, because this side had no entries in them.
-  uint64_t parts_whole = 0;
-  uint64_t entries_put = 0;      // by deltas
-  uint64_t entries_deleted = 0;  // entries deleted by deltas
-  uint64_t chunks_unchecked = 0;
 };
 
 // The data of all lanes of a pull. Borrows everything that it points to.

@@ -507,10 +507,7 @@ void PullOpener::CountReceived(const ReceivedChunks& received) {
         start.whole ? part.bytes
                     : std::min(part.bytes, start.received.sst_bytes);
   }
-  lanes_->chunks_built = received.chunks_built;
-  lanes_->chunks_delta = received.chunks_delta;
-  lanes_->chunks_cloned = received.chunks_cloned;
-  lanes_->chunks_unchecked = received.chunks_unchecked;
+  static_cast<LaneCounts&>(*lanes_) = received;
   report_->SetReceived(received.totals);
   report_->Say(
       "resuming transfer " + ToHex(work_->unfinished().head.transfer_id) +

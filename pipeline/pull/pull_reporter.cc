@@ -201,12 +201,10 @@ void PullReporter::FillCounters(Summary* summary) const {
   const LaneShared& state = *lanes_;
   const PullCounters& counters = state.counters;
   const Totals& received = received_;
-  summary->chunks_built = state.chunks_built;
-  summary->chunks_delta = state.chunks_delta;
-  summary->entries_put = state.entries_put;
-  summary->entries_deleted = state.entries_deleted;
-  summary->chunks_unchecked = state.chunks_unchecked;
-  summary->chunks_cloned = state.chunks_cloned;
+  {
+    std::lock_guard<std::mutex> lock(state.mu);
+    static_cast<LaneCounts&>(*summary) = state;
+  }
   summary->chunks = summary->chunks_built + summary->chunks_delta +
                     summary->chunks_cloned;
   summary->chunks_resumed = received.chunks;
@@ -240,10 +238,6 @@ void PullReporter::FillParts(Summary* summary) const {
         skipped ? parts[part.part_id].bytes : 0;
   }
   summary->parts_compared = state.parts_compared;
-  summary->parts_delta = state.parts_delta;
-  summary->parts_proven = state.parts_proven;
-  summary->parts_unproven = state.parts_unproven;
-  summary->parts_whole = state.parts_whole;
   summary->parts_left = parts.size() - state.ended.size();
 }
 

@@ -27,8 +27,8 @@ struct ReusedParts {
   bool is_current = false;
 };
 
-// The usable chunks of an unfinished pull.
-struct ReceivedChunks {
+// The usable chunks of an unfinished pull, and their counts.
+struct ReceivedChunks : LaneCounts {
   std::vector<PartStart> starts;  // by part id
   // Chunks that are recorded and were checked again, but are not in the
   // database yet.
@@ -36,10 +36,6 @@ struct ReceivedChunks {
   // Parts that are complete although their end was not recorded: a delta or a
   // unit is the only chunk of its part.
   std::vector<JournalPartDone> ended;
-  uint64_t chunks_built = 0;
-  uint64_t chunks_delta = 0;
-  uint64_t chunks_cloned = 0;
-  uint64_t chunks_unchecked = 0;
   uint64_t chunks_lost = 0;  // recorded, but missing or damaged
   Totals totals;
   ReusedParts reused;  // reused by the unfinished pull

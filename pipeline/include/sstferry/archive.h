@@ -84,18 +84,8 @@ struct ArchiveWindow {
 // Returns true if the directory is an archive.
 bool IsArchiveDirectory(const std::string& directory);
 
-// A set, according to its record and the store's listing.
-struct ArchivedSet {
-  std::string name;      // "20261124T030000Z-0123456789abcdef"
-  std::string pushed_at;  // RFC 3339, taken from `name`
-  std::string host_time;  // RFC 3339, by the host's own clock; empty: unknown
-  // "whole", "expiring", "unfinished", "damaged", "unsealed" or "other key"; a
-  // prune reports "stays", "marked", "expiring" or "deleted".
-  std::string state;
-  std::string why;       // kPrune: why it is kept or removed
-  std::string until;     // expiring: earliest time of removal; RFC 3339
-  std::string problem;   // damaged: what is wrong
-  std::string repairs;   // damaged set that this one repairs; or empty
+// Facts about a set: what its record says, and what is wrong with it.
+struct SetFacts {
   std::string label;
   std::string host;
   std::string database_id;
@@ -105,6 +95,20 @@ struct ArchivedSet {
   uint64_t bytes = 0;
   uint64_t own_bytes = 0;  // bytes that this set was the first to upload
   bool is_sealed = false;
+  std::string problem;     // damaged: what is wrong; otherwise empty
+};
+
+// A set, according to its record and the store's listing.
+struct ArchivedSet : SetFacts {
+  std::string name;      // "20261124T030000Z-0123456789abcdef"
+  std::string pushed_at;  // RFC 3339, taken from `name`
+  std::string host_time;  // RFC 3339, by the host's own clock; empty: unknown
+  // "whole", "expiring", "unfinished", "damaged", "unsealed" or "other key"; a
+  // prune reports "stays", "marked", "expiring" or "deleted".
+  std::string state;
+  std::string why;       // kPrune: why it is kept or removed
+  std::string until;     // expiring: earliest time of removal; RFC 3339
+  std::string repairs;   // damaged set that this one repairs; or empty
 };
 
 // The result of a drill.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "format/types.h"
 #include "sstferry/options.h"
 #include "sstferry/store_options.h"
 
@@ -36,10 +37,8 @@ struct AuditState {
 };
 
 // State of a standby.
-struct StandbyState {
+struct StandbyState : StandbyOrigin, SourceHeard {
   std::string dir;
-  std::string source;              // address given to its follower
-  std::string source_database_id;
   bool is_followed = false;        // a follower is running
   // The directory is a database: a promotion was completed, or was interrupted
   // before it removed its record.
@@ -54,19 +53,10 @@ struct StandbyState {
   uint64_t moment_micros = 0;
   // The source was closed at that moment, so the standby misses nothing.
   bool source_closed = false;
-  // Time of the source's last answer to the follower, by DIR's clock; 0: no
-  // answer yet.
-  uint64_t heard_micros = 0;
-  // Start time of the follower that received this answer, or that still waits
-  // for its first answer.
-  uint64_t begun_micros = 0;
-  // According to the last answer, a process has the source open.
-  bool source_open = false;
   // The recorded fault of the standby; empty: no fault.
   std::string fault;
   uint64_t behind_bytes = 0;       // bytes of source WALs not yet in DIR
   uint64_t replay_bytes = 0;       // WALs to replay at the next open
-  uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
   std::string cut_reason;          // "first", "barrier", ...
   std::map<std::string, uint64_t> cuts;  // by reason, since DIR was made
   // Column families with a compaction filter. The standby still has entries
@@ -77,14 +67,6 @@ struct StandbyState {
   // know; their effect is unknown. Unset: the file was not read yet.
   std::optional<uint64_t> unknown_options;
   uint64_t received_bytes = 0;     // WAL bytes received in this run
-  // Set when a restarted source had fewer records than the standby; describes
-  // the last such event.
-  uint64_t lost_sequences = 0;
-  std::string lost_dir;            // empty: never
-  // Directories with old WALs of the standby. The source was opened again
-  // without proof that the standby had all records of these WALs. Only the
-  // newest few, oldest first.
-  std::vector<std::string> unproven_dirs;
   AuditState audit;
   // Moment of the newest view (FollowOptions::view_every), like moment_micros;
   // 0: there is no view, or its moment is unknown.

@@ -333,9 +333,29 @@ struct ComparedSide {
   uint64_t pulled_sequence = 0;
 };
 
+// Counts of what the lanes of a pull received.
+struct LaneCounts {
+  uint64_t chunks_built = 0;
+  uint64_t chunks_delta = 0;
+  uint64_t chunks_cloned = 0;     // units of cloned files
+  uint64_t chunks_unchecked = 0;  // cloned, without checksums
+  // Parts sent as the entries that differ, after a comparison. entries_put and
+  // entries_deleted count these entries.
+  uint64_t parts_delta = 0;
+  // Why each part is known to equal the source's. parts_proven: compared, and
+  // proven by what was received. parts_unproven: compared, not proven at first,
+  // and compared again. parts_whole: sent whole, because the target held
+  // nothing there.
+  uint64_t parts_proven = 0;
+  uint64_t parts_unproven = 0;
+  uint64_t parts_whole = 0;
+  uint64_t entries_put = 0;
+  uint64_t entries_deleted = 0;
+};
+
 // Report of a command. All commands use this struct, so that the JSON has one
 // shape. Numbers that do not apply stay zero; SummaryToJson() makes them null.
-struct Summary {
+struct Summary : LaneCounts {
   rocksdb::Status status;
   std::string error_where;
   std::string started_at;   // RFC 3339 UTC
@@ -376,11 +396,7 @@ struct Summary {
   std::vector<std::string> column_families;
   uint64_t parts = 0;
   uint64_t chunks = 0;
-  uint64_t chunks_built = 0;
-  uint64_t chunks_delta = 0;
   uint64_t chunks_resumed = 0;
-  uint64_t chunks_cloned = 0;     // units of cloned files
-  uint64_t chunks_unchecked = 0;  // cloned, without checksums
   // Finished clones: number of files that were sent and that were linked. Also
   // set by a swap of an ingested replica: files linked from the old one.
   uint64_t files_cloned = 0;
@@ -403,23 +419,11 @@ struct Summary {
   uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
   // Numbers of parts found unchanged (compared and equal; by files: linked),
-  // sent, compared by digest, and not yet done.
+  // sent (parts_delta among them), compared by digest, and not yet done.
   uint64_t parts_unchanged = 0;
   uint64_t parts_sent = 0;
   uint64_t parts_compared = 0;
   uint64_t parts_left = 0;
-  // Portion of parts_sent: sent as the entries that differ, after a comparison.
-  // entries_put and entries_deleted count these entries.
-  uint64_t parts_delta = 0;
-  // Why each part is known to equal the source's. parts_proven: compared, and
-  // proven by what was received. parts_unproven: compared, not proven at first,
-  // and compared again. parts_whole: sent whole, because the target held
-  // nothing there.
-  uint64_t parts_proven = 0;
-  uint64_t parts_unproven = 0;
-  uint64_t parts_whole = 0;
-  uint64_t entries_put = 0;
-  uint64_t entries_deleted = 0;
   uint64_t bytes_skipped = 0;  // estimated SST bytes of unchanged parts
   // Bytes of this run. bytes_read: read from files by the source for this
   // transfer, and by the target for comparisons. bytes_written: written into
