@@ -16,4 +16,10 @@ uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc,
                    : std::max(state.min_log_number_to_keep, unflushed);
 }
 
+uint64_t OldestToHold(const ManifestState& state) {
+  return state.wals.empty() ? state.min_log_number_to_keep
+                            : std::min(state.min_log_number_to_keep,
+                                       state.wals.begin()->first);
+}
+
 }  // namespace sstferry

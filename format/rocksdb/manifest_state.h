@@ -90,4 +90,8 @@ struct ManifestState {
 uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc,
                          const std::set<std::string>* opened = nullptr);
 
+// Returns the number of the oldest WAL that recovery could need with any
+// options.
+uint64_t OldestToHold(const ManifestState& state);
+
 }  // namespace sstferry

@@ -19,6 +19,7 @@
 #include "format/file_name.h"
 #include "format/history.h"
 #include "format/rocksdb/manifest_reader.h"
+#include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/wal_end.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/base/database_name.h"
@@ -275,20 +276,6 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
   return follower.Follow(*source, [reader](const Slice& edit, uint64_t) {
     return reader->Add(edit);
   });
-}
-
-// Finds the oldest WAL that recovery needs, according to the MANIFEST of a
-// directory.
-Status FindOldestWal(rocksdb::FileSystem* file_system, const std::string& dir,
-                     const FollowFile& record, uint64_t* oldest) {
-  ManifestReader reader;
-  RETURN_IF_ERROR(ReadManifest(file_system, dir, record, &reader));
-  const ManifestState& state = reader.state();
-  *oldest = state.wals.empty()
-                ? state.min_log_number_to_keep
-                : std::min(state.min_log_number_to_keep,
-                           state.wals.begin()->first);
-  return Status::OK();
 }
 
 }  // namespace
@@ -1044,8 +1031,8 @@ Status Standby::Carry(const std::string& new_dir) {
   FollowFile record;
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &record));
-  uint64_t oldest = 0;
-  RETURN_IF_ERROR(FindOldestWal(file_system_.get(), new_dir, record, &oldest));
+  ManifestReader manifest;
+  RETURN_IF_ERROR(ReadManifest(file_system_.get(), new_dir, record, &manifest));
   std::map<uint64_t, std::string> here;
   RETURN_IF_ERROR(ListWals(dir_, &here));
   std::map<uint64_t, std::string> there;
@@ -1053,7 +1040,8 @@ Status Standby::Carry(const std::string& new_dir) {
   bool has_later = false;
   RETURN_IF_ERROR(HasLaterRecord(file_system_.get(), new_dir, there,
                                  received_.wal_number, &has_later));
-  for (auto wal = here.lower_bound(oldest); wal != here.end(); ++wal) {
+  for (auto wal = here.lower_bound(OldestToHold(manifest.state()));
+       wal != here.end(); ++wal) {
     const std::string from = dir_ + "/" + wal->second;
     const std::string to = new_dir + "/" + wal->second;
     uint64_t bytes = 0;

@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <thread>
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/rocksdb/manifest_state.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/snapshot/options_text.h"
@@ -46,14 +46,6 @@ Status Remove(const std::string& path) {
 
 bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
-}
-
-// Returns the number of the oldest WAL that recovery could need with any
-// options.
-uint64_t OldestToHold(const ManifestState& state) {
-  return state.wals.empty() ? state.min_log_number_to_keep
-                            : std::min(state.min_log_number_to_keep,
-                                       state.wals.begin()->first);
 }
 
 }  // namespace
