@@ -55,22 +55,17 @@ class WalFacts::Handler : public BatchHandler {
         facts_->has_prepare_sections_ = true;
         facts_->counts_batches_ = true;
         break;
-      case BatchMarker::kEndPrepare: {
+      case BatchMarker::kEndPrepare:
         in_section_ = false;
         facts_->prepares_twice_ |= facts_->prepared_.count(name.ToString()) > 0;
-        if (std::exchange(in_unprepared_, false)) {
-          return facts_->Open(name, &facts_->unprepared_);
-        }
-        facts_->Close(name, &facts_->unprepared_);
-        return facts_->Open(name, &facts_->prepared_);
-      }
+        return std::exchange(in_unprepared_, false) ? Status::OK()
+                                                    : facts_->Open(name);
       case BatchMarker::kCommit:
       case BatchMarker::kCommitWithTimestamp:
         has_commit_ = true;
         [[fallthrough]];
       case BatchMarker::kRollback:
-        facts_->Close(name, &facts_->prepared_);
-        facts_->Close(name, &facts_->unprepared_);
+        facts_->Close(name);
         break;
       case BatchMarker::kNoop:
         break;
@@ -93,12 +88,11 @@ Status WalFacts::Add(uint64_t log_number, const Slice& record) {
   if (!s.ok()) {
     return WithContext(s, EndStateOf(s), "WAL " + std::to_string(log_number));
   }
-  if (batches_ == 0) {
+  if (!std::exchange(has_batch_, true)) {
     first_sequence_ = header.sequence;
   } else if (last_sequence_ < header.sequence && header.sequence < last_end_) {
     counts_batches_ = true;
   }
-  ++batches_;
   last_sequence_ = header.sequence;
   last_end_ = header.sequence + handler.sequences();
   if (handler.takes_any()) {
@@ -117,22 +111,22 @@ void WalFacts::KeepBlobFile(const Slice& value) {
   blob_files_.insert(is_kept ? reference.file : 0);
 }
 
-Status WalFacts::Open(const Slice& name, std::set<std::string>* names) {
+Status WalFacts::Open(const Slice& name) {
   if (NameBytes(name) > kMaxPreparedNameBytes - name_bytes_) {
     return MakeStatus(EndState::kRefused,
-                      "open transactions: expected names of at most " +
+                      "prepared transactions: expected names of at most " +
                           std::to_string(kMaxPreparedNameBytes) +
                           " bytes, found more; commit or roll back "
                           "some transactions");
   }
-  if (names->insert(name.ToString()).second) {
+  if (prepared_.insert(name.ToString()).second) {
     name_bytes_ += NameBytes(name);
   }
   return Status::OK();
 }
 
-void WalFacts::Close(const Slice& name, std::set<std::string>* names) {
-  if (names->erase(name.ToString()) > 0) {
+void WalFacts::Close(const Slice& name) {
+  if (prepared_.erase(name.ToString()) > 0) {
     name_bytes_ -= NameBytes(name);
   }
 }

@@ -16,7 +16,7 @@
 
 namespace sstferry {
 
-// Maximum bytes of the names of open transactions.
+// Maximum bytes of the names of prepared transactions.
 inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
 // Maximum number of blob files that are remembered.
 inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
@@ -39,12 +39,11 @@ class WalFacts {
  public:
   // Adds one record of WAL `log_number`; messages contain this number. Returns
   // Corruption and NotSupported like ReadWriteBatch(); also NotSupported for
-  // too many open transactions. A record that fails may have been counted
+  // too many prepared transactions. A record that fails may have been counted
   // partly.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
-  uint64_t batches() const { return batches_; }
   uint64_t entries() const { return entries_; }
   // Returns the sequence number of the first batch; 0: there is no batch.
   uint64_t first_sequence() const { return first_sequence_; }
@@ -64,9 +63,6 @@ class WalFacts {
   // Names of transactions that were prepared but neither committed nor rolled
   // back.
   const std::set<std::string>& prepared() const { return prepared_; }
-  // Names of write-unprepared transactions that have entries in the WAL and
-  // were neither prepared, committed nor rolled back.
-  const std::set<std::string>& unprepared() const { return unprepared_; }
 
   // Returns true if a section of any write policy begins a prepared
   // transaction. Only a recovery with allow_2pc understands these.
@@ -98,11 +94,10 @@ class WalFacts {
   class Handler;
 
   void KeepBlobFile(const rocksdb::Slice& value);
-  rocksdb::Status Open(const rocksdb::Slice& name,
-                       std::set<std::string>* names);
-  void Close(const rocksdb::Slice& name, std::set<std::string>* names);
+  rocksdb::Status Open(const rocksdb::Slice& name);
+  void Close(const rocksdb::Slice& name);
 
-  uint64_t batches_ = 0;
+  bool has_batch_ = false;
   uint64_t entries_ = 0;
   uint64_t first_sequence_ = 0;
   // First sequence number of the last batch, and the number after its last one
@@ -113,7 +108,6 @@ class WalFacts {
   size_t name_bytes_ = 0;
   std::map<uint32_t, WalFamily> families_;
   std::set<std::string> prepared_;
-  std::set<std::string> unprepared_;
   std::set<uint64_t> blob_files_;
   bool has_prepare_sections_ = false;
   bool counts_batches_ = false;

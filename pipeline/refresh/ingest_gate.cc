@@ -51,9 +51,6 @@ Status IngestGate::Pass(uint64_t bytes) {
   while (!stopped && steady_clock::now() - start < limit && is_busy_()) {
     stopped = stop_->WaitFor(kLookInterval);
   }
-  waited_micros_ += static_cast<uint64_t>(
-      std::chrono::duration_cast<microseconds>(steady_clock::now() - start)
-          .count());
   return stopped ? MakeStatus(EndState::kCancelled, "stopped on request")
                  : Status::OK();
 }

@@ -2,7 +2,6 @@
 // lag behind. A minimum rate bounds the delay.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,7 +16,7 @@ namespace sstferry {
 
 // Delays ingestion.
 //
-// Threads: one at a time; waited_micros() from any.
+// Threads: one at a time.
 class IngestGate {
  public:
   // Pass() waits while is_busy() returns true, but lets at least
@@ -28,13 +27,11 @@ class IngestGate {
   // Blocks until `bytes` may be ingested.
   //   kCancelled  `stop` was set
   [[nodiscard]] rocksdb::Status Pass(uint64_t bytes);
-  uint64_t waited_micros() const { return waited_micros_; }
 
  private:
   const std::function<bool()> is_busy_;
   const uint64_t min_bytes_per_sec_;
   StopSignal* const stop_;
-  std::atomic<uint64_t> waited_micros_{0};
 };
 
 // Returns the number of files in level 0; 0 if RocksDB does not report the

@@ -68,10 +68,6 @@ class Transfer {
   RetainedSnapshot Describe(uint64_t wall_seconds);
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
   bool is_clone() const { return request_.mode == TransferMode::kClone; }
-  // Makes Pin() plan this snapshot instead of taking one.
-  void UseSnapshot(std::unique_ptr<Snapshot> snapshot) {
-    pinned_.shared()->Use(std::move(snapshot));
-  }
   // Adds a note for the target's operator. REQUIRES: before Announce().
   void AddNote(const std::string& note) { own_notes_.push_back(note); }
 

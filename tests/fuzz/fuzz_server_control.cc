@@ -65,7 +65,7 @@ World::World() {
   host_.on_transfer = [this](Transfer* transfer) {
     transfers_.push_back(transfer->id());
     if (transfer->name() == "db") {
-      transfer->UseSnapshot(
+      transfer->shared()->Use(
           std::make_unique<fuzz::SharedSnapshot>(snapshot_.get(), gate_));
     }
   };
@@ -104,7 +104,7 @@ TransferId World::Hold() {
       &shares_);
   auto snapshot = std::make_unique<fuzz::SharedSnapshot>(snapshot_.get());
   fuzz::SharedSnapshot* const shared = snapshot.get();
-  transfer->UseSnapshot(std::move(snapshot));
+  transfer->shared()->Use(std::move(snapshot));
   fuzz::MustWork(transfer->Pin());
   shared->set_gate(gate_);
   const TransferId id = transfer->id();

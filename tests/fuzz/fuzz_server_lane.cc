@@ -104,7 +104,7 @@ class Lane {
     auto transfer =
         std::make_shared<Transfer>(world.database, world.options, world.request,
                                    hello, channel->peer(), &world.shares);
-    transfer->UseSnapshot(
+    transfer->shared()->Use(
         std::make_unique<fuzz::SharedSnapshot>(world.snapshot.get()));
     // Pinning may fail: a Hello may name unknown format versions.
     if (transfer->Pin().ok()) {
