@@ -36,6 +36,7 @@
 #include "pipeline/follow/source_rounds.h"
 #include "pipeline/follow/standby.h"
 #include "pipeline/follow/standby_views.h"
+#include "pipeline/pull/backoff.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/source_session.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -49,8 +50,8 @@ using rocksdb::Status;
 
 constexpr uint32_t kAskMillis = 1000;
 constexpr std::chrono::milliseconds kTellEvery{1000};
-constexpr std::chrono::milliseconds kFirstPause{100};
-constexpr std::chrono::milliseconds kMostPause{10'000};
+constexpr std::chrono::milliseconds kLongestPause{10'000};
+constexpr std::chrono::hours kForever{24 * 36'500};
 
 // Returns true for failures after which a retry may succeed. Some failures are
 // final only before the follower has received anything from its source, because
@@ -347,7 +348,10 @@ class Follow : public StandbyJob {
   }
 
   Status Main() {
-    std::chrono::milliseconds pause = kFirstPause;
+    BackoffOptions pauses;
+    pauses.longest = kLongestPause;
+    pauses.give_up_after = kForever;
+    Backoff backoff(pauses);
     Clock::time_point told{};
     // Stays true after a log has ended and while the next log has no set yet.
     bool has_begun = false;
@@ -357,18 +361,17 @@ class Follow : public StandbyJob {
       // After a failure, the source may have been opened again unnoticed. A
       // cancellation says nothing about the source.
       if (!status.ok() && !cancelled_) status = ForgetClosed(status);
-      if (!status.ok() &&
-          (!MayPass(status, has_begun) || cancelled_)) {
+      std::chrono::milliseconds pause{0};
+      if (status.ok()) {
+        backoff.Succeeded();
+      } else if (!MayPass(status, has_begun) || cancelled_ ||
+                 !backoff.Next(&pause)) {
         return status;
-      }
-      if (!status.ok()) {
+      } else {
         Log(LogLevel::kWarning,
             MessageOf(status) + "; tries again in " +
                 std::to_string(pause.count()) + " ms");
         stop_.WaitFor(pause);
-        pause = std::min(2 * pause, kMostPause);
-      } else {
-        pause = kFirstPause;
       }
       if (tells_now_.exchange(false) || Clock::now() - told >= kTellEvery) {
         told = Clock::now();

@@ -20,6 +20,10 @@
 
 namespace sstferry {
 
+// Number of reads of the same bytes in all, if they are wrong: a store may
+// return wrong bytes in one read and correct bytes in the next.
+inline constexpr int kTriesOfBytes = 3;
+
 // Limit for the objects under one prefix; a longer listing counts as damage.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
 

@@ -19,7 +19,6 @@ namespace {
 
 // Bytes of the first read; most heads are smaller.
 constexpr uint64_t kFirstHeadBytes = 64u << 10;
-constexpr int kTriesOfHead = 3;
 constexpr char kOutage[] = "outage";
 constexpr uint64_t kSecondMicros = 1'000'000;
 
@@ -79,7 +78,7 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
                    Sha256Digest* digest, uint64_t* bytes) {
   const std::string name = LogKeyText(key);
   Status status;
-  for (int tries = 0; tries < kTriesOfHead; ++tries) {
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
     std::string found;
     status = TryHead(archive, name, key, head, &found);
     if (status.ok()) {

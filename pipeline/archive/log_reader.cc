@@ -27,7 +27,6 @@ constexpr char kSequence[] = "sequence:";
 constexpr char kSetBefore = '+';  // separates a set's name and a point
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
-constexpr int kTriesOfBytes = 3;
 
 // Reads a WAL in order, with reads of any size.
 class PieceSource : public ByteSource {
@@ -581,8 +580,6 @@ Status LogTail::KeepPayload(uint64_t wal_number, uint64_t offset,
   return Status::OK();
 }
 
-// Retries, because a store may return wrong bytes in one read and correct bytes
-// in the next.
 Status LogTail::CheckRecords(uint64_t most_bytes,
                              const std::function<bool()>& cancelled) {
   Status status;

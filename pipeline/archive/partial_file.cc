@@ -365,7 +365,7 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
                                const SetReader::Cancelled& cancelled,
                                uint64_t* bytes) {
   std::string what;
-  for (int tries = 0; tries < kTriesOfUnit; ++tries) {
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
     const Tail tail(*this, cancelled);
     SstReader table;
     std::vector<ByteSpan> spans;

@@ -28,7 +28,6 @@ using rocksdb::Status;
 namespace {
 
 constexpr size_t kRepairReadBytes = 1u << 20;
-constexpr int kTriesOfObject = 3;
 
 bool IsNoDonor(const Status& status) {
   const EndState state = EndStateOf(status);
@@ -88,7 +87,7 @@ class ArchivedBytes : public ByteSource {
   [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
                             Slice* out) const override {
     Status status;
-    for (int tries = 0; tries < kTriesOfObject; ++tries) {
+    for (int tries = 0; tries < kTriesOfBytes; ++tries) {
       scratch->clear();
       const StoreResult got = archive_.ReadFile(
           set_, file_, offset, n, [scratch](const Slice& piece) {

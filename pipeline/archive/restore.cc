@@ -285,8 +285,8 @@ Status ArchiveSnapshot::ReadLogged(
                : got.status;
   }
   const std::lock_guard<std::mutex> lock(mu_);
-  return MakeStatus(++tries_[unit.id] < kTriesOfUnit ? EndState::kDeadPeer
-                                                     : EndState::kCorrupt,
+  return MakeStatus(++tries_[unit.id] < kTriesOfBytes ? EndState::kDeadPeer
+                                                      : EndState::kCorrupt,
                     MessageOf(got.status));
 }
 

@@ -18,7 +18,7 @@ namespace sstferry {
 //
 // Only the committed record is trusted. Before data is read, every object that
 // the record names is looked up. A unit with wrong bytes is read again, up to
-// kTriesOfUnit times in all. If they stay wrong, or an object is missing, the
+// kTriesOfBytes times in all. If they stay wrong, or an object is missing, the
 // restore ends with a message that names the sets that use the file and the
 // newest whole set. With a key, only sets that are sealed with it are restored;
 // without a key, only unsealed sets. For chunks, the entries of an interval are

@@ -140,7 +140,7 @@ Status SetReader::ReadWhole(const ArchivedFile& file,
   RETURN_IF_ERROR(CutIntoUnits({file.file}, set_.unit_bytes, &units));
   for (const Part& unit : units) {
     Status status = MakeStatus(EndState::kDeadPeer, "");
-    for (int tries = 0; tries < kTriesOfUnit &&
+    for (int tries = 0; tries < kTriesOfBytes &&
                         EndStateOf(status) == EndState::kDeadPeer;
          ++tries) {
       status = ReadUnit(file, unit, file.units[unit.id], cancelled, take);
@@ -186,7 +186,7 @@ Status SetReader::ReadChecked(const ArchivedFile& file, uint64_t offset,
                               uint64_t bytes, const Cancelled& cancelled,
                               const Check& check, std::string* out) {
   std::string what;
-  for (int tries = 0; tries < kTriesOfUnit; ++tries) {
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
     out->clear();
     out->reserve(static_cast<size_t>(bytes));
     const StoreResult got = archive_.ReadFile(
@@ -217,7 +217,7 @@ Status SetReader::Distrust(const ArchivedFile& file, uint64_t offset,
     const std::lock_guard<std::mutex> lock(mu_);
     tries = ++tries_[{&file, offset}];
   }
-  return tries < kTriesOfUnit
+  return tries < kTriesOfBytes
              ? MakeStatus(EndState::kDeadPeer,
                           store_->Describe(ArchiveKeyText(file.key)) +
                               ": wrong bytes, reading them again: " + what)

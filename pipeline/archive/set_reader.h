@@ -22,8 +22,6 @@
 
 namespace sstferry {
 
-inline constexpr int kTriesOfUnit = 3;
-
 // Reads the files of one set, with retries and checks.
 //
 // Threads: any.
@@ -75,7 +73,7 @@ class SetReader {
 
   // Reads a range of a file that is not a whole unit, so that the record has no
   // digest for it. Reads it again if `check` does not accept the bytes, up to
-  // kTriesOfUnit times in all. REQUIRES: the range is within the file.
+  // kTriesOfBytes times in all. REQUIRES: the range is within the file.
   [[nodiscard]] rocksdb::Status ReadChecked(const ArchivedFile& file,
                                             uint64_t offset, uint64_t bytes,
                                             const Cancelled& cancelled,

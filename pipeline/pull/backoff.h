@@ -1,5 +1,5 @@
-// Decides how long to wait before a lost connection is retried, and when to
-// give up.
+// Decides how long to wait before a failed try is repeated, and when to give
+// up.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct BackoffOptions {
   std::function<double()> chance;
 };
 
-// The retries of one connection. Threads: one.
+// The retries of one connection, or of one call. Threads: one.
 class Backoff {
  public:
   explicit Backoff(BackoffOptions options);

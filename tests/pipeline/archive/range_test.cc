@@ -446,7 +446,7 @@ TEST_CASE(
   INFO(part.message());
   REQUIRE(part.state() == EndState::kCorrupt);
   REQUIRE(part.message().find("as the index says") != std::string::npos);
-  REQUIRE(lies == kTriesOfUnit);
+  REQUIRE(lies == kTriesOfBytes);
 }
 
 TEST_CASE("A table of another database is detected, though it is intact",
