@@ -105,14 +105,11 @@ Status CheckStagedChunk(rocksdb::FileSystem* file_system,
                         const PullFamily& family, bool all_blocks,
                         StagedChunk* chunk) {
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(file_system, chunk->path, &source);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FileSource::Open(file_system, chunk->path, &source));
   ChunkExpectation expected = ExpectationOf(family, chunk->record);
   expected.all_blocks = all_blocks;
   ChunkFacts facts;
-  status = CheckChunk(*source, expected, &facts);
+  Status status = CheckChunk(*source, expected, &facts);
   chunk->deletions = facts.deletions;
   chunk->record.unchecked = facts.checksum == SstChecksum::kNone;
   chunk->record.creating_database_id = facts.db_id;

@@ -102,19 +102,17 @@ Status Finisher::ReadManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
   finished_->manifest = CloneFileName(file);
   std::unique_ptr<FileSource> source;
-  Status status =
-      FileSource::Open(file_system_, layout_.PathOf(file), &source);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(
+      FileSource::Open(file_system_, layout_.PathOf(file), &source));
   LogFollower follower(LogKind::kManifest);
-  status = follower.Follow(*source, [this](const Slice& record, uint64_t end) {
-    const Status added = manifest_.Add(record);
-    if (added.ok() && !manifest_.in_group()) {
-      manifest_end_ = end;
-    }
-    return added;
-  });
+  Status status =
+      follower.Follow(*source, [this](const Slice& record, uint64_t end) {
+        const Status added = manifest_.Add(record);
+        if (added.ok() && !manifest_.in_group()) {
+          manifest_end_ = end;
+        }
+        return added;
+      });
   if (status.IsNotSupported()) {
     status = MakeStatus(EndState::kIncompatible, MessageOf(status));
   }

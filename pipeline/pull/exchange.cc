@@ -190,12 +190,9 @@ Status Exchange::Publish(const std::function<Summary()>& summary) {
 }
 
 Status Exchange::Swap(const std::function<Summary()>& summary) {
-  Status status = workspace()->BeginSwap(ToHex(plan_->opened.transfer_id),
-                                         options().adopts_old);
-  if (!status.ok()) {
-    return status;
-  }
-  status = CallBefore();
+  RETURN_IF_ERROR(workspace()->BeginSwap(ToHex(plan_->opened.transfer_id),
+                                         options().adopts_old));
+  Status status = CallBefore();
   FaultPoint("Puller:BeforeSwapDone");
   if (status.ok()) {
     status = failure_->failed() ? failure_->status()

@@ -54,10 +54,8 @@ Status CheckClonedFile(rocksdb::FileSystem* file_system,
                        std::vector<ByteSpan> checked, bool* unchecked) {
   *unchecked = false;
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(file_system, path, &source);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
+  Status status;
   switch (file.kind) {
     case CloneFileKind::kTable:
     case CloneFileKind::kBlob:
@@ -112,17 +110,12 @@ Status CompareWithManifest(rocksdb::FileSystem* file_system,
     return Status::OK();
   }
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(file_system, path, &source);
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
   uint32_t crc = 0;
-  if (status.ok()) {
-    status = ReadPieces(*source, path, 0, source->size(),
-                        [&crc](const Slice& piece) {
-                          crc = Crc32cExtend(crc, piece.data(), piece.size());
-                        });
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ReadPieces(
+      *source, path, 0, source->size(), [&crc](const Slice& piece) {
+        crc = Crc32cExtend(crc, piece.data(), piece.size());
+      }));
   std::string found;  // big-endian
   for (int shift = 24; shift >= 0; shift -= 8) {
     found.push_back(static_cast<char>(crc >> shift));

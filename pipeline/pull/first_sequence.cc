@@ -106,7 +106,7 @@ Status RaiseLastSequence(rocksdb::FileSystem* file_system,
                          const std::string& dir, uint64_t at_least) {
   ManifestReader manifest;
   ManifestFileFound file;
-  Status status = ReadManifest(file_system, dir, &manifest, &file);
+  const Status status = ReadManifest(file_system, dir, &manifest, &file);
   const uint64_t wanted = std::max<uint64_t>(at_least, 1);
   if (!status.ok() || manifest.state().last_sequence >= wanted) {
     return status;
@@ -120,15 +120,12 @@ Status RaiseLastSequence(rocksdb::FileSystem* file_system,
                           "of the file at byte " + std::to_string(file.bytes));
   }
   std::string text;
-  status = rocksdb::ReadFileToString(file_system, file.path, &text);
-  if (status.ok() && text.size() != file.bytes) {
-    status = MakeStatus(EndState::kInternal,
-                        "read " + file.path + ": expected " +
-                            std::to_string(file.bytes) + " bytes, found " +
-                            std::to_string(text.size()));
-  }
-  if (!status.ok()) {
-    return status;
+  RETURN_IF_ERROR(rocksdb::ReadFileToString(file_system, file.path, &text));
+  if (text.size() != file.bytes) {
+    return MakeStatus(EndState::kInternal,
+                      "read " + file.path + ": expected " +
+                          std::to_string(file.bytes) + " bytes, found " +
+                          std::to_string(text.size()));
   }
   AppendLastSequence(file.bytes, wanted, &text);
   return WriteDurably(file_system, file.path, text);

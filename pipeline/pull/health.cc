@@ -84,8 +84,8 @@ Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,
   if (mended.fault == ReplicaFault::kNone || known.id != mended.id) {
     return Status::OK();
   }
-  const Status status = RemoveTree(file_system, dir + "/" + kHealthFileName);
-  return status.ok() ? SyncDirectory(file_system, dir) : status;
+  RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + kHealthFileName));
+  return SyncDirectory(file_system, dir);
 }
 
 bool Includes(const Selection& asked, const HealthFile& fault) {

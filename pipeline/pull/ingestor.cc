@@ -93,9 +93,7 @@ Status Ingestor::Add(StagedChunk chunk, StageClock* clock) {
              waiting_.size() < max_waiting_;
     });
   }
-  if (!status_.ok()) {
-    return status_;
-  }
+  RETURN_IF_ERROR(status_);
   waiting_.push_back(std::move(chunk));
   if (!ingesting_) {
     IngestWaiting(LeastTogether(), &lock, clock);
@@ -212,8 +210,8 @@ Status Ingestor::AddRecorded(const std::vector<StagedChunk>& chunks,
     std::lock_guard<std::mutex> lock(mu_);
     ingest_calls_++;
   }
-  const Status status = CheckDisjoint(chunks);
-  return status.ok() ? Ingest(chunks, clock) : status;
+  RETURN_IF_ERROR(CheckDisjoint(chunks));
+  return Ingest(chunks, clock);
 }
 
 void Ingestor::Hold(const std::vector<StagedChunk>& batch) {
@@ -380,10 +378,7 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
   // While a snapshot at sequence 0 exists, RocksDB's compactions drop entries.
   // So raise the last sequence before a snapshot is taken below.
   bool spent = false;
-  Status status = SpendFirstSequence(db_, HandlesOf(families_), &spent);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(SpendFirstSequence(db_, HandlesOf(families_), &spent));
   std::optional<rocksdb::ManagedSnapshot> sequences;
   if (NeedsSequences(args, db_)) {
     sequences.emplace(db_);
@@ -391,12 +386,10 @@ Status Ingestor::IngestOver(std::vector<IngestExternalFileArg> args) {
   // RocksDB has no status code for "flush first", so flush after any
   // InvalidArgument; a second one is final. Since 9.9, RocksDB returns TryAgain
   // if a write came between its flush and its ingestion.
+  Status status;
   for (const bool is_last : {false, true}) {
     if (is_last || !kIngestsOverMemtables) {
-      status = FlushFamilies(args);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(FlushFamilies(args));
     }
     for (IngestExternalFileArg& arg : args) {
       // The last try lets RocksDB stall writers: otherwise they may write

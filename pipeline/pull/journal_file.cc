@@ -82,9 +82,7 @@ Status JournalFile::Write(const Slice& data) {
 Status JournalFile::AppendPayload(JournalRecordType type,
                                   const Slice& payload) {
   std::lock_guard<std::mutex> lock(mu_);
-  if (!status_.ok()) {
-    return status_;
-  }
+  RETURN_IF_ERROR(status_);
   if (payload.size() > kMaxJournalPayloadBytes) {
     return MakeStatus(EndState::kRefused,
                       std::string("journal record ") +
@@ -109,9 +107,7 @@ Status JournalFile::Sync() {
 
 Status JournalFile::Close() {
   std::lock_guard<std::mutex> lock(mu_);
-  if (!status_.ok()) {
-    return status_;
-  }
+  RETURN_IF_ERROR(status_);
   return Keep(file_->Close(IOOptions(), nullptr), "close");
 }
 

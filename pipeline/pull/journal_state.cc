@@ -70,14 +70,11 @@ class Reader {
 
   Status AddToPlan(const JournalRecord& record) {
     JournalPlan message;
-    Status status = Decode(record.payload, &message);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Decode(record.payload, &message));
     if (!has_transfer_ || has_plan_) {
       return Contradiction(record, "out of order");
     }
-    status = decoder_.Add(message.type, message.payload);
+    const Status status = decoder_.Add(message.type, message.payload);
     if (!status.ok()) {
       return Contradiction(record, MessageOf(status));
     }
@@ -94,17 +91,14 @@ class Reader {
 
   Status AddIngested(const JournalRecord& record) {
     JournalIngested ingested;
-    Status status = Decode(record.payload, &ingested);
-    status = status.ok() ? CheckPart(record, ingested.part_id) : status;
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Decode(record.payload, &ingested));
+    RETURN_IF_ERROR(CheckPart(record, ingested.part_id));
     std::vector<bool>& of_part = state_->ingested[ingested.part_id];
     if (ingested.ordinal >= of_part.size()) {
       return Contradiction(record, "names a chunk that has no record");
     }
     of_part[ingested.ordinal] = true;
-    return status;
+    return Status::OK();
   }
 
   Status AddTargetFiles(const JournalRecord& record) {
@@ -123,12 +117,9 @@ class Reader {
 
   Status AddChunk(const JournalRecord& record) {
     JournalChunk chunk;
-    Status status = Decode(record.payload, &chunk);
+    RETURN_IF_ERROR(Decode(record.payload, &chunk));
     const uint32_t id = chunk.chunk.part_id;
-    status = status.ok() ? CheckPart(record, id) : status;
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckPart(record, id));
     std::vector<JournalChunk>& chunks = state_->chunks[id];
     const uint32_t ordinal = chunk.chunk.ordinal;
     if (ordinal > chunks.size()) {
@@ -148,18 +139,15 @@ class Reader {
 
   Status AddPartDone(const JournalRecord& record) {
     JournalPartDone done;
-    Status status = Decode(record.payload, &done);
-    status = status.ok() ? CheckPart(record, done.part_id) : status;
-    if (status.ok() &&
-        !(done.totals == state_->ReceivedTotals(done.part_id))) {
-      status = Contradiction(record, "its totals differ from those of the "
-                                     "chunks of part " +
-                                         std::to_string(done.part_id));
+    RETURN_IF_ERROR(Decode(record.payload, &done));
+    RETURN_IF_ERROR(CheckPart(record, done.part_id));
+    if (!(done.totals == state_->ReceivedTotals(done.part_id))) {
+      return Contradiction(record, "its totals differ from those of the "
+                                   "chunks of part " +
+                                       std::to_string(done.part_id));
     }
-    if (status.ok()) {
-      state_->whole[done.part_id] = true;
-    }
-    return status;
+    state_->whole[done.part_id] = true;
+    return Status::OK();
   }
 
   Status AddComplete(const JournalRecord& record) {
@@ -219,12 +207,10 @@ uint64_t JournalState::planned_bytes_done() const {
 
 Status ParseJournalState(const Slice& journal, JournalState* state) {
   *state = JournalState();
-  Status status = CheckJournalMagic(journal);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckJournalMagic(journal));
   Reader reader(state);
   state->bytes = kJournalMagicBytes;
+  Status status;
   while (true) {
     JournalRecord record;
     status = ReadJournalRecord(journal, state->bytes, &record);

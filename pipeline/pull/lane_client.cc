@@ -36,15 +36,12 @@ Status LaneClient::Run() {
 // Connects, and repeats the requests of the previous connection.
 Status LaneClient::Connect() {
   StageScope scope(&clock_, Stage::kReceive);
-  Status status = channel_.Open();
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(channel_.Open());
   retry_.Connected();
   answer_totals_ = Totals();
   answer_chain_ = PartDigest();
   StartTime();
-  for (size_t i = 0; i < asked_.size() && status.ok(); ++i) {
+  for (size_t i = 0; i < asked_.size(); ++i) {
     Asked& asked = asked_[i];
     // A part that still awaits its first groups keeps what this side has read.
     const bool begins =
@@ -58,9 +55,9 @@ Status LaneClient::Connect() {
       retry_.ChunkLost();
       StartPart();
     }
-    status = Ask(asked, /*front=*/i == 0);
+    RETURN_IF_ERROR(Ask(asked, /*front=*/i == 0));
   }
-  return status;
+  return Status::OK();
 }
 
 void LaneClient::CompareAnew(Asked* asked) {
@@ -379,33 +376,21 @@ Status LaneClient::Receive(Frame* frame) {
 Status LaneClient::ReceivePart(const Part& part) {
   while (true) {
     Frame frame;
-    Status status = Receive(&frame);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Receive(&frame));
     if (frame.type == FrameType::kPartEnd) {
       PartEnd end;
-      status = channel_.Damaged(Decode(frame.payload, &end));
+      RETURN_IF_ERROR(channel_.Damaged(Decode(frame.payload, &end)));
       // Every frame was intact, so a second request could only hide the fault.
-      status = status.ok() ? channel_.Final(CheckTotals(part, end,
-                                                        answer_totals_,
-                                                        answer_chain_.Finish()))
-                           : status;
-      return status.ok() ? EndPart(part) : status;
+      RETURN_IF_ERROR(channel_.Final(
+          CheckTotals(part, end, answer_totals_, answer_chain_.Finish())));
+      return EndPart(part);
     }
     ChunkBegin begin;
-    status = channel_.Expect(frame, FrameType::kChunkBegin);
-    if (status.ok()) {
-      status = channel_.Damaged(Decode(frame.payload, &begin));
-    }
-    if (status.ok()) {
-      status = ReceiveChunk(part, begin);
-    }
-    if (status.ok() && asked_.size() < 2) {
-      status = AskAhead();
-    }
-    if (!status.ok()) {
-      return status;
+    RETURN_IF_ERROR(channel_.Expect(frame, FrameType::kChunkBegin));
+    RETURN_IF_ERROR(channel_.Damaged(Decode(frame.payload, &begin)));
+    RETURN_IF_ERROR(ReceiveChunk(part, begin));
+    if (asked_.size() < 2) {
+      RETURN_IF_ERROR(AskAhead());
     }
     StartTime();
   }

@@ -249,15 +249,9 @@ Status LaneClient::StoreChunk(const Part& part, ChunkEnd* end) {
     open_->digest.AddFrame(frame.digest);
     CountBytes(part, data_bytes);
   }
-  if (status.ok()) {
-    status = channel_.Expect(frame, FrameType::kChunkEnd);
-  }
-  if (status.ok()) {
-    status = channel_.Damaged(Decode(frame.payload, end));
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(channel_.Expect(frame, FrameType::kChunkEnd));
+  RETURN_IF_ERROR(channel_.Damaged(Decode(frame.payload, end)));
   const Digest128 digest = open_->digest.Finish();
   const uint64_t announced = open_->begin.file_bytes;
   if (end->file_bytes != open_->file.bytes()) {

@@ -81,9 +81,9 @@ Status NewDirectoryTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
     FoundTarget* found) {
   SetUse(use, disk);
-  const Status status = OpenForNewDirectory(options(), use, disk, lanes(),
-                                            &found->workspace);
-  return status.ok() ? ReadFault(found) : status;
+  RETURN_IF_ERROR(
+      OpenForNewDirectory(options(), use, disk, lanes(), &found->workspace));
+  return ReadFault(found);
 }
 
 SyncBatch* NewDirectoryTarget::last_files() {

@@ -116,12 +116,10 @@ Status LinkPresentFiles(const PresentDatabase& database,
                         PresentFiles* present) {
   *present = PresentFiles();
   std::unique_ptr<Snapshot> snapshot;
-  Status status = TakeSnapshot(database, layout.staging_dir(), &snapshot);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(TakeSnapshot(database, layout.staging_dir(), &snapshot));
   PresentFiles found;
   Linker linker(database, layout, *snapshot, file_system);
+  Status status;
   for (const CloneFile& file : layout.files()) {
     if (status.ok()) status = linker.Link(file, &found);
   }

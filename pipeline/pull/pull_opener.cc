@@ -95,29 +95,16 @@ void PullOpener::CloseStore() {
 }
 
 Status PullOpener::OpenWorkspace() {
-  Status status;
   if (target_->in_place() == nullptr) {
-    status = exchange_->CheckTarget();  // before a name is created
+    RETURN_IF_ERROR(exchange_->CheckTarget());  // before a name is created
   }
-  if (status.ok()) {
-    status = work_->Open();
-  }
-  if (status.ok()) {
-    status = exchange_->FinishEarlier(work_->workspace());
-  }
-  if (status.ok()) {
-    status = work_->ReadUnfinished();
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(work_->Open());
+  RETURN_IF_ERROR(exchange_->FinishEarlier(work_->workspace()));
+  RETURN_IF_ERROR(work_->ReadUnfinished());
   resumes_exchange_ = exchange_->CanResume(*work_);
   if (exchange_->has_open_hooks() && !resumes_exchange_) {
     // The application must not wait for the following steps.
-    status = exchange_->CloseHooks();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(exchange_->CloseHooks());
   }
   return work_->Prepare();
 }
@@ -125,8 +112,8 @@ Status PullOpener::OpenWorkspace() {
 Status PullOpener::Connect() {
   if (resumes_exchange_) {
     UsePlanOfJournal();
-    const Status status = CheckStillSource();
-    return status.ok() ? exchange_->Resume() : status;
+    RETURN_IF_ERROR(CheckStillSource());
+    return exchange_->Resume();
   }
   if (!work_->is_resuming()) {
     const Status opened = OpenSession(SnapshotUse::kNew);
@@ -166,12 +153,10 @@ Status PullOpener::Connect() {
         MessageOf(status) + ")");
     return failure_->status();
   }
-  const std::string why = MessageOf(status);
-  status = OpenSessionInstead();
-  return status.ok() ? StartAnew("the source no longer has the snapshot of "
-                                 "the unfinished pull (" + why + ")",
-                                 /*keeps=*/true)
-                     : status;
+  RETURN_IF_ERROR(OpenSessionInstead());
+  return StartAnew("the source no longer has the snapshot of the unfinished "
+                   "pull (" + MessageOf(status) + ")",
+                   /*keeps=*/true);
 }
 
 void PullOpener::UsePlanOfJournal() {
@@ -217,10 +202,7 @@ OpenRequest PullOpener::MakeRequest(SnapshotUse use) const {
 
 Status PullOpener::OpenSession(SnapshotUse use) {
   report_->SetPhase("connect");
-  Status status = link_->Connect();
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(link_->Connect());
   if (use == SnapshotUse::kNew) {
     RETURN_IF_ERROR(AskSource());
   }
@@ -230,7 +212,7 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   SourceSession* const session = link_->session();
   *plan_ = Plan();
   const uint64_t asked_seconds = ClockSeconds();
-  status = session->Open(asked_, plan_);
+  Status status = session->Open(asked_, plan_);
   // Not for an archive: the time of a set is that of its push.
   if (status.ok() && !options().source.is_archive()) {
     const std::string wrong = CompareClocks(
@@ -360,17 +342,10 @@ Status PullOpener::CheckPlan() {
 // received, StartOver() asks it first.
 Status PullOpener::PrepareTarget() {
   report_->SetPhase("plan");
-  Status status = CheckFamilies(*plan_, options().selection.families);
+  RETURN_IF_ERROR(CheckFamilies(*plan_, options().selection.families));
   lanes_->families.clear();
-  if (status.ok()) {
-    status = target_->BuildFamilies();
-  }
-  if (status.ok()) {
-    status = CheckPlan();
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(target_->BuildFamilies());
+  RETURN_IF_ERROR(CheckPlan());
   lanes_->family_totals.assign(plan_->families.size(), Totals());
   lanes_->parts = &plan_->parts;
   lanes_->starts.assign(plan_->parts.size(), PartStart());
@@ -378,27 +353,22 @@ Status PullOpener::PrepareTarget() {
   lanes_->staging_dir = work_->workspace()->staging_dir();
   const bool begins = !work_->is_resuming();
   if (!begins) {
-    status = AdoptUnfinished();
+    const Status status = AdoptUnfinished();
     if (!IsDamage(status)) {
       return status.ok() ? CheckSpace() : status;
     }
     if (link_->session() == nullptr) {
       return StartOver(status);
     }
-    status = StartAnew("the data of the unfinished pull is damaged (" +
-                           MessageOf(status) + ")",
-                       /*keeps=*/false);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(StartAnew("the data of the unfinished pull is damaged (" +
+                                  MessageOf(status) + ")",
+                              /*keeps=*/false));
   }
-  status = FindReused();
-  if (status.ok()) {
-    status = CheckSpace();
-    if (!status.ok() && begins && reused_.linked.empty()) {
-      // Nothing has started, so the empty workspace is not needed.
-      work_->workspace()->Discard().PermitUncheckedError();
-    }
+  RETURN_IF_ERROR(FindReused());
+  const Status status = CheckSpace();
+  if (!status.ok() && begins && reused_.linked.empty()) {
+    // Nothing has started, so the empty workspace is not needed.
+    work_->workspace()->Discard().PermitUncheckedError();
   }
   return status.ok() && !work_->plans()
              ? target_->Create(work_->file_system(), &held_)
@@ -461,37 +431,31 @@ Status PullOpener::RejectReused(const std::vector<uint32_t>& different) {
 Status PullOpener::AdoptUnfinished() {
   const JournalState& unfinished = work_->unfinished();
   ReceivedChunks received;
-  Status status =
-      target_->Reopen(work_->file_system(), unfinished, &received);
-  if (status.ok()) {
-    status = work_->ReopenJournal();
+  RETURN_IF_ERROR(
+      target_->Reopen(work_->file_system(), unfinished, &received));
+  RETURN_IF_ERROR(work_->ReopenJournal());
+  if (unfinished.complete && received.chunks_lost > 0) {
+    return MakeStatus(EndState::kCorrupt,
+                      "a complete pull lost " +
+                          std::to_string(received.chunks_lost) + " chunks");
   }
-  if (status.ok() && unfinished.complete && received.chunks_lost > 0) {
-    status = MakeStatus(EndState::kCorrupt,
-                        "a complete pull lost " +
-                            std::to_string(received.chunks_lost) + " chunks");
-  }
-  if (status.ok()) {
-    OpenStore();
+  OpenStore();
+  {
     StageClock clock(&lanes_->counters.stages, Stage::kIngest);
-    status = store_->AddRecorded(received.staged, &clock);
+    RETURN_IF_ERROR(store_->AddRecorded(received.staged, &clock));
   }
-  if (status.ok()) {
-    FaultPoint("Puller:StagedIngested");
-    Workspace* const workspace = work_->workspace();
-    status = received.waited_for.has_value()
-                 ? workspace->ClearStagingBut(*received.waited_for)
-                 : workspace->ClearStaging();
-  }
+  FaultPoint("Puller:StagedIngested");
+  Workspace* const workspace = work_->workspace();
+  RETURN_IF_ERROR(received.waited_for.has_value()
+                      ? workspace->ClearStagingBut(*received.waited_for)
+                      : workspace->ClearStaging());
   for (const JournalPartDone& done : received.ended) {
-    status = status.ok() ? store_->EndPart(done) : status;
+    RETURN_IF_ERROR(store_->EndPart(done));
   }
-  if (status.ok()) {
-    reused_ = received.reused;
-    CountReceived(received);
-    work_->SetResumable(true);
-  }
-  return status;
+  reused_ = received.reused;
+  CountReceived(received);
+  work_->SetResumable(true);
+  return Status::OK();
 }
 
 void PullOpener::CountReceived(const ReceivedChunks& received) {

@@ -181,9 +181,7 @@ Status Puller::RunSteps() {
   // From here on the workspace belongs to this pull, even if it had other
   // contents.
   has_workspace_ = status.ok() && drill_ != nullptr;
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(status);
   status = RunEach({[this] { return opener_.Connect(); },
                     [this] { return opener_.PrepareTarget(); },
                     [this] { return CompareReused(); }});
@@ -243,10 +241,7 @@ uint64_t Puller::BytesToCome() const {
 
 Status Puller::RunEach(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
-    const Status status = failure_.failed() ? failure_.status() : step();
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(failure_.failed() ? failure_.status() : step());
   }
   return Status::OK();
 }

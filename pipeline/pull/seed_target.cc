@@ -20,9 +20,7 @@ Status SeedTarget::BuildFamilies() {
   std::vector<std::string> advice;
   Status status = SetDatabaseOptions();
   for (const Family& family : plan().families) {
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(status);
     BuildLimits limits;
     limits.format_version = family.format_version;
     limits.max_format_version = MaxFormatVersionOf(plan());
@@ -100,8 +98,8 @@ std::unique_ptr<ChunkStore> SeedTarget::MakeStore(JournalFile* journal) {
 }
 
 Status SeedTarget::Finish() {
-  const Status status = db_->CountLevels(&levels_);
-  return status.ok() ? CheckFileCount() : status;
+  RETURN_IF_ERROR(db_->CountLevels(&levels_));
+  return CheckFileCount();
 }
 
 // Compares the number of live files of the database with the number of chunks.

@@ -51,8 +51,8 @@ Status CheckTotals(const Finish& ours, const Finish& theirs) {
 
 Status AnswerPing(const Frame& frame, Channel* channel) {
   Ping ping;
-  const Status status = Decode(frame.payload, &ping);
-  return status.ok() ? channel->SendMessage(FrameType::kPong, ping) : status;
+  RETURN_IF_ERROR(Decode(frame.payload, &ping));
+  return channel->SendMessage(FrameType::kPong, ping);
 }
 
 Status DecodeAnswer(const Frame& frame, SourceAnswers* answers) {
@@ -267,10 +267,7 @@ Status SourceSession::Handle(const Frame& frame) {
       return Status::OK();
     case FrameType::kStats: {
       Stats stats;
-      const Status status = Decode(frame.payload, &stats);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(Decode(frame.payload, &stats));
       {
         std::lock_guard<std::mutex> lock(mu_);
         answers_.stats = stats;
@@ -278,7 +275,7 @@ Status SourceSession::Handle(const Frame& frame) {
       const std::optional<Compress> compress =
           options_.on_stats ? options_.on_stats(stats) : std::nullopt;
       return compress ? channel_->SendMessage(FrameType::kCompress, *compress)
-                      : status;
+                      : Status::OK();
     }
     case FrameType::kListReply:
     case FrameType::kStatusReply:
@@ -361,10 +358,7 @@ Status SourceSession::Question(FrameType type, const Message& message,
   while (status.ok() && !answered) {
     std::shared_ptr<Channel> channel;
     uint64_t connection = 0;
-    status = AwaitChannel(&channel, &connection);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(AwaitChannel(&channel, &connection));
     const Status sent = channel->SendMessage(type, message,
                                              WaitLimit::Within(kSendLimit));
     if (!sent.ok() && options_.retry.give_up_after.count() == 0) {
@@ -473,10 +467,7 @@ Status SourceSession::WaitFor(const std::function<bool()>& has_come) {
 Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
   std::shared_ptr<Channel> channel;
   uint64_t connection = 0;
-  Status status = AwaitChannel(&channel, &connection);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(AwaitChannel(&channel, &connection));
   {
     std::lock_guard<std::mutex> lock(mu_);
     plan_.Begin();
@@ -486,7 +477,7 @@ Status SourceSession::Open(const OpenRequest& request, Plan* plan) {
       channel = channel_;
     }
   }
-  status = Ask(channel.get(), request_);
+  Status status = Ask(channel.get(), request_);
   if (!status.ok() && options_.retry.give_up_after.count() > 0) {
     status = Status::OK();  // the reader notices it, too, and asks again
   }
@@ -505,10 +496,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
                                   std::unique_ptr<Channel>* channel) {
   const WaitLimit limit = WaitLimit::Within(options_.timeouts.connect);
   std::unique_ptr<Connection> connection;
-  Status status = dialer_->Dial(limit, &connection);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(dialer_->Dial(limit, &connection));
   auto opened = std::make_unique<Channel>(std::move(connection));
   uint64_t control = 0;
   Hello hello = MakeHello();
@@ -520,7 +508,7 @@ Status SourceSession::ConnectLane(uint32_t lane,
     control = connections_;
   }
   HelloAck ack;
-  status =
+  const Status status =
       ShakeHands(options_.handshakes, opened.get(), hello, limit, &ack);
   if (status.ok()) {
     *channel = std::move(opened);

@@ -58,10 +58,7 @@ Status SourceSession::DialControl(Clock::time_point until,
   WaitLimit limit = WaitLimit::Within(options_.timeouts.connect);
   limit.until = std::min(limit.until, until);
   std::unique_ptr<Connection> connection;
-  Status status = dialer_->Dial(limit, &connection);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(dialer_->Dial(limit, &connection));
   auto dialed = std::make_shared<Channel>(std::move(connection));
   {
     std::lock_guard<std::mutex> lock(mu_);
@@ -71,7 +68,7 @@ Status SourceSession::DialControl(Clock::time_point until,
     }
   }
   HelloAck ack;
-  status =
+  const Status status =
       ShakeHands(options_.handshakes, dialed.get(), MakeHello(), limit, &ack);
   std::lock_guard<std::mutex> lock(mu_);
   dialed_.reset();

@@ -40,8 +40,8 @@ Status StallGuard::Wait(
 Status StallGuard::Receive(Channel* channel, Frame* frame,
                            Clock::time_point until) const {
   FrameHeader header;
-  const Status status = ReceiveHeader(channel, &header, until);
-  return status.ok() ? ReceivePayload(channel, nullptr, frame) : status;
+  RETURN_IF_ERROR(ReceiveHeader(channel, &header, until));
+  return ReceivePayload(channel, nullptr, frame);
 }
 
 Status StallGuard::ReceiveHeader(Channel* channel, FrameHeader* header,

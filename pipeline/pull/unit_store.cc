@@ -21,9 +21,7 @@ Status UnitStore::Add(StagedChunk chunk, StageClock* clock) {
   {
     std::lock_guard<std::mutex> lock(mu_);
     if (status_.ok()) status_ = recorded;
-    if (!status_.ok()) {
-      return status_;
-    }
+    RETURN_IF_ERROR(status_);
     if (stopped_) {
       return MakeStatus(EndState::kCancelled, "clone: stopped on request");
     }

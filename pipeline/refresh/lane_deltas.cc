@@ -264,9 +264,7 @@ Status GroupDeltas::Build(const Part& part, const ChunkBuilderOptions& options,
     status = Wrong("expected a piece of part " + std::to_string(part.id) +
                    ", found an interval outside of it");
   }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(status);
   piece.entries = std::move(asked_.entries);
   asked_ = DeltaRequest();
   EntryDigester digester(salt_);

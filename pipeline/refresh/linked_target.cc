@@ -107,8 +107,8 @@ Status LinkedTarget::ReadExisting(
   RETURN_IF_ERROR(ReadFault(found));
   const SwapState swap = workspace()->swap_state();
   if (is_only_planned()) {
-    const Status status = GiveWayAt(CheckWhole());
-    return status.ok() ? GiveWayAt(Look(found)) : status;
+    RETURN_IF_ERROR(GiveWayAt(CheckWhole()));
+    return GiveWayAt(Look(found));
   }
   set_dir(workspace()->db_dir());
   if (workspace()->has_unfinished() &&

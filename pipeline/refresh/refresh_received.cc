@@ -138,19 +138,12 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
 Status RefreshTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
-  Status status = OpenToWrite();
-  if (status.ok()) {
-    status = CreateFamilies();
-  }
+  RETURN_IF_ERROR(OpenToWrite());
+  RETURN_IF_ERROR(CreateFamilies());
   LiveIds live;
-  if (status.ok()) {
-    status = ListLiveIds(live_->db(), planned_, &live);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ListLiveIds(live_->db(), planned_, &live));
   const bool all = unfinished.complete && IsAllIngested(unfinished, live);
-  status = FindReceivedChunks(
+  Status status = FindReceivedChunks(
       unfinished,
       [&](const Part& part, const JournalChunk& chunk) {
         return all || IsIngestedOne(unfinished, live, part, chunk);

@@ -216,11 +216,9 @@ Status RefreshTarget::OpenAndList() {
   // Check now that these files can be replaced. RocksDB replaces CURRENT when
   // it opens the database, and the refresh replaces its record when it ends. A
   // failure at that time would waste the received data.
-  Status status = CheckReplaceable(
-      dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kLastTransferName});
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckReplaceable(
+      dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kLastTransferName}));
+  Status status;
   if (replica_.db != nullptr) {
     live_ = LiveDb::Borrow(replica_);
     writable_ = true;
@@ -414,23 +412,18 @@ Status RefreshTarget::BuildFamilies() {
                           ? 0
                           : options().most_point_deletions);
   built_.clear();
-  Status status = CheckSource();
+  RETURN_IF_ERROR(CheckSource());
   for (const Family& family : plan().families) {
     BuildLimits limits;
     limits.format_version = family.format_version;
     limits.max_format_version = MaxFormatVersionOf(plan());
     BuiltFamily built;
-    if (status.ok()) {
-      status =
-          BuildFamily(family.description, options().registry, limits, &built);
-    }
+    RETURN_IF_ERROR(
+        BuildFamily(family.description, options().registry, limits, &built));
     rocksdb::ColumnFamilyHandle* const known =
         live_->Find(family.description.name);
-    if (status.ok() && known != nullptr) {
-      status = CheckKnown(family, built, known);
-    }
-    if (!status.ok()) {
-      return status;
+    if (known != nullptr) {
+      RETURN_IF_ERROR(CheckKnown(family, built, known));
     }
     PullFamily shared;
     shared.comparator = known != nullptr ? known->GetComparator()
@@ -441,7 +434,7 @@ Status RefreshTarget::BuildFamilies() {
   }
   NoteMissing();
   NoteFilters();
-  return status;
+  return Status::OK();
 }
 
 void RefreshTarget::NoteFilters() {
@@ -503,14 +496,10 @@ Status RefreshTarget::CreateFamilies() {
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
-      Status status =
-          text.empty() ? OptionsTextOf(plan(), &text) : Status::OK();
-      if (status.ok()) {
-        status = live_->Create(name, built_[i].final_options, text);
+      if (text.empty()) {
+        RETURN_IF_ERROR(OptionsTextOf(plan(), &text));
       }
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(live_->Create(name, built_[i].final_options, text));
       report()->Note("column family '" + name + "' was created");
     }
     planned_.push_back(*live_->FindFamily(name));
@@ -665,8 +654,8 @@ bool RefreshTarget::is_alone() const {
 }
 
 Status RefreshTarget::Close(JournalFile* journal) {
-  const Status status = journal->Sync();
-  return status.ok() ? journal->Close() : status;
+  RETURN_IF_ERROR(journal->Sync());
+  return journal->Close();
 }
 
 Status RefreshTarget::DropMissing() {

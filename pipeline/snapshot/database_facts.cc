@@ -59,32 +59,21 @@ uint64_t WrittenSeconds(const std::string& directory) {
 Status DescribeDatabase(const ServedDatabase& database,
                         const FactsOptions& asked, DatabaseFacts* facts) {
   std::string directory;
-  Status status = ResolveDatabase(database.directory, &directory);
+  RETURN_IF_ERROR(ResolveDatabase(database.directory, &directory));
   ManifestTail manifest(directory);
-  if (status.ok()) {
-    status = manifest.Read();
-  }
+  RETURN_IF_ERROR(manifest.Read());
   SeenOptions options(directory);
-  if (status.ok()) {
-    status = options.Look();
-  }
+  RETURN_IF_ERROR(options.Look());
+  const OptionsText text(options.TextFor({}));
   std::string wals;
-  if (status.ok()) {
-    const OptionsText text(options.TextFor({}));
-    status = FindWalDirectory(WalPlaceOf(directory, database.wal_dir, text,
-                                         manifest.state()),
-                              &wals);
-  }
-  if (status.ok()) {
-    status = CheckSnapshotPlace(
-        directory, SnapshotParent(directory, asked.snapshot_dir),
-        asked.snapshot_dir, /*command=*/"");
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FindWalDirectory(
+      WalPlaceOf(directory, database.wal_dir, text, manifest.state()), &wals));
+  RETURN_IF_ERROR(CheckSnapshotPlace(
+      directory, SnapshotParent(directory, asked.snapshot_dir),
+      asked.snapshot_dir, /*command=*/""));
   *facts = DatabaseFacts();
-  status = ReadDatabaseId(directory, manifest.state(), &facts->database_id);
+  Status status =
+      ReadDatabaseId(directory, manifest.state(), &facts->database_id);
   facts->sequence = manifest.state().last_sequence;
   facts->written_seconds =
       std::max(WrittenSeconds(directory), WrittenSeconds(wals));
@@ -103,8 +92,7 @@ Status DescribeDatabase(const ServedDatabase& database,
   }
   if (asked.for_pull && status.ok()) {
     facts->chunk_bytes =
-        EstimateChunkBytes(directory, manifest.state(),
-                           OptionsText(options.TextFor({})), asked.families);
+        EstimateChunkBytes(directory, manifest.state(), text, asked.families);
     status = FindNoClone(directory, manifest.state(), asked, &facts->no_clone);
   }
   return status;

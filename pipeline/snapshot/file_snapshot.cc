@@ -192,24 +192,17 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   ManifestTail manifest(db_);
   bool unused = false;
   WalContents wals;
-  Status status = ListFiles();
-  if (status.ok()) status = manifest.Follow(&unused);
+  RETURN_IF_ERROR(ListFiles());
+  RETURN_IF_ERROR(manifest.Follow(&unused));
   ManifestState kept = manifest.state();
-  if (status.ok()) {
-    status = KeepFamilies(options.families, &kept, &files_.files);
-    counters_.live_files = files_.files.size();
-  }
-  if (status.ok()) status = ReadManifest(manifest, kept);
-  if (status.ok()) status = CheckNotStopped(options);
-  if (status.ok()) status = ReadTables(kept);
-  if (status.ok()) status = CheckNotStopped(options);
-  if (status.ok()) status = ReadWals(manifest.state(), &wals);
-  if (status.ok()) {
-    status = CheckTrackedWals(manifest.state(), files_.files);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(KeepFamilies(options.families, &kept, &files_.files));
+  counters_.live_files = files_.files.size();
+  RETURN_IF_ERROR(ReadManifest(manifest, kept));
+  RETURN_IF_ERROR(CheckNotStopped(options));
+  RETURN_IF_ERROR(ReadTables(kept));
+  RETURN_IF_ERROR(CheckNotStopped(options));
+  RETURN_IF_ERROR(ReadWals(manifest.state(), &wals));
+  RETURN_IF_ERROR(CheckTrackedWals(manifest.state(), files_.files));
   TellContent(kept, wals);
   if (kept.families.size() < manifest.state().families.size() &&
       counters_.wal_bytes_copied > 0) {

@@ -46,10 +46,7 @@ bool IsUnchanged(const struct stat& a, const struct stat& b) {
 Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
                 mode_t* mode) {
   Descriptor file;
-  Status status = OpenForeign(path, &file);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(OpenForeign(path, &file));
   struct stat before;
   struct stat after;
   if (!file.is_open()) {
@@ -68,11 +65,9 @@ Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
     return CannotRead(path, KeptBackName(KeptBack::kSize));
   }
   Slice read;
-  status = DescriptorSource(file.get(), path)
-               .Read(0, static_cast<size_t>(bytes), contents, &read);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(
+      DescriptorSource(file.get(), path)
+          .Read(0, static_cast<size_t>(bytes), contents, &read));
   *mode = before.st_mode;
   return read.size() == bytes && fstat(file.get(), &after) == 0 &&
                  IsUnchanged(before, after)
@@ -89,13 +84,13 @@ Status ListOtherFiles(const std::string& database_dir,
   std::string dir;
   std::vector<std::string> names;
   uint32_t owner = 0;
-  Status status = ResolveDatabase(database_dir, &dir);
-  if (status.ok()) status = OwnerOf(dir, &owner);
-  if (status.ok()) status = ListDirectory(dir, &names);
+  RETURN_IF_ERROR(ResolveDatabase(database_dir, &dir));
+  RETURN_IF_ERROR(OwnerOf(dir, &owner));
+  RETURN_IF_ERROR(ListDirectory(dir, &names));
   uint64_t bytes = 0;
   for (const std::string& name : names) {
     struct stat file;
-    if (!status.ok() || IsDatabaseFileName(name) ||
+    if (IsDatabaseFileName(name) ||
         lstat((dir + "/" + name).c_str(), &file) != 0 ||
         S_ISDIR(file.st_mode)) {
       continue;
@@ -115,7 +110,7 @@ Status ListOtherFiles(const std::string& database_dir,
       bytes += listed.bytes;
     }
   }
-  return status;
+  return Status::OK();
 }
 
 Status ReadOtherFile(const std::string& database_dir, const std::string& name,
@@ -123,12 +118,9 @@ Status ReadOtherFile(const std::string& database_dir, const std::string& name,
   std::string dir;
   uint32_t owner = 0;
   mode_t mode = 0;
-  Status status = ResolveDatabase(database_dir, &dir);
-  if (status.ok()) status = OwnerOf(dir, &owner);
-  if (!status.ok()) {
-    return status;
-  }
-  status = Status::TryAgain("not read yet");
+  RETURN_IF_ERROR(ResolveDatabase(database_dir, &dir));
+  RETURN_IF_ERROR(OwnerOf(dir, &owner));
+  Status status = Status::TryAgain("not read yet");
   for (int i = 0; i < kReadings && status.IsTryAgain(); ++i) {
     status = ReadOnce(dir + "/" + name, owner, contents, &mode);
   }

@@ -285,9 +285,9 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
   }
   *real = at.string();
   uint32_t owner = 0;
-  const Status status = OwnerOf(*real, &owner);
+  RETURN_IF_ERROR(OwnerOf(*real, &owner));
   for (const uid_t of : owners) {
-    if (status.ok() && of != 0 && of != geteuid() && of != owner) {
+    if (of != 0 && of != geteuid() && of != owner) {
       return MakeStatus(EndState::kSourceError,
                         given + " leads to " + *real + " of uid " +
                             std::to_string(owner) +
@@ -295,7 +295,7 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
                             "root, found one of uid " + std::to_string(of));
     }
   }
-  return status.ok() ? CheckIsRocksDb(*real) : status;
+  return CheckIsRocksDb(*real);
 }
 
 FileId FileIdOf(const std::string& path) {
@@ -392,11 +392,8 @@ Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
     if (done == 0) {
       break;  // the owner truncated it; the callers check the length
     }
-    const Status status =
-        WriteAll(target.get(), buffer.get(), static_cast<size_t>(done), to);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        WriteAll(target.get(), buffer.get(), static_cast<size_t>(done), to));
     *copied += static_cast<uint64_t>(done);
   }
   return Status::OK();

@@ -95,15 +95,11 @@ Status LinkFiles(const std::string& from, const std::string& to,
 // have given the name to another directory, which is then left alone.
 Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
                   const std::string& path) {
-  Status status;
   for (const char* part : {"lease", "lease.new", "options", "replay", "held",
                            "db", "release", "lock.new", "lock"}) {
-    if (status.ok()) status = RemoveIn(dir.get(), part, path);
+    RETURN_IF_ERROR(RemoveIn(dir.get(), part, path));
   }
-  if (status.ok()) status = EmptyDirectory(dir.get(), path);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
   const std::string name = fs::path(path).filename().string();
   if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
     return MakeStatus(EndState::kSourceError,

@@ -156,12 +156,9 @@ Status MakePrivateDir(const SnapshotOptions& options,
 Status Snapshot::Look(const SnapshotOptions& options,
                       std::unique_ptr<Snapshot>* result) {
   std::string real;
-  Status status = ResolveDatabase(options.database_dir, &real);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ResolveDatabase(options.database_dir, &real));
   auto snapshot = std::make_unique<FileSnapshot>(real);
-  status = snapshot->Look(options);
+  Status status = snapshot->Look(options);
   if (status.ok()) {
     *result = std::move(snapshot);
   }
@@ -173,15 +170,11 @@ Status Snapshot::Create(const SnapshotOptions& options,
   SnapshotOptions resolved = options;
   // Resolves the path first, because a symbolic link must not put the private
   // directory on another file system.
-  Status status = ResolveDatabase(options.database_dir, &resolved.database_dir);
+  RETURN_IF_ERROR(
+      ResolveDatabase(options.database_dir, &resolved.database_dir));
+  RemoveLeftovers(resolved);
   std::unique_ptr<PrivateDir> dir;
-  if (status.ok()) {
-    RemoveLeftovers(resolved);
-    status = MakePrivateDir(resolved, &dir);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(MakePrivateDir(resolved, &dir));
   return options.as_files
              ? Taken<FileSnapshot>(resolved, std::move(dir), nullptr, result)
              : Taken<OpenedSnapshot>(resolved, std::move(dir), nullptr,

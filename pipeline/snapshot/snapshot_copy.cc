@@ -193,9 +193,9 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   counters_.live_files = files.live_files();
   options_text_ = files.options_text();
   database_id_ = files.database_id();
-  status = Open(options, dir.db(), replay_.records, &plan);
-  if (status.ok()) status = own.ReleasePinned();
-  return status.ok() ? Describe(plan) : status;
+  RETURN_IF_ERROR(Open(options, dir.db(), replay_.records, &plan));
+  RETURN_IF_ERROR(own.ReleasePinned());
+  return Describe(plan);
 }
 
 // Decides how to open the files, based on their contents.
@@ -203,12 +203,9 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
                           const PrivateDir& dir, const SnapshotFiles& files,
                           OpenPlan* plan) {
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
-  Status status =
+  RETURN_IF_ERROR(
       PlanOpening(files.state(), files.options_text(), files.options_name(),
-                  options.families, options.registry, limits, plan);
-  if (!status.ok()) {
-    return status;
-  }
+                  options.families, options.registry, limits, plan));
   const Status readable = CheckTablesReadable(
       rocksdb::FileSystem::Default().get(), dir.db(),
       ReleaseOfOptions(files.options_text()));
@@ -221,8 +218,8 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
   for (const ColumnFamilyDescriptor& family : Descriptors(*plan)) {
     opened.insert(family.name);
   }
-  status = ReadReplay(dir.db(), files.wals(), files.state(), recovery, opened,
-                      &replay_);
+  Status status = ReadReplay(dir.db(), files.wals(), files.state(), recovery,
+                             opened, &replay_);
   plan->db.allow_2pc |= replay_.has_prepare_sections;
   if (status.ok()) {
     status = CheckReplaysAlike(replay_, *plan, files.options_text());
@@ -304,20 +301,16 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
                             const RetainedState& state,
                             const PrivateDir& dir) {
   bool has_options = false;
-  Status status = ReadForeign(dir.options(), kMaxOptionsFileBytes,
-                                &has_options, &options_text_);
+  RETURN_IF_ERROR(ReadForeign(dir.options(), kMaxOptionsFileBytes,
+                              &has_options, &options_text_));
   ManifestTail manifest(dir.db());
   bool unused = false;
-  if (status.ok()) status = manifest.Follow(&unused);
+  RETURN_IF_ERROR(manifest.Follow(&unused));
   OpenPlan plan;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
-  if (status.ok()) {
-    status = PlanOpening(manifest.state(), options_text_, dir.options(),
-                         options.families, options.registry, limits, &plan);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(PlanOpening(manifest.state(), options_text_, dir.options(),
+                              options.families, options.registry, limits,
+                              &plan));
   LoadReplay(dir.replay(), &replay_);
   plan.db.allow_2pc |= replay_.has_prepare_sections;
   if (state.read_only && !plan.read_only) {
@@ -329,9 +322,10 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   counters_.wal_bytes_copied = state.wal_bytes;
   // A copy that is not read-only was flushed: the entries of its WALs are in
   // tables, and nothing remains to be replayed.
-  status = Open(options, dir.db(),
-                plan.read_only ? replay_.records : ReplayedRecords(), &plan);
-  return status.ok() ? Describe(plan) : status;
+  RETURN_IF_ERROR(
+      Open(options, dir.db(),
+           plan.read_only ? replay_.records : ReplayedRecords(), &plan));
+  return Describe(plan);
 }
 
 Status SnapshotCopy::OpenReadOnly(const std::string& directory,

@@ -84,22 +84,19 @@ Status SnapshotFiles::Confirm() {
 
 Status SnapshotFiles::Take() {
   start_ = Clock::now();
-  Status status = seen_options_.Look();
-  while (status.ok()) {
-    status = confirmed_ ? Status::OK() : AwaitRound();
-    confirmed_ = false;
-    if (!status.ok()) {
-      return status;
+  RETURN_IF_ERROR(seen_options_.Look());
+  for (;;) {
+    if (!std::exchange(confirmed_, false)) {
+      RETURN_IF_ERROR(AwaitRound());
     }
     const Status copied = Copy();
     if (copied.ok()) {
       break;
     }
-    status = MayPass(copied) ? Again(copied) : copied;
+    RETURN_IF_ERROR(MayPass(copied) ? Again(copied) : copied);
   }
-  if (status.ok()) status = CopyIdentity();
-  if (status.ok()) status = AwaitOptions();
-  return status;
+  RETURN_IF_ERROR(CopyIdentity());
+  return AwaitOptions();
 }
 
 Status SnapshotFiles::CheckStopped() const {
@@ -143,16 +140,15 @@ Status SnapshotFiles::FindWals() {
 Status SnapshotFiles::Round() {
   rounds_++;
   bool changed = false;
-  Status status = FollowManifest(&changed);
-  if (status.ok() && pinned_wals_ == nullptr) status = FindWals();
-  std::string missing;
-  if (status.ok()) status = tables_.Hold(state(), &missing);
-  const Clock::time_point begin = Clock::now();
-  if (status.ok()) status = pinned_wals_->Follow(OldestToHold(state()));
-  if (status.ok()) status = FollowManifest(&changed);
-  if (!status.ok()) {
-    return status;
+  RETURN_IF_ERROR(FollowManifest(&changed));
+  if (pinned_wals_ == nullptr) {
+    RETURN_IF_ERROR(FindWals());
   }
+  std::string missing;
+  RETURN_IF_ERROR(tables_.Hold(state(), &missing));
+  const Clock::time_point begin = Clock::now();
+  RETURN_IF_ERROR(pinned_wals_->Follow(OldestToHold(state())));
+  RETURN_IF_ERROR(FollowManifest(&changed));
   if (changed) {
     return Status::TryAgain("the MANIFEST grew");
   }
@@ -195,7 +191,7 @@ Status SnapshotFiles::Copy() {
     for (const std::string& name : names) {
       RETURN_IF_ERROR(Remove(db_ + "/" + name));
     }
-    if (!listed.ok()) return listed;
+    RETURN_IF_ERROR(listed);
   }
   return status;
 }

@@ -35,11 +35,8 @@ Status ReadStandby(const std::string& directory, std::string* manifest) {
 Status ReadCurrent(const std::string& directory, std::string* manifest) {
   bool found = false;
   std::string text;
-  const Status status = ReadForeign(directory + "/CURRENT",
-                                      kMaxIdentityBytes, &found, &text);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ReadForeign(directory + "/CURRENT", kMaxIdentityBytes,
+                              &found, &text));
   if (!found) {
     return ReadStandby(directory, manifest);
   }
@@ -53,7 +50,7 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
   }
   text.pop_back();
   *manifest = text;
-  return status;
+  return Status::OK();
 }
 
 }  // namespace
@@ -83,23 +80,17 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
 Status ManifestTail::Follow(bool* changed) {
   *changed = false;
   std::string name;
-  Status status = ReadCurrent(directory_, &name);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ReadCurrent(directory_, &name));
   const std::string path = directory_ + "/" + name;
   const FileId named = FileIdOf(path);
   if (name != name_ || !named.IsSameFile(identity_)) {
     *changed = true;
-    status = Begin(name, named);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(Begin(name, named));
   }
   const DescriptorSource source(file_.get(), path);
   const uint64_t before = end_;
   const uint64_t bytes = source.size();
-  status = follower_->Follow(
+  const Status status = follower_->Follow(
       source, [this](const rocksdb::Slice& record, uint64_t end) {
         watched_end_ = end;
         const Status added = reader_->Add(record);

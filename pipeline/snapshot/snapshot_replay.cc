@@ -70,13 +70,10 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
                bool is_newest, bool is_replayed, WalFacts* facts,
                Replay* replay) {
   Descriptor file;
-  Status status = OpenCopy(directory + "/" + wal.name, &file);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(OpenCopy(directory + "/" + wal.name, &file));
   const DescriptorSource source(file.get(), wal.name);
   LogFollower follower(LogKind::kWal, wal.number);
-  status = follower.Follow(source, [&](const Slice& record, uint64_t) {
+  Status status = follower.Follow(source, [&](const Slice& record, uint64_t) {
     RETURN_IF_ERROR(facts->Add(wal.number, record));
     if (is_replayed && replay->torn.empty()) {
       replay->records.Add(wal.number, DecodeFixed64(record.data()));
@@ -176,12 +173,9 @@ Status ReadWalContents(const std::string& directory,
   Digest128Stream digest;
   for (const CopiedWal& wal : wals) {
     Descriptor file;
-    Status status = OpenCopy(directory + "/" + wal.name, &file);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(OpenCopy(directory + "/" + wal.name, &file));
     LogFollower follower(LogKind::kWal, wal.number);
-    status = follower.Follow(
+    Status status = follower.Follow(
         DescriptorSource(file.get(), wal.name),
         [&](const Slice& record, uint64_t end_offset) {
           std::string place;

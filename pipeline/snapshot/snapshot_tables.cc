@@ -129,8 +129,8 @@ Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
 }
 
 Status PinnedTables::DropOthers() {
-  const Status status = DropOthersOf(kTable, &tables_);
-  return status.ok() ? DropOthersOf(kBlob, &blobs_) : status;
+  RETURN_IF_ERROR(DropOthersOf(kTable, &tables_));
+  return DropOthersOf(kBlob, &blobs_);
 }
 
 Status PinnedTables::Move(const std::string& name, uint64_t bytes,

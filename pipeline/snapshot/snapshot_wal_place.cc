@@ -65,22 +65,19 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
     return Uncertain(place, ": a relative path cannot be resolved here");
   }
   NeededWals here;
-  Status status = FindNeeded(place.database_dir, place.oldest_needed, &here);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FindNeeded(place.database_dir, place.oldest_needed, &here));
   if (!FileIdOf(place.named).exists()) {
     return here.holding
-               ? status
+               ? Status::OK()
                : Uncertain(place, ", which does not exist, so the WALs cannot "
                                    "be read");
   }
   const std::string real = RealPath(place.named);
   uint32_t owner = 0;
   uint32_t wal_owner = 0;
-  status = OwnerOf(place.database_dir, &owner);
-  if (status.ok()) status = OwnerOf(real, &wal_owner);
-  if (status.ok() && owner != wal_owner) {
+  RETURN_IF_ERROR(OwnerOf(place.database_dir, &owner));
+  RETURN_IF_ERROR(OwnerOf(real, &wal_owner));
+  if (owner != wal_owner) {
     return Uncertain(place, ", a directory of uid " +
                                 std::to_string(wal_owner) +
                                 ", expected one of uid " +
@@ -88,24 +85,21 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
                                 ", which owns the database");
   }
   NeededWals there;
-  if (status.ok()) status = FindNeeded(real, place.oldest_needed, &there);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FindNeeded(real, place.oldest_needed, &there));
   // Even an empty WAL in wal_dir counts: it may have been truncated, and the
   // WALs in the database's directory may be older.
   if (here.holding && there.any) {
     return Uncertain(place, ", and both directories have WALs that it needs");
   }
   if (here.holding) {
-    return status;
+    return Status::OK();
   }
   if (FileIdOf(real + "/CURRENT").exists()) {
     return Uncertain(place, ", which is another database's directory, so "
                             "its WALs may belong to either");
   }
   *directory = real;
-  return status;
+  return Status::OK();
 }
 
 }  // namespace sstferry

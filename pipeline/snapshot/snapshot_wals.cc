@@ -164,16 +164,13 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   // The WAL directory may be on another file system, where a link is
   // impossible; then only the open file pins the WAL.
   LinkFile(path, link, &found).PermitUncheckedError();
-  const Status status = OpenForeign(path, &wal->file);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(OpenForeign(path, &wal->file));
   if (!wal->file.is_open() ||
       !FileIdOf(wal->file.get()).IsSameFile(named)) {
     return Status::TryAgain(path + " disappeared");
   }
   wals_[number] = std::move(wal);
-  return status;
+  return Status::OK();
 }
 
 Status PinnedWals::Advance(Wal* wal) {
@@ -312,16 +309,13 @@ Status PinnedWals::CopyInto(const std::string& directory,
     const std::string name = NumberedName(number, kSuffix);
     const uint64_t bytes = BytesToCopy(*wal);
     uint64_t written = 0;
-    Status status = CopyPrefix(wal->file.get(), wal->path,
-                               directory + "/" + name, bytes, &written);
-    if (status.ok() && written != bytes) {
-      status = Status::TryAgain(wal->path + " was truncated during the copy");
+    RETURN_IF_ERROR(CopyPrefix(wal->file.get(), wal->path,
+                               directory + "/" + name, bytes, &written));
+    if (written != bytes) {
+      return Status::TryAgain(wal->path + " was truncated during the copy");
     }
-    if (status.ok() && IsNewest(*wal) && bytes > wal->follower.end()) {
-      status = CheckUnwritten(*wal);
-    }
-    if (!status.ok()) {
-      return status;
+    if (IsNewest(*wal) && bytes > wal->follower.end()) {
+      RETURN_IF_ERROR(CheckUnwritten(*wal));
     }
     copied->push_back({number, name, bytes});
   }
