@@ -14,7 +14,6 @@
 #include <ctime>
 #include <optional>
 #include <queue>
-#include <tuple>
 
 #include "format/end_state.h"
 #include "format/printable.h"
@@ -30,17 +29,13 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// Keys never begin with a dot, so listings skip this directory. It contains one
-// directory per upload, with the files "key", "data", and "part-N-BYTES" for
-// each part.
+// Keys never begin with a dot, so listings skip this directory. It contains the
+// files of puts that have no key yet.
 constexpr char kPrivate[] = ".sstferry";
-constexpr char kKeyFile[] = "key";
-constexpr char kDataFile[] = "data";
 constexpr size_t kFilePieceBytes = 1u << 20;
 // Maximum attempts of a put. An attempt fails if the directory of its key was
 // empty and was removed meanwhile.
 constexpr int kMaxPutTries = 20;
-constexpr size_t kUploadIdBytes = 32;
 
 StoreCode CodeOfErrno(int error) {
   switch (error) {
@@ -101,16 +96,8 @@ bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
 }
 
-ObjectVersion VersionOfFile(const struct stat& info) {
-  return std::to_string(info.st_ino) + "-" +
-         std::to_string(info.st_mtim.tv_sec) + "." +
-         std::to_string(info.st_mtim.tv_nsec) + "-" +
-         std::to_string(info.st_size);
-}
-
 ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
-  return {key, static_cast<uint64_t>(info.st_size), VersionOfFile(info),
-          info.st_mtim.tv_sec};
+  return {key, static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec};
 }
 
 // A directory entry. Entries are sorted by their full keys; a directory's key
@@ -145,26 +132,15 @@ class DirectoryStore : public ObjectStore {
     return static_cast<UnixSeconds>(std::time(nullptr));
   }
   StoreResult Put(const PutRequest& request) override;
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
-                  ObjectInfo* info) override;
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override;
   StoreResult Head(const std::string& key, ObjectInfo* info) override;
   StoreResult List(const std::string& prefix, const std::string& after,
                    ListPage* page) override;
   StoreResult Delete(const std::vector<std::string>& keys) override;
-  StoreResult BeginUpload(const std::string& key,
-                          std::string* upload_id) override;
-  StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
-                      const Sha256Digest& sha256, UploadedPart* part) override;
-  StoreResult ListParts(const std::string& key, const std::string& upload_id,
-                        std::vector<UploadedPart>* parts) override;
-  StoreResult CompleteUpload(const std::string& key,
-                             const std::string& upload_id,
-                             const std::vector<UploadedPart>& parts,
-                             bool if_absent) override;
-  StoreResult AbortUpload(const std::string& key,
-                          const std::string& upload_id) override;
-  StoreResult ListUploads(const std::string& prefix,
-                          std::vector<UploadInfo>* uploads) override;
+  StoreResult RemoveUploads(
+      UnixSeconds before,
+      const std::function<bool(const std::string& key)>& may_remove,
+      uint64_t* removed) override;
 
  private:
   StoreResult Begin(const std::string& key) const;
@@ -178,10 +154,8 @@ class DirectoryStore : public ObjectStore {
   // it, accessible only by root, also gives it to the owner of the archive's
   // directory.
   bool GiveAway(int fd, mode_t mode) const;
-  // Opens .sstferry/, or an upload in it.
+  // Opens .sstferry/.
   StoreResult OpenPrivate(bool make, Descriptor* directory) const;
-  StoreResult OpenUpload(const std::string& key, const std::string& upload_id,
-                         Descriptor* upload) const;
   StoreResult OpenFile(const std::string& key, Descriptor* file,
                        struct stat* info) const;
   // Writes bytes at `offset`, compares them with the digest, and syncs.
@@ -193,19 +167,15 @@ class DirectoryStore : public ObjectStore {
   StoreResult Publish(
       const std::string& key, bool if_absent, const struct stat& info,
       const std::function<int(int directory, const char* name)>& link) const;
-  // Gives an upload's file another name: by a link or, if the file system has
-  // no links, by a rename that never replaces a file. Returns the result as
+  // Gives a file one more name: by a link or, if the file system has no links,
+  // another name, by a rename that never replaces a file. Returns the result as
   // link(2) does.
-  int LinkUpload(const Descriptor& upload, int directory,
-                 const char* name) const;
-  StoreResult ReadUploadKey(const Descriptor& upload, std::string* key) const;
-  void RemoveUpload(const std::string& upload_id) const;
+  int LinkNamed(const Descriptor& from, const std::string& old_name,
+                int directory, const char* name) const;
   void RemoveEmptyParents(const std::string& key) const;
   StoreResult Walk(const Descriptor& directory, const std::string& path,
                    const std::string& prefix, const std::string& after,
                    ListPage* page) const;
-  StoreResult PartsOf(const Descriptor& upload,
-                      std::vector<UploadedPart>* parts) const;
 
   const StoreOptions options_;
   const std::string place_;
@@ -481,56 +451,94 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
     return begun;
   }
   const std::string what = Describe(request.key);
-  const Descriptor file =
-      has_links_ ? OpenIn(root_.get(), ".", O_TMPFILE | O_WRONLY, 0600)
-                 : Descriptor();
+  Descriptor file = has_links_
+                        ? OpenIn(root_.get(), ".", O_TMPFILE | O_WRONLY, 0600)
+                        : Descriptor();
+  Descriptor spare;
+  std::string spare_name;
   if (!file.is_open()) {
     if (has_links_ && errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT &&
         errno != EINVAL) {
       return FromErrno(what, errno);
     }
     // NFS has no unnamed files, and without hard links an unnamed file cannot
-    // get a name: uploads the object as one part.
-    std::string id;
-    UploadedPart part;
-    StoreResult result = BeginUpload(request.key, &id);
-    if (result.ok()) {
-      result = PutPart({request.key, id, 1, 0}, *request.bytes, request.sha256,
-                       &part);
+    // get a name.
+    if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
+      return opened;
     }
-    if (result.ok()) {
-      result = CompleteUpload(request.key, id, {part}, request.if_absent);
+    spare_name = "put-" + ToHex(RandomId());
+    file = OpenIn(spare.get(), spare_name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (!file.is_open()) {
+      return FromErrno(what, errno);
     }
-    if (!result.ok() && !id.empty()) {
-      RemoveUpload(id);
+  }
+  const bool is_named = spare.is_open();
+  bool has_no_links = false;
+  struct stat info = {};
+  std::vector<Sha256Digest> digests;
+  StoreResult result =
+      GiveAway(file.get(), file_mode_) && fstat(file.get(), &info) == 0
+          ? PutPieces(request,
+                      [&](uint64_t offset, const ByteSource& piece,
+                          const Sha256Digest& sha256) {
+                        digests.push_back(sha256);
+                        return Write(what, file, offset, piece, sha256);
+                      })
+          : FromErrno(what, errno);
+  if (result.ok()) {
+    const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+    result = Publish(
+        request.key, request.if_absent, info,
+        [&](int directory, const char* name) {
+          if (is_named) {
+            return LinkNamed(spare, spare_name, directory, name);
+          }
+          const int linked = linkat(AT_FDCWD, path.c_str(), directory, name,
+                                    AT_SYMLINK_FOLLOW);
+          has_no_links |= linked != 0 && HasNoLinks(errno);
+          return linked;
+        });
+  }
+  if (is_named) {
+    if (!result.ok() && fstat(file.get(), &info) == 0 && info.st_nlink == 0) {
+      return StoreError(StoreCode::kAbsent,
+                        what + ": a prune removed the unfinished file");
     }
+    // If this fails, a prune removes the file.
+    unlinkat(spare.get(), spare_name.c_str(), 0);
     return result;
   }
-  struct stat info = {};
-  if (!GiveAway(file.get(), file_mode_) || fstat(file.get(), &info) != 0) {
-    return FromErrno(what, errno);
+  if (!has_no_links) {
+    return result;
   }
-  if (StoreResult written =
-          Write(what, file, 0, *request.bytes, request.sha256);
-      !written.ok()) {
-    return written;
+  // The unnamed file cannot get a name: writes the bytes again, into another.
+  has_links_ = false;
+  PutRequest again = request;
+  again.digest = [&, next = size_t{0}](uint64_t, uint64_t,
+                                       Sha256Digest* sha256) mutable {
+    *sha256 = digests[next++];
+    return Status::OK();
+  };
+  return Put(again);
+}
+
+int DirectoryStore::LinkNamed(const Descriptor& from,
+                              const std::string& old_name, int directory,
+                              const char* name) const {
+  if (has_links_) {
+    const int linked =
+        linkat(from.get(), old_name.c_str(), directory, name, 0);
+    if (linked == 0 || !HasNoLinks(errno)) {
+      return linked;
+    }
+    has_links_ = false;
   }
-  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-  StoreResult published =
-      Publish(request.key, request.if_absent, info,
-              [&](int directory, const char* name) {
-                const int linked = linkat(AT_FDCWD, path.c_str(), directory,
-                                          name, AT_SYMLINK_FOLLOW);
-                if (linked != 0 && HasNoLinks(errno)) {
-                  has_links_ = false;
-                }
-                return linked;
-              });
-  return published.ok() || has_links_ ? std::move(published) : Put(request);
+  return renameat2(from.get(), old_name.c_str(), directory, name,
+                   RENAME_NOREPLACE);
 }
 
 StoreResult DirectoryStore::Get(const GetRequest& request,
-                                const ObjectSink& sink, ObjectInfo* info) {
+                                const ObjectSink& sink) {
   if (StoreResult begun = Begin(request.key); !begun.ok()) {
     return begun;
   }
@@ -541,13 +549,8 @@ StoreResult DirectoryStore::Get(const GetRequest& request,
       !opened.ok()) {
     return opened;
   }
-  const ObjectInfo object = InfoOfFile(request.key, found);
-  if (!request.version.empty() && request.version != object.version) {
-    return StoreError(StoreCode::kOtherVersion,
-                      what + ": it was replaced since it was looked up");
-  }
-  const uint64_t left =
-      object.bytes - std::min(object.bytes, request.offset);
+  const auto object_bytes = static_cast<uint64_t>(found.st_size);
+  const uint64_t left = object_bytes - std::min(object_bytes, request.offset);
   const uint64_t n = request.bytes.value_or(left);
   if (n > left || (!request.bytes.has_value() && n > request.max_bytes)) {
     return StoreError(
@@ -556,10 +559,7 @@ StoreResult DirectoryStore::Get(const GetRequest& request,
             (request.bytes.has_value()
                  ? std::to_string(request.offset + n) + " bytes or more"
                  : "at most " + std::to_string(request.max_bytes) + " bytes") +
-            ", found " + std::to_string(object.bytes));
-  }
-  if (info != nullptr) {
-    *info = object;
+            ", found " + std::to_string(object_bytes));
   }
   std::string buffer(std::min<uint64_t>(n, kFilePieceBytes), '\0');
   for (uint64_t at = 0; at < n;) {
@@ -773,260 +773,10 @@ StoreResult DirectoryStore::Delete(const std::vector<std::string>& keys) {
   return {};
 }
 
-// --- uploads -----------------------------------------------------------------
-
-StoreResult DirectoryStore::BeginUpload(const std::string& key,
-                                        std::string* upload_id) {
-  if (StoreResult begun = Begin(key); !begun.ok()) {
-    return begun;
-  }
-  const std::string what = Describe(key);
-  const std::string id = ToHex(RandomId());
-  Descriptor uploads;
-  if (StoreResult opened = OpenPrivate(true, &uploads); !opened.ok()) {
-    return opened;
-  }
-  if (StoreResult made = MakeDirectory(uploads, id, what); !made.ok()) {
-    return made;
-  }
-  const Descriptor upload = OpenDirectoryIn(uploads.get(), id);
-  if (!upload.is_open()) {
-    return FromErrno(what, errno);
-  }
-  for (const char* name : {kDataFile, kKeyFile}) {
-    const Descriptor file =
-        OpenIn(upload.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (!file.is_open() || !GiveAway(file.get(), file_mode_)) {
-      return FromErrno(what, errno);
-    }
-    if (name == kKeyFile) {
-      if (StoreResult written =
-              Write(what, file, 0, SliceSource(key), Sha256Of(key));
-          !written.ok()) {
-        return written;
-      }
-    }
-  }
-  if (!SyncOpen(upload.get())) {
-    return FromErrno(what, errno);
-  }
-  *upload_id = id;
-  return {};
-}
-
-StoreResult DirectoryStore::ReadUploadKey(const Descriptor& upload,
-                                          std::string* key) const {
-  const Descriptor file = OpenIn(upload.get(), kKeyFile, O_RDONLY);
-  char buffer[kMaxStoreKeyBytes + 1];
-  const ssize_t n =
-      file.is_open() ? read(file.get(), buffer, sizeof(buffer)) : -1;
-  if (n < 0) {
-    return FromErrno(Describe(kPrivate), errno);
-  }
-  key->assign(buffer, static_cast<size_t>(n));
-  return IsStoreKey(*key) ? StoreResult{}
-                          : StoreError(StoreCode::kAbsent,
-                                       Describe(kPrivate) + ": unknown upload");
-}
-
-StoreResult DirectoryStore::OpenUpload(const std::string& key,
-                                       const std::string& upload_id,
-                                       Descriptor* upload) const {
-  if (StoreResult begun = Begin(key); !begun.ok()) {
-    return begun;
-  }
-  const StoreResult absent = StoreError(
-      StoreCode::kAbsent, Describe(key) + ": unknown upload " +
-                              Printable(upload_id.substr(0, kUploadIdBytes)));
-  if (upload_id.size() != kUploadIdBytes ||
-      upload_id.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return absent;
-  }
-  Descriptor uploads;
-  if (StoreResult opened = OpenPrivate(false, &uploads); !opened.ok()) {
-    return opened;
-  }
-  *upload =
-      OpenDirectoryIn(uploads.get(), upload_id);
-  if (!upload->is_open()) {
-    return errno == ENOENT ? absent : FromErrno(Describe(key), errno);
-  }
-  std::string found;
-  if (StoreResult read = ReadUploadKey(*upload, &found); !read.ok()) {
-    return read;
-  }
-  return found == key ? StoreResult{} : absent;
-}
-
-StoreResult DirectoryStore::PartsOf(const Descriptor& upload,
-                                    std::vector<UploadedPart>* parts) const {
-  parts->clear();
-  const DirectoryStream names = NamesIn(upload.get());
-  if (names == nullptr) {
-    return FromErrno(Describe(kPrivate), errno);
-  }
-  while (const dirent* found = readdir(names.get())) {
-    unsigned number = 0;
-    unsigned long long bytes = 0;
-    int end = 0;
-    if (std::sscanf(found->d_name, "part-%5u-%19llu%n", &number, &bytes,
-                    &end) == 2 &&
-        found->d_name[end] == '\0' && number >= 1 &&
-        number <= kMaxUploadParts && parts->size() < kMaxUploadParts) {
-      parts->push_back({number, bytes, found->d_name});
-    }
-  }
-  std::sort(parts->begin(), parts->end(),
-            [](const UploadedPart& a, const UploadedPart& b) {
-              return a.number < b.number;
-            });
-  return {};
-}
-
-StoreResult DirectoryStore::PutPart(const PartPlace& place,
-                                    const ByteSource& bytes,
-                                    const Sha256Digest& sha256,
-                                    UploadedPart* part) {
-  Descriptor upload;
-  if (StoreResult opened = OpenUpload(place.key, place.upload_id, &upload);
-      !opened.ok()) {
-    return opened;
-  }
-  const std::string what = Describe(place.key);
-  if (place.number == 0 || place.number > kMaxUploadParts) {
-    return StoreError(StoreCode::kInternal, what + ": invalid part number");
-  }
-  const Descriptor file = OpenIn(upload.get(), kDataFile, O_WRONLY);
-  if (!file.is_open()) {
-    return FromErrno(what, errno);
-  }
-  const std::string name = "part-" + std::to_string(place.number) + "-";
-  // Removes the name of an earlier attempt first: the part must not exist while
-  // its bytes are overwritten.
-  std::vector<UploadedPart> before;
-  if (StoreResult found = PartsOf(upload, &before); !found.ok()) {
-    return found;
-  }
-  for (const UploadedPart& old : before) {
-    if (old.number == place.number) {
-      unlinkat(upload.get(), old.version.c_str(), 0);
-    }
-  }
-  if (!SyncOpen(upload.get())) {
-    return FromErrno(what, errno);
-  }
-  if (StoreResult written = Write(what, file, place.offset, bytes, sha256);
-      !written.ok()) {
-    return written;
-  }
-  *part = {place.number, bytes.size(), name + std::to_string(bytes.size())};
-  const Descriptor mark =
-      OpenIn(upload.get(), part->version, O_WRONLY | O_CREAT, 0600);
-  return mark.is_open() && SyncOpen(upload.get()) ? StoreResult{}
-                                                  : FromErrno(what, errno);
-}
-
-StoreResult DirectoryStore::ListParts(const std::string& key,
-                                      const std::string& upload_id,
-                                      std::vector<UploadedPart>* parts) {
-  parts->clear();
-  Descriptor upload;
-  StoreResult opened = OpenUpload(key, upload_id, &upload);
-  return opened.ok() ? PartsOf(upload, parts) : std::move(opened);
-}
-
-int DirectoryStore::LinkUpload(const Descriptor& upload, int directory,
-                               const char* name) const {
-  if (has_links_) {
-    const int linked = linkat(upload.get(), kDataFile, directory, name, 0);
-    if (linked == 0 || !HasNoLinks(errno)) {
-      return linked;
-    }
-    has_links_ = false;
-  }
-  return renameat2(upload.get(), kDataFile, directory, name,
-                   RENAME_NOREPLACE);
-}
-
-StoreResult DirectoryStore::CompleteUpload(
-    const std::string& key, const std::string& upload_id,
-    const std::vector<UploadedPart>& parts, bool if_absent) {
-  Descriptor upload;
-  if (StoreResult opened = OpenUpload(key, upload_id, &upload); !opened.ok()) {
-    return opened;
-  }
-  const std::string what = Describe(key);
-  std::vector<UploadedPart> found;
-  if (StoreResult listed = PartsOf(upload, &found); !listed.ok()) {
-    return listed;
-  }
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    bytes += parts[i].bytes;
-    if (parts[i].number != i + 1 || i >= found.size() ||
-        found[i].version != parts[i].version) {
-      return StoreError(StoreCode::kDamaged,
-                        what + ": part " + std::to_string(i + 1) +
-                            " differs from what was uploaded");
-    }
-  }
-  const Descriptor file = OpenIn(upload.get(), kDataFile, O_RDWR);
-  struct stat info = {};
-  // A part that failed may have left bytes after the last complete part.
-  if (!file.is_open() || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 ||
-      !SyncOpen(file.get()) || fstat(file.get(), &info) != 0) {
-    return FromErrno(what, errno);
-  }
-  StoreResult published =
-      Publish(key, if_absent, info, [&](int directory, const char* name) {
-        return LinkUpload(upload, directory, name);
-      });
-  if (published.ok()) {
-    RemoveUpload(upload_id);
-  }
-  return published;
-}
-
-// Ignores failures: a prune removes leftover uploads.
-void DirectoryStore::RemoveUpload(const std::string& upload_id) const {
-  Descriptor uploads;
-  if (!OpenPrivate(false, &uploads).ok()) {
-    return;
-  }
-  const Descriptor upload = OpenDirectoryIn(uploads.get(), upload_id);
-  if (!upload.is_open()) {
-    return;
-  }
-  std::vector<std::string> files;
-  if (const DirectoryStream names = NamesIn(upload.get()); names != nullptr) {
-    while (const dirent* found = readdir(names.get())) {
-      files.emplace_back(found->d_name);
-    }
-  }
-  // Removes the key file last: as long as it exists, a prune finds this upload.
-  std::sort(files.begin(), files.end(),
-            [](const std::string& a, const std::string& b) {
-              return (a == kKeyFile) < (b == kKeyFile);
-            });
-  for (const std::string& name : files) {
-    unlinkat(upload.get(), name.c_str(), 0);
-  }
-  unlinkat(uploads.get(), upload_id.c_str(), AT_REMOVEDIR);
-}
-
-StoreResult DirectoryStore::AbortUpload(const std::string& key,
-                                        const std::string& upload_id) {
-  Descriptor upload;
-  StoreResult opened = OpenUpload(key, upload_id, &upload);
-  if (opened.ok()) {
-    RemoveUpload(upload_id);
-  }
-  return opened.code == StoreCode::kAbsent ? StoreResult{} : std::move(opened);
-}
-
-StoreResult DirectoryStore::ListUploads(const std::string& prefix,
-                                        std::vector<UploadInfo>* uploads) {
-  uploads->clear();
+StoreResult DirectoryStore::RemoveUploads(
+    UnixSeconds before,
+    const std::function<bool(const std::string& key)>& /*may_remove*/,
+    uint64_t* removed) {
   if (StoreResult begun = Begin("uploads"); !begun.ok()) {
     return begun;
   }
@@ -1041,26 +791,17 @@ StoreResult DirectoryStore::ListUploads(const std::string& prefix,
     return FromErrno(Describe(kPrivate), errno);
   }
   while (const dirent* found = readdir(names.get())) {
-    const std::string id = found->d_name;
-    const Descriptor upload = OpenDirectoryIn(directory.get(), found->d_name);
     struct stat info = {};
-    std::string key;
-    if (id.size() != kUploadIdBytes || !upload.is_open() ||
-        !ReadUploadKey(upload, &key).ok() || !key.starts_with(prefix) ||
-        fstatat(upload.get(), kKeyFile, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (fstatat(directory.get(), found->d_name, &info, AT_SYMLINK_NOFOLLOW) !=
+            0 ||
+        !S_ISREG(info.st_mode) || info.st_mtim.tv_sec >= before) {
       continue;
     }
-    uploads->push_back({key, id, info.st_mtim.tv_sec});
-    if (uploads->size() == 2 * kMaxStorePage) {
-      break;  // a caller that aborts these gets the others with its next call
+    if (unlinkat(directory.get(), found->d_name, 0) != 0 && errno != ENOENT) {
+      return FromErrno(Describe(kPrivate), errno);
     }
+    ++*removed;
   }
-  std::sort(uploads->begin(), uploads->end(),
-            [](const UploadInfo& a, const UploadInfo& b) {
-              return std::tie(a.key, a.upload_id) <
-                     std::tie(b.key, b.upload_id);
-            });
-  uploads->resize(std::min<size_t>(uploads->size(), kMaxStorePage));
   return {};
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <thread>
 
-#include "format/byte_source.h"
 #include "format/end_state.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/base/random_id.h"
@@ -148,20 +147,9 @@ Status TryObject(ObjectStore* store, const std::string& key) {
 // Uploads an object in parts, as is done for files above 64 MiB.
 Status TryUpload(ObjectStore* store, const std::string& key) {
   const std::string bytes = "a part";
-  const SliceSource source(bytes);
-  std::string id;
-  UploadedPart part;
-  RETURN_IF_ERROR(CannotDo(*store, store->BeginUpload(key, &id),
-                           "uploads in parts (s3:PutObject)"));
-  StoreResult result =
-      store->PutPart({key, id, 1, 0}, source, Sha256Of(bytes), &part);
-  if (result.ok()) {
-    result = store->CompleteUpload(key, id, {part}, false);
-  }
-  if (!result.ok()) {
-    store->AbortUpload(key, id).status.PermitUncheckedError();
-    return CannotDo(*store, result, "uploads in parts (s3:PutObject)");
-  }
+  RETURN_IF_ERROR(CannotDo(
+      *store, PutBytes(store, key, bytes, false, {}, bytes.size()),
+      "uploads in parts (s3:PutObject)"));
   ObjectInfo info;
   RETURN_IF_ERROR(CannotDo(*store, store->Head(key, &info),
                            "to find what was uploaded in parts"));
@@ -247,8 +235,9 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
                      "small test objects remain below init/: " +
                      MessageOf(deleted.status));
   }
-  std::vector<UploadInfo> uploads;
-  if (const StoreResult listed = store->ListUploads("", &uploads);
+  uint64_t removed = 0;
+  if (const StoreResult listed = store->RemoveUploads(
+          0, [](const std::string&) { return false; }, &removed);
       !listed.ok()) {
     notes->push_back("cannot list unfinished uploads, which a prune must "
                      "remove: " + MessageOf(listed.status));

@@ -809,20 +809,15 @@ Status Pruner::RemoveLeftovers() {
   RETURN_IF_ERROR(Delete(intents));
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
-  std::vector<UploadInfo> uploads;
-  RETURN_IF_ERROR(store_->ListUploads("", &uploads).status);
-  for (const UploadInfo& upload : uploads) {
-    ArchiveKey key;
-    const auto begun = static_cast<uint64_t>(std::max<UnixSeconds>(
-        upload.begun, 0));
-    if (ParseArchiveKey(upload.key, &key) && !use.IsPushed(key.set) &&
-        IsOlderThanGrace(begun, now)) {
-      RETURN_IF_ERROR(
-          store_->AbortUpload(upload.key, upload.upload_id).status);
-      ++summary_->aborted_uploads;
-    }
-  }
-  return Status::OK();
+  return store_
+      ->RemoveUploads(
+          static_cast<UnixSeconds>(now) - static_cast<UnixSeconds>(grace_),
+          [&use](const std::string& text) {
+            ArchiveKey key;
+            return ParseArchiveKey(text, &key) && !use.IsPushed(key.set);
+          },
+          &summary_->aborted_uploads)
+      .status;
 }
 
 Status Pruner::Run() {

@@ -109,9 +109,10 @@ class Pusher {
   // object can be reused, else a new one.
   [[nodiscard]] Status CheckSealed(std::optional<Place>* place,
                                    SealSalt* salt) const;
-  // Uploads a file piece by piece. Reads each piece for its digests first.
-  [[nodiscard]] Status Upload(const std::string& key,
-                              const std::shared_ptr<SetFile>& bytes,
+  // Gets the digests of a file's next piece.
+  [[nodiscard]] Status DigestNext(SetFile* file, uint64_t offset,
+                                  uint64_t bytes, FileDigests* digests);
+  [[nodiscard]] Status Upload(const std::string& key, SetFile* file,
                               FileDigests* digests);
   [[nodiscard]] Status TakeLook(Look* look) const;
   // Checks that the segments [log.segment, end) exist and are unmarked.
@@ -463,49 +464,30 @@ Status Pusher::RenewIntent() {
   return PutIntent();
 }
 
-Status Pusher::Upload(const std::string& key,
-                      const std::shared_ptr<SetFile>& bytes,
+Status Pusher::DigestNext(SetFile* file, uint64_t offset, uint64_t bytes,
+                          FileDigests* digests) {
+  RETURN_IF_ERROR(RenewIntent());
+  return file->Digest(offset, bytes, digests);
+}
+
+Status Pusher::Upload(const std::string& key, SetFile* file,
                       FileDigests* digests) {
-  std::string upload_id;
-  std::vector<UploadedPart> parts;
-  Status status = ForEachPiece(
-      bytes->size(), [&](uint64_t offset, uint64_t count) {
-        RETURN_IF_ERROR(RenewIntent());
-        RETURN_IF_ERROR(bytes->Digest(offset, count, digests));
-        const SourcePiece piece(bytes, offset, count);
-        if (count == bytes->size()) {
-          RETURN_IF_ERROR(OfOwnName(store_->Put({.key = key,
-                                        .bytes = &piece,
-                                        .sha256 = digests->pieces.back(),
-                                        .if_absent = head_.has_if_absent,
-                                        .signed_at = {}})));
-          CountDone(count);
-          return Status::OK();
-        }
-        if (parts.empty()) {
-          RETURN_IF_ERROR(store_->BeginUpload(key, &upload_id).status);
-        }
-        const auto number = static_cast<uint32_t>(parts.size() + 1);
-        RETURN_IF_ERROR(store_
-                            ->PutPart({key, upload_id, number, offset}, piece,
-                                      digests->pieces.back(),
-                                      &parts.emplace_back())
-                            .status);
-        CountDone(count);
-        return Status::OK();
-      });
-  if (upload_id.empty()) {
-    return status;
-  }
-  if (status.ok()) {
-    status = OfOwnName(
-        store_->CompleteUpload(key, upload_id, parts, head_.has_if_absent));
-  }
-  if (!status.ok()) {
-    // If this fails, a prune removes the upload.
-    store_->AbortUpload(key, upload_id).status.PermitUncheckedError();
-  }
-  return status;
+  const uint64_t piece_bytes = PieceBytes(file->size());
+  uint64_t uncounted = 0;  // bytes of the last piece
+  PutRequest request;
+  request.key = key;
+  request.bytes = file;
+  request.digest = [&](uint64_t offset, uint64_t bytes, Sha256Digest* sha256) {
+    CountDone(std::exchange(uncounted, bytes));
+    RETURN_IF_ERROR(DigestNext(file, offset, bytes, digests));
+    *sha256 = digests->pieces.back();
+    return Status::OK();
+  };
+  request.piece_bytes = piece_bytes < file->size() ? piece_bytes : 0;
+  request.if_absent = head_.has_if_absent;
+  RETURN_IF_ERROR(OfOwnName(store_->Put(request)));
+  CountDone(uncounted);
+  return Status::OK();
 }
 
 // Reuses no object that was sealed with another key.
@@ -570,19 +552,17 @@ Status Pusher::PlaceFile(size_t index) {
       opened = SealFileOf(*archive_.key(), file.salt, ArchiveKeyText(file.key),
                           file.file, set_.unit_bytes, std::move(opened));
     }
-    const std::shared_ptr<SetFile> bytes = std::move(opened);
     FileDigests digests;
     const Status placed =
         place.has_value()
-            ? ForEachPiece(bytes->size(),
-                           [&](uint64_t offset, uint64_t count) {
-                             RETURN_IF_ERROR(RenewIntent());
-                             RETURN_IF_ERROR(
-                                 bytes->Digest(offset, count, &digests));
-                             CountDone(count);
+            ? ForEachPiece(opened->size(),
+                           [&](uint64_t offset, uint64_t bytes) {
+                             RETURN_IF_ERROR(DigestNext(opened.get(), offset,
+                                                        bytes, &digests));
+                             CountDone(bytes);
                              return Status::OK();
                            })
-            : Upload(ArchiveKeyText(file.key), bytes, &digests);
+            : Upload(ArchiveKeyText(file.key), opened.get(), &digests);
     RETURN_IF_ERROR(placed);
     file.sha256 = Sha256OfPieces(digests.pieces);
     file.units = digests.units;

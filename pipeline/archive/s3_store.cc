@@ -35,6 +35,7 @@ constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.
 constexpr int kMaxEmptyPages = 1000;
+constexpr size_t kMaxETagBytes = 256;
 
 // One call of the store, which may take several requests.
 struct Ask {
@@ -97,11 +98,11 @@ bool ParseContentRange(const std::string& text, ContentRange* range) {
   return true;
 }
 
-// Returns the ETag with which an interrupted answer can be continued; empty:
-// there is no suitable one.
-ObjectVersion VersionOf(const HttpAnswer& answer) {
+// Returns the ETag, with which an interrupted answer is continued and a part is
+// named; empty: there is no suitable one.
+std::string ETagOf(const HttpAnswer& answer) {
   std::string etag = answer.Header("etag");
-  const bool is_good = etag.size() <= kMaxStoreVersionBytes &&
+  const bool is_good = etag.size() <= kMaxETagBytes &&
                        std::all_of(etag.begin(), etag.end(), [](char c) {
                          return c > 0x20 && c < 0x7f;
                        });
@@ -133,26 +134,15 @@ class S3Store : public ObjectStore {
   StoreResult Now(UnixSeconds* now) override;
   UnixSeconds SigningTime() const override { return now_(); }
   StoreResult Put(const PutRequest& request) override;
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
-                  ObjectInfo* info) override;
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override;
   StoreResult Head(const std::string& key, ObjectInfo* info) override;
   StoreResult List(const std::string& prefix, const std::string& after,
                    ListPage* page) override;
   StoreResult Delete(const std::vector<std::string>& keys) override;
-  StoreResult BeginUpload(const std::string& key,
-                          std::string* upload_id) override;
-  StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
-                      const Sha256Digest& sha256, UploadedPart* part) override;
-  StoreResult ListParts(const std::string& key, const std::string& upload_id,
-                        std::vector<UploadedPart>* parts) override;
-  StoreResult CompleteUpload(const std::string& key,
-                             const std::string& upload_id,
-                             const std::vector<UploadedPart>& parts,
-                             bool if_absent) override;
-  StoreResult AbortUpload(const std::string& key,
-                          const std::string& upload_id) override;
-  StoreResult ListUploads(const std::string& prefix,
-                          std::vector<UploadInfo>* uploads) override;
+  StoreResult RemoveUploads(
+      UnixSeconds before,
+      const std::function<bool(const std::string& key)>& may_remove,
+      uint64_t* removed) override;
 
  private:
   // An answer and its meaning.
@@ -179,6 +169,21 @@ class S3Store : public ObjectStore {
                          const std::string& header, const std::string& value,
                          HttpAnswer* answer, bool* sent);
   Tried Try(const Ask& ask, HttpAnswer* answer);
+  // Puts an object in parts.
+  StoreResult Upload(const PutRequest& request);
+  StoreResult BeginUpload(const std::string& key, std::string* upload_id);
+  // Puts the next part of an upload, and adds it to `parts`.
+  StoreResult PutPart(const std::string& key, const std::string& upload_id,
+                      const ByteSource& bytes, const Sha256Digest& sha256,
+                      std::vector<S3Part>* parts);
+  // Makes the object. kAbsent: neither the upload nor an object that it may
+  // have become exists.
+  StoreResult CompleteUpload(const PutRequest& request,
+                             const std::string& upload_id,
+                             const std::vector<S3Part>& parts);
+  // Removes an upload and its parts. kOk if there is none.
+  StoreResult AbortUpload(const std::string& key,
+                          const std::string& upload_id);
   StoreResult DeleteEach(const std::vector<std::string>& keys);
   // Lists one page. *in_order: the page's keys are ascending and after `after`.
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
@@ -446,51 +451,52 @@ StoreResult S3Store::Now(UnixSeconds* now) {
 }
 
 StoreResult S3Store::Put(const PutRequest& request) {
-  if (!IsStoreKey(request.key) || request.bytes->size() > kMaxPutBytes) {
+  if (!IsStoreKey(request.key)) {
     return BadKey(request.key);
   }
-  Ask ask;
-  ask.method = "PUT";
-  ask.path = PathOf(request.key);
-  ask.body = request.bytes;
-  ask.sha256 = request.sha256;
-  ask.if_absent = request.if_absent;
-  ask.signed_at = request.signed_at;
-  if (request.if_absent) {
-    ask.headers["if-none-match"] = "*";
+  if (request.piece_bytes != 0) {
+    return Upload(request);
   }
-  if (!options_.storage_class.empty()) {
-    ask.headers["x-amz-storage-class"] = options_.storage_class;
-  }
-  HttpAnswer answer;
-  bool sent = false;
-  return RunChecked("put " + Describe(request.key), ask, kChecksumHeader,
-                    ChecksumOf(request.sha256), &answer, &sent);
+  return PutPieces(request, [&](uint64_t, const ByteSource& bytes,
+                                const Sha256Digest& sha256) {
+    Ask ask;
+    ask.method = "PUT";
+    ask.path = PathOf(request.key);
+    ask.body = &bytes;
+    ask.sha256 = sha256;
+    ask.if_absent = request.if_absent;
+    ask.signed_at = request.signed_at;
+    if (request.if_absent) {
+      ask.headers["if-none-match"] = "*";
+    }
+    if (!options_.storage_class.empty()) {
+      ask.headers["x-amz-storage-class"] = options_.storage_class;
+    }
+    HttpAnswer answer;
+    bool sent = false;
+    return RunChecked("put " + Describe(request.key), ask, kChecksumHeader,
+                      ChecksumOf(sha256), &answer, &sent);
+  });
 }
 
-StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
-                         ObjectInfo* info) {
+StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink) {
   if (!IsStoreKey(request.key)) {
     return BadKey(request.key);
   }
   if (request.bytes == 0u) {
     // A range of zero bytes cannot be requested.
     ObjectInfo found;
-    StoreResult head = Head(request.key, &found);
-    if (head.ok() && info != nullptr) {
-      *info = found;
-    }
-    return head;
+    return Head(request.key, &found);
   }
   const std::string what = "get " + Describe(request.key);
   std::atomic<uint64_t> taken{0};
-  ObjectInfo object;
-  object.key = request.key;
-  object.version = request.version;
+  // Size and ETag of the object, once an answer has come.
+  uint64_t object_bytes = 0;
+  std::string etag;
   // Total number of bytes to receive; unset until the first answer if the
   // caller did not give it.
   std::optional<uint64_t> wanted = request.bytes;
-  bool has_info = false;
+  bool has_answer = false;
   bool is_ranged = false;
   std::string problem;
   std::string unfit;  // why the store is unsuitable for archives
@@ -509,8 +515,8 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
           (wanted.has_value() ? std::to_string(request.offset + *wanted - 1)
                               : "");
     }
-    if (!object.version.empty()) {
-      next->headers["if-match"] = object.version;
+    if (!etag.empty()) {
+      next->headers["if-match"] = etag;
     }
   };
   ask.streams = [&](const HttpAnswer& answer) {
@@ -557,7 +563,6 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
     const uint64_t expected_end = wanted.has_value()
                                       ? request.offset + *wanted
                                       : range.size;
-    const ObjectVersion version = VersionOf(answer);
     if (range.first != first || end != expected_end) {
       problem = "expected bytes " + std::to_string(first) + " to " +
                 std::to_string(expected_end) + ", found " +
@@ -565,22 +570,15 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink,
                 " of " + std::to_string(range.size);
       return false;
     }
-    if (has_info && (range.size != object.bytes ||
-                     version != object.version)) {
+    if (has_answer &&
+        (range.size != object_bytes || ETagOf(answer) != etag)) {
       problem = "the object was replaced while it was read";
       return false;
     }
-    if (!has_info) {
-      has_info = true;
-      wanted = expected_end - request.offset;
-      object.bytes = range.size;
-      object.version = version;
-      if (info != nullptr) {
-        *info = object;
-        info->modified =
-            ParseHttpDate(answer.Header("last-modified")).value_or(0);
-      }
-    }
+    has_answer = true;
+    wanted = expected_end - request.offset;
+    object_bytes = range.size;
+    etag = ETagOf(answer);
     return true;
   };
   ask.sink = [&](const Slice& bytes) {
@@ -632,7 +630,7 @@ StoreResult S3Store::Head(const std::string& key, ObjectInfo* info) {
   HttpAnswer answer;
   StoreResult result = Run("look up " + Describe(key), std::move(ask), &answer);
   if (result.ok()) {
-    *info = {key, *answer.content_length(), VersionOf(answer),
+    *info = {key, *answer.content_length(),
              ParseHttpDate(answer.Header("last-modified")).value_or(0)};
   }
   return result;
@@ -852,11 +850,29 @@ StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
   return DeleteEach(keys);
 }
 
+StoreResult S3Store::Upload(const PutRequest& request) {
+  std::string upload_id;
+  StoreResult result = BeginUpload(request.key, &upload_id);
+  if (!result.ok()) {
+    return result;
+  }
+  std::vector<S3Part> parts;
+  result = PutPieces(request, [&](uint64_t, const ByteSource& bytes,
+                                  const Sha256Digest& sha256) {
+    return PutPart(request.key, upload_id, bytes, sha256, &parts);
+  });
+  if (result.ok()) {
+    result = CompleteUpload(request, upload_id, parts);
+  }
+  if (!result.ok()) {
+    // If this fails, a prune removes the upload.
+    AbortUpload(request.key, upload_id).status.PermitUncheckedError();
+  }
+  return result;
+}
+
 StoreResult S3Store::BeginUpload(const std::string& key,
                                  std::string* upload_id) {
-  if (!IsStoreKey(key)) {
-    return BadKey(key);
-  }
   const SliceSource nothing("");
   Ask ask;
   ask.method = "POST";
@@ -875,112 +891,65 @@ StoreResult S3Store::BeginUpload(const std::string& key,
                     "x-amz-checksum-algorithm", "SHA256", &answer, &sent);
 }
 
-StoreResult S3Store::PutPart(const PartPlace& place, const ByteSource& bytes,
-                             const Sha256Digest& sha256, UploadedPart* part) {
-  if (!IsStoreKey(place.key) || bytes.size() > kMaxPutBytes ||
-      place.number == 0 || place.number > kMaxUploadParts) {
-    return BadKey(place.key);
-  }
+StoreResult S3Store::PutPart(const std::string& key,
+                             const std::string& upload_id,
+                             const ByteSource& bytes,
+                             const Sha256Digest& sha256,
+                             std::vector<S3Part>* parts) {
+  const std::string number = std::to_string(parts->size() + 1);
   Ask ask;
   ask.method = "PUT";
-  ask.path = PathOf(place.key);
-  ask.query = {{"partNumber", std::to_string(place.number)},
-               {"uploadId", place.upload_id}};
+  ask.path = PathOf(key);
+  ask.query = {{"partNumber", number}, {"uploadId", upload_id}};
   ask.body = &bytes;
   ask.sha256 = sha256;
   ask.accept = [](const HttpAnswer& answer) {
-    return VersionOf(answer).empty()
+    return ETagOf(answer).empty()
                ? NotAnAnswer("expected the part's ETag, found none")
                : Status::OK();
   };
   HttpAnswer answer;
   bool sent = false;
   const std::string checksum = ChecksumOf(sha256);
-  StoreResult result = RunChecked("put part " + std::to_string(place.number) +
-                                      " of " + Describe(place.key),
-                                  ask, kChecksumHeader, checksum, &answer,
-                                  &sent);
+  StoreResult result =
+      RunChecked("put part " + number + " of " + Describe(key), ask,
+                 kChecksumHeader, checksum, &answer, &sent);
   if (result.ok()) {
-    *part = {place.number, bytes.size(), VersionOf(answer),
-             sent ? checksum : ""};
+    parts->push_back({ETagOf(answer), sent ? checksum : ""});
   }
   return result;
 }
 
-StoreResult S3Store::ListParts(const std::string& key,
-                               const std::string& upload_id,
-                               std::vector<UploadedPart>* parts) {
-  parts->clear();
-  if (!IsStoreKey(key)) {
-    return BadKey(key);
-  }
-  S3Parts page;
-  do {
-    const uint32_t before = parts->empty() ? 0 : parts->back().number;
-    Ask ask;
-    ask.method = "GET";
-    ask.path = PathOf(key);
-    ask.query = {{"max-parts", "1000"},
-                 {"part-number-marker", std::to_string(before)},
-                 {"uploadId", upload_id}};
-    ask.accept = [&](const HttpAnswer& answer) {
-      RETURN_IF_ERROR(ParseS3Parts(answer.body, &page));
-      if ((page.truncated && page.parts.empty()) ||
-          (!page.parts.empty() && page.parts.front().number <= before)) {
-        return NotAnAnswer("expected parts after "
-                           "part " + std::to_string(before) +
-                           ", found others");
-      }
-      return Status::OK();
-    };
-    HttpAnswer answer;
-    StoreResult result =
-        Run("list the parts of " + Describe(key), std::move(ask), &answer);
-    if (!result.ok()) {
-      return result;
-    }
-    parts->insert(parts->end(), page.parts.begin(), page.parts.end());
-  } while (page.truncated);
-  return {};
-}
-
-StoreResult S3Store::CompleteUpload(const std::string& key,
+StoreResult S3Store::CompleteUpload(const PutRequest& request,
                                     const std::string& upload_id,
-                                    const std::vector<UploadedPart>& parts,
-                                    bool if_absent) {
-  if (!IsStoreKey(key)) {
-    return BadKey(key);
-  }
+                                    const std::vector<S3Part>& parts) {
   const std::string document = CompleteDocument(parts);
   const SliceSource body(document);
   Ask ask;
   ask.method = "POST";
-  ask.path = PathOf(key);
+  ask.path = PathOf(request.key);
   ask.query = {{"uploadId", upload_id}};
   ask.headers["content-type"] = "application/xml";
-  if (if_absent) {
+  if (request.if_absent) {
     ask.headers["if-none-match"] = "*";
   }
   ask.body = &body;
   ask.sha256 = Sha256Of(document);
-  ask.if_absent = if_absent;
+  ask.if_absent = request.if_absent;
   ask.accept = [](const HttpAnswer& answer) {
     return ParseCompletedUpload(answer.body);
   };
   HttpAnswer answer;
   StoreResult result =
-      Run("complete " + Describe(key), std::move(ask), &answer);
+      Run("complete " + Describe(request.key), std::move(ask), &answer);
   if (result.code == StoreCode::kAbsent) {
     // The upload may be missing because an earlier attempt completed it: one by
     // this function, or by libcurl, which repeats a request if a kept
     // connection has ended. No key is used twice, so an existing object is from
     // this upload.
-    uint64_t bytes = 0;
-    for (const UploadedPart& part : parts) {
-      bytes += part.bytes;
-    }
     ObjectInfo info;
-    if (Head(key, &info).ok() && info.bytes == bytes) {
+    if (Head(request.key, &info).ok() &&
+        info.bytes == request.bytes->size()) {
       return {};
     }
   }
@@ -989,9 +958,6 @@ StoreResult S3Store::CompleteUpload(const std::string& key,
 
 StoreResult S3Store::AbortUpload(const std::string& key,
                                  const std::string& upload_id) {
-  if (!IsStoreKey(key)) {
-    return BadKey(key);
-  }
   Ask ask;
   ask.method = "DELETE";
   ask.path = PathOf(key);
@@ -1002,36 +968,41 @@ StoreResult S3Store::AbortUpload(const std::string& key,
   return result.code == StoreCode::kAbsent ? StoreResult{} : result;
 }
 
-StoreResult S3Store::ListUploads(const std::string& prefix,
-                                 std::vector<UploadInfo>* uploads) {
-  uploads->clear();
-  std::vector<UploadInfo> found;
+StoreResult S3Store::RemoveUploads(
+    UnixSeconds before,
+    const std::function<bool(const std::string& key)>& may_remove,
+    uint64_t* removed) {
+  std::vector<S3Upload> found;
   Ask ask;
   ask.method = "GET";
   ask.path = bucket_path_ + "/";
   ask.query = {{"encoding-type", "url"},
                {"max-uploads", std::to_string(kMaxStorePage)},
-               {"prefix", Whole(prefix)},
+               {"prefix", prefix_},
                {"uploads", ""}};
   ask.accept = [&](const HttpAnswer& answer) {
     RETURN_IF_ERROR(ParseS3Uploads(answer.body, &found));
-    for (const UploadInfo& upload : found) {
-      if (!upload.key.starts_with(Whole(prefix))) {
+    for (const S3Upload& upload : found) {
+      if (!upload.key.starts_with(prefix_)) {
         return NotAnAnswer("expected uploads of keys that begin with '" +
-                           Whole(prefix) + "', found '" +
-                           Printable(upload.key) + "'");
+                           prefix_ + "', found '" + Printable(upload.key) +
+                           "'");
       }
     }
     return Status::OK();
   };
   HttpAnswer answer;
   StoreResult result =
-      Run("list the uploads of " + Describe(prefix), std::move(ask), &answer);
-  for (UploadInfo& upload : found) {
-    upload.key.erase(0, prefix_.size());
-    if (result.ok() && IsStoreKey(upload.key)) {
-      uploads->push_back(std::move(upload));
+      Run("list the uploads of " + place_, std::move(ask), &answer);
+  for (const S3Upload& upload : found) {
+    const std::string key = upload.key.substr(
+        std::min(upload.key.size(), prefix_.size()));
+    if (!result.ok() || upload.begun >= before || !IsStoreKey(key) ||
+        !may_remove(key)) {
+      continue;
     }
+    result = AbortUpload(key, upload.upload_id);
+    *removed += result.ok() ? 1 : 0;
   }
   return result;
 }

@@ -91,18 +91,13 @@ Status Bool(const pugi::xml_node& node, const char* name, bool* out) {
   return Status::OK();
 }
 
-// Returns the time of a part or object; 0 if it is unreadable, because it is
-// only displayed.
+// Returns the time of an upload or object; 0 if it is unreadable.
 UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   std::string text;
   if (!Text(node, name, 40, &text).ok()) {
     return 0;
   }
   return ParseTime(text).value_or(0);
-}
-
-Status Version(const pugi::xml_node& node, ObjectVersion* version) {
-  return Text(node, "ETag", kMaxStoreVersionBytes, version);
 }
 
 // Reverses encoding-type=url.
@@ -208,7 +203,6 @@ Status ParseS3Listing(const Slice& xml, S3Listing* listing) {
     RETURN_IF_ERROR(
         Number(node, "Size", std::numeric_limits<int64_t>::max(),
                &object.bytes));
-    RETURN_IF_ERROR(Version(node, &object.version));
     object.modified = TimeOf(node, "LastModified");
   }
   return Status::OK();
@@ -229,30 +223,7 @@ Status ParseCompletedUpload(const Slice& xml) {
   return Load(xml, "CompleteMultipartUploadResult", &document, &root);
 }
 
-Status ParseS3Parts(const Slice& xml, S3Parts* parts) {
-  *parts = {};
-  pugi::xml_document document;
-  pugi::xml_node root;
-  RETURN_IF_ERROR(Load(xml, "ListPartsResult", &document, &root));
-  RETURN_IF_ERROR(Bool(root, "IsTruncated", &parts->truncated));
-  uint64_t before = 0;
-  for (const pugi::xml_node& node : root.children("Part")) {
-    UploadedPart& part = parts->parts.emplace_back();
-    uint64_t number = 0;
-    RETURN_IF_ERROR(Number(node, "PartNumber", kMaxUploadParts, &number));
-    RETURN_IF_ERROR(Number(node, "Size", kMaxPutBytes, &part.bytes));
-    RETURN_IF_ERROR(Version(node, &part.version));
-    if (number <= before) {
-      return Wrong("part " + std::to_string(number) + " follows part " +
-                   std::to_string(before));
-    }
-    before = number;
-    part.number = static_cast<uint32_t>(number);
-  }
-  return Status::OK();
-}
-
-Status ParseS3Uploads(const Slice& xml, std::vector<UploadInfo>* uploads) {
+Status ParseS3Uploads(const Slice& xml, std::vector<S3Upload>* uploads) {
   uploads->clear();
   pugi::xml_document document;
   pugi::xml_node root;
@@ -263,7 +234,7 @@ Status ParseS3Uploads(const Slice& xml, std::vector<UploadInfo>* uploads) {
       return Wrong("a page of more than " + std::to_string(kMaxStorePage) +
                    " uploads");
     }
-    UploadInfo& upload = uploads->emplace_back();
+    S3Upload& upload = uploads->emplace_back();
     RETURN_IF_ERROR(Key(node, is_encoded, &upload.key));
     RETURN_IF_ERROR(
         Text(node, "UploadId", kMaxUploadIdBytes, &upload.upload_id));
@@ -322,15 +293,15 @@ std::string DeleteDocument(const std::vector<std::string>& keys) {
   return xml + "</Delete>";
 }
 
-std::string CompleteDocument(const std::vector<UploadedPart>& parts) {
+std::string CompleteDocument(const std::vector<S3Part>& parts) {
   std::string xml = "<CompleteMultipartUpload>";
-  for (const UploadedPart& part : parts) {
-    xml += "<Part><PartNumber>" + std::to_string(part.number) +
-           "</PartNumber><ETag>" + Escape(part.version) + "</ETag>" +
-           (part.checksum.empty() ? ""
-                                  : "<ChecksumSHA256>" +
-                                        Escape(part.checksum) +
-                                        "</ChecksumSHA256>") +
+  for (size_t i = 0; i < parts.size(); ++i) {
+    xml += "<Part><PartNumber>" + std::to_string(i + 1) +
+           "</PartNumber><ETag>" + Escape(parts[i].etag) + "</ETag>" +
+           (parts[i].checksum.empty() ? ""
+                                      : "<ChecksumSHA256>" +
+                                            Escape(parts[i].checksum) +
+                                            "</ChecksumSHA256>") +
            "</Part>";
   }
   return xml + "</CompleteMultipartUpload>";

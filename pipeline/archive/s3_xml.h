@@ -17,6 +17,7 @@ namespace sstferry {
 
 // A page of 1000 objects takes about 500 KB.
 inline constexpr size_t kMaxXmlBytes = 4u << 20;
+inline constexpr uint32_t kMaxUploadIdBytes = 1024;
 
 struct S3Error {
   std::string code;     // "NoSuchKey"; printable, at most 100 bytes
@@ -41,16 +42,13 @@ struct S3Listing {
                                                std::string* upload_id);
 [[nodiscard]] rocksdb::Status ParseCompletedUpload(const rocksdb::Slice& xml);
 
-struct S3Parts {
-  std::vector<UploadedPart> parts;  // numbers ascend
-  bool truncated = false;
+struct S3Upload {
+  std::string key;  // complete
+  std::string upload_id;
+  UnixSeconds begun = 0;  // by the store's clock; 0: not reported
 };
-[[nodiscard]] rocksdb::Status ParseS3Parts(const rocksdb::Slice& xml,
-                                           S3Parts* parts);
-
-// Returns complete keys.
 [[nodiscard]] rocksdb::Status ParseS3Uploads(const rocksdb::Slice& xml,
-                                             std::vector<UploadInfo>* uploads);
+                                             std::vector<S3Upload>* uploads);
 
 // Returns the first key that could not be deleted; error->code is empty if
 // there is none.
@@ -63,7 +61,14 @@ struct S3Parts {
 
 // REQUIRES: keys contain only bytes that need no escaping in XML.
 std::string DeleteDocument(const std::vector<std::string>& keys);
-std::string CompleteDocument(const std::vector<UploadedPart>& parts);
+
+// A part of an upload.
+struct S3Part {
+  std::string etag;
+  std::string checksum;  // as sent to the store; empty: none was sent
+};
+// `parts`: parts 1, 2, ...
+std::string CompleteDocument(const std::vector<S3Part>& parts);
 
 // Parses "2026-11-25T16:34:29Z", also with a fraction, or with "+HH:MM" instead
 // of the Z. Returns nullopt for anything else, and for years outside 2000 to

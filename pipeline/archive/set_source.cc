@@ -13,9 +13,9 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-uint64_t UploadPartBytes(uint64_t file_bytes) {
-  const uint64_t most = kUploadPartBytes * kMaxUploadParts;
-  return kUploadPartBytes * (file_bytes / most + (file_bytes % most != 0));
+uint64_t PieceBytes(uint64_t file_bytes) {
+  const uint64_t most = kPieceBytes * kMaxPutPieces;
+  return kPieceBytes * (file_bytes / most + (file_bytes % most != 0));
 }
 
 void RunInLanes(int lanes, const std::function<void()>& work) {
@@ -53,7 +53,7 @@ void FileDigests::Add(const FileDigestReply& piece) {
 Status ForEachPiece(
     uint64_t file_bytes,
     const std::function<Status(uint64_t, uint64_t)>& each) {
-  const uint64_t most = UploadPartBytes(file_bytes);
+  const uint64_t most = PieceBytes(file_bytes);
   uint64_t at = 0;
   do {
     const uint64_t bytes = std::min(most, file_bytes - at);
@@ -64,7 +64,7 @@ Status ForEachPiece(
 }
 
 PieceDigester::PieceDigester(uint64_t bytes)
-    : piece_bytes_(UploadPartBytes(bytes)), bytes_(bytes) {}
+    : piece_bytes_(PieceBytes(bytes)), bytes_(bytes) {}
 
 void PieceDigester::Add(Slice bytes) {
   while (!bytes.empty()) {

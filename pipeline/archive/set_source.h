@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "format/archive_set.h"
@@ -22,28 +21,9 @@
 namespace sstferry {
 
 // Size of the pieces in which a larger file is uploaded. If a file would have
-// more than kMaxUploadParts pieces, UploadPartBytes() returns a multiple of it.
-inline constexpr uint64_t kUploadPartBytes = 64u << 20;
-uint64_t UploadPartBytes(uint64_t file_bytes);
-
-// A range of a file, as a byte source.
-class SourcePiece : public ByteSource {
- public:
-  SourcePiece(std::shared_ptr<const ByteSource> file, uint64_t offset,
-              uint64_t bytes)
-      : file_(std::move(file)), offset_(offset), bytes_(bytes) {}
-  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
-                                     std::string* scratch,
-                                     rocksdb::Slice* out) const override {
-    return file_->Read(offset_ + offset, n, scratch, out);
-  }
-  uint64_t size() const override { return bytes_; }
-
- private:
-  const std::shared_ptr<const ByteSource> file_;
-  const uint64_t offset_;
-  const uint64_t bytes_;
-};
+// more than kMaxPutPieces pieces, PieceBytes() returns a multiple of it.
+inline constexpr uint64_t kPieceBytes = 64u << 20;
+uint64_t PieceBytes(uint64_t file_bytes);
 
 // Progress of a push, a check or a repair. Threads: any.
 struct WorkProgress {

@@ -1,5 +1,6 @@
 #include "pipeline/archive/store.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -36,6 +37,24 @@ EndState EndStateOf(StoreCode code) {
   }
   return EndState::kInternal;
 }
+
+// A range of a source, which must outlive it.
+class Piece : public ByteSource {
+ public:
+  Piece(const ByteSource& whole, uint64_t offset, uint64_t bytes)
+      : whole_(whole), offset_(offset), bytes_(bytes) {}
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* scratch,
+                                     rocksdb::Slice* out) const override {
+    return whole_.Read(offset_ + offset, n, scratch, out);
+  }
+  uint64_t size() const override { return bytes_; }
+
+ private:
+  const ByteSource& whole_;
+  const uint64_t offset_;
+  const uint64_t bytes_;
+};
 
 }  // namespace
 
@@ -79,26 +98,55 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what) {
 
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
-                     std::optional<UnixSeconds> signed_at) {
+                     std::optional<UnixSeconds> signed_at,
+                     uint64_t piece_bytes) {
   const SliceSource source(bytes);
-  return store->Put({.key = key,
-                     .bytes = &source,
-                     .sha256 = Sha256Of(bytes),
-                     .if_absent = if_absent,
-                     .signed_at = signed_at});
+  return store->Put(
+      {.key = key,
+       .bytes = &source,
+       .digest =
+           [&bytes](uint64_t offset, uint64_t n, Sha256Digest* sha256) {
+             *sha256 = Sha256Of(
+                 rocksdb::Slice(bytes.data() + offset, static_cast<size_t>(n)));
+             return rocksdb::Status::OK();
+           },
+       .piece_bytes = piece_bytes,
+       .if_absent = if_absent,
+       .signed_at = signed_at});
+}
+
+StoreResult PutPieces(
+    const PutRequest& request,
+    const std::function<StoreResult(uint64_t offset, const ByteSource& piece,
+                                    const Sha256Digest& sha256)>& put) {
+  const uint64_t size = request.bytes->size();
+  uint64_t at = 0;
+  do {
+    const uint64_t n = request.piece_bytes == 0
+                           ? size
+                           : std::min(request.piece_bytes, size - at);
+    Sha256Digest sha256;
+    if (const rocksdb::Status got = request.digest(at, n, &sha256);
+        !got.ok()) {
+      return {StoreCode::kCaller, got};
+    }
+    if (StoreResult stored = put(at, Piece(*request.bytes, at, n), sha256);
+        !stored.ok()) {
+      return stored;
+    }
+    at += n;
+  } while (at < size);
+  return {};
 }
 
 StoreResult GetBytes(ObjectStore* store, const std::string& key,
-                     uint64_t max_bytes, std::string* bytes,
-                     ObjectInfo* info) {
+                     uint64_t max_bytes, std::string* bytes) {
   bytes->clear();
-  return store->Get({.key = key, .bytes = {}, .max_bytes = max_bytes,
-                     .version = {}},
+  return store->Get({.key = key, .bytes = {}, .max_bytes = max_bytes},
                     [&](const rocksdb::Slice& piece) {
                       bytes->append(piece.data(), piece.size());
                       return rocksdb::Status::OK();
-                    },
-                    info);
+                    });
 }
 
 StoreResult ListAll(ObjectStore* store, const std::string& prefix,

@@ -28,12 +28,12 @@ namespace sstferry {
 // Result of a call. Callers decide by this code, never by a message.
 enum class StoreCode : uint8_t {
   kOk,
-  // No such object or upload.
+  // No such object; or the upload of this put was removed.
   kAbsent,
   // The key has an object, but the put required that it has none. The object
   // may be from this call: after a lost reply the call is retried.
   kExists,
-  // The object does not have the requested version.
+  // The object was replaced while it was read.
   kOtherVersion,
   // The store found the signature too old or too new: the message has both
   // clocks. Or PutRequest::signed_at was too long ago.
@@ -76,28 +76,18 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what);
 // Seconds since 1970.
 using UnixSeconds = int64_t;
 
-inline constexpr uint32_t kMaxStoreVersionBytes = 256;
-inline constexpr uint32_t kMaxUploadIdBytes = 1024;
 // Maximum number of keys of one List() or Delete().
 inline constexpr uint32_t kMaxStorePage = 1000;
 // Maximum number of keys of a List() by a store that lists in no order.
 inline constexpr uint64_t kMaxStoreObjects = 1u << 23;
-// Maximum number of parts of an upload; S3 requires at least 5 MiB for each but
-// the last.
-inline constexpr uint32_t kMaxUploadParts = 10'000;
-inline constexpr uint64_t kMinUploadPartBytes = 5u << 20;
-// Larger objects are uploaded in parts.
-inline constexpr uint64_t kMaxPutBytes = 5ull << 30;
-
-// Identifies the bytes that an object had when it was looked up (S3: its ETag).
-// Opaque; not a digest of the bytes.
-using ObjectVersion = std::string;
+// Maximum number of pieces of a put. S3 requires at least 5 MiB for each piece
+// but the last, and permits at most 5 GiB.
+inline constexpr uint32_t kMaxPutPieces = 10'000;
 
 struct ObjectInfo {
   std::string key;
   uint64_t bytes = 0;
-  ObjectVersion version;      // empty: not reported
-  UnixSeconds modified = 0;   // for display only: some stores report old times
+  UnixSeconds modified = 0;  // by the store's clock; 0: not reported
 };
 
 struct ListPage {
@@ -124,19 +114,25 @@ struct GetRequest {
   // max_bytes.
   std::optional<uint64_t> bytes;
   uint64_t max_bytes = 64u << 20;
-  // Empty: any version. Otherwise only this version is read, and an object with
-  // another one gives kOtherVersion.
-  ObjectVersion version;
 };
 
 struct PutRequest {
   std::string key;
-  // All bytes of an object or of a part. They are read from beginning to end in
-  // pieces of at most 1 MiB, and again from the beginning for a retry: a stream
-  // must be able to start over. One thread reads at a time, but perhaps not the
-  // caller's thread.
+  // All bytes of the object. Each piece is read from its beginning to its end,
+  // at most 1 MiB at a time, and again for a retry: a stream must be able to
+  // start over. One thread reads at a time, but perhaps not the caller's
+  // thread.
   const ByteSource* bytes = nullptr;
-  Sha256Digest sha256 = {};
+  // Gets the SHA-256 of a piece of `bytes`. Called once for each piece, in
+  // order, before the piece is first read. If it fails, the put ends with
+  // kCaller.
+  std::function<rocksdb::Status(uint64_t offset, uint64_t bytes,
+                                Sha256Digest* sha256)>
+      digest;
+  // 0: the object is one piece. Otherwise each piece but the last has this
+  // size, and a bucket takes each with a request of its own. Until the object
+  // appears, its pieces use space and are in no List().
+  uint64_t piece_bytes = 0;
   // Fails with kExists if the key has an object. A store may ignore this flag
   // (archive init finds out); a directory never does.
   bool if_absent = false;
@@ -144,30 +140,9 @@ struct PutRequest {
   // it checks what this put confirms. A store that checks signatures refuses
   // attempts more than 15 minutes after this time with kSignatureRefused, even
   // if this process was suspended meanwhile. Not set: each attempt is signed
-  // with its own time. A directory ignores this field.
+  // with its own time. For an object of one piece; a directory ignores this
+  // field.
   std::optional<UnixSeconds> signed_at;
-};
-
-// A part of an upload in a store.
-struct UploadedPart {
-  uint32_t number = 0;  // from 1
-  uint64_t bytes = 0;
-  ObjectVersion version;
-  std::string checksum = {};  // as sent to the store; empty: none was sent
-};
-
-struct UploadInfo {
-  std::string key;
-  std::string upload_id;
-  UnixSeconds begun = 0;  // when it began, by the store's clock
-};
-
-// Position of a part in an upload and in its object.
-struct PartPlace {
-  std::string key;
-  std::string upload_id;
-  uint32_t number = 0;   // 1 to kMaxUploadParts
-  uint64_t offset = 0;   // offset in the object
 };
 
 // One client of a store.
@@ -205,16 +180,14 @@ class ObjectStore {
   // PutRequest::signed_at.
   virtual UnixSeconds SigningTime() const = 0;
 
-  // Stores an object of at most kMaxPutBytes. kOk: it is durable and matches
-  // the digest.
+  // Stores an object. kOk: it is durable and matches its digests.
   virtual StoreResult Put(const PutRequest& request) = 0;
 
-  // Passes the bytes to `sink`. If `info` is not null, *info receives the size
-  // and version of the complete object before the first byte. After a failure
-  // the sink may have received some bytes. An interrupted answer is continued
-  // internally, with the same version.
-  virtual StoreResult Get(const GetRequest& request, const ObjectSink& sink,
-                          ObjectInfo* info = nullptr) = 0;
+  // Passes the bytes to `sink`. After a failure the sink may have received some
+  // bytes. An interrupted answer is continued internally, unless the object was
+  // replaced meanwhile.
+  virtual StoreResult Get(const GetRequest& request,
+                          const ObjectSink& sink) = 0;
 
   virtual StoreResult Head(const std::string& key, ObjectInfo* info) = 0;
 
@@ -229,33 +202,16 @@ class ObjectStore {
   // After a failure any of them may still exist.
   virtual StoreResult Delete(const std::vector<std::string>& keys) = 0;
 
-  // --- an object in parts ----------------------------------------------------
-  // The object appears with CompleteUpload(). Until then the parts use space
-  // and are in no List().
-  virtual StoreResult BeginUpload(const std::string& key,
-                                  std::string* upload_id) = 0;
-  // Stores a part, replacing an earlier one with the same number. `bytes` is
-  // read as in PutRequest.
-  virtual StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
-                              const Sha256Digest& sha256,
-                              UploadedPart* part) = 0;
-  // Lists all parts of an upload, by number. kAbsent: there is no such upload.
-  virtual StoreResult ListParts(const std::string& key,
-                                const std::string& upload_id,
-                                std::vector<UploadedPart>* parts) = 0;
-  // Makes the object from parts 1, 2, ... kExists as for Put(). kAbsent:
-  // neither the upload nor an object that it may have become exists.
-  virtual StoreResult CompleteUpload(const std::string& key,
-                                     const std::string& upload_id,
-                                     const std::vector<UploadedPart>& parts,
-                                     bool if_absent) = 0;
-  // Removes an upload and its parts. kOk if there is none.
-  virtual StoreResult AbortUpload(const std::string& key,
-                                  const std::string& upload_id) = 0;
-  // Lists the uploads whose keys begin with `prefix`, in the order of keys, at
-  // most kMaxStorePage. To find all, abort the listed uploads and list again.
-  virtual StoreResult ListUploads(const std::string& prefix,
-                                  std::vector<UploadInfo>* uploads) = 0;
+  // Removes what puts left that never ended: uploads that began before
+  // `before`, by the store's clock, and whose keys may be removed. A put whose
+  // upload is removed fails. At most kMaxStorePage uploads in one call. A
+  // directory does not know the keys, and removes what nobody wrote to since
+  // `before`. `before` 0: removes nothing, and succeeds if uploads can be
+  // listed.
+  virtual StoreResult RemoveUploads(
+      UnixSeconds before,
+      const std::function<bool(const std::string& key)>& may_remove,
+      uint64_t* removed) = 0;
 };
 
 // --- helpers -----------------------------------------------------------------
@@ -263,12 +219,19 @@ class ObjectStore {
 // Calls Put() with bytes in memory.
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
-                     std::optional<UnixSeconds> signed_at = {});
+                     std::optional<UnixSeconds> signed_at = {},
+                     uint64_t piece_bytes = 0);
+
+// Calls put(offset, piece, sha256) for the pieces of a request, in order, up to
+// the first that fails. For stores.
+StoreResult PutPieces(
+    const PutRequest& request,
+    const std::function<StoreResult(uint64_t offset, const ByteSource& piece,
+                                    const Sha256Digest& sha256)>& put);
 
 // Gets a whole object of at most `max_bytes` into memory.
 StoreResult GetBytes(ObjectStore* store, const std::string& key,
-                     uint64_t max_bytes, std::string* bytes,
-                     ObjectInfo* info = nullptr);
+                     uint64_t max_bytes, std::string* bytes);
 
 // Lists all pages. kDamaged if there are more than `max_objects`.
 StoreResult ListAll(ObjectStore* store, const std::string& prefix,

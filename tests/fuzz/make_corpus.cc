@@ -587,10 +587,6 @@ void MakeStoreSeeds(const fs::path& directory) {
       {"begun", "<InitiateMultipartUploadResult><UploadId>u</UploadId>"
                 "</InitiateMultipartUploadResult>"},
       {"completed", "<CompleteMultipartUploadResult/>"},
-      {"parts", "<ListPartsResult><IsTruncated>false</IsTruncated><Part>"
-                "<PartNumber>1</PartNumber><Size>5</Size><ETag>e</ETag></Part>"
-                "<Part><PartNumber>2</PartNumber><Size>5</Size></Part>"
-                "</ListPartsResult>"},
       {"uploads", "<ListMultipartUploadsResult><Upload><Key>k</Key><UploadId>u"
                   "</UploadId><Initiated>2026-11-25T12:00:00+01:00</Initiated>"
                   "</Upload></ListMultipartUploadsResult>"},

@@ -293,14 +293,20 @@ FakeAnswer FakeS3::OfObject(const FakeRequest& request) {
     return answer;
   }
   if (request.query.count("uploads") != 0 && request.method == "GET") {
-    answer.body = "<ListMultipartUploadsResult></ListMultipartUploadsResult>";
+    answer.body = "<ListMultipartUploadsResult>";
+    if (parts_.count("U/open") != 0) {
+      answer.body += "<Upload><Key>" + parts_["U/open"] +
+                     "</Key><UploadId>U</UploadId><Initiated>"
+                     "2026-11-25T12:00:00Z</Initiated></Upload>";
+    }
+    answer.body += "</ListMultipartUploadsResult>";
     return answer;
   }
   if (request.query.count("uploads") != 0) {
     answer.body =
         "<InitiateMultipartUploadResult><UploadId>U</UploadId>"
         "</InitiateMultipartUploadResult>";
-    parts_["U/open"] = "";
+    parts_["U/open"] = request.path.substr(request.path.find('/', 1) + 1);
     return answer;
   }
   if (request.query.count("uploadId") != 0) {
@@ -310,6 +316,11 @@ FakeAnswer FakeS3::OfObject(const FakeRequest& request) {
     if (request.method == "PUT") {
       parts_["U/" + request.query.at("partNumber")] = request.body;
       answer.headers["ETag"] = ETagOf(request.body);
+    } else if (request.method == "DELETE") {
+      parts_.clear();
+      answer.status = 204;
+    } else if (is_there && header("if-none-match") == "*") {
+      return FakeError(412, "PreconditionFailed");
     } else {
       std::string whole;
       for (int i = 1; parts_.count("U/" + std::to_string(i)) != 0; ++i) {

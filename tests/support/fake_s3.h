@@ -69,7 +69,8 @@ class FakeS3 {
   std::atomic<int64_t> ahead_seconds_{0};
   mutable std::mutex mu_;
   std::map<std::string, std::string> objects_;      // under mu_
-  std::map<std::string, std::string> parts_;        // under mu_, "ID/NUMBER"
+  // Under mu_: the parts of the upload, by "U/NUMBER", and its key as "U/open".
+  std::map<std::string, std::string> parts_;
   std::set<int> open_;                              // under mu_
   std::vector<std::thread> threads_;                // under mu_
   std::thread acceptor_;

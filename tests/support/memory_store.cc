@@ -14,7 +14,6 @@ constexpr size_t kKnownChanges = 256;
 
 struct Object {
   std::string bytes;
-  ObjectVersion version;
   UnixSeconds modified = 0;
 };
 using ObjectPointer = std::shared_ptr<const Object>;
@@ -22,7 +21,6 @@ using ObjectPointer = std::shared_ptr<const Object>;
 struct Upload {
   std::string key;
   UnixSeconds begun = 0;
-  std::map<uint32_t, std::string> parts;
 };
 
 StoreResult ReadAll(const ByteSource& source, std::string* bytes) {
@@ -48,10 +46,10 @@ struct MemoryStore::State {
   mutable std::mutex mu;
   MemoryStoreRules rules;
   UnixSeconds now = 1'800'000'000;
-  uint64_t next = 1;  // next number for versions and uploads
+  uint64_t next_upload = 1;
   int clients = 0;
   std::map<std::string, ObjectPointer> objects;
-  std::map<std::string, Upload> uploads;  // by id
+  std::map<uint64_t, Upload> uploads;  // by number
   // The last changes, oldest first: a key and the object before the change.
   std::deque<std::pair<std::string, ObjectPointer>> changes;
 
@@ -68,8 +66,7 @@ struct MemoryStore::State {
     }
   }
   void Store(const std::string& key, std::string bytes) {
-    Change(key, std::make_shared<Object>(Object{
-                    std::move(bytes), "v" + std::to_string(next++), now}));
+    Change(key, std::make_shared<Object>(Object{std::move(bytes), now}));
   }
   std::map<std::string, ObjectPointer> Before(size_t stale_changes) const {
     std::map<std::string, ObjectPointer> seen = objects;
@@ -110,16 +107,44 @@ class MemoryStoreClient : public ObjectStore {
     return state_->now + clock_ahead_;
   }
 
+  // A put in pieces is one call, at its end. If this call does not arrive, the
+  // upload stays.
   StoreResult Put(const PutRequest& request) override {
+    if (!IsStoreKey(request.key)) {
+      return StoreError(StoreCode::kInternal,
+                        "not a valid key of a store: " + request.key);
+    }
+    const bool in_pieces = request.piece_bytes != 0;
+    uint64_t upload = 0;
+    if (in_pieces) {
+      std::lock_guard<std::mutex> guard(state_->mu);
+      upload = state_->next_upload++;
+      state_->uploads[upload] = {request.key, state_->now};
+    }
     std::string bytes;
-    if (StoreResult read = Checked(request.key, *request.bytes, &bytes);
-        !read.ok()) {
+    bool is_intact = true;
+    StoreResult read = PutPieces(
+        request, [&](uint64_t, const ByteSource& source,
+                     const Sha256Digest& sha256) {
+          std::string piece;
+          StoreResult result = ReadAll(source, &piece);
+          is_intact &= Sha256Of(piece) == sha256;
+          bytes += piece;
+          return result;
+        });
+    if (!read.ok()) {
+      std::lock_guard<std::mutex> guard(state_->mu);
+      state_->uploads.erase(upload);
       return read;
     }
     return Call(
         StoreCallKind::kPut, request.key, request.signed_at,
         [&](const StoreCall&) {
-          if (Sha256Of(bytes) != request.sha256) {
+          const bool is_there = state_->uploads.erase(upload) != 0;
+          if (in_pieces && !is_there) {
+            return Error(StoreCode::kAbsent, request.key);
+          }
+          if (!is_intact) {
             return Error(StoreCode::kDamaged, request.key);
           }
           if (request.if_absent && Refuses(request.key)) {
@@ -130,8 +155,7 @@ class MemoryStoreClient : public ObjectStore {
         });
   }
 
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
-                  ObjectInfo* info) override {
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override {
     ObjectPointer object;
     StoreResult got = Call(
         StoreCallKind::kGet, request.key, {}, [&](const StoreCall&) {
@@ -140,18 +164,12 @@ class MemoryStoreClient : public ObjectStore {
     if (!got.ok()) {
       return got;
     }
-    if (!request.version.empty() && request.version != object->version) {
-      return Error(StoreCode::kOtherVersion, request.key);
-    }
     const uint64_t size = object->bytes.size();
     const uint64_t left = request.offset > size ? 0 : size - request.offset;
     const uint64_t n = request.bytes.value_or(left);
     if (n > left || request.offset > size ||
         (!request.bytes.has_value() && n > request.max_bytes)) {
       return Error(StoreCode::kDamaged, request.key);
-    }
-    if (info != nullptr) {
-      *info = InfoOf(request.key, *object);
     }
     constexpr uint64_t kPiece = 64u << 10;
     for (uint64_t at = 0; at < n; at += kPiece) {
@@ -219,126 +237,25 @@ class MemoryStoreClient : public ObjectStore {
                 });
   }
 
-  StoreResult BeginUpload(const std::string& key,
-                          std::string* upload_id) override {
-    return Call(StoreCallKind::kBeginUpload, key, {}, [&](const StoreCall&) {
-      *upload_id = "upload-" + std::to_string(state_->next++);
-      state_->uploads[*upload_id] = {key, state_->now, {}};
-      return StoreResult{};
-    });
-  }
-
-  StoreResult PutPart(const PartPlace& place, const ByteSource& source,
-                      const Sha256Digest& sha256, UploadedPart* part) override {
-    std::string bytes;
-    if (StoreResult read = Checked(place.key, source, &bytes); !read.ok()) {
-      return read;
-    }
-    return Call(
-        StoreCallKind::kPutPart, place.key, {}, [&](const StoreCall&) {
-          Upload* upload = FindUpload(place.key, place.upload_id);
-          if (upload == nullptr) {
-            return Error(StoreCode::kAbsent, place.upload_id);
-          }
-          if (Sha256Of(bytes) != sha256) {
-            return Error(StoreCode::kDamaged, place.key);
-          }
-          *part = PartOf(place.number, bytes);
-          upload->parts[place.number] = bytes;
-          return StoreResult{};
-        });
-  }
-
-  StoreResult ListParts(const std::string& key, const std::string& upload_id,
-                        std::vector<UploadedPart>* parts) override {
-    parts->clear();
-    return Call(StoreCallKind::kListParts, key, {}, [&](const StoreCall&) {
-      const Upload* upload = FindUpload(key, upload_id);
-      if (upload == nullptr) {
-        return Error(StoreCode::kAbsent, upload_id);
-      }
-      for (const auto& [number, bytes] : upload->parts) {
-        parts->push_back(PartOf(number, bytes));
-      }
-      return StoreResult{};
-    });
-  }
-
-  StoreResult CompleteUpload(const std::string& key,
-                             const std::string& upload_id,
-                             const std::vector<UploadedPart>& parts,
-                             bool if_absent) override {
-    return Call(
-        StoreCallKind::kCompleteUpload, key, {}, [&](const StoreCall&) {
-          Upload* upload = FindUpload(key, upload_id);
-          if (upload == nullptr) {
-            return Error(StoreCode::kAbsent, upload_id);
-          }
-          if (if_absent && Refuses(key)) {
-            return Error(StoreCode::kExists, key);
-          }
-          std::string whole;
-          for (const UploadedPart& part : parts) {
-            auto found = upload->parts.find(part.number);
-            if (found == upload->parts.end() ||
-                PartOf(part.number, found->second).version != part.version) {
-              return Error(StoreCode::kDamaged, key);
-            }
-            whole += found->second;
-          }
-          state_->Store(key, std::move(whole));
-          state_->uploads.erase(upload_id);
-          return StoreResult{};
-        });
-  }
-
-  StoreResult AbortUpload(const std::string& key,
-                          const std::string& upload_id) override {
-    return Call(StoreCallKind::kAbortUpload, key, {}, [&](const StoreCall&) {
-      if (FindUpload(key, upload_id) != nullptr) {
-        state_->uploads.erase(upload_id);
-      }
-      return StoreResult{};
-    });
-  }
-
-  StoreResult ListUploads(const std::string& prefix,
-                          std::vector<UploadInfo>* uploads) override {
-    uploads->clear();
-    return Call(StoreCallKind::kListUploads, prefix, {}, [&](const StoreCall&) {
-      for (const auto& [id, upload] : state_->uploads) {
-        if (upload.key.starts_with(prefix)) {
-          uploads->push_back({upload.key, id, upload.begun});
-        }
-      }
-      std::stable_sort(uploads->begin(), uploads->end(),
-                       [](const UploadInfo& a, const UploadInfo& b) {
-                         return a.key < b.key;
-                       });
-      if (uploads->size() > kMaxStorePage) {
-        uploads->resize(kMaxStorePage);
-      }
+  StoreResult RemoveUploads(
+      UnixSeconds before,
+      const std::function<bool(const std::string& key)>& may_remove,
+      uint64_t* removed) override {
+    return Call(StoreCallKind::kRemoveUploads, "", {}, [&](const StoreCall&) {
+      *removed += std::erase_if(state_->uploads, [&](const auto& entry) {
+        const Upload& upload = entry.second;
+        return upload.begun < before && may_remove(upload.key);
+      });
       return StoreResult{};
     });
   }
 
  private:
   static ObjectInfo InfoOf(const std::string& key, const Object& object) {
-    return {key, object.bytes.size(), object.version, object.modified};
-  }
-  static UploadedPart PartOf(uint32_t number, const std::string& bytes) {
-    return {number, bytes.size(), ToHex(Sha256Of(bytes))};
+    return {key, object.bytes.size(), object.modified};
   }
   StoreResult Error(StoreCode code, const std::string& key) const {
     return StoreError(code, Describe(key));
-  }
-  StoreResult Checked(const std::string& key, const ByteSource& source,
-                      std::string* bytes) const {
-    if (!IsStoreKey(key)) {
-      return StoreError(StoreCode::kInternal,
-                        "not a valid key of a store: " + key);
-    }
-    return ReadAll(source, bytes);
   }
   bool Refuses(const std::string& key) const {
     return state_->rules.honours_if_absent && state_->objects.count(key) != 0;
@@ -351,13 +268,6 @@ class MemoryStoreClient : public ObjectStore {
     *object = found->second;
     return {};
   }
-  Upload* FindUpload(const std::string& key, const std::string& id) const {
-    auto found = state_->uploads.find(id);
-    return found == state_->uploads.end() || found->second.key != key
-               ? nullptr
-               : &found->second;
-  }
-
   // Signs a call, asks the hook for its fate, and runs `effect` on the server
   // if the call arrives.
   template <typename Effect>

@@ -26,8 +26,7 @@ struct MemoryStoreRules {
 };
 
 enum class StoreCallKind : uint8_t {
-  kNow, kPut, kGet, kHead, kList, kDelete, kBeginUpload, kPutPart, kListParts,
-  kCompleteUpload, kAbortUpload, kListUploads,
+  kNow, kPut, kGet, kHead, kList, kDelete, kRemoveUploads,
 };
 
 // A call that a client has made and signed, but that has not arrived yet.
@@ -74,6 +73,7 @@ class MemoryStore {
   // Imitate bit rot: replace the bytes of a key, or remove them.
   void Overwrite(const std::string& key, const std::string& bytes);
   void Erase(const std::string& key);
+  // Returns the number of puts in pieces that began and did not end.
   size_t uploads() const;
 
  private:

@@ -79,6 +79,11 @@ std::string Contents(const fs::path& path) {
   return test::BytesIn(in);
 }
 
+struct NoLinks {
+  explicit NoLinks(int error) { link_error = error; }
+  ~NoLinks() { link_error = rename_error = 0; }
+};
+
 }  // namespace
 
 TEST_CASE("A directory keeps the contract of stores", "[archive]") {
@@ -135,8 +140,6 @@ TEST_CASE("Files that root puts into a user's archive belong to that user",
   REQUIRE(chmod(place.c_str(), 0700) == 0);
   const auto store = Open(place);
   REQUIRE(PutBytes(store.get(), "files/0a/b", "bytes", true).ok());
-  std::string id;
-  REQUIRE(store->BeginUpload("files/0b/c", &id).ok());
   for (const auto& entry : fs::recursive_directory_iterator(place)) {
     INFO(entry.path());
     struct stat info = {};
@@ -204,26 +207,52 @@ TEST_CASE("A large directory is listed in pages, in order", "[archive]") {
   }
 }
 
-TEST_CASE("After a crash, a put leaves only an upload that can be aborted",
+TEST_CASE("What a put left at a crash is removed once it is old",
           "[archive]") {
   const ScratchDir scratch;
+  const fs::path own = fs::path(scratch.path()) / ".sstferry";
+  fs::create_directory(own);
   const auto store = Open(scratch.path());
-  std::string id;
-  REQUIRE(store->BeginUpload("a/b", &id).ok());
-  UploadedPart part;
-  REQUIRE(store->PutPart({"a/b", id, 1, 0}, SliceSource("half"),
-                         Sha256Of("half"), &part).ok());
-  const auto next = Open(scratch.path());
+  UnixSeconds now = 0;
+  REQUIRE(store->Now(&now).ok());
+  std::ofstream(own / "put-1") << "old";
+  std::ofstream(own / "put-2") << "new";
+  fs::last_write_time(own / "put-1", fs::file_time_type::clock::now() -
+                                         std::chrono::hours(2));
   std::vector<ObjectInfo> objects;
-  REQUIRE(ListAll(next.get(), "", 10, &objects).ok());
+  REQUIRE(ListAll(store.get(), "", 10, &objects).ok());
   CHECK(objects.empty());
-  std::vector<UploadInfo> uploads;
-  REQUIRE(next->ListUploads("a/", &uploads).ok());
-  REQUIRE(uploads.size() == 1);
-  REQUIRE(next->AbortUpload("a/b", uploads[0].upload_id).ok());
-  CHECK(fs::is_empty(fs::path(scratch.path()) / ".sstferry"));
-  CHECK(store->PutPart({"a/b", id, 2, 4}, SliceSource("x"), Sha256Of("x"),
-                       &part).code == StoreCode::kAbsent);
+  uint64_t removed = 0;
+  REQUIRE(store->RemoveUploads(
+                   now - 3600, [](const std::string&) { return false; },
+                   &removed)
+              .ok());
+  CHECK(removed == 1);
+  CHECK_FALSE(fs::exists(own / "put-1"));
+  CHECK(fs::exists(own / "put-2"));
+}
+
+// The store learns that there are no links when it names the first file.
+TEST_CASE("A first put without hard links asks for each digest once",
+          "[archive]") {
+  const NoLinks no_links(EPERM);
+  const ScratchDir scratch;
+  const auto store = Open(scratch.path());
+  const std::string bytes = "ten bytes.";
+  const SliceSource source(bytes);
+  std::vector<uint64_t> asked;
+  PutRequest request;
+  request.key = "a";
+  request.bytes = &source;
+  request.digest = [&](uint64_t offset, uint64_t n, Sha256Digest* sha256) {
+    asked.push_back(offset);
+    *sha256 = Sha256Of(rocksdb::Slice(bytes.data() + offset, n));
+    return rocksdb::Status::OK();
+  };
+  request.piece_bytes = 4;
+  REQUIRE(store->Put(request).ok());
+  CHECK(asked == std::vector<uint64_t>{0, 4, 8});
+  CHECK(Contents(fs::path(scratch.path()) / "a") == bytes);
 }
 
 TEST_CASE("A store's address is a bucket or an absolute path", "[archive]") {
@@ -250,10 +279,6 @@ TEST_CASE("A store's address is a bucket or an absolute path", "[archive]") {
 
 TEST_CASE("A directory without hard links keeps the contract by renames",
           "[archive]") {
-  struct NoLinks {
-    explicit NoLinks(int error) { link_error = error; }
-    ~NoLinks() { link_error = rename_error = 0; }
-  };
   const NoLinks no_links(GENERATE(EPERM, EOPNOTSUPP, ENOSYS));
   const ScratchDir scratch;
   const fs::path place = fs::path(scratch.path()) / "archive";

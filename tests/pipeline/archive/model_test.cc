@@ -39,8 +39,7 @@ constexpr uint64_t kGrace = kMinGraceSeconds;
 
 const char* KindName(StoreCallKind kind) {
   constexpr const char* kNames[] = {
-      "now",   "put",       "get",      "head",   "list",  "delete", "begin",
-      "part",  "listparts", "complete", "abort",  "uploads", "lock"};
+      "now", "put", "get", "head", "list", "delete", "uploads"};
   return kNames[static_cast<size_t>(kind)];
 }
 

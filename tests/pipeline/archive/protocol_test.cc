@@ -1008,6 +1008,33 @@ TEST_CASE("Names of sets sort in the order of pushes, whatever clocks say",
   }
 }
 
+TEST_CASE("A prune removes the uploads of dead pushes after the grace",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  const auto dead = world.server.NewClient(
+      [](StoreCall*) { return CallFate::kNeverArrives; });
+  for (const std::string& key : {world.KeyOf(1), std::string("init/a")}) {
+    REQUIRE_FALSE(PutBytes(dead.get(), key, "bytes", false, {}, 2).ok());
+  }
+  PruneSummary young;
+  REQUIRE_OK(world.Prune(&young));
+  REQUIRE(young.aborted_uploads == 0);
+  world.server.Advance(kGrace + 1);
+  {
+    StoppedClient push(&world.server, world.Pusher({1, 2}));
+    REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+    PruneSummary used;
+    REQUIRE_OK(world.Prune(&used));
+    REQUIRE(used.aborted_uploads == 0);  // it may be of a push in progress
+    REQUIRE_OK(push.Finish());
+  }
+  PruneSummary old;
+  REQUIRE_OK(world.Prune(&old));
+  REQUIRE(old.aborted_uploads == 1);
+  REQUIRE(world.server.uploads() == 1);  // not of a push
+}
+
 TEST_CASE("A push takes a name after that of a push whose files it uses",
           "[archive]") {
   World world;

@@ -53,16 +53,13 @@ class WatchedStore : public ObjectStore {
   WatchedStore(std::unique_ptr<ObjectStore> store, Reads* reads)
       : store_(std::move(store)), reads_(*reads) {}
 
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink,
-                  ObjectInfo* info) override {
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override {
     std::string bytes;
     const StoreResult got = store_->Get(
-        request,
-        [&bytes](const Slice& piece) {
+        request, [&bytes](const Slice& piece) {
           bytes.append(piece.data(), piece.size());
           return Status::OK();
-        },
-        info);
+        });
     const bool is_file = request.key.starts_with("files/");
     const bool is_part = request.key.starts_with("parts/");
     if (is_file || is_part) {
@@ -104,30 +101,11 @@ class WatchedStore : public ObjectStore {
   StoreResult Delete(const std::vector<std::string>& keys) override {
     return store_->Delete(keys);
   }
-  StoreResult BeginUpload(const std::string& key, std::string* id) override {
-    return store_->BeginUpload(key, id);
-  }
-  StoreResult PutPart(const PartPlace& place, const ByteSource& bytes,
-                      const Sha256Digest& sha256,
-                      UploadedPart* part) override {
-    return store_->PutPart(place, bytes, sha256, part);
-  }
-  StoreResult ListParts(const std::string& key, const std::string& id,
-                        std::vector<UploadedPart>* parts) override {
-    return store_->ListParts(key, id, parts);
-  }
-  StoreResult CompleteUpload(const std::string& key, const std::string& id,
-                             const std::vector<UploadedPart>& parts,
-                             bool if_absent) override {
-    return store_->CompleteUpload(key, id, parts, if_absent);
-  }
-  StoreResult AbortUpload(const std::string& key,
-                          const std::string& id) override {
-    return store_->AbortUpload(key, id);
-  }
-  StoreResult ListUploads(const std::string& prefix,
-                          std::vector<UploadInfo>* uploads) override {
-    return store_->ListUploads(prefix, uploads);
+  StoreResult RemoveUploads(
+      UnixSeconds before,
+      const std::function<bool(const std::string& key)>& may_remove,
+      uint64_t* removed) override {
+    return store_->RemoveUploads(before, may_remove, removed);
   }
 
  private:

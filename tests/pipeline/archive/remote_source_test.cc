@@ -219,7 +219,7 @@ TEST_CASE("A large table is uploaded in pieces, each after its digest",
   const ArchiveSet set = RecordOf(&server, summary);
   bool is_large = false;
   for (const ArchivedFile& file : set.files) {
-    if (file.file.bytes > kUploadPartBytes) {
+    if (file.file.bytes > kPieceBytes) {
       is_large = true;
       const std::string object =
           server.Objects().at(ArchiveKeyText(file.key));

@@ -250,8 +250,9 @@ TEST_CASE("A store or proxy that changes all answers is not reported as damage",
   GetRequest whole;
   whole.key = "a";
   CHECK(CodeOf(store->Get(
-            whole, [](const rocksdb::Slice&) { return rocksdb::Status::OK(); },
-            nullptr)) == StoreCode::kUnsupported);
+            whole, [](const rocksdb::Slice&) {
+              return rocksdb::Status::OK();
+            })) == StoreCode::kUnsupported);
   ListPage page;
   CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kUnsupported);
   lie = [](FakeAnswer* a) { a->headers["Content-Encoding"] = "aws-chunked"; };
@@ -469,22 +470,62 @@ TEST_CASE("A put whose answer is lost is repeated", "[archive]") {
   CHECK(CodeOf(PutBytes(store.get(), "b", "x", true)) == StoreCode::kExists);
   CHECK(server.Objects().at("/b/p/b") == "x");
 
-  std::string id;
-  lost = 0;
-  REQUIRE(store->BeginUpload("u", &id).ok());
-  std::vector<UploadedPart> parts(1);
-  REQUIRE(store->PutPart({"u", id, 1, 0}, SliceSource("part"),
-                         Sha256Of("part"), &parts[0]).ok());
-  lost = 1;
-  CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
-        StoreCode::kOk);
-  CHECK(server.Objects().at("/b/p/u") == "part");
-  // The upload no longer exists. It counts as complete only if there is an
-  // object of that size.
-  CHECK(CodeOf(store->CompleteUpload("u", id, parts, false)) ==
-        StoreCode::kOk);
-  CHECK(CodeOf(store->CompleteUpload("v", id, parts, false)) ==
-        StoreCode::kAbsent);
+}
+
+TEST_CASE("An upload whose last answer is lost counts by the object's size",
+          "[archive]") {
+  // What has become of the object when the answer is lost.
+  const std::string found = GENERATE("", "bytes", "more bytes");
+  FakeS3* self = nullptr;
+  bool is_lost = false;
+  FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
+    if (request.method == "POST" && request.query.count("uploadId") != 0 &&
+        !is_lost) {
+      is_lost = true;
+      answer->close_after = 0;
+      self->Set(request.path, found);
+    }
+  });
+  self = &server;
+  const auto store = Open(OptionsOf(server));
+  CHECK(CodeOf(PutBytes(store.get(), "a", "bytes", false, {}, 3)) ==
+        (found == "bytes" ? StoreCode::kOk : StoreCode::kAbsent));
+  CHECK(is_lost);
+}
+
+TEST_CASE("An upload that fails is aborted, and what a crash left is removed",
+          "[archive]") {
+  bool may_abort = true;
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    if ((request.method == "DELETE" && !may_abort) ||
+        (request.query.count("partNumber") != 0 &&
+         request.query.at("partNumber") == "2")) {
+      return FakeError(403, "AccessDenied");
+    }
+    return std::nullopt;
+  });
+  const auto store = Open(OptionsOf(server));
+  const auto remove = [&](UnixSeconds before, const std::string& of) {
+    uint64_t removed = 0;
+    CHECK(CodeOf(store->RemoveUploads(
+              before, [&](const std::string& key) { return key == of; },
+              &removed)) == StoreCode::kOk);
+    return removed;
+  };
+  constexpr UnixSeconds kBegun = 1'795'608'000;
+  CHECK(CodeOf(PutBytes(store.get(), "a", "bytes", false, {}, 3)) ==
+        StoreCode::kDenied);
+  CHECK(remove(kBegun + 1, "a") == 0);
+  may_abort = false;
+  CHECK(CodeOf(PutBytes(store.get(), "a", "bytes", false, {}, 3)) ==
+        StoreCode::kDenied);
+  may_abort = true;
+  CHECK(remove(0, "a") == 0);
+  CHECK(remove(kBegun, "a") == 0);
+  CHECK(remove(kBegun + 1, "b") == 0);
+  CHECK(remove(kBegun + 1, "a") == 1);
+  CHECK(remove(kBegun + 1, "a") == 0);
+  CHECK(server.Objects().empty());
 }
 
 TEST_CASE("A list with false entries is damage", "[archive]") {
@@ -641,8 +682,7 @@ TEST_CASE("A server that does not support checksums gets only one",
     REQUIRE(
         PutBytes(store.get(), "key" + std::to_string(i), "bytes", true).ok());
   }
-  std::string id;
-  REQUIRE(store->BeginUpload("large", &id).ok());
+  REQUIRE(PutBytes(store.get(), "large", "bytes", true, {}, 5).ok());
   CHECK(refused == 1);
 }
 

@@ -64,7 +64,6 @@ void CheckPutAndGet(ObjectStore* store) {
     REQUIRE(CodeOf(store->Head(key, &info)) == StoreCode::kOk);
     REQUIRE(info.key == key);
     REQUIRE(info.bytes == n);
-    REQUIRE_FALSE(info.version.empty());
   }
   REQUIRE(CodeOf(PutBytes(store, "sizes/1", "other", false)) ==
           StoreCode::kOk);
@@ -84,7 +83,10 @@ void CheckWrongDigest(ObjectStore* store) {
   PutRequest request;
   request.key = "wrong/digest";
   request.bytes = &source;
-  request.sha256 = Sha256Of("something else");
+  request.digest = [](uint64_t, uint64_t, Sha256Digest* sha256) {
+    *sha256 = Sha256Of("something else");
+    return rocksdb::Status::OK();
+  };
   REQUIRE(CodeOf(store->Put(request)) == StoreCode::kDamaged);
   ObjectInfo info;
   REQUIRE(CodeOf(store->Head("wrong/digest", &info)) == StoreCode::kAbsent);
@@ -110,7 +112,10 @@ void CheckCallersFailures(ObjectStore* store) {
   PutRequest request;
   request.key = "caller/fails";
   request.bytes = &source;
-  request.sha256 = Sha256Of(std::string(5u << 20, 'x'));
+  request.digest = [](uint64_t, uint64_t bytes, Sha256Digest* sha256) {
+    *sha256 = Sha256Of(std::string(bytes, 'x'));
+    return rocksdb::Status::OK();
+  };
   const StoreResult put = store->Put(request);
   REQUIRE(CodeOf(put) == StoreCode::kCaller);
   REQUIRE(EndStateOf(put.status) == EndState::kSourceError);
@@ -121,7 +126,7 @@ void CheckCallersFailures(ObjectStore* store) {
           StoreCode::kOk);
   uint64_t taken = 0;
   const StoreResult got = store->Get(
-      {.key = "caller/sink", .bytes = {}, .version = {}},
+      {.key = "caller/sink", .bytes = {}},
       [&](const rocksdb::Slice& piece) {
         taken += piece.size();
         return taken < (1u << 20) ? rocksdb::Status::OK()
@@ -140,7 +145,7 @@ void CheckRanges(ObjectStore* store) {
     out->clear();
     return CodeOf(store->Get(
         {.key = "range/a", .offset = offset, .bytes = n,
-         .max_bytes = max_bytes, .version = {}},
+         .max_bytes = max_bytes},
         [&](const rocksdb::Slice& piece) {
           out->append(piece.data(), piece.size());
           return rocksdb::Status::OK();
@@ -159,29 +164,6 @@ void CheckRanges(ObjectStore* store) {
   REQUIRE(got.empty());
   REQUIRE(range(299'999, 2, 0, &got) == StoreCode::kDamaged);
   REQUIRE(range(300'000, 1, 0, &got) == StoreCode::kDamaged);
-}
-
-void CheckVersions(ObjectStore* store) {
-  REQUIRE(CodeOf(PutBytes(store, "version/a", "one", false)) ==
-          StoreCode::kOk);
-  ObjectInfo before;
-  REQUIRE(CodeOf(store->Head("version/a", &before)) == StoreCode::kOk);
-  std::string bytes;
-  const auto get = [&] {
-    bytes.clear();
-    return CodeOf(store->Get(
-        {.key = "version/a", .bytes = 3, .version = before.version},
-        [&](const rocksdb::Slice& piece) {
-          bytes += piece.ToString();
-          return rocksdb::Status::OK();
-        }));
-  };
-  REQUIRE(get() == StoreCode::kOk);
-  REQUIRE(bytes == "one");
-  REQUIRE(CodeOf(PutBytes(store, "version/a", "two", false)) ==
-          StoreCode::kOk);
-  REQUIRE(get() == StoreCode::kOtherVersion);
-  REQUIRE(bytes.empty());
 }
 
 void CheckAbsent(ObjectStore* store) {
@@ -238,77 +220,83 @@ void CheckLists(ObjectStore* store) {
   REQUIRE(Listed(store, "list").empty());
 }
 
-void CheckUploads(ObjectStore* store, bool is_exact) {
-  const std::string first = Bytes(kMinUploadPartBytes, 11);
-  const std::string second = Bytes(123'456, 12);
-  const auto put = [&](const std::string& key, const std::string& id,
-                       uint32_t number, const std::string& bytes,
-                       UploadedPart* part) {
-    const SliceSource source(bytes);
-    return CodeOf(store->PutPart(
-        {key, id, number, number == 1 ? 0 : kMinUploadPartBytes}, source,
-        Sha256Of(bytes), part));
+void CheckPieces(ObjectStore* store, bool is_exact) {
+  constexpr uint64_t kPieceBytes = 5u << 20;  // the least that S3 permits
+  const std::string bytes = Bytes(kPieceBytes + 123'456, 11);
+  const SliceSource source(bytes);
+  std::vector<uint64_t> asked;
+  std::function<rocksdb::Status(Sha256Digest*)> at_second;
+  PutRequest request;
+  request.key = "pieces/a";
+  request.bytes = &source;
+  request.digest = [&](uint64_t offset, uint64_t n, Sha256Digest* sha256) {
+    asked.push_back(offset);
+    *sha256 = Sha256Of(rocksdb::Slice(bytes.data() + offset, n));
+    return offset == 0 ? rocksdb::Status::OK() : at_second(sha256);
   };
-  std::string id;
-  REQUIRE(CodeOf(store->BeginUpload("upload/a", &id)) == StoreCode::kOk);
-  REQUIRE_FALSE(id.empty());
-  std::vector<UploadedPart> parts(2);
-  REQUIRE(put("upload/a", id, 2, second, &parts[1]) == StoreCode::kOk);
-  // A part that is put again replaces the earlier one.
-  REQUIRE(put("upload/a", id, 1, Bytes(kMinUploadPartBytes, 13), &parts[0]) ==
-          StoreCode::kOk);
-  REQUIRE(put("upload/a", id, 1, first, &parts[0]) == StoreCode::kOk);
-  REQUIRE(parts[0].number == 1);
-  REQUIRE(parts[0].bytes == first.size());
+  request.piece_bytes = kPieceBytes;
+  request.if_absent = true;
+  ObjectInfo info;
+
+  at_second = [](Sha256Digest*) {
+    return MakeStatus(EndState::kSourceError, "the disk is gone");
+  };
+  const StoreResult failed = store->Put(request);
+  REQUIRE(CodeOf(failed) == StoreCode::kCaller);
+  REQUIRE(EndStateOf(failed.status) == EndState::kSourceError);
   if (is_exact) {
-    const SliceSource source(first);
-    UploadedPart wrong;
-    REQUIRE(CodeOf(store->PutPart({"upload/a", id, 3, 0}, source,
-                                  Sha256Of(second), &wrong)) ==
-            StoreCode::kDamaged);
+    at_second = [](Sha256Digest* sha256) {
+      *sha256 = Sha256Of("something else");
+      return rocksdb::Status::OK();
+    };
+    REQUIRE(CodeOf(store->Put(request)) == StoreCode::kDamaged);
   }
-  std::vector<UploadedPart> found;
-  REQUIRE(CodeOf(store->ListParts("upload/a", id, &found)) == StoreCode::kOk);
-  REQUIRE(found.size() == 2);
-  for (size_t i = 0; i < found.size(); ++i) {
-    REQUIRE(found[i].number == parts[i].number);
-    REQUIRE(found[i].bytes == parts[i].bytes);
-  }
-  // An incomplete upload is not listed as an object.
-  REQUIRE(Listed(store, "upload/").empty());
-  std::vector<UploadInfo> uploads;
-  REQUIRE(CodeOf(store->ListUploads("upload/", &uploads)) == StoreCode::kOk);
-  REQUIRE(uploads.size() == 1);
-  REQUIRE(uploads[0].key == "upload/a");
-  REQUIRE(uploads[0].upload_id == id);
+  REQUIRE(CodeOf(store->Head("pieces/a", &info)) == StoreCode::kAbsent);
+
   UnixSeconds now = 0;
   REQUIRE(CodeOf(store->Now(&now)) == StoreCode::kOk);
-  REQUIRE(uploads[0].begun <= now + 60);
-  if (is_exact) {
-    REQUIRE(uploads[0].begun >= now - 600);
-  }
-  REQUIRE(CodeOf(store->ListUploads("other/", &uploads)) == StoreCode::kOk);
-  REQUIRE(uploads.empty());
-
-  REQUIRE(CodeOf(store->CompleteUpload("upload/a", id, found, true)) ==
+  const auto remove = [&](UnixSeconds before) {
+    uint64_t removed = 0;
+    REQUIRE(CodeOf(store->RemoveUploads(
+                before,
+                [](const std::string& key) { return key == "pieces/a"; },
+                &removed)) == StoreCode::kOk);
+    return removed;
+  };
+  REQUIRE(remove(now + 600) == 0);  // a put that fails leaves nothing
+  at_second = [&](Sha256Digest*) {
+    // An incomplete upload is no object, and not an old one.
+    REQUIRE(Listed(store, "pieces/").empty());
+    REQUIRE(remove(is_exact ? now - 600 : 0) == 0);
+    return rocksdb::Status::OK();
+  };
+  asked.clear();
+  REQUIRE(CodeOf(store->Put(request)) == StoreCode::kOk);
+  REQUIRE(asked == std::vector<uint64_t>{0, kPieceBytes});
+  REQUIRE(Whole(store, "pieces/a") == bytes);
+  at_second = [](Sha256Digest*) { return rocksdb::Status::OK(); };
+  REQUIRE(CodeOf(store->Put(request)) == StoreCode::kExists);
+  REQUIRE(Whole(store, "pieces/a") == bytes);
+  REQUIRE(CodeOf(PutBytes(store, "pieces/small", "x", true, {}, kPieceBytes)) ==
           StoreCode::kOk);
-  REQUIRE(Whole(store, "upload/a") == first + second);
-  REQUIRE(CodeOf(store->ListUploads("upload/", &uploads)) == StoreCode::kOk);
-  REQUIRE(uploads.empty());
-  const StoreCode gone = CodeOf(store->ListParts("upload/a", id, &found));
-  REQUIRE(gone == StoreCode::kAbsent);
+  REQUIRE(Whole(store, "pieces/small") == "x");
 
-  // With "if absent", an upload does not replace an existing object.
-  REQUIRE(CodeOf(store->BeginUpload("upload/a", &id)) == StoreCode::kOk);
-  REQUIRE(put("upload/a", id, 1, second, &parts[0]) == StoreCode::kOk);
-  parts.resize(1);
-  REQUIRE(CodeOf(store->CompleteUpload("upload/a", id, parts, true)) ==
-          StoreCode::kExists);
-  REQUIRE(Whole(store, "upload/a") == first + second);
-  REQUIRE(CodeOf(store->AbortUpload("upload/a", id)) == StoreCode::kOk);
-  REQUIRE(CodeOf(store->AbortUpload("upload/a", id)) == StoreCode::kOk);
-  REQUIRE(CodeOf(store->ListUploads("", &uploads)) == StoreCode::kOk);
-  REQUIRE(uploads.empty());
+  // A put whose upload is removed fails.
+  request.key = "pieces/b";
+  uint64_t removed = 0;
+  at_second = [&](Sha256Digest*) {
+    REQUIRE(CodeOf(store->RemoveUploads(
+                now + 600,
+                [](const std::string& key) { return key == "pieces/b"; },
+                &removed)) == StoreCode::kOk);
+    return rocksdb::Status::OK();
+  };
+  const StoreCode code = CodeOf(store->Put(request));
+  const StoreCode expected =
+      removed == 0 ? StoreCode::kOk : StoreCode::kAbsent;
+  REQUIRE(code == expected);
+  REQUIRE(CodeOf(store->Head("pieces/b", &info)) == expected);
+  REQUIRE(remove(now + 600) == 0);
 }
 
 void CheckClock(ObjectStore* store) {
@@ -360,10 +348,9 @@ void CheckStoreContract(ObjectStore* store, bool is_exact) {
   }
   CheckCallersFailures(store);
   CheckRanges(store);
-  CheckVersions(store);
   CheckAbsent(store);
   CheckLists(store);
-  CheckUploads(store, is_exact);
+  CheckPieces(store, is_exact);
   CheckClock(store);
   CheckThreads(store);
   const std::vector<std::string> left = Listed(store, "");
