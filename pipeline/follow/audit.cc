@@ -68,13 +68,8 @@ Status ReadAuditFile(const std::string& dir, AuditFile* audit,
 }
 
 void RemoveLeftAudits(const std::string& dir, const LogFunction& log) {
-  const std::string parent =
-      std::filesystem::path(RealPath(dir)).parent_path().string();
-  const Status status = RemoveLeftoverSnapshots(
-      parent, [&log](const std::string& line) {
-        if (log) log(LogLevel::kInfo, line);
-      });
-  if (!status.ok() && log) log(LogLevel::kWarning, MessageOf(status));
+  RemoveLeftovers(std::filesystem::path(RealPath(dir)).parent_path().string(),
+                  log);
 }
 
 StandbyAudit::StandbyAudit(AuditOptions options)

@@ -57,18 +57,19 @@ std::string ReasonNotToAudit(const FamilyOpening& family,
 
 struct AuditPair::Side {
   SnapshotOptions options;
-  std::unique_ptr<PrivateDir> dir;  // outlives `copy`
-  std::unique_ptr<SnapshotFiles> files;
-  SnapshotCopy copy;
+  std::unique_ptr<SnapshotCopy> copy;
+  std::unique_ptr<SnapshotFiles> files;  // in the directory of `copy`
   std::map<uint32_t, const SnapshotFamily*> families;  // by id
 
   // Takes the side in the private directory `name` below `parent`.
   Status Take(const std::string& parent, const std::string& name) {
     RETURN_IF_ERROR(
         ResolveDatabase(options.database_dir, &options.database_dir));
+    std::unique_ptr<PrivateDir> dir;
     RETURN_IF_ERROR(PrivateDir::Create(parent, name, &dir));
     RETURN_IF_ERROR(dir->Clear());
     files = std::make_unique<SnapshotFiles>(options, dir->pinned(), dir->db());
+    copy = std::make_unique<SnapshotCopy>(std::move(dir));
     Status status = files->Take();
     if (status.ok()) status = files->ReleasePinned();
     files->CloseWals();
@@ -77,8 +78,8 @@ struct AuditPair::Side {
 
   Status Open(const std::vector<std::string>& wanted) {
     options.families = wanted;
-    RETURN_IF_ERROR(copy.Take(options, *dir, files.get()));
-    for (const SnapshotFamily& family : copy.families()) {
+    RETURN_IF_ERROR(copy->Fill(options, files.get()));
+    for (const SnapshotFamily& family : copy->families()) {
       families[family.handle->GetID()] = &family;
     }
     return Status::OK();
@@ -94,22 +95,22 @@ struct AuditPair::Side {
 // Compares one column family in key order.
 class AuditPair::FamilyCompare {
  public:
-  FamilyCompare(const SnapshotCopy* standby, const SnapshotCopy* cut,
+  FamilyCompare(const Snapshot* standby, const Snapshot* cut,
                 const SnapshotFamily& in_standby, const SnapshotFamily& in_cut,
                 const std::optional<std::string>& begin,
                 std::function<bool()> cancelled)
       : name_(in_cut.name),
         order_(in_cut.handle->GetComparator()),
         cancelled_(std::move(cancelled)) {
-    const SnapshotCopy* const copies[2] = {standby, cut};
+    const Snapshot* const copies[2] = {standby, cut};
     const SnapshotFamily* const families[2] = {&in_standby, &in_cut};
     KeyInterval interval;
     interval.begin = begin;
     for (int i = 0; i < 2; ++i) {
       RangeEntriesOptions options;
       options.cancelled = cancelled_;
-      if (!copies[i]->read_only()) {  // a read-only copy has entries in
-                                      // memtables
+      // Otherwise some entries are only in memtables.
+      if (!copies[i]->wal_not_flushed()) {
         files_[i] = ListTableFiles(copies[i]->db(), families[i]->handle);
         options.files = &files_[i];
       }
@@ -252,8 +253,9 @@ Status AuditPair::Take(const AuditPairOptions& options,
   const std::string wal = NumberedName(options.end.number, ".log");
   Digest128 digests[2];
   for (int i = 0; i < 2 && options.end.bytes > 0; ++i) {
-    RETURN_IF_ERROR(DigestOfFileBegin(made->sides_[i]->dir->db() + "/" + wal,
-                                      options.end.bytes, &digests[i]));
+    RETURN_IF_ERROR(
+        DigestOfFileBegin(made->sides_[i]->copy->own_path() + "/db/" + wal,
+                          options.end.bytes, &digests[i]));
   }
   if (!(digests[0] == digests[1])) {
     return MakeStatus(EndState::kCorrupt,
@@ -339,7 +341,8 @@ Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
        family != cut.families.end(); ++family) {
     const uint32_t id = family->first;
     const bool resumes = id == begin.family;
-    FamilyCompare compare(&standby.copy, &cut.copy, *standby.families.at(id),
+    FamilyCompare compare(standby.copy.get(), cut.copy.get(),
+                          *standby.families.at(id),
                           *family->second,
                           resumes ? begin.key : std::nullopt,
                           options_.cancelled);

@@ -388,4 +388,15 @@ Status RemoveLeftoverSnapshots(
   return status;
 }
 
+void RemoveLeftovers(const std::string& parent, const LogFunction& log) {
+  if (!FileIdOf(parent).exists()) {
+    return;
+  }
+  const Status status =
+      RemoveLeftoverSnapshots(parent, [&log](const std::string& line) {
+        if (log) log(LogLevel::kInfo, line);
+      });
+  if (!status.ok() && log) log(LogLevel::kWarning, MessageOf(status));
+}
+
 }  // namespace sstferry

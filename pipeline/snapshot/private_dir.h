@@ -24,6 +24,7 @@
 #include "pipeline/snapshot/lease_file.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/status.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -125,5 +126,9 @@ void ForgetRelease(const std::string& path);
     const std::string& parent,
     const std::function<void(const std::string&)>& log,
     const LeaseRules& rules = {});
+// As above, before a new private directory is made in `parent`, which may be
+// missing. Logs failures, because leftovers do not prevent a snapshot. `log`
+// may be null.
+void RemoveLeftovers(const std::string& parent, const LogFunction& log);
 
 }  // namespace sstferry

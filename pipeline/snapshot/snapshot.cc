@@ -21,80 +21,6 @@ using rocksdb::ColumnFamilyHandle;
 using rocksdb::DB;
 using rocksdb::Status;
 
-class OpenedSnapshot : public Snapshot {
- public:
-  explicit OpenedSnapshot(std::unique_ptr<PrivateDir> dir)
-      : dir_(std::move(dir)) {}
-
-  Status Fill(const SnapshotOptions& options, const SnapshotFiles* pinned) {
-    return copy_.Take(options, *dir_, pinned);
-  }
-  Status Reopen(const SnapshotOptions& options,
-                const RetainedState& state) {
-    return copy_.Reopen(options, state, *dir_);
-  }
-
-  Status PrepareAdoption() override { return copy_.PrepareReopening(*dir_); }
-  void Keep(bool keep) override { dir_->Keep(keep); }
-
-  DB* db() const override { return copy_.db(); }
-  const std::vector<SnapshotFamily>& families() const override {
-    return copy_.families();
-  }
-  uint64_t sequence() const override { return copy_.sequence(); }
-  const std::string& database_id() const override {
-    return copy_.database_id();
-  }
-  const std::string& directory() const override { return dir_->path(); }
-  const std::string& own_path() const override { return dir_->own_path(); }
-  const std::string& options_text() const override {
-    return copy_.options_text();
-  }
-  const std::vector<std::string>& notes() const override {
-    return copy_.notes();
-  }
-  // Returns true for prepared transactions, which only the application's
-  // coordinator can end.
-  bool wal_not_flushed() const override { return copy_.read_only(); }
-  bool wal_holds_single_deletes() const override {
-    return copy_.replay().has_single_deletes;
-  }
-  bool wal_holds_entries() const override {
-    return copy_.replay().entries > 0;
-  }
-  const Counters& counters() const override { return copy_.counters(); }
-
- private:
-  // Members are destroyed in reverse order, so the database closes before its
-  // directory is removed.
-  const std::unique_ptr<PrivateDir> dir_;
-  SnapshotCopy copy_;
-};
-
-void Log(const SnapshotOptions& options, LogLevel level,
-         const std::string& line) {
-  if (options.log) {
-    options.log(level, line);
-  }
-}
-
-void RemoveLeftovers(const SnapshotOptions& options) {
-  const std::string parent =
-      SnapshotParent(options.database_dir, options.snapshot_dir);
-  if (!FileIdOf(parent).exists()) {
-    return;  // --snapshot-dir does not exist yet; it is made below
-  }
-  const Status leftovers = RemoveLeftoverSnapshots(
-      parent,
-      [&options](const std::string& line) {
-        Log(options, LogLevel::kInfo, line);
-      });
-  // Leftovers of another process do not prevent this snapshot.
-  if (!leftovers.ok()) {
-    Log(options, LogLevel::kWarning, MessageOf(leftovers));
-  }
-}
-
 // Fills a snapshot. `pinned` describes the files that are already in db/; if it
 // is null, takes the files now.
 template <typename Kind>
@@ -172,13 +98,13 @@ Status Snapshot::Create(const SnapshotOptions& options,
   // directory on another file system.
   RETURN_IF_ERROR(
       ResolveDatabase(options.database_dir, &resolved.database_dir));
-  RemoveLeftovers(resolved);
+  RemoveLeftovers(SnapshotParent(resolved.database_dir, resolved.snapshot_dir),
+                  options.log);
   std::unique_ptr<PrivateDir> dir;
   RETURN_IF_ERROR(MakePrivateDir(resolved, &dir));
   return options.as_files
              ? Taken<FileSnapshot>(resolved, std::move(dir), nullptr, result)
-             : Taken<OpenedSnapshot>(resolved, std::move(dir), nullptr,
-                                     result);
+             : Taken<SnapshotCopy>(resolved, std::move(dir), nullptr, result);
 }
 
 Status Snapshot::OfPinned(const SnapshotOptions& options,
@@ -193,8 +119,8 @@ Status Snapshot::OfPinned(const SnapshotOptions& options,
   return options.as_files
              ? Taken<FileSnapshot>(resolved, std::move(dir), &pinned.files(),
                                    result)
-             : Taken<OpenedSnapshot>(resolved, std::move(dir), &pinned.files(),
-                                     result);
+             : Taken<SnapshotCopy>(resolved, std::move(dir), &pinned.files(),
+                                   result);
 }
 
 Status Snapshot::Adopt(const SnapshotOptions& options,
@@ -203,7 +129,7 @@ Status Snapshot::Adopt(const SnapshotOptions& options,
                        std::unique_ptr<Snapshot>* result) {
   return options.as_files
              ? Adopted<FileSnapshot>(options, state, std::move(dir), result)
-             : Adopted<OpenedSnapshot>(options, state, std::move(dir), result);
+             : Adopted<SnapshotCopy>(options, state, std::move(dir), result);
 }
 
 Status Snapshot::FromOpenDatabase(

@@ -173,14 +173,14 @@ Status CheckNothingLost(const ReplayWatch& watch, const Replay& replay,
 
 }  // namespace
 
-Status SnapshotCopy::Take(const SnapshotOptions& options,
-                          const PrivateDir& dir, const SnapshotFiles* pinned) {
+Status SnapshotCopy::Fill(const SnapshotOptions& options,
+                          const SnapshotFiles* pinned) {
   const auto start = std::chrono::steady_clock::now();
-  SnapshotFiles own(options, dir.pinned(), dir.db());
+  SnapshotFiles own(options, dir_->pinned(), dir_->db());
   const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
   OpenPlan plan;
   Status status = pinned != nullptr ? Status::OK() : own.Take();
-  if (status.ok()) status = Plan(options, dir, files, &plan);
+  if (status.ok()) status = Plan(options, files, &plan);
   counters_.copy_micros = MicrosSince(start);
   if (status.ok()) status = CheckStopped(options);
   if (!status.ok()) {
@@ -193,21 +193,20 @@ Status SnapshotCopy::Take(const SnapshotOptions& options,
   counters_.live_files = files.live_files();
   options_text_ = files.options_text();
   database_id_ = files.database_id();
-  RETURN_IF_ERROR(Open(options, dir.db(), replay_.records, &plan));
+  RETURN_IF_ERROR(Open(options, replay_.records, &plan));
   RETURN_IF_ERROR(own.ReleasePinned());
   return Describe(plan);
 }
 
 // Decides how to open the files, based on their contents.
 Status SnapshotCopy::Plan(const SnapshotOptions& options,
-                          const PrivateDir& dir, const SnapshotFiles& files,
-                          OpenPlan* plan) {
+                          const SnapshotFiles& files, OpenPlan* plan) {
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
   RETURN_IF_ERROR(
       PlanOpening(files.state(), files.options_text(), files.options_name(),
                   options.families, options.registry, limits, plan));
   const Status readable = CheckTablesReadable(
-      rocksdb::FileSystem::Default().get(), dir.db(),
+      rocksdb::FileSystem::Default().get(), dir_->db(),
       ReleaseOfOptions(files.options_text()));
   if (!readable.ok()) {
     return OnlyAsFiles(EndStateOf(readable), MessageOf(readable));
@@ -218,7 +217,7 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
   for (const ColumnFamilyDescriptor& family : Descriptors(*plan)) {
     opened.insert(family.name);
   }
-  Status status = ReadReplay(dir.db(), files.wals(), files.state(), recovery,
+  Status status = ReadReplay(dir_->db(), files.wals(), files.state(), recovery,
                              opened, &replay_);
   plan->db.allow_2pc |= replay_.has_prepare_sections;
   if (status.ok()) {
@@ -239,18 +238,17 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
 }
 
 Status SnapshotCopy::Open(const SnapshotOptions& options,
-                          const std::string& directory,
                           const ReplayedRecords& expected, OpenPlan* plan) {
   const auto start = std::chrono::steady_clock::now();
   read_only_ = plan->read_only;
+  read_only_reason_ = plan->read_only_reason;
   const bool may_follow =
       !replay_.torn.empty() || expected != replay_.records;
   watch_ =
       std::make_unique<ReplayWatch>(expected, may_follow, options.cancelled);
   watch_->Watch(&plan->db);
   UseStoppableEnv(options, plan);
-  Status status = read_only_ ? OpenReadOnly(directory, *plan)
-                             : OpenAndFlush(directory, *plan);
+  Status status = read_only_ ? OpenReadOnly(*plan) : OpenAndFlush(*plan);
   counters_.flush_micros = MicrosSince(start);
   // A cancellation takes precedence: RocksDB's error then says only that it
   // could no longer read its files.
@@ -259,13 +257,13 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
   if (!stopped.ok()) {
     status = stopped;
   } else if (!status.ok()) {
-    status = OpenError(status, operands, options.database_dir, directory,
+    status = OpenError(status, operands, options.database_dir, dir_->db(),
                        watch_->warning(), options_text_);
   } else {
     status = WithContext(
         CheckNothingLost(*watch_, replay_, db_->GetLatestSequenceNumber(),
                          operands,
-                         RenamePath(watch_->warning(), directory,
+                         RenamePath(watch_->warning(), dir_->db(),
                                     options.database_dir)),
         EndState::kCorrupt, options.database_dir);
   }
@@ -287,31 +285,31 @@ void SnapshotCopy::UseStoppableEnv(const SnapshotOptions& options,
   }
 }
 
-Status SnapshotCopy::PrepareReopening(const PrivateDir& dir) const {
+Status SnapshotCopy::PrepareAdoption() {
   std::error_code error;
-  std::filesystem::remove(dir.options(), error);  // remains of a failed attempt
-  std::filesystem::remove(dir.replay(), error);
-  const Status status = WriteReplay(dir.replay(), replay_);
+  // Removes what is left of a failed attempt.
+  std::filesystem::remove(dir_->options(), error);
+  std::filesystem::remove(dir_->replay(), error);
+  const Status status = WriteReplay(dir_->replay(), replay_);
   return status.ok() && !options_text_.empty()
-             ? WriteSmallFile(dir.options(), options_text_)
+             ? WriteSmallFile(dir_->options(), options_text_)
              : status;
 }
 
 Status SnapshotCopy::Reopen(const SnapshotOptions& options,
-                            const RetainedState& state,
-                            const PrivateDir& dir) {
+                            const RetainedState& state) {
   bool has_options = false;
-  RETURN_IF_ERROR(ReadForeign(dir.options(), kMaxOptionsFileBytes,
+  RETURN_IF_ERROR(ReadForeign(dir_->options(), kMaxOptionsFileBytes,
                               &has_options, &options_text_));
-  ManifestTail manifest(dir.db());
+  ManifestTail manifest(dir_->db());
   bool unused = false;
   RETURN_IF_ERROR(manifest.Follow(&unused));
   OpenPlan plan;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
-  RETURN_IF_ERROR(PlanOpening(manifest.state(), options_text_, dir.options(),
+  RETURN_IF_ERROR(PlanOpening(manifest.state(), options_text_, dir_->options(),
                               options.families, options.registry, limits,
                               &plan));
-  LoadReplay(dir.replay(), &replay_);
+  LoadReplay(dir_->replay(), &replay_);
   plan.db.allow_2pc |= replay_.has_prepare_sections;
   if (state.read_only && !plan.read_only) {
     plan.read_only = true;
@@ -322,21 +320,19 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
   counters_.wal_bytes_copied = state.wal_bytes;
   // A copy that is not read-only was flushed: the entries of its WALs are in
   // tables, and nothing remains to be replayed.
-  RETURN_IF_ERROR(
-      Open(options, dir.db(),
-           plan.read_only ? replay_.records : ReplayedRecords(), &plan));
+  RETURN_IF_ERROR(Open(options,
+                       plan.read_only ? replay_.records : ReplayedRecords(),
+                       &plan));
   return Describe(plan);
 }
 
-Status SnapshotCopy::OpenReadOnly(const std::string& directory,
-                                  const OpenPlan& plan) {
-  return DB::OpenForReadOnly(plan.db, directory, Descriptors(plan), &handles_,
+Status SnapshotCopy::OpenReadOnly(const OpenPlan& plan) {
+  return DB::OpenForReadOnly(plan.db, dir_->db(), Descriptors(plan), &handles_,
                              IntoDb(&db_));
 }
 
-Status SnapshotCopy::OpenAndFlush(const std::string& directory,
-                                  const OpenPlan& plan) {
-  Status status = DB::Open(plan.db, directory, Descriptors(plan), &handles_,
+Status SnapshotCopy::OpenAndFlush(const OpenPlan& plan) {
+  Status status = DB::Open(plan.db, dir_->db(), Descriptors(plan), &handles_,
                            IntoDb(&db_));
   rocksdb::FlushOptions flush;
   flush.wait = true;
