@@ -23,6 +23,7 @@
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "pipeline/snapshot/retained_snapshots.h"
+#include "pipeline/snapshot/snapshot_copy.h"
 #include "rocksdb/metadata.h"
 
 namespace sstferry {
@@ -96,43 +97,27 @@ void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
   }
 }
 
-// A snapshot of some keys of a set.
-//
-// Ownership: owns the snapshot of the private database.
-// Threads:   as Snapshot.
-class RangeSnapshot : public Snapshot {
+// A snapshot of some keys of a set: a copy of the private database.
+class RangeSnapshot : public SnapshotCopy {
  public:
-  explicit RangeSnapshot(std::shared_ptr<SetReader> reader)
-      : reader_(std::move(reader)) {}
+  RangeSnapshot(std::shared_ptr<SetReader> reader,
+                std::unique_ptr<PrivateDir> dir)
+      : SnapshotCopy(std::move(dir)), reader_(std::move(reader)) {}
 
-  [[nodiscard]] Status Take(const SnapshotOptions& options);
+  // Makes the private database in `parent`, and takes the copy.
+  [[nodiscard]] Status Take(const SnapshotOptions& options,
+                            const std::string& parent);
 
-  rocksdb::DB* db() const override { return copy_->db(); }
   [[nodiscard]] Status Fetch(
       const std::string& family, const KeyInterval& interval,
       const std::function<bool()>& cancelled) const override;
   uint64_t point_in_time_seconds() const override {
     return reader_->set().name.seconds;
   }
-  const std::vector<SnapshotFamily>& families() const override {
-    return copy_->families();
-  }
-  uint64_t sequence() const override { return copy_->sequence(); }
   const std::string& database_id() const override {
     return reader_->set().database_id;
   }
-  const std::string& directory() const override { return copy_->directory(); }
-  const std::string& own_path() const override { return copy_->own_path(); }
-  const std::string& options_text() const override {
-    return copy_->options_text();
-  }
   const std::vector<std::string>& notes() const override { return notes_; }
-  bool wal_not_flushed() const override { return false; }
-  bool wal_holds_single_deletes() const override {
-    return copy_->wal_holds_single_deletes();
-  }
-  bool wal_holds_entries() const override { return copy_->wal_holds_entries(); }
-  const Counters& counters() const override { return copy_->counters(); }
 
  private:
   // Chooses the tables, and appends edits to the MANIFEST's text that delete
@@ -145,9 +130,7 @@ class RangeSnapshot : public Snapshot {
   [[nodiscard]] Status MakeFiles(const SetReader::Cancelled& cancelled);
   [[nodiscard]] Status FetchTails(const SetReader::Cancelled& cancelled);
   [[nodiscard]] Status CheckRoom() const;
-  // Takes the snapshot of the private database.
-  [[nodiscard]] Status Open(const SnapshotOptions& options,
-                            const std::string& parent);
+  [[nodiscard]] Status TakeCopy(const SnapshotOptions& options);
   [[nodiscard]] Status ReadFlushedTables();
   void AddNotes();
   // Finds the keys after the interval that its readers may seek.
@@ -165,7 +148,6 @@ class RangeSnapshot : public Snapshot {
   std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
   PartialFiles files_;
   RangeBytes bytes_;
-  std::unique_ptr<Snapshot> copy_;
   std::vector<std::string> notes_;
 };
 
@@ -345,32 +327,29 @@ Status RangeSnapshot::CheckRoom() const {
                               ": name another directory by --snapshot-dir");
 }
 
-Status RangeSnapshot::Open(const SnapshotOptions& options,
-                           const std::string& parent) {
+Status RangeSnapshot::TakeCopy(const SnapshotOptions& options) {
   SnapshotOptions own = options;
-  own.interval.reset();
   own.database_dir = files_.directory;
   own.wal_dir = files_.directory;
-  own.snapshot_dir = parent;
   own.table_dirs.clear();
-  RETURN_IF_ERROR(Snapshot::Create(own, &copy_));
-  files_.directory = copy_->own_path() + "/db";
-  if (copy_->wal_not_flushed()) {
+  RETURN_IF_ERROR(Fill(own, /*pinned=*/nullptr));
+  files_.directory = own_path() + "/db";
+  if (wal_not_flushed()) {
     // Range deletions in these WALs could make readers seek keys that are
     // unknown here.
     return OnlyAsFiles(
         EndState::kRefused,
         "no part of the set can be read, because a column family that was not "
-        "selected cannot be opened here: " + copy_->notes().back());
+        "selected cannot be opened here: " + read_only_reason());
   }
   return ReadFlushedTables();
 }
 
 Status RangeSnapshot::ReadFlushedTables() {
-  for (const SnapshotFamily& family : copy_->families()) {
+  for (const SnapshotFamily& family : families()) {
     FamilyRange& range = families_[family.name];
     rocksdb::ColumnFamilyMetaData metadata;
-    copy_->db()->GetColumnFamilyMetaData(family.handle, &metadata);
+    db()->GetColumnFamilyMetaData(family.handle, &metadata);
     for (const rocksdb::LevelMetaData& level : metadata.levels) {
       for (const rocksdb::SstFileMetaData& table : level.files) {
         CloneFile file;
@@ -408,23 +387,19 @@ void RangeSnapshot::AddNotes() {
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
   // Drops notes about the OPTIONS file that notes_ already has from the set.
-  std::vector<std::string> notes = copy_->notes();
+  std::vector<std::string> notes = SnapshotCopy::notes();
   std::erase_if(notes, [this](const std::string& note) {
     return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
   });
   notes_.insert(notes_.end(), notes.begin(), notes.end());
 }
 
-Status RangeSnapshot::Take(const SnapshotOptions& options) {
+Status RangeSnapshot::Take(const SnapshotOptions& options,
+                           const std::string& parent) {
   const SetReader::Cancelled& cancelled = options.cancelled;
   interval_ = *options.interval;
   RETURN_IF_ERROR(reader_->ReadManifest(cancelled, &manifest_, &state_));
   RETURN_IF_ERROR(Choose(options));
-  std::error_code error;
-  const std::string parent = RealPath(
-      options.snapshot_dir.empty()
-          ? std::filesystem::temp_directory_path(error).string()
-          : options.snapshot_dir);
   std::unique_ptr<PrivateDir> dir;
   RETURN_IF_ERROR(PrivateDir::Create(parent, kDirectoryName, &dir));
   files_.reader = reader_.get();
@@ -433,7 +408,7 @@ Status RangeSnapshot::Take(const SnapshotOptions& options) {
   RETURN_IF_ERROR(MakeFiles(cancelled));
   RETURN_IF_ERROR(FetchTails(cancelled));
   RETURN_IF_ERROR(CheckRoom());
-  RETURN_IF_ERROR(Open(options, parent));
+  RETURN_IF_ERROR(TakeCopy(options));
   AddNotes();
   manifest_ = std::string();
   return Status::OK();
@@ -518,19 +493,36 @@ Status RangeSnapshot::Fetch(const std::string& family,
   return Status::OK();
 }
 
+// Takes the snapshot; messages lack the archive's place.
+Status Take(std::shared_ptr<SetReader> reader, const SnapshotOptions& options,
+            std::unique_ptr<Snapshot>* result) {
+  std::error_code error;
+  const std::string parent = RealPath(
+      options.snapshot_dir.empty()
+          ? std::filesystem::temp_directory_path(error).string()
+          : options.snapshot_dir);
+  RemoveLeftovers(parent, options.log);
+  std::unique_ptr<PrivateDir> dir;
+  RETURN_IF_ERROR(PrivateDir::Create(parent, kDirectoryName, &dir));
+  dir->set_log([log = options.log](const std::string& line) {
+    if (log) log(LogLevel::kWarning, line);
+  });
+  RETURN_IF_ERROR(dir->Clear());
+  auto snapshot =
+      std::make_unique<RangeSnapshot>(std::move(reader), std::move(dir));
+  RETURN_IF_ERROR(snapshot->Take(options, parent));
+  *result = std::move(snapshot);
+  return Status::OK();
+}
+
 }  // namespace
 
 Status TakeRange(std::shared_ptr<SetReader> reader,
                  const SnapshotOptions& options,
                  std::unique_ptr<Snapshot>* result) {
   const std::string place = reader->place();
-  auto snapshot = std::make_unique<RangeSnapshot>(std::move(reader));
-  const Status status = snapshot->Take(options);
-  if (!status.ok()) {
-    return WithContext(status, EndState::kSourceError, place);
-  }
-  *result = std::move(snapshot);
-  return status;
+  return WithContext(Take(std::move(reader), options, result),
+                     EndState::kSourceError, place);
 }
 
 }  // namespace sstferry

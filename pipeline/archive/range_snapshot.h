@@ -4,10 +4,15 @@
 // A private directory receives the set's WALs and its MANIFEST, with appended
 // edits that delete all tables without a key of the interval. For each other
 // table it receives a file with the footer, properties, index and range
-// deletions; the rest of the file is a hole. Snapshot::Create() takes a
-// snapshot of this database as of any other, so the same code recovers, plans,
-// merges and verifies every source. Before a part is read, Fetch() gets the
-// blocks and blobs of its keys.
+// deletions; the rest of the file is a hole. A SnapshotCopy is made of this
+// database as of any other, so the same code recovers, plans, merges and
+// verifies every source.
+//
+// Before a part is read, and not earlier, Fetch() gets the blocks and blobs of
+// its keys. So a plan, and a restore that its target refuses, fetch no blocks;
+// a restore that resumes fetches only those of the missing parts; lanes build
+// some parts while others are fetched; and a rate limit slows down the reads of
+// the archive, too.
 #pragma once
 
 #include <memory>

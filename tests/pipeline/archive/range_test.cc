@@ -26,6 +26,8 @@
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
+#include "tests/support/named_comparator.h"
 #include "tests/support/restored.h"
 #include "tests/support/test_db.h"
 
@@ -588,6 +590,53 @@ TEST_CASE("A restore of a range requires only the files that it needs",
   REQUIRE(lost.state() == EndState::kCorrupt);
   REQUIRE(lost.message().find("is missing") != std::string::npos);
   REQUIRE_FALSE(fs::exists(world.dir / "lost"));
+}
+
+TEST_CASE("A plan of a range reads no blocks", "[archive][range]") {
+  World world;
+  MakeOfOneSize(world.dir / "source", 1);
+  world.Push();
+  {
+    std::fstream table(world.LargestTable(),
+                       std::ios::binary | std::ios::in | std::ios::out);
+    table << std::string(100'000, '\0');
+  }
+  PullOptions plan;
+  plan.source.directory = world.dir / "archive";
+  plan.target_dir = world.dir / "target";
+  plan.selection.interval = Between(100, 700);
+  Summary summary;
+  REQUIRE_OK(MakePlan(plan)->Run(&summary));
+  const Ferried part = world.Restore(plan.selection);
+  INFO(part.message());
+  REQUIRE(part.state() == EndState::kCorrupt);
+}
+
+TEST_CASE("A range is refused if another family's comparator is unknown",
+          "[archive][range]") {
+  World world;
+  const NamedComparator comparator("house.Comparator");
+  Families families = OneFamily(Small());
+  families.emplace_back("house", Small());
+  families.back().options.comparator = &comparator;
+  {
+    OpenDb db(world.dir / "source", families);
+    db.Put(NumberedKey(1), "a");
+    db.Put(NumberedKey(1), "b", "house");
+    db.Flush();
+  }
+  // A note about this option follows the one about the comparator.
+  EditOptions(world.dir / "source", "[DBOptions]\n",
+              "[DBOptions]\n  shape_of_a_fork=round\n");
+  world.Push();
+  Selection selection;
+  selection.families = {"default"};
+  selection.interval = Between(0, 2);
+  const Ferried refused = world.Restore(selection);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("house.Comparator") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(world.dir / "target"));
 }
 
 TEST_CASE("A restore of a range resumes: received parts are not fetched again",
