@@ -199,15 +199,19 @@ Status Archive::CheckReadable(const ArchiveSet& set) const {
 StoreResult Archive::ReadFile(const ArchiveSet& set, const ArchivedFile& file,
                               uint64_t offset, uint64_t bytes,
                               const ObjectSink& sink) const {
+  const ObjectSink counted = [this, &sink](const Slice& piece) {
+    CountRead(piece.size());
+    return sink(piece);
+  };
   if (set.is_sealed) {
     return GetSealed(store_, *key_, SealedObjectOf(file), offset, bytes,
-                     sink);
+                     counted);
   }
   GetRequest request;
   request.key = ArchiveKeyText(file.key);
   request.offset = offset;
   request.bytes = bytes;
-  return store_->Get(request, sink);
+  return store_->Get(request, counted);
 }
 
 Status Archive::ReadEach(

@@ -2,6 +2,7 @@
 // writes and deletes them, and why that is safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -85,12 +86,21 @@ class Archive {
   // `store` and `key` must outlive this object. With a key, the archive reads
   // only sets that are sealed with that key. `init_command`: the next command
   // if there is no archive, for commands that put sets; empty: none.
+  // *read_bytes counts the bytes that are read of files and logs; it may be
+  // null, and must outlive this object.
   explicit Archive(ObjectStore* store, const SealKey* key = nullptr,
-                   std::string init_command = "")
-      : store_(store), key_(key), init_command_(std::move(init_command)) {}
+                   std::string init_command = "",
+                   std::atomic<uint64_t>* read_bytes = nullptr)
+      : store_(store),
+        key_(key),
+        init_command_(std::move(init_command)),
+        read_bytes_(read_bytes) {}
 
   ObjectStore* store() const { return store_; }
   const SealKey* key() const { return key_; }
+  void CountRead(uint64_t bytes) const {
+    if (read_bytes_ != nullptr) *read_bytes_ += bytes;
+  }
 
   // Reads the archive's head. kRefused: there is no archive, but perhaps a
   // database or archives below it, which the message names; kIncompatible: it
@@ -163,6 +173,7 @@ class Archive {
   ObjectStore* const store_;
   const SealKey* const key_;
   const std::string init_command_;
+  std::atomic<uint64_t>* const read_bytes_;
 };
 
 }  // namespace sstferry

@@ -81,6 +81,7 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
   for (int tries = 0; tries < kTriesOfBytes; ++tries) {
     std::string found;
     status = TryHead(archive, name, key, head, &found);
+    archive.CountRead(found.size());
     if (status.ok()) {
       *digest = Sha256Of(found);
       *bytes = found.size();
@@ -106,7 +107,10 @@ StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
     return GetSealed(
         archive.store(), *archive.key(),
         {request.key, head.salt, head.payload_bytes(), head_bytes}, offset,
-        bytes, sink);
+        bytes, [&](const Slice& piece) {
+          archive.CountRead(piece.size());
+          return sink(piece);
+        });
   }
   request.offset = head_bytes;
   request.bytes = head.stored_bytes();
@@ -114,6 +118,7 @@ StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
   Digest128Stream digest;
   uint64_t at = 0;
   const StoreResult got = archive.store()->Get(request, [&](const Slice& piece) {
+    archive.CountRead(piece.size());
     digest.Add(piece);
     const uint64_t from = std::max(offset, at);
     const uint64_t to = std::min(end, at + piece.size());

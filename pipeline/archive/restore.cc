@@ -34,13 +34,8 @@ constexpr uint64_t kMaxKeptPayloadBytes = 64u << 20;
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
-  ArchiveSnapshot(std::shared_ptr<ObjectStore> store,
-                  std::shared_ptr<SetReader> reader,
-                  std::shared_ptr<const SealKey> key)
-      : store_(std::move(store)),
-        key_(std::move(key)),
-        archive_(store_.get(), key_.get()),
-        reader_(std::move(reader)),
+  explicit ArchiveSnapshot(std::shared_ptr<SetReader> reader)
+      : reader_(std::move(reader)),
         set_(reader_->set()),
         seconds_(set_.name.seconds) {
     for (const ArchivedFile& file : set_.files) {
@@ -106,9 +101,6 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
     return files_of_set_[unit.file]->units[unit.id - first_units_[unit.file]];
   }
 
-  const std::shared_ptr<ObjectStore> store_;
-  const std::shared_ptr<const SealKey> key_;  // may be null
-  const Archive archive_;
   const std::shared_ptr<SetReader> reader_;
   const ArchiveSet& set_;
   ClonedFiles files_;
@@ -177,8 +169,8 @@ Status ArchiveSnapshot::CountUnits() {
 // Keeps the files sorted by kind and number.
 Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
                                const std::function<bool()>& cancelled) {
-  RETURN_IF_ERROR(
-      LogTail::Read(archive_, set_, path, point, cancelled, &tail_));
+  RETURN_IF_ERROR(LogTail::Read(reader_->archive(), set_, path, point,
+                                cancelled, &tail_));
   RETURN_IF_ERROR(tail_->CheckRecords(kMaxKeptPayloadBytes, cancelled));
   for (const auto& [number, wal] : tail_->wals()) {
     const CloneFile wanted{CloneFileKind::kWal, number, wal.end, wal.end};
@@ -318,7 +310,8 @@ class ArchiveOrigin : public SnapshotOrigin {
                             "needs entries; only a swap can replace a replica "
                             "from an archive");
     }
-    const Archive archive(store_.get(), key_.get());
+    const Archive archive(store_.get(), key_.get(), /*init_command=*/"",
+                          options.read_bytes);
     LogPoint point;
     std::optional<LogChoice> logged;
     if (ParseLogPoint(which_, &point)) {
@@ -342,12 +335,12 @@ class ArchiveOrigin : public SnapshotOrigin {
     }
     RETURN_IF_ERROR(chosen);
     RETURN_IF_ERROR(archive.CheckReadable(set));
-    auto reader = std::make_shared<SetReader>(store_, key_, std::move(set));
+    auto reader = std::make_shared<SetReader>(store_, key_, std::move(set),
+                                              options.read_bytes);
     if (!options.as_files) {
       return TakeRange(std::move(reader), options, result);
     }
-    auto snapshot =
-        std::make_unique<ArchiveSnapshot>(store_, std::move(reader), key_);
+    auto snapshot = std::make_unique<ArchiveSnapshot>(std::move(reader));
     RETURN_IF_ERROR(snapshot->Fill(
         options, logged.has_value() ? &logged->path : nullptr, point));
     *result = std::move(snapshot);

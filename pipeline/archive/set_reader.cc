@@ -82,10 +82,11 @@ std::string NextBestSet(const Archive& archive, const std::string& which) {
 }
 
 SetReader::SetReader(std::shared_ptr<ObjectStore> store,
-                     std::shared_ptr<const SealKey> key, ArchiveSet set)
+                     std::shared_ptr<const SealKey> key, ArchiveSet set,
+                     std::atomic<uint64_t>* read_bytes)
     : store_(std::move(store)),
       key_(std::move(key)),
-      archive_(store_.get(), key_.get()),
+      archive_(store_.get(), key_.get(), /*init_command=*/"", read_bytes),
       set_(std::move(set)) {}
 
 Status SetReader::LookFor(const std::vector<const ArchivedFile*>& files) {

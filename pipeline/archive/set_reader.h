@@ -2,6 +2,7 @@
 // failed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -35,11 +36,13 @@ class SetReader {
                                              const rocksdb::Slice& piece)>;
   using Check = std::function<rocksdb::Status(const std::string& bytes)>;
 
-  // `key` may be null.
+  // `key` may be null. `read_bytes`: as in Archive().
   SetReader(std::shared_ptr<ObjectStore> store,
-            std::shared_ptr<const SealKey> key, ArchiveSet set);
+            std::shared_ptr<const SealKey> key, ArchiveSet set,
+            std::atomic<uint64_t>* read_bytes = nullptr);
 
   const ArchiveSet& set() const { return set_; }
+  const Archive& archive() const { return archive_; }
   const std::string& place() const { return store_->place(); }
 
   // Looks up the objects of these files without reading them.

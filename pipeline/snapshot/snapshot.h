@@ -65,8 +65,9 @@ struct SnapshotOptions {
   std::optional<KeyInterval> interval;
   OperatorRegistry registry;
   std::function<bool()> cancelled;  // polled between steps; may be null
-  // Counts the bytes that are read from the copy's tables, if `cancelled` is
-  // set. May be null; must outlive the snapshot.
+  // Counts the bytes that are read from an archive and, if `cancelled` is set,
+  // from the copy's tables: a target waits for the plan only while this grows.
+  // May be null; must outlive the snapshot.
   std::atomic<uint64_t>* read_bytes = nullptr;
   LogFunction log;                  // may be null
 };

@@ -49,9 +49,9 @@ class SnapshotOrigin {
 
   // Takes the snapshot. All snapshots of one kind are equal, even those that
   // other processes take, until a newer set exists. With as_files, the result
-  // has units(), and only the options `families` and `cancelled` are used;
-  // otherwise also `interval`, `snapshot_dir` (empty: the directory for
-  // temporary files), `registry`, `read_bytes` and `log`.
+  // has units(), and only the options `families`, `cancelled` and `read_bytes`
+  // are used; otherwise also `interval`, `snapshot_dir` (empty: the directory
+  // for temporary files), `registry` and `log`.
   //   kRefused  there is no such snapshot; marked as a refusal of chunks,
   //             unless as_files
   [[nodiscard]] virtual rocksdb::Status Take(

@@ -3,6 +3,7 @@
 // ones.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "format/byte_source.h"
@@ -42,10 +44,13 @@ using rocksdb::Status;
 // Changes the bytes that a read of an object returns.
 using Lie = std::function<void(const GetRequest& request, std::string* bytes)>;
 
+constexpr std::chrono::milliseconds kSlow{500};
+
 struct Reads {
   std::atomic<uint64_t> bytes{0};   // from tables and blob files
   std::atomic<uint64_t> others{0};  // from WALs, MANIFEST, OPTIONS
   std::atomic<uint64_t> most{UINT64_MAX};  // later reads fail
+  std::atomic<int> slow{0};  // number of reads that take kSlow longer
   Lie lie;                          // may be null
 };
 
@@ -64,6 +69,9 @@ class WatchedStore : public ObjectStore {
         });
     const bool is_file = request.key.starts_with("files/");
     const bool is_part = request.key.starts_with("parts/");
+    if ((is_file || is_part) && --reads_.slow >= 0) {
+      std::this_thread::sleep_for(kSlow);  // the slowness itself
+    }
     if (is_file || is_part) {
       if (reads_.most == 0) {
         return StoreError(StoreCode::kUnreachable, "a store that is away");
@@ -252,7 +260,7 @@ class World {
     pull.selection = selection;
     pull.method = method;
     pull.verify = verify;
-    pull.timeouts = TriedOnce(Timeouts());
+    pull.timeouts = TriedOnce(timeouts);
     const Ferried restored = RestoreThrough(
         MakeArchiveOriginOf(
             std::make_unique<WatchedStore>(std::move(store), &reads), "latest",
@@ -280,6 +288,7 @@ class World {
   uint64_t chunk_bytes = 256u << 10;
   PullMethod method = PullMethod::kAuto;
   bool verify = false;
+  Timeouts timeouts;
   std::shared_ptr<SealKey> key;  // null: the set is not sealed
 };
 
@@ -637,6 +646,32 @@ TEST_CASE("A range is refused if another family's comparator is unknown",
   REQUIRE(refused.state() == EndState::kRefused);
   REQUIRE(refused.message().find("house.Comparator") != std::string::npos);
   REQUIRE_FALSE(fs::exists(world.dir / "target"));
+}
+
+TEST_CASE("A target waits for a plan while its archive is read slowly",
+          "[archive][range]") {
+  World world;
+  {
+    OpenDb db(world.dir / "source", OneFamily(Small()));
+    for (int i = 0; i < 8000; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(300, i));
+    }
+    db.Flush();
+    CompactTo(&db, "default", 6);
+    db.Put(NumberedKey(1), "in the WAL");
+  }
+  world.Push();
+  // The indexes of some 50 tables are read before the plan is made.
+  world.reads.slow = 60;
+  world.timeouts.stall = std::chrono::milliseconds(3000);
+  Selection selection;
+  selection.interval = Between(0, 8000);
+  const auto start = std::chrono::steady_clock::now();
+  const Ferried restored = world.Restore(selection);
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(std::chrono::steady_clock::now() - start > world.timeouts.stall);
+  REQUIRE(restored.summary.bytes_read > 0);
 }
 
 TEST_CASE("A restore of a range resumes: received parts are not fetched again",
