@@ -67,12 +67,6 @@ struct SetName {
   SetId id{};
   friend auto operator<=>(const SetName&, const SetName&) = default;
 };
-// Returns true if the set `name`, whose record has `repairs`, was made to
-// replace the set `damaged`. A repaired set has the time of the damaged one.
-inline bool Replaces(const SetName& name, const SetId& repairs,
-                     const SetName& damaged) {
-  return repairs != SetId() && SetName{name.seconds, repairs} == damaged;
-}
 // Returns "20261124T030000Z-0123456789abcdef".
 std::string SetNameText(const SetName& name);
 [[nodiscard]] bool ParseSetName(const rocksdb::Slice& text, SetName* name);
@@ -220,9 +214,10 @@ struct ArchiveDone {
   Digest128 set;  // digest of the set record's bytes
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
-// CHECKED: written by each check that has write access. Lists damaged objects:
-// pushes do not reuse them, and prunes take no set with one of them for whole.
-// An object stays listed until a check reads it and finds it right.
+// CHECKED: written by each check that has write access, and by a repair that
+// reads wrong bytes. Lists damaged objects: pushes do not reuse them, and
+// prunes take no set with one of them for whole. An object stays listed until a
+// check reads it and finds it right, or until it is deleted.
 inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
 inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
 struct FoundFault {

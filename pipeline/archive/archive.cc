@@ -27,6 +27,33 @@ uint64_t Unsigned(UnixSeconds seconds) {
 
 }  // namespace
 
+void RepairedSets::Add(const SetName& name, const SetId& repairs) {
+  const SetName damaged{name.seconds, repairs};
+  if (repairs != SetId() && !(damaged == name)) {
+    made_.emplace(damaged, name);
+  }
+}
+
+std::optional<SetName> RepairedSets::FindWhole(
+    const SetName& name,
+    const std::function<bool(const SetName&)>& is_whole) const {
+  std::set<SetName> seen = {name};
+  std::vector<SetName> next = {name};
+  while (!next.empty()) {
+    const auto [begin, end] = made_.equal_range(next.back());
+    next.pop_back();
+    for (auto made = begin; made != end; ++made) {
+      if (is_whole(made->second)) {
+        return made->second;
+      }
+      if (seen.insert(made->second).second) {
+        next.push_back(made->second);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 SetId RandomSetId() {
   const TransferId random = RandomId();
   SetId id;
@@ -330,6 +357,15 @@ Status Archive::ReadChecked(ArchiveChecked* checked) const {
                     "sstferry archive check " + ShellWord(store_->place()));
 }
 
+StoreResult Archive::PutChecked(ArchiveChecked checked) const {
+  for (FoundFault& fault : checked.faults) {
+    fault.problem.resize(std::min(fault.problem.size(), kMaxFaultBytes));
+  }
+  std::string bytes;
+  EncodeArchiveChecked(checked, &bytes);
+  return PutBytes(store_, kArchiveCheckedKey, bytes, false);
+}
+
 Status Archive::ReadFaults(KeyFaults* faults,
                            uint64_t* checked_seconds) const {
   faults->clear();
@@ -349,8 +385,9 @@ Status Archive::ReadFaults(KeyFaults* faults,
                               std::to_string(checked.faults.size()) +
                               " wrong objects or more, so it is unknown which "
                               "sets are whole",
-                          "sstferry archive repair " +
-                              ShellWord(store_->place()));
+                          "sstferry archive check " +
+                              ShellWord(store_->place()) +
+                              " --read-data 100%");
 }
 
 Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,

@@ -66,6 +66,37 @@ using ListedKeys = std::map<std::string, uint64_t>;
 // Object key -> its fault.
 using KeyFaults = std::map<std::string, std::string>;
 
+// Maximum length of a stored problem, so that kMaxFoundFaults of them can be
+// read again.
+inline constexpr size_t kMaxFaultBytes = 512;
+
+// The sets that repairs have replaced (repair.h). A repair reads all objects of
+// a set, and makes another set only if some are missing or wrong. So a set that
+// was repaired counts as damaged for every command, as long as a set that was
+// made from it counts: even if no finding of a check names its objects, and
+// even if the repaired set has been damaged since.
+class RepairedSets {
+ public:
+  // Adds a set that counts and whose record can be read. A repaired set has the
+  // time of the damaged one.
+  void Add(const SetName& name, const SetId& repairs);
+  // Returns true if a set was made from this one.
+  bool IsReplaced(const SetName& name) const { return made_.count(name) != 0; }
+  // Returns a set that is_whole() accepts and that was made from this one,
+  // perhaps by several repairs. Not set: there is none.
+  std::optional<SetName> FindWhole(
+      const SetName& name,
+      const std::function<bool(const SetName&)>& is_whole) const;
+
+ private:
+  std::multimap<SetName, SetName> made_;  // damaged set -> set made from it
+};
+// The problem of a set that was replaced, if nothing else is known of it.
+inline constexpr char kReplacedSet[] = "a repair found objects of it wrong";
+// The problem of an object whose bytes do not have their digests.
+inline constexpr char kWrongBytes[] =
+    "its bytes differ from those that were pushed";
+
 // Makes random ids; tests replace it.
 using NewSetId = std::function<SetId()>;
 SetId RandomSetId();
@@ -138,12 +169,15 @@ class Archive {
   [[nodiscard]] rocksdb::Status ReadIntents(
       std::vector<FoundIntent>* intents,
       std::vector<SetId>* unreadable = nullptr) const;
-  // Reads the findings of the last check; none if no check stored any. They do
-  // not go stale: a key is never used twice, and a check that reads an object
-  // and finds it right removes its fault.
+  // Reads the findings of checks and repairs; none if nothing was stored. They
+  // do not go stale: a key is never used twice, and a check that reads an
+  // object and finds it right removes its fault.
   //   kCorrupt  they cannot be read, so it is unknown which objects are wrong.
   //             The next check puts them anew
   [[nodiscard]] rocksdb::Status ReadChecked(ArchiveChecked* checked) const;
+  // Puts findings in place of those that are stored. Cuts long problems. A
+  // store cannot compare and put, so call ReadChecked() just before.
+  StoreResult PutChecked(ArchiveChecked checked) const;
   // Reads the faults in the findings: "its bytes differ ... (found DATE)".
   // `checked_seconds`, which may be null, receives the time of the check.
   //   kCorrupt  also if there are as many as the findings can hold: *faults has

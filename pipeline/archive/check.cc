@@ -23,9 +23,6 @@ using rocksdb::Status;
 namespace {
 
 constexpr uint64_t kSecondsPerDay = 86400;
-// Maximum length of a stored problem, so that kMaxFoundFaults of them can be
-// read again.
-constexpr size_t kMaxFaultBytes = 512;
 
 // A set and its record. `record` is unset if it cannot be read.
 struct ReadRecord {
@@ -35,7 +32,7 @@ struct ReadRecord {
 
 // Reads all records, the oldest first. Skips sets that are deleted meanwhile.
 Status ReadRecords(const Archive& archive, const ArchiveHead& head,
-                   std::vector<ReadRecord>* records) {
+                   std::vector<ReadRecord>* records, RepairedSets* repaired) {
   Marked marked;
   RETURN_IF_ERROR(archive.ReadMarked(&marked));
   std::vector<FoundSet> found;
@@ -84,6 +81,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       const ArchiveSet& record = *read.record;
       if (other.has_value() && set.is_done) {
         read.listed.state = *other;
+      } else if (set.is_done) {
+        repaired->Add(set.name, record.repairs);
       }
       static_cast<SetFacts&>(read.listed) = SetFactsOf(record);
       read.listed.host_seconds = record.host_seconds;
@@ -92,6 +91,14 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
     records->push_back(std::move(read));
   }
   return Status::OK();
+}
+
+// Lists a set that a repair replaced as damaged.
+void JudgeReplaced(const RepairedSets& repaired, ListedSet* listed) {
+  if (IsRestorable(listed->state) && repaired.IsReplaced(listed->name)) {
+    listed->state = SetState::kDamaged;
+    listed->problem = kReplacedSet;
+  }
 }
 
 // Returns OK for findings that cannot be read: a list and a check take them for
@@ -128,12 +135,13 @@ class Checker {
                                 const NamedFile& named);
   void Amiss(const std::string& key, const std::string& what);
   // Adds the findings of earlier checks.
-  [[nodiscard]] Status AddFindings();
+  void AddFindings();
+  ArchiveChecked MergeFindings(const ArchiveChecked& now) const;
   [[nodiscard]] Status KeepFindings();
   // Reports the problems of the sets that still exist at the end.
   void TellAmiss(const std::set<SetName>& still_there);
-  // Returns the repaired set that replaces a damaged one; null: none.
-  const ListedSet* FindRepaired(const ListedSet& damaged) const;
+  // Returns the whole set that replaces a damaged one; not set: none.
+  std::optional<SetName> FindRepaired(const ListedSet& damaged) const;
   void WarnOfReplaced();
   [[nodiscard]] Status Verdict() const;
 
@@ -141,11 +149,14 @@ class Checker {
   const CheckOptions& options_;
   CheckSummary* const summary_;
   ArchiveHead head_;
+  ArchiveChecked before_;  // the findings when this check began
   std::vector<ReadRecord> records_;
+  RepairedSets repaired_;
   std::map<std::string, NamedFile> named_;
   ListedKeys present_;
   std::map<std::string, std::string> amiss_;  // object key -> problem
-  // Faults from earlier checks that no later read has cleared.
+  std::set<std::string> read_wrong_;  // objects that this check read
+  // Faults of before_ whose objects exist and that this check has not read.
   std::map<std::string, FoundFault> found_before_;
   // The first problem of each set, with its object's address.
   std::map<SetName, std::string> problems_;
@@ -203,41 +214,95 @@ void Checker::TellAmiss(const std::set<SetName>& still_there) {
   }
 }
 
-Status Checker::AddFindings() {
-  ArchiveChecked checked;
-  RETURN_IF_ERROR(IgnoreUnreadable(archive_.ReadChecked(&checked)));
-  for (const FoundFault& fault : checked.faults) {
-    // If the object is missing, the listing reports it again.
-    if (named_.count(fault.key) != 0 && present_.count(fault.key) != 0 &&
-        present_[fault.key] == named_[fault.key].object_bytes) {
+void Checker::AddFindings() {
+  for (const FoundFault& fault : before_.faults) {
+    const auto there = present_.find(fault.key);
+    const auto named = named_.find(fault.key);
+    // If the object of a set is missing or has another size, the listing
+    // reports it again. An object that no record names may be named by one that
+    // cannot be read now, or used by a push.
+    if (there == present_.end() ||
+        (named != named_.end() &&
+         there->second != named->second.object_bytes)) {
+      continue;
+    }
+    found_before_[fault.key] = fault;
+    if (named != named_.end()) {
       Amiss(fault.key, fault.problem + " (found " +
                            ArchiveTimeText(fault.seconds) +
                            "; --read-data 100% reads it again)");
-      found_before_[fault.key] = fault;
     }
   }
-  return Status::OK();
+}
+
+// Returns the findings to store. `now`: those that are stored at the end of
+// this check. What other checks and repairs have added meanwhile is kept: they
+// may have read an object later than this check.
+//
+// Only wrong bytes of sets may fill the findings: then it is unknown which
+// other objects are wrong, and they stay full until a check has read all
+// objects. Each listing shows again what is missing.
+ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
+  ArchiveChecked merged;
+  merged.checked_seconds = summary_->now_seconds;
+  if (now.faults.size() >= kMaxFoundFaults &&
+      (summary_->read_parts != 1 || !(now == before_))) {
+    merged.faults = now.faults;
+    return merged;
+  }
+  std::map<std::string, FoundFault> old;
+  for (const FoundFault& fault : before_.faults) {
+    old[fault.key] = fault;
+  }
+  const auto is_listed = [this](const std::string& key) {
+    return amiss_.count(key) != 0 && read_wrong_.count(key) == 0 &&
+           found_before_.count(key) == 0;
+  };
+  std::map<std::string, FoundFault> wrong;
+  std::vector<FoundFault> others;
+  for (const FoundFault& fault : now.faults) {
+    const auto before = old.find(fault.key);
+    const bool is_old = before != old.end() && before->second == fault;
+    if (is_listed(fault.key) ||
+        (is_old && found_before_.count(fault.key) == 0)) {
+      continue;  // its object is deleted, or this check has judged it
+    }
+    if (is_old && named_.count(fault.key) == 0) {
+      others.push_back(fault);
+    } else {
+      wrong[fault.key] = fault;
+    }
+  }
+  for (const auto& [key, what] : amiss_) {
+    const FoundFault fault{key, what, summary_->now_seconds};
+    if (read_wrong_.count(key) != 0) {
+      wrong[key] = fault;
+    } else if (is_listed(key)) {
+      others.push_back(fault);
+    }
+  }
+  for (const auto& [key, fault] : wrong) {
+    if (merged.faults.size() < kMaxFoundFaults) {
+      merged.faults.push_back(fault);
+    }
+  }
+  for (const FoundFault& fault : others) {
+    if (merged.faults.size() + 1 < kMaxFoundFaults) {
+      merged.faults.push_back(fault);
+    }
+  }
+  return merged;
 }
 
 Status Checker::KeepFindings() {
-  ArchiveChecked checked;
-  checked.checked_seconds = summary_->now_seconds;
-  for (const auto& [key, what] : amiss_) {
-    if (checked.faults.size() == kMaxFoundFaults) {
-      break;
-    }
-    const auto before = found_before_.find(key);
-    checked.faults.push_back(
-        before != found_before_.end()
-            ? before->second
-            : FoundFault{key, what.substr(0, kMaxFaultBytes),
-                         summary_->now_seconds});
+  ArchiveChecked now;
+  const Status read = IgnoreUnreadable(archive_.ReadChecked(&now));
+  if (read.ok() && now == ArchiveChecked()) {
+    now = before_;  // they were lost meanwhile
   }
-  std::string bytes;
-  EncodeArchiveChecked(checked, &bytes);
-  const StoreResult put =
-      PutBytes(archive_.store(), kArchiveCheckedKey, bytes, false);
-  if (put.code == StoreCode::kCancelled) {
+  const StoreResult put = read.ok() ? archive_.PutChecked(MergeFindings(now))
+                                    : StoreResult{StoreCode::kCaller, read};
+  if (EndStateOf(put.status) == EndState::kCancelled) {
     return put.status;
   }
   // A check must also work with an account that can only read.
@@ -289,24 +354,27 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
         }
         return Status::OK();
       });
-  if (got.code == StoreCode::kAbsent || got.code == StoreCode::kDamaged) {
-    Amiss(key, MessageOf(got.status));
+  if (got.code == StoreCode::kAbsent) {
+    Amiss(key, MessageOf(got.status));  // it was deleted meanwhile
     return Status::OK();
   }
-  RETURN_IF_ERROR(got.status);
-  if (Sha256OfPieces(pieces.Finish()) != file.sha256 ||
-      (!named.is_sealed && units.units() != file.units)) {
-    Amiss(key, "its bytes differ from those that were pushed");
-    const std::lock_guard<std::mutex> lock(mu_);
-    found_before_.erase(key);  // this check reports it
-    amiss_[key] = "its bytes differ from those that were pushed";
-  } else {
-    const std::lock_guard<std::mutex> lock(mu_);
-    if (found_before_.erase(key) != 0) {
-      amiss_.erase(key);
-    }
+  if (got.code != StoreCode::kDamaged) {
+    RETURN_IF_ERROR(got.status);
   }
+  const bool is_right = got.ok() &&
+                        Sha256OfPieces(pieces.Finish()) == file.sha256 &&
+                        (named.is_sealed || units.units() == file.units);
   const std::lock_guard<std::mutex> lock(mu_);
+  if (!is_right) {
+    found_before_.erase(key);  // this check reports it
+    read_wrong_.insert(key);
+    amiss_[key] = got.ok() ? kWrongBytes : MessageOf(got.status);
+  } else if (found_before_.erase(key) != 0) {
+    amiss_.erase(key);
+  }
+  if (!got.ok()) {
+    return Status::OK();
+  }
   ++summary_->read_files;
   summary_->read_bytes += named.object_bytes;
   return Status::OK();
@@ -331,7 +399,9 @@ bool Checker::IsRead(const std::string& key) const {
 Status Checker::ReadFiles() {
   std::vector<const std::pair<const std::string, NamedFile>*> files;
   for (const auto& entry : named_) {
-    if (IsRead(entry.first) && present_.count(entry.first) != 0) {
+    const auto there = present_.find(entry.first);
+    if (IsRead(entry.first) && there != present_.end() &&
+        there->second == entry.second.object_bytes) {
       files.push_back(&entry);
       if (options_.progress != nullptr) {
         options_.progress->phase = "read";
@@ -358,25 +428,25 @@ Status Checker::ReadFiles() {
   return failed;
 }
 
-const ListedSet* Checker::FindRepaired(const ListedSet& damaged) const {
-  for (const ListedSet& set : summary_->sets) {
-    if (IsRestorable(set.state) &&
-        Replaces(set.name, set.repairs, damaged.name)) {
-      return &set;
-    }
-  }
-  return nullptr;
+std::optional<SetName> Checker::FindRepaired(const ListedSet& damaged) const {
+  return repaired_.FindWhole(damaged.name, [this](const SetName& name) {
+    return std::any_of(summary_->sets.begin(), summary_->sets.end(),
+                       [&name](const ListedSet& set) {
+                         return set.name == name && IsRestorable(set.state);
+                       });
+  });
 }
 
 void Checker::WarnOfReplaced() {
   for (const ListedSet& set : summary_->sets) {
-    const ListedSet* const by =
-        set.state == SetState::kDamaged ? FindRepaired(set) : nullptr;
-    if (by != nullptr) {
+    const std::optional<SetName> by = set.state == SetState::kDamaged
+                                          ? FindRepaired(set)
+                                          : std::nullopt;
+    if (by.has_value()) {
       const std::string name = SetNameText(set.name);
       summary_->warnings.push_back(
           "set " + name + " is damaged, but the repaired set " +
-          SetNameText(by->name) + " replaces it: " + set.problem +
+          SetNameText(*by) + " replaces it: " + set.problem +
           (set.expires_seconds != 0
                ? "; a prune marked it and removes it after " +
                      ArchiveTimeText(set.expires_seconds)
@@ -395,7 +465,7 @@ Status Checker::Verdict() const {
   int unmarked = 0;  // whole sets that no prune marked
   for (const ListedSet& set : summary_->sets) {
     if (set.state == SetState::kDamaged) {
-      if (FindRepaired(set) != nullptr) {
+      if (FindRepaired(set).has_value()) {
         continue;
       }
       first = first == nullptr ? &set : first;
@@ -445,9 +515,10 @@ Status Checker::Verdict() const {
                                 (ahead > kMaxSetAheadSeconds
                                      ? PushesWorkAgain(newest->name)
                                      : ""),
-                            has_other ? "sstferry archive remove " +
-                                            ShellWord(place) + " " + whole
-                                      : "");
+                            has_other && ahead > kMaxSetAheadSeconds
+                                ? "sstferry archive remove " +
+                                      ShellWord(place) + " " + whole
+                                : "");
   }
   const auto problem = problems_.find(first->name);
   return MakeStatus(
@@ -468,17 +539,17 @@ Status Checker::Run() {
   RETURN_IF_ERROR(archive_.ReadHead(&head_));
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
   ChoosePart();
-  // Reads the sets before it lists objects, so that all objects of these sets
-  // are in the listing.
-  RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_));
+  // Reads the findings and the sets before it lists objects, so that the
+  // listing has all objects of these sets, and the object of a finding that it
+  // misses is deleted.
+  RETURN_IF_ERROR(IgnoreUnreadable(archive_.ReadChecked(&before_)));
+  RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_, &repaired_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {
     RETURN_IF_ERROR(
         archive_.ListKeys(prefix, &present_, &summary_->foreign));
   }
   NameFiles();
-  if (options_.keeps_findings) {
-    RETURN_IF_ERROR(AddFindings());
-  }
+  AddFindings();
   CompareWithList();
   RETURN_IF_ERROR(ReadFiles());
   RETURN_IF_ERROR(CheckLog(
@@ -494,10 +565,11 @@ Status Checker::Run() {
     RETURN_IF_ERROR(KeepFindings());
   }
   TellAmiss(still_there);
-  for (const ReadRecord& read : records_) {
+  for (ReadRecord& read : records_) {
     if (still_there.count(read.listed.name) == 0) {
       continue;
     }
+    JudgeReplaced(repaired_, &read.listed);
     if (IsRestorable(read.listed.state)) {
       summary_->newest_seconds = read.listed.name.seconds;
     }
@@ -533,7 +605,8 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   ArchiveHead head;
   RETURN_IF_ERROR(archive.ReadHead(&head));
   std::vector<ReadRecord> records;
-  RETURN_IF_ERROR(ReadRecords(archive, head, &records));
+  RepairedSets repaired;
+  RETURN_IF_ERROR(ReadRecords(archive, head, &records, &repaired));
   sets->clear();
   KeyFaults faults;
   uint64_t checked_seconds = 0;
@@ -551,6 +624,7 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
         }
       }
     }
+    JudgeReplaced(repaired, &read.listed);
     sets->push_back(std::move(read.listed));
   }
   if (checked_age != nullptr && checked_seconds != 0) {

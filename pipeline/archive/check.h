@@ -42,8 +42,8 @@ struct ListedSet : SetFacts {
 
 // Reads the records of all sets, the oldest first. A damaged set is listed and
 // causes no failure. A set with objects that the last check found damaged is
-// listed as damaged. *checked_age: seconds since that check; not set: no check
-// result is stored.
+// listed as damaged, and so is one that a repair replaced. *checked_age:
+// seconds since that check; not set: no check result is stored.
 [[nodiscard]] rocksdb::Status ListArchive(
     const Archive& archive, std::vector<ListedSet>* sets,
     std::optional<uint64_t>* checked_age = nullptr);
@@ -57,8 +57,9 @@ struct CheckOptions {
   std::map<std::string, std::string> known;
   std::function<bool()> cancelled;  // polled between files; may be null
   WorkProgress* progress = nullptr;  // may be null
-  // Keeps earlier checks' findings about objects that this check does not read,
-  // and stores all findings for the next check and for lists.
+  // Stores all findings, for later checks and for list, push, prune and remove.
+  // (Earlier findings about objects that this check does not read are reported
+  // in any case.)
   bool keeps_findings = false;
 };
 

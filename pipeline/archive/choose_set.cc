@@ -1,6 +1,5 @@
 #include "pipeline/archive/choose_set.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -133,12 +132,13 @@ class Chooser {
         }
       }
     }
+    RepairedSets repaired;
+    for (const ArchiveSet& read : sets) {
+      repaired.Add(read.name, read.repairs);
+    }
     bool has_one = false;
     for (ArchiveSet& read : sets) {
-      if (std::any_of(sets.begin(), sets.end(),
-                      [&read](const ArchiveSet& other) {
-                        return other.repairs == read.name.id;
-                      })) {
+      if (repaired.IsReplaced(read.name)) {
         continue;  // the damaged original of a repaired set
       }
       if ((label.empty() || read.label == label) &&

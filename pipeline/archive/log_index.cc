@@ -177,10 +177,12 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
   return Status::OK();
 }
 
-Status ReadLog(const Archive& archive, ArchiveLog* log) {
+Status ReadLog(const Archive& archive, ArchiveLog* log,
+               std::optional<SetName> named) {
   // Reads the sets before it lists segments, so that the listing contains all
   // segments that were put before one of these sets counted.
   std::vector<LoggedSet> sets;
+  RepairedSets repaired;
   std::vector<FoundSet> found;
   RETURN_IF_ERROR(archive.ListSets(&found));
   for (const FoundSet& each : found) {
@@ -194,8 +196,12 @@ Status ReadLog(const Archive& archive, ArchiveLog* log) {
     }
     if (status.ok() && set.has_value() && set->log.segment != 0) {
       sets.push_back({set->name, set->sequence, set->log});
+      repaired.Add(set->name, set->repairs);
     }
   }
+  std::erase_if(sets, [&](const LoggedSet& set) {
+    return repaired.IsReplaced(set.name) && named != set.name;
+  });
   RETURN_IF_ERROR(ListLog(archive, log));
   log->sets = std::move(sets);
   std::stable_sort(log->sets.begin(), log->sets.end(),

@@ -77,8 +77,10 @@ struct ArchiveLog {
 // Lists all segments. log->sets stays empty.
 [[nodiscard]] rocksdb::Status ListLog(const Archive& archive, ArchiveLog* log);
 // Lists all segments, and reads the sets that they continue. A set with a
-// damaged record is left out.
-[[nodiscard]] rocksdb::Status ReadLog(const Archive& archive, ArchiveLog* log);
+// damaged record is left out, and so is one that a repair replaced, unless it
+// is `named`: the repaired set has the same log.
+[[nodiscard]] rocksdb::Status ReadLog(const Archive& archive, ArchiveLog* log,
+                                      std::optional<SetName> named = {});
 
 // Reads the head of a segment; *digest is the head's SHA-256, *bytes its size.
 // Reads again, up to twice, if the bytes are wrong.

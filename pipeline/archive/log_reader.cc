@@ -119,7 +119,7 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                  std::optional<LogChoice>* choice) {
   choice->reset();
   ArchiveLog log;
-  RETURN_IF_ERROR(ReadLog(archive, &log));
+  RETURN_IF_ERROR(ReadLog(archive, &log, point.set));
   const std::string place = archive.store()->place();
   if (point.sequence.has_value()) {
     // Sorts in the order of pushes, even if a clock was set back.
@@ -178,11 +178,12 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
       newest = found.name;
     }
   }
+  // The newest set may be one that a repaired set of the same second replaces.
   const bool has_log =
       newest.has_value() &&
       std::any_of(log.sets.begin(), log.sets.end(),
                   [&newest](const LoggedSet& set) {
-                    return set.name == *newest;
+                    return set.name.seconds == newest->seconds;
                   });
   return !has_log ? Status::OK()
                   : MakeStatus(EndState::kRefused,

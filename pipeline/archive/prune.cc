@@ -28,7 +28,7 @@ struct KnownSet {
   std::vector<std::pair<std::string, uint64_t>> objects;
   SetLog log;  // the log that continues it
   SetId repairs{};
-  // Not whole only because the last check found an object wrong.
+  // Not whole only because a check or a repair found an object wrong.
   bool is_all_there = false;
 
   const SetName& name() const { return found.name; }
@@ -41,6 +41,7 @@ struct InUse {
   std::set<SetId> pushing;  // their intents are younger than the grace
   std::set<SetId> used_by_pushes;
   std::vector<SetId> expired;  // ids of expired intents
+  RepairedSets repaired;
   // The newest set with an unreadable record that counts or is being pushed.
   std::optional<SetName> unreadable;
 
@@ -85,13 +86,14 @@ std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
 }
 
 // Returns true if a whole set was made from this damaged one.
-bool IsReplaced(const InUse& use, const KnownSet& damaged) {
-  return std::any_of(use.sets.begin(), use.sets.end(),
-                     [&damaged](const KnownSet& set) {
-                       return set.told.is_whole &&
-                              Replaces(set.name(), set.repairs,
-                                       damaged.name());
-                     });
+bool HasWholeRepair(const InUse& use, const SetName& damaged) {
+  const auto is_whole = [&use](const SetName& name) {
+    return std::any_of(use.sets.begin(), use.sets.end(),
+                       [&name](const KnownSet& set) {
+                         return set.told.is_whole && set.name() == name;
+                       });
+  };
+  return use.repaired.FindWhole(damaged, is_whole).has_value();
 }
 
 class Pruner {
@@ -114,7 +116,7 @@ class Pruner {
   [[nodiscard]] Status ListFiles(ListedKeys* files) const;
   // Finds which sets are whole. `files`: a listing, which may be older than the
   // sets' records. A set with an object that the last check found wrong is not
-  // whole.
+  // whole, and neither is one that a repair replaced.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
   // Chooses the sets to keep among those that count.
   [[nodiscard]] Status ChooseStaying(const InUse& use, const ArchiveLog& log,
@@ -210,6 +212,9 @@ Status Pruner::ReadInUse(InUse* use) const {
     known.is_readable = true;
     known.log = set->log;
     known.repairs = set->repairs;
+    if (found.is_done) {
+      use->repaired.Add(found.name, set->repairs);
+    }
     static_cast<SetFacts&>(known.told) = SetFactsOf(*set);
     for (const ArchivedFile& file : set->files) {
       known.objects.emplace_back(ArchiveKeyText(file.key),
@@ -251,6 +256,11 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
         set.told.is_whole = false;
         set.is_all_there = set.found.is_done;
       }
+    }
+    if (set.told.is_whole && use->repaired.IsReplaced(set.name())) {
+      set.told.problem = kReplacedSet;
+      set.told.is_whole = false;
+      set.is_all_there = true;
     }
   }
   return Status::OK();
@@ -298,9 +308,12 @@ Status Pruner::ChooseStaying(const InUse& use, const ArchiveLog& log,
     if (!set.found.is_done || set.told.is_whole) {
       continue;
     }
+    // A repaired set and its original have the same time, so both stay.
+    const auto as_old = as_if_whole.lower_bound({set.name().seconds, {}});
     if (!set.is_readable) {
       staying->sets.emplace(set.name(), "its record cannot be read");
-    } else if (as_if_whole.count(set.name()) != 0) {
+    } else if (as_old != as_if_whole.end() &&
+               as_old->first.seconds == set.name().seconds) {
       staying->sets.emplace(set.name(),
                             "damaged: --keep options do not count it; it is "
                             "kept as long as a whole set would be");
@@ -610,7 +623,7 @@ Status Pruner::Mark() {
           "set " + SetNameText(set.name()) +
           " is damaged, so --keep options do not count it: " +
           set.told.problem +
-          (IsReplaced(use, set)
+          (HasWholeRepair(use, set.name())
                ? "; a repaired set replaces it: 'sstferry archive remove " +
                      store_->place() + " " + SetNameText(set.name()) +
                      "' removes it"

@@ -4,13 +4,14 @@
 // deleted.
 //
 // Rules for keeping sets: only a whole set counts for an option. A set is whole
-// if its record can be read, all of its objects exist with their sizes, and the
-// last check found none of them wrong. The newest whole set is always kept. A
-// damaged set may still be repaired, so it is kept as long as a whole one would
-// be, but does not count for an option. A set with an unreadable record is kept
-// until RemoveFromArchive() removes it, together with all files that it may
-// name: the files that earlier sets uploaded. (A push takes a name after those
-// of all pushes whose files it uses.)
+// if its record can be read, all of its objects exist with their sizes, the
+// last check found none of them wrong, and no repair has replaced the set. The
+// newest whole set is always kept. A damaged set may still be repaired, so it
+// is kept as long as a whole one would be, but does not count for an option; a
+// repaired set and its original are kept alike. A set with an unreadable record
+// is kept until RemoveFromArchive() removes it, together with all files that it
+// may name: the files that earlier sets uploaded. (A push takes a name after
+// those of all pushes whose files it uses.)
 //
 // A set that an earlier run marked counts like others until it is deleted. If
 // this run's options select it, this run takes the mark back: the mark object

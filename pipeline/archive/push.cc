@@ -176,22 +176,34 @@ ArchiveKey Pusher::OwnKey(const CloneFile& file, bool is_shared) const {
 }
 
 Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
-  for (auto found = sets.rbegin(); found != sets.rend(); ++found) {
-    if (!found->is_done || marked_.sets.count(found->name) != 0) {
-      continue;
+  auto found = sets.rbegin();
+  while (found != sets.rend() && !base_.has_value()) {
+    // Reads all sets of a second: a repaired set has the time of its original,
+    // and sorts before or after it.
+    std::vector<ArchiveSet> same;
+    RepairedSets repaired;
+    const uint64_t seconds = found->name.seconds;
+    for (; found != sets.rend() && found->name.seconds == seconds; ++found) {
+      std::optional<ArchiveSet> set;
+      const Status status =
+          found->is_done ? archive_.ReadSet(*found, &set) : Status::OK();
+      if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
+        return status;
+      }
+      if (!status.ok()) {
+        summary_->notes.push_back("a set is damaged, so its files are not "
+                                  "reused: " + MessageOf(status));
+      } else if (set.has_value()) {
+        repaired.Add(set->name, set->repairs);
+        same.push_back(*std::move(set));
+      }
     }
-    const Status status = archive_.ReadSet(*found, &base_);
-    if (!status.ok() && EndStateOf(status) != EndState::kCorrupt) {
-      return status;
-    }
-    if (status.ok() && base_.has_value() &&
-        base_->is_sealed == set_.is_sealed) {
-      break;
-    }
-    base_.reset();
-    if (!status.ok()) {
-      summary_->notes.push_back("a set is damaged, so its files are not "
-                                "reused: " + MessageOf(status));
+    for (ArchiveSet& set : same) {
+      if (!base_.has_value() && marked_.sets.count(set.name) == 0 &&
+          !repaired.IsReplaced(set.name) &&
+          set.is_sealed == set_.is_sealed) {
+        base_ = std::move(set);
+      }
     }
   }
   return Status::OK();
@@ -226,10 +238,10 @@ Status Pusher::CheckDatabase() const {
 }
 
 // Reuses files of an earlier set, or files that an unfinished push left.
-// Reuses no object that the last check found wrong. A push compares only names
-// and sizes, so while the findings cannot be read, it reuses none: that costs
-// uploads until the next check, but the set is whole. Refusing would leave the
-// database without a new set.
+// Reuses no object that a check or a repair found wrong. A push compares only
+// names and sizes, so while the findings cannot be read, it reuses none: that
+// costs uploads until the next check, but the set is whole. Refusing would
+// leave the database without a new set.
 Status Pusher::ChoosePlaces() {
   KeyFaults faults;
   const Status read = archive_.ReadFaults(&faults);

@@ -16,8 +16,9 @@
 //       sets; choose a name after them        sets; PUT marks/ID: sets to
 //    P2 PUT intents/ID, renewed               drop, and files that no other
 //    P3 reuse files of earlier sets,          set names
-//       unless a mark names them; PUT      a later prune, after the grace:
-//       others under this set's own name   R2 read marks older than the grace
+//       unless a mark or a fault names     a later prune, after the grace:
+//       them; PUT others under this        R2 read marks older than the grace
+//       set's own name
 //    P4 look: read marks, then list files  R3 read sets and intents
 //    P5 PUT sets/SET                       R4 delete done/SET, then sets/SET,
 //    P6 look again                            of sets that are dropped
@@ -42,6 +43,15 @@
 // for unfinished names S in a mark. Either the prune that would delete S finds
 // it done (R4), or the push finds the mark or the deletions at P8. (A mark that
 // names S as unfinished is never changed.)
+//
+// A fault in the findings (CHECKED) stays until a check reads the object again
+// or the object is deleted. Each check and repair reads the findings just
+// before it puts them, and keeps what others have added. (Stores cannot compare
+// and put: if a run sleeps between these two calls, it loses what others add
+// meanwhile, until a check reads the objects again.) A repair is a push of a
+// damaged set's files under that set's time. It puts its findings before P1, so
+// that they are known even if it dies; once the repaired set counts, no command
+// takes the original for whole, and no push reuses it (RepairedSets).
 //
 // A push never puts two objects under one name. It leaves what it cannot
 // finish; the next push takes a new name and reuses the existing files. The

@@ -316,9 +316,14 @@ class Repairer {
                                       bool* same);
   // Reads the objects of a set that were not read before.
   [[nodiscard]] Status ReadObjects(const ArchiveSet& set);
+  // *problem is empty if the object is right. *fault is set if the object
+  // exists and its bytes are wrong.
   [[nodiscard]] Status ReadObject(const ArchiveSet& set,
                                   const ArchivedFile& file,
-                                  std::string* problem) const;
+                                  std::string* problem,
+                                  std::string* fault) const;
+  // Stores which objects are wrong, for pushes and prunes.
+  [[nodiscard]] Status KeepFindings();
   // Opens any file that has the required bytes of the set's file.
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
@@ -339,6 +344,7 @@ class Repairer {
   std::mutex donor_mu_;  // donors serve one caller at a time
   // Object key -> its fault; empty: it is good.
   std::map<std::string, std::string> problems_;
+  std::map<std::string, std::string> wrong_;  // faults to store
 };
 
 Status Repairer::Compare(SetFile* file, const ArchivedFile& known,
@@ -353,7 +359,7 @@ Status Repairer::Compare(SetFile* file, const ArchivedFile& known,
 }
 
 Status Repairer::ReadObject(const ArchiveSet& set, const ArchivedFile& file,
-                            std::string* problem) const {
+                            std::string* problem, std::string* fault) const {
   OfferedFile object(std::make_unique<ArchivedBytes>(archive_, set, file),
                      file.file, set.unit_bytes);
   bool same = false;
@@ -364,7 +370,10 @@ Status Repairer::ReadObject(const ArchiveSet& set, const ArchivedFile& file,
   *problem = !read.ok() ? MessageOf(read)
              : same     ? ""
                     : archive_.store()->Describe(ArchiveKeyText(file.key)) +
-                          ": its bytes differ from those that were pushed";
+                          ": " + kWrongBytes;
+  *fault = EndStateOf(read) == EndState::kCorrupt ? *problem
+           : read.ok() && !same                   ? kWrongBytes
+                                                  : "";
   return Status::OK();
 }
 
@@ -388,9 +397,10 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
         }
       }
       std::string problem;
+      std::string fault;
       Status status = CheckStopped();
       if (status.ok()) {
-        status = ReadObject(set, set.files[at], &problem);
+        status = ReadObject(set, set.files[at], &problem, &fault);
       }
       const std::lock_guard<std::mutex> lock(mu_);
       if (!status.ok()) {
@@ -399,6 +409,9 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
         return;
       }
       problems_[key] = problem;
+      if (!fault.empty()) {
+        wrong_[key] = fault;
+      }
       summary_->read_bytes += set.files[at].file.bytes;
       if (options_.progress != nullptr) {
         options_.progress->done_bytes += set.files[at].file.bytes;
@@ -407,6 +420,32 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
   };
   RunInLanes(options_.lanes, work);
   return failed;
+}
+
+// Leaves findings that cannot be read: until a check puts them anew, prunes
+// end, and pushes reuse nothing.
+Status Repairer::KeepFindings() {
+  if (wrong_.empty()) {
+    return Status::OK();
+  }
+  uint64_t now = 0;
+  RETURN_IF_ERROR(archive_.Now(&now));
+  ArchiveChecked checked;
+  const Status read = archive_.ReadChecked(&checked);
+  if (EndStateOf(read) == EndState::kCorrupt) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(read);
+  std::erase_if(checked.faults, [this](const FoundFault& fault) {
+    return wrong_.count(fault.key) != 0;
+  });
+  for (const auto& [key, fault] : wrong_) {
+    if (checked.faults.size() < kMaxFoundFaults) {
+      checked.faults.push_back({key, fault, now});
+    }
+  }
+  wrong_.clear();
+  return archive_.PutChecked(checked).status;
 }
 
 Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
@@ -456,6 +495,8 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
   repaired->name = set.name;
   RETURN_IF_ERROR(archive_.CheckReadable(set));
   RETURN_IF_ERROR(ReadObjects(set));
+  // Before the repaired set counts: this run may die in between.
+  RETURN_IF_ERROR(KeepFindings());
   PushRepair repair;
   repair.set = &set;
   std::string lost;
@@ -545,7 +586,7 @@ Status Repairer::Run() {
   RETURN_IF_ERROR(archive_.ListSets(&listed));
   std::vector<ArchiveSet> sets;
   std::vector<RepairedSet> unreadable;
-  std::set<std::pair<uint64_t, SetId>> repaired_before;
+  RepairedSets repaired_before;
   for (auto found = listed.rbegin(); found != listed.rend(); ++found) {
     if (!found->is_done || (is_named && found->name != name)) {
       continue;
@@ -566,9 +607,7 @@ Status Repairer::Run() {
     if (!read.ok() || !set.has_value()) {
       continue;  // it has another key, or a prune deletes it
     }
-    if (set->repairs != SetId()) {
-      repaired_before.emplace(set->name.seconds, set->repairs);
-    }
+    repaired_before.Add(set->name, set->repairs);
     sets.push_back(*std::move(set));
   }
   if (sets.empty() && unreadable.empty()) {
@@ -581,8 +620,7 @@ Status Repairer::Run() {
   }
   Status verdict;
   for (const ArchiveSet& set : sets) {
-    if (!is_named &&
-        repaired_before.count({set.name.seconds, set.name.id}) != 0) {
+    if (!is_named && repaired_before.IsReplaced(set.name)) {
       continue;
     }
     RETURN_IF_ERROR(RepairSet(set, &summary_->sets.emplace_back()));

@@ -6,7 +6,9 @@
 // in the damaged set's record.
 //
 // The new set has a new id, and the damaged set's time, label and log. The
-// damaged set stays until RemoveFromArchive() removes it.
+// damaged set stays until RemoveFromArchive() removes it, but counts as damaged
+// for every command (RepairedSets). Wrong objects are recorded like those that
+// a check finds, before the new set counts: other sets may name them.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // A long random run against an archive. Its steps are pushes, prunes with any
-// options, repairs, restores and removals, by one machine or by several at once
-// that may crash, and checks that record what they find. Between them, objects
-// are lost or damaged, and clocks jump.
-// After every step:
-// - No step of sstferry has removed the last whole set (without an object that
-//   a check found wrong), or an object of a set that counts (a set with a done/
-//   object).
+// options, repairs, checks that record what they find, restores and removals,
+// by one machine or by several at once that may crash. Between them, objects
+// are lost or damaged, and clocks jump. After every step:
+// - No step of sstferry has removed the last whole set (one without an object
+//   that a check found wrong, which no repaired set replaces), or an object of
+//   a set that counts (a set with a done/ object).
+// - The findings still name every object that a check or a repair has read and
+//   found wrong, and no set that was made since uses such an object.
 // - A restore of the newest set returns that set, or an error that names the
 //   newest whole one.
 //
@@ -76,24 +77,29 @@ class WholePast : public FileDonor {
   std::vector<std::string> points_;
 };
 
+// Reasons why sets are not whole although all of their objects exist.
+struct Known {
+  bool is_readable = true;      // the findings can be read
+  std::set<std::string> wrong;  // objects that the findings name
+  std::set<SetName> replaced;   // sets that repaired sets replace
+};
+
 // The sets in an archive that count, and those of them that are whole.
 struct Truth {
   // The objects and their sizes of each set that counts. nullopt: the set's
   // record cannot be read.
   std::map<SetName, std::optional<std::map<std::string, uint64_t>>> sets;
+  std::map<std::string, Sha256Digest> digests;  // of these objects
   std::vector<SetName> whole;  // the oldest first
+  Known known;
 
-  // `checked`: objects with the findings of the last check; a set with an
-  // object that they call wrong is not whole. Null: no findings.
-  explicit Truth(const Objects& objects, const Objects* checked = nullptr) {
-    std::set<std::string> wrong;
-    if (checked != nullptr && checked->count(kArchiveCheckedKey) != 0) {
-      ArchiveChecked findings;
-      if (DecodeArchiveChecked(checked->at(kArchiveCheckedKey), &findings)
-              .ok()) {
-        for (const FoundFault& fault : findings.faults) {
-          wrong.insert(fault.key);
-        }
+  explicit Truth(const Objects& objects) {
+    const auto findings = objects.find(kArchiveCheckedKey);
+    if (findings != objects.end()) {
+      ArchiveChecked checked;
+      known.is_readable = DecodeArchiveChecked(findings->second, &checked).ok();
+      for (const FoundFault& fault : checked.faults) {
+        known.wrong.insert(fault.key);
       }
     }
     for (const auto& [key, bytes] : objects) {
@@ -115,18 +121,38 @@ struct Truth {
         continue;
       }
       named.emplace();
-      bool is_whole = true;
+      if (set.repairs != SetId()) {
+        known.replaced.insert({name.seconds, set.repairs});
+      }
+      bool is_there = true;
       for (const ArchivedFile& file : set.files) {
         const std::string object = ArchiveKeyText(file.key);
         (*named)[object] = set.ObjectBytes(file);
+        digests[object] = file.sha256;
         const auto there = objects.find(object);
-        is_whole &= there != objects.end() && wrong.count(object) == 0 &&
+        is_there &= there != objects.end() &&
                     there->second.size() == set.ObjectBytes(file);
       }
-      if (is_whole) {
+      if (is_there) {
         whole.push_back(name);
       }
     }
+  }
+
+  // Returns the whole sets that are whole by this knowledge, too.
+  std::vector<SetName> WholeBy(const Known& by) const {
+    std::vector<SetName> found;
+    for (const SetName& name : whole) {
+      const auto& objects = *sets.at(name);
+      if (by.replaced.count(name) == 0 &&
+          std::none_of(objects.begin(), objects.end(),
+                       [&by](const auto& object) {
+                         return by.wrong.count(object.first) != 0;
+                       })) {
+        found.push_back(name);
+      }
+    }
+    return found;
   }
 };
 
@@ -182,6 +208,7 @@ class Game {
   SetId NewId() {
     SetId id{};
     const uint64_t number = ++ids_;
+    id[0] = static_cast<uint8_t>(Below(256));  // ids have no order
     id[6] = static_cast<uint8_t>(number >> 8);
     id[7] = static_cast<uint8_t>(number);
     return id;
@@ -208,20 +235,26 @@ class Game {
     const bool is_alone = kind < 16;
     if (is_alone) {
       const std::unique_ptr<ObjectStore> store = server_->NewClient();
-      Act(store.get(), true);
+      Act(store.get(), true, Below(kActs));
     } else {
-      // Several machines at once, which may crash.
+      // Several machines at once, which may crash. Sometimes all check.
+      const bool all_check = Chance(5);
       std::vector<std::function<void(int)>> clients;
       for (uint64_t i = 0; i < 2 + Below(2); ++i) {
-        clients.emplace_back([this](int self) {
+        clients.emplace_back([this, all_check](int self) {
           const uint64_t dies_at = 20 + Below(600);
           const std::unique_ptr<ObjectStore> store = server_->NewClient(
               [this, self, dies_at](StoreCall* call) {
-                turns_.Pause(self);
+                // Findings are read just before they are put. push.h says what
+                // is lost if others put between these calls.
+                if (call->kind != StoreCallKind::kPut ||
+                    call->key != kArchiveCheckedKey) {
+                  turns_.Pause(self);
+                }
                 return call->number >= dies_at ? CallFate::kNeverArrives
                                                : CallFate::kArrives;
               });
-          Act(store.get(), false);
+          Act(store.get(), false, all_check ? kCheckAct : Below(kActs));
         });
       }
       turns_.Run(clients);
@@ -232,11 +265,22 @@ class Game {
 
   // Compares the objects before and after a step of sstferry.
   void Compare(const Objects& before, const Objects& after) {
-    const Truth was(before, &before);
-    const Truth is(after, &before);
-    if (!was.whole.empty() && is.whole.empty()) {
-      Break("the last whole set is gone: " + SetNameText(was.whole.back()));
+    const Truth was(before);
+    const Truth is(after);
+    // If a check together with others changes which sets are whole, the promise
+    // is only about those that are whole before and after it, and what it has
+    // cleared or found meanwhile does not break the promise.
+    Known any = was.known;
+    Known both = was.known;
+    any.wrong.insert(is.known.wrong.begin(), is.known.wrong.end());
+    std::erase_if(both.wrong, [&is](const std::string& key) {
+      return is.known.wrong.count(key) == 0;
+    });
+    const std::vector<SetName> whole = was.WholeBy(any);
+    if (!whole.empty() && is.WholeBy(both).empty()) {
+      Break("the last whole set is gone: " + SetNameText(whole.back()));
     }
+    CompareFindings(was, is, before, after);
     for (const auto& [name, objects] : is.sets) {
       if (!objects.has_value()) {
         continue;
@@ -267,6 +311,55 @@ class Game {
       if (before.count(key) == 0 && dead_.count(key) != 0 &&
           key != kArchiveCheckedKey && !key.starts_with(kArchiveMarksPrefix)) {
         Break("a name is used again: " + key);
+      }
+    }
+  }
+
+  // Requires that no object that was found wrong is forgotten or used again.
+  void CompareFindings(const Truth& was, const Truth& is, const Objects& before,
+                       const Objects& after) {
+    for (const Truth* const truth : {&was, &is}) {
+      digests_.insert(truth->digests.begin(), truth->digests.end());
+    }
+    const auto is_wrong = [&](const std::string& key) {
+      const auto there = after.find(key);
+      const auto digest = digests_.find(key);
+      return there != after.end() && digest != digests_.end() &&
+             Sha256Of(there->second) != digest->second;
+    };
+    for (const auto& [name, objects] : is.sets) {
+      if (was.sets.count(name) != 0 || !objects.has_value()) {
+        continue;
+      }
+      for (const auto& [key, bytes] : *objects) {
+        if (found_.count(key) != 0 && is_wrong(key)) {
+          Break("the new set " + SetNameText(name) + " uses " + key +
+                ", which was found wrong");
+        }
+      }
+    }
+    for (const SetName& name : read_) {
+      const auto set = was.sets.find(name);
+      const auto now = is.sets.find(name);
+      if (set != was.sets.end() && set->second.has_value() &&
+          now != is.sets.end()) {
+        for (const auto& [key, bytes] : *set->second) {
+          found_.insert(key);
+        }
+      }
+    }
+    read_.clear();
+    std::erase_if(found_, [&](const std::string& key) {
+      return !is_wrong(key) || before.count(key) == 0;
+    });
+    if (!was.known.is_readable || !is.known.is_readable) {
+      found_.clear();  // no run could keep what it did not know
+    }
+    for (const std::string& key : found_) {
+      ++counts_["found"];
+      if (is.known.wrong.count(key) == 0) {
+        Break("the findings do not name " + key +
+              " any more, which was found wrong");
       }
     }
   }
@@ -308,6 +401,9 @@ class Game {
       bytes[Below(bytes.size())] ^= 1;
       server_->Overwrite(object->first, bytes);
     }
+    if (object->first == kArchiveCheckedKey) {
+      found_.clear();
+    }
     ++counts_["fault"];
     trace_.push_back("fault " + std::to_string(kind) + " of " +
                      object->first);
@@ -322,9 +418,11 @@ class Game {
     trace_.push_back("clock " + std::to_string(jump));
   }
 
-  void Act(ObjectStore* store, bool is_alone) {
+  static constexpr uint64_t kActs = 14;
+  static constexpr uint64_t kCheckAct = 10;
+  void Act(ObjectStore* store, bool is_alone, uint64_t act) {
     const Archive archive(store);
-    switch (Below(13)) {
+    switch (act) {
       case 0:
       case 1:
       case 2:
@@ -339,9 +437,9 @@ class Game {
       case 8:
       case 9:
         return is_alone ? Restore() : Push(archive, is_alone);
-      case 10:
-        // A check together with others would change which sets are whole.
-        return is_alone ? Check(archive) : Push(archive, is_alone);
+      case kCheckAct:
+      case kCheckAct + 1:
+        return Check(archive);
       default:
         return Remove(archive);
     }
@@ -371,9 +469,9 @@ class Game {
     if (!status.ok() || !is_alone) {
       return;
     }
-    const Objects objects = server_->Objects();
-    const Truth now(objects, &objects);
-    if (now.whole.empty() || now.whole.back() != summary.name) {
+    const Truth now(server_->Objects());
+    const std::vector<SetName> whole = now.WholeBy(now.known);
+    if (whole.empty() || whole.back() != summary.name) {
       Break("a push is not the newest whole set: " +
             SetNameText(summary.name));
     }
@@ -425,6 +523,9 @@ class Game {
     Note("repair " + options.set, status);
     const Objects objects = server_->Objects();
     for (const RepairedSet& set : summary.sets) {
+      if (!set.problem.empty()) {
+        read_.insert(set.name);
+      }
       if (!set.is_repaired()) {
         continue;
       }
@@ -451,11 +552,20 @@ class Game {
 
   void Check(const Archive& archive) {
     CheckOptions options;
-    options.read_percent = 100;
+    options.read_percent = Chance(2) ? 100 : static_cast<double>(Below(51));
     options.lanes = 1;
     options.keeps_findings = true;
     CheckSummary summary;
-    Note("check", CheckArchive(archive, options, &summary));
+    Note("check " + std::to_string(static_cast<int>(options.read_percent)),
+         CheckArchive(archive, options, &summary));
+    if (options.read_percent == 100 && summary.is_complete &&
+        summary.not_kept.empty()) {
+      for (const ListedSet& set : summary.sets) {
+        if (set.state != SetState::kUnfinished) {
+          read_.insert(set.name);
+        }
+      }
+    }
   }
 
   void Remove(const Archive& archive) {
@@ -525,16 +635,17 @@ class Game {
       }
       const bool is_whole = std::count(truth.whole.begin(), truth.whole.end(),
                                        set.name) != 0;
+      const std::vector<SetName> whole = truth.WholeBy(truth.known);
       if (status.ok() && !is_whole) {
         Break("a restore of a damaged set succeeded");
       }
       // While a mark cannot be read, it is unknown which sets are whole.
-      if (!status.ok() && !is_whole && !truth.whole.empty() &&
-          status.ToString().find("@" + SetNameText(truth.whole.back())) ==
+      if (!status.ok() && !is_whole && !whole.empty() &&
+          status.ToString().find("@" + SetNameText(whole.back())) ==
               std::string::npos &&
           status.ToString().find("archive remove") == std::string::npos) {
         Break("a restore does not name the newest whole set " +
-              SetNameText(truth.whole.back()) + ": " + status.ToString());
+              SetNameText(whole.back()) + ": " + status.ToString());
       }
     } else if (EndStateOf(status) != EndState::kCorrupt) {
       Break("a restore: " + status.ToString());
@@ -549,6 +660,10 @@ class Game {
   uint64_t ids_ = 0;
   uint64_t points_ = 0;
   std::set<std::string> dead_;  // names that were deleted
+  std::map<std::string, Sha256Digest> digests_;  // of all objects of sets
+  // Objects with wrong bytes that a check or a repair has read.
+  std::set<std::string> found_;
+  std::set<SetName> read_;  // sets of which this step has read all objects
   std::map<std::string, uint64_t> counts_;
   std::vector<std::string> trace_;
   std::string broken_;
@@ -589,6 +704,7 @@ TEST_CASE("No step removes the last whole set, whatever objects are lost",
   REQUIRE(counts["dropped"] * 100 > asked);
   REQUIRE(counts["repaired"] * 100 > asked);
   REQUIRE(counts["remove"] * 100 > asked);
+  REQUIRE(counts["found"] * 100 > asked);
 }
 
 }  // namespace

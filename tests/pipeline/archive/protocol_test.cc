@@ -12,6 +12,7 @@
 #include "pipeline/archive/init.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
+#include "pipeline/archive/set_reader.h"
 #include "tests/pipeline/archive/fake_set_source.h"
 #include "tests/pipeline/archive/stopped_client.h"
 #include "tests/support/catch.h"
@@ -123,15 +124,23 @@ class World {
     REQUIRE(summary.is_complete);
     return summary;
   }
-  // Checks all bytes, and records what it finds.
-  Status CheckAll(CheckSummary* summary = nullptr) {
-    const std::unique_ptr<ObjectStore> store = server.NewClient();
+  // Checks all bytes or a part of them, and records what it finds.
+  Status CheckAll(CheckSummary* summary = nullptr, double read_percent = 100,
+                  ObjectStore* store = nullptr) {
+    const std::unique_ptr<ObjectStore> own = server.NewClient();
     CheckOptions options;
-    options.read_percent = 100;
+    options.read_percent = read_percent;
+    options.lanes = 1;
     options.keeps_findings = true;
     CheckSummary unused;
-    return CheckArchive(Archive(store.get()), options,
+    return CheckArchive(Archive(store == nullptr ? own.get() : store), options,
                         summary == nullptr ? &unused : summary);
+  }
+  KeyFaults Faults() {
+    const std::unique_ptr<ObjectStore> store = server.NewClient();
+    KeyFaults faults;
+    REQUIRE_OK(Archive(store.get()).ReadFaults(&faults));
+    return faults;
   }
   size_t CountWhole() {
     const CheckSummary summary = Check();
@@ -706,11 +715,90 @@ TEST_CASE("Full findings stop a prune, because more objects may be wrong",
   REQUIRE(status.ok() == !is_full);
   if (is_full) {
     REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+    REQUIRE(status.ToString().find("--read-data 100%") != std::string::npos);
     REQUIRE(world.server.Objects() == before);
   }
   PushSummary pushed;
   REQUIRE_OK(world.Push({1, 2}, &pushed));
   REQUIRE(pushed.reused_files == (is_full ? 0 : 2));
+  // Only a check that reads everything knows the objects that did not fit.
+  REQUIRE_OK(world.CheckAll(nullptr, 50));
+  REQUIRE(world.Prune().ok() == !is_full);
+  REQUIRE_OK(world.CheckAll());
+  REQUIRE_OK(world.Prune());
+  REQUIRE(world.Faults().empty());
+}
+
+TEST_CASE("Any number of lost objects hides no wrong one, and stops no prune",
+          "[archive]") {
+  World world;
+  std::vector<int> tables;
+  for (uint32_t i = 0; i < kMaxFoundFaults + 100; ++i) {
+    tables.push_back(static_cast<int>(i));
+  }
+  PushSummary damaged;
+  REQUIRE_OK(world.Push(tables, &damaged));
+  // The last object has wrong bytes, the first one another size, and the others
+  // are lost.
+  const std::vector<std::string> keys = world.Keys(kArchiveFilesPrefix);
+  REQUIRE(keys.size() == tables.size());
+  const std::string wrong = keys.back();
+  const size_t bytes = world.server.Objects().at(wrong).size();
+  for (const std::string& key : keys) {
+    world.server.Erase(key);
+  }
+  world.server.Overwrite(keys.front(), "short");
+  world.server.Overwrite(wrong, std::string(bytes, 'x'));
+  PushSummary whole;
+  REQUIRE_OK(world.Push({9000}, &whole));
+  for (const double percent : {0.0, 100.0, 0.0, 100.0, 0.0}) {
+    REQUIRE(EndStateOf(world.CheckAll(nullptr, percent)) ==
+            EndState::kCorrupt);
+    const KeyFaults faults = world.Faults();
+    REQUIRE(faults.size() == kMaxFoundFaults - 1);
+    REQUIRE((percent == 0 || faults.count(wrong) == 1));
+  }
+  REQUIRE(world.Faults().count(wrong) == 1);
+  PruneSummary pruned;
+  REQUIRE_OK(world.Prune(&pruned));
+  REQUIRE(pruned.kept_sets == 1);
+  REQUIRE_OK(world.Remove(SetNameText(damaged.name)));
+  REQUIRE_OK(world.CheckAll());
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("Wrong objects that fill the findings stop prunes until their sets "
+          "are removed",
+          "[archive]") {
+  World world;
+  std::vector<int> tables;
+  for (uint32_t i = 0; i < kMaxFoundFaults + 10; ++i) {
+    tables.push_back(static_cast<int>(i));
+  }
+  PushSummary damaged;
+  REQUIRE_OK(world.Push(tables, &damaged));
+  REQUIRE_OK(world.Push({9000}));
+  for (const auto& [key, bytes] : world.server.Objects()) {
+    if (key.starts_with(kArchiveFilesPrefix)) {
+      world.server.Overwrite(key, std::string(bytes.size(), 'x'));
+    }
+  }
+  PushSummary whole;
+  REQUIRE_OK(world.Push({9001}, &whole));
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.CheckAll(nullptr, 0)) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.Prune()) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.Remove(SetNameText(damaged.name))) ==
+          EndState::kCorrupt);
+  REQUIRE_OK(world.Remove(SetNameText(damaged.name), /*force=*/true));
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  for (int night = 0; night < 3; ++night) {
+    REQUIRE_OK(world.Prune());
+    world.server.Advance(kGrace + 1);
+  }
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE_OK(world.CheckAll(nullptr, 0));
+  REQUIRE(world.Faults().empty());
 }
 
 TEST_CASE("A set whose record cannot be read keeps its files and those of sets "
@@ -1246,6 +1334,110 @@ TEST_CASE("Findings of a check are kept until the object is read and correct",
   world.server.Overwrite(kArchiveCheckedKey, "rot");
   REQUIRE(list() == SetState::kWhole);
   REQUIRE_OK(CheckArchive(archive, options, &summary));
+}
+
+TEST_CASE("A check keeps what another check has found while it ran",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  const std::string key = world.KeyOf(2);
+  const std::string right = world.server.Objects().at(key);
+  // The first check reads nothing, or it reads the object before it rots.
+  const double percent = GENERATE(0.0, 100.0);
+  // Or the object belongs to a set that was pushed after its listing.
+  const bool is_later = GENERATE(true, false);
+  // An earlier fault of the object was found right since, or there was none.
+  const bool was_found = GENERATE(true, false);
+  if (was_found) {
+    world.server.Overwrite(key, "table x");
+    REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+    world.server.Overwrite(key, right);
+  }
+  StoppedClient slow(&world.server, [&](ObjectStore* store) {
+    return world.CheckAll(nullptr, percent, store);
+  });
+  // It reads the findings at its begin, and again before it puts them.
+  REQUIRE(slow.RunUntil(StoreCallKind::kGet, kArchiveCheckedKey));
+  REQUIRE(slow.RunUntil(StoreCallKind::kGet, kArchiveCheckedKey));
+  world.server.Advance(60);
+  std::string wrong = key;
+  if (is_later) {
+    REQUIRE_OK(world.Push({3}));
+    wrong = world.KeyOf(3);
+  }
+  world.server.Overwrite(wrong, "table x");
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  REQUIRE(world.Faults().count(wrong) == 1);
+  slow.Finish().PermitUncheckedError();
+  REQUIRE(world.Faults().count(wrong) == 1);
+  PruneSummary pruned;
+  REQUIRE_OK(world.Prune(&pruned));
+  REQUIRE(pruned.kept_sets == 1);
+  REQUIRE(pruned.damaged_sets == 1);
+}
+
+TEST_CASE("A finding is kept while no record that can be read names its object",
+          "[archive]") {
+  World world;
+  PushSummary damaged;
+  REQUIRE_OK(world.Push({1, 2}, &damaged));
+  REQUIRE_OK(world.Push({1}));
+  const std::string key = world.KeyOf(2);
+  world.server.Overwrite(key, "table x");
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  const std::string record = world.server.Objects().at(SetKey(damaged.name));
+  world.server.Overwrite(SetKey(damaged.name), "rot");
+  const double percent = GENERATE(0.0, 100.0);
+  REQUIRE(EndStateOf(world.CheckAll(nullptr, percent)) == EndState::kCorrupt);
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({1, 2}, &pushed));
+  REQUIRE(pushed.reused_files == 1);
+  world.server.Overwrite(SetKey(damaged.name), record);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  std::vector<ListedSet> sets;
+  REQUIRE_OK(ListArchive(Archive(store.get()), &sets));
+  REQUIRE(sets.at(0).state == SetState::kDamaged);
+  REQUIRE(sets.at(2).state == SetState::kWhole);
+  // Once the object is deleted, its finding goes.
+  world.server.Erase(key);
+  REQUIRE_OK(world.Remove(SetNameText(damaged.name)));
+  REQUIRE_OK(world.CheckAll());
+  REQUIRE(world.Faults().empty());
+}
+
+TEST_CASE("The newest whole set that a restore names is not one that a check "
+          "found wrong",
+          "[archive]") {
+  World world;
+  PushSummary whole;
+  REQUIRE_OK(world.Push({1}, &whole));
+  REQUIRE_OK(world.Push({2}));
+  world.server.Overwrite(world.KeyOf(2), "table x");
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  const std::string named = NextBestSet(Archive(store.get()), "");
+  REQUIRE(named.find("@" + SetNameText(whole.name)) != std::string::npos);
+}
+
+TEST_CASE("A check says to remove a set of the future only if it stops pushes",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  const UnixSeconds ahead = GENERATE(60, 2 * 3600);
+  world.server.Advance(ahead);
+  PushSummary newest;
+  REQUIRE_OK(world.Push({2}, &newest));
+  world.server.Advance(-ahead);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  CheckSummary summary;
+  const Status check = CheckArchive(Archive(store.get()), {}, &summary);
+  REQUIRE(EndStateOf(check) == EndState::kRefused);
+  INFO(check.ToString());
+  const bool stops_pushes = ahead > 3600;
+  REQUIRE((check.ToString().find("archive remove") != std::string::npos) ==
+          stops_pushes);
+  REQUIRE(world.Push({3}).ok() == !stops_pushes);
 }
 
 TEST_CASE("Init finds out which promises of its contract a store keeps",

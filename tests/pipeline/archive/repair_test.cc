@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +13,13 @@
 #include "format/end_state.h"
 #include "pipeline/archive/check.h"
 #include "pipeline/archive/choose_set.h"
+#include "pipeline/archive/log_reader.h"
 #include "pipeline/archive/prune.h"
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/repair.h"
 #include "pipeline/archive/seal.h"
 #include "tests/pipeline/archive/fake_set_source.h"
+#include "tests/pipeline/archive/stopped_client.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/scratch_dir.h"
@@ -37,12 +40,14 @@ struct World {
     EncodeArchiveHead(head, &bytes);
     server.Overwrite(kArchiveHeadKey, bytes);
   }
-  SetName Push(const std::vector<int>& tables, const std::string& label = "") {
+  SetName Push(const std::vector<int>& tables, const std::string& label = "",
+               const SetLog& log = {}) {
     server.Advance(60);
     FakeSetSource source(tables, "point " + std::to_string(++points));
     PushOptions options;
     options.lanes = 1;
     options.label = label;
+    options.log = log;
     options.host = "db1";
     options.host_seconds = [] { return uint64_t{77}; };
     PushSummary summary;
@@ -56,6 +61,34 @@ struct World {
     options.from = from;
     options.lanes = 1;
     return RepairArchive(Archive(client.get(), key), options, &repaired);
+  }
+  // Takes the lost and wrong bytes from a database with these tables.
+  SetName RepairFrom(const std::vector<int>& tables, const SetName& set) {
+    FakeSetSource copy(tables, "another point");
+    const auto donor = MakeSourceDonor(&copy);
+    REQUIRE_OK(Repair(set, donor.get()));
+    REQUIRE(repaired.sets.at(0).is_repaired());
+    return repaired.sets[0].by;
+  }
+  // Prunes three times, with a grace after each, and keeps one set.
+  void PruneToOne() {
+    for (int night = 0; night < 3; ++night) {
+      PruneOptions options;
+      options.retention.last = 1;
+      PruneSummary summary;
+      REQUIRE_OK(PruneArchive(Archive(client.get(), key), options, &summary));
+      server.Advance(kMinGraceSeconds + 1);
+    }
+  }
+  // Requires that a set counts and has the right bytes.
+  void RequireRight(const SetName& set) {
+    REQUIRE(server.Has(DoneKey(set)));
+    for (const ArchivedFile& file : Read(set).files) {
+      const std::string object = ArchiveKeyText(file.key);
+      INFO(object);
+      REQUIRE(server.Has(object));
+      REQUIRE(Sha256Of(server.Objects().at(object)) == file.sha256);
+    }
   }
   Status Check() {
     CheckOptions options;
@@ -155,26 +188,173 @@ TEST_CASE("A repair takes lost and wrong bytes from a set that has them, and "
   REQUIRE_OK(world.Check());
 }
 
-TEST_CASE("The repair of a damaged set is restored instead of it, whatever "
-          "their names",
-          "[archive]") {
+// Repairs a set with table 1, which is lost or has wrong bytes, until the
+// repaired set has sorted before its original and after it. Calls try_it() each
+// time.
+void RepairInBothOrders(
+    bool is_lost, const SetLog& log,
+    const std::function<void(World* world, const SetName& damaged,
+                             const SetName& by)>& try_it) {
   bool is_before = false;
   bool is_after = false;
   for (int i = 0; i < 64 && !(is_before && is_after); ++i) {
     World world;
-    const SetName damaged = world.Push({1}, "nightly");
-    world.server.Erase(world.KeyOf(damaged, 11));
-    FakeSetSource copy({1}, "another point");
-    const auto donor = MakeSourceDonor(&copy);
-    REQUIRE_OK(world.Repair(damaged, donor.get()));
-    const SetName by = world.repaired.sets[0].by;
-    ArchiveSet chosen;
-    REQUIRE_OK(ChooseSet(Archive(world.client.get()), "nightly", &chosen));
-    REQUIRE(chosen.name == by);
+    const SetName damaged = world.Push({1}, "nightly", log);
+    const std::string object = world.KeyOf(damaged, 11);
+    if (is_lost) {
+      world.server.Erase(object);
+    } else {
+      world.Rot(object);
+    }
+    const SetName by = world.RepairFrom({1}, damaged);
     (by < damaged ? is_before : is_after) = true;
+    INFO(SetNameText(damaged) << " was repaired by " << SetNameText(by));
+    try_it(&world, damaged, by);
   }
   REQUIRE(is_before);
   REQUIRE(is_after);
+}
+
+TEST_CASE("The repair of a damaged set is restored instead of it, whatever "
+          "their names",
+          "[archive]") {
+  const SetLog log{{1, 2}, 1, 1'000'000};
+  RepairInBothOrders(true, log, [](World* world, const SetName& damaged,
+                                   const SetName& by) {
+    const Archive archive(world->client.get());
+    ArchiveSet chosen;
+    REQUIRE_OK(ChooseSet(archive, "nightly", &chosen));
+    REQUIRE(chosen.name == by);
+    // So it is for a time in its log, and for a sequence.
+    LogPoint point;
+    point.micros = chosen.log.moment_micros;
+    std::optional<LogChoice> choice;
+    REQUIRE_OK(ChooseLog(archive, point, &choice));
+    REQUIRE(choice->set == by);
+    point = LogPoint();
+    point.sequence = chosen.sequence;
+    REQUIRE_OK(ChooseLog(archive, point, &choice));
+    REQUIRE(choice->set == by);
+    // The damaged set can still be named.
+    point.set = damaged;
+    REQUIRE_OK(ChooseLog(archive, point, &choice));
+    REQUIRE(choice->set == damaged);
+    // A time after the log is in no window, and no set is taken without its
+    // log.
+    point = LogPoint();
+    point.micros = 1'000'000 * (by.seconds + 1);
+    REQUIRE(EndStateOf(ChooseLog(archive, point, &choice)) ==
+            EndState::kRefused);
+  });
+}
+
+TEST_CASE("Prunes keep the repair of a damaged set, and no push reuses the "
+          "original, whatever their names",
+          "[archive]") {
+  // The repair finds wrong bytes that no check has read. Its findings are
+  // stored, or were lost since.
+  const bool is_found = GENERATE(true, false);
+  RepairInBothOrders(false, {}, [is_found](World* world,
+                                           const SetName& damaged,
+                                           const SetName& by) {
+    const Archive archive(world->client.get());
+    const std::string wrong = world->KeyOf(damaged, 11);
+    KeyFaults faults;
+    REQUIRE_OK(archive.ReadFaults(&faults));
+    REQUIRE(faults.size() == 1);
+    REQUIRE(faults.at(wrong).starts_with(kWrongBytes));
+    if (!is_found) {
+      world->server.Erase(kArchiveCheckedKey);
+    }
+    std::vector<ListedSet> listed;
+    REQUIRE_OK(ListArchive(archive, &listed));
+    REQUIRE(listed.size() == 2);
+    for (const ListedSet& set : listed) {
+      REQUIRE(set.state ==
+              (set.name == by ? SetState::kWhole : SetState::kDamaged));
+      REQUIRE(set.problem.empty() == (set.name == by));
+    }
+    CheckSummary checked;
+    REQUIRE_OK(CheckArchive(archive, CheckOptions(), &checked));
+    REQUIRE(checked.warnings.size() == 1);
+    world->PruneToOne();
+    world->RequireRight(by);
+    // The damaged set may go, and then the repaired one is the last.
+    const auto remove = [&](const SetName& set) {
+      return RemoveFromArchive(archive, {.what = SetNameText(set),
+                                         .force = false,
+                                         .new_id = RandomSetId});
+    };
+    REQUIRE(EndStateOf(remove(by)) == EndState::kRefused);
+    const SetName pushed = world->Push({1});
+    world->RequireRight(pushed);
+    REQUIRE(world->KeyOf(pushed, 11) == world->KeyOf(by, 11));
+    REQUIRE_OK(remove(damaged));
+    world->RequireRight(by);
+  });
+}
+
+TEST_CASE("A push does not reuse an object that only a repair of an older set "
+          "has read",
+          "[archive]") {
+  World world;
+  const SetName older = world.Push({1});
+  const SetName newer = world.Push({1, 2});
+  const std::string shared = world.KeyOf(older, 11);
+  REQUIRE(world.KeyOf(newer, 11) == shared);
+  world.Rot(shared);
+  // The repair repairs, finds no copy, or dies before it puts the set.
+  const int ends = GENERATE(0, 1, 2);
+  if (ends == 0) {
+    world.RepairFrom({1}, older);
+  } else if (ends == 1) {
+    REQUIRE(EndStateOf(world.Repair(older)) == EndState::kCorrupt);
+  } else {
+    StoppedClient repair(&world.server, [&](ObjectStore* store) {
+      FakeSetSource copy({1}, "another point");
+      const auto donor = MakeSourceDonor(&copy);
+      RepairOptions options;
+      options.set = SetNameText(older);
+      options.from = donor.get();
+      options.lanes = 1;
+      return RepairArchive(Archive(store), options, &world.repaired);
+    });
+    REQUIRE(repair.RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
+    repair.Fail(CallFate::kNeverArrives);
+    REQUIRE_FALSE(repair.Finish().ok());
+  }
+  const SetName pushed = world.Push({1, 2});
+  world.RequireRight(pushed);
+  REQUIRE(world.KeyOf(pushed, 12) == world.KeyOf(newer, 12));
+  // A prune counts only the new set.
+  world.PruneToOne();
+  world.RequireRight(pushed);
+}
+
+TEST_CASE("A repaired set that is damaged stays like its original, and can be "
+          "repaired again",
+          "[archive]") {
+  const bool is_lost = GENERATE(true, false);
+  RepairInBothOrders(is_lost, {}, [](World* world, const SetName& damaged,
+                                     const SetName& by) {
+    world->Rot(world->KeyOf(by, 11));
+    REQUIRE(EndStateOf(world->Check()) == EndState::kCorrupt);
+    CheckOptions check;
+    check.read_percent = 100;
+    check.keeps_findings = true;
+    const Archive archive(world->client.get());
+    REQUIRE(EndStateOf(CheckArchive(archive, check, &world->checked)) ==
+            EndState::kCorrupt);
+    world->PruneToOne();
+    REQUIRE(world->server.Has(DoneKey(damaged)));
+    REQUIRE(world->server.Has(DoneKey(by)));
+    const SetName again = world->RepairFrom({1}, by);
+    world->RequireRight(again);
+    REQUIRE_OK(world->Check());
+    REQUIRE(world->checked.warnings.size() == 2);
+    world->PruneToOne();
+    world->RequireRight(again);
+  });
 }
 
 TEST_CASE("A repair without a given set checks all sets, and repairs each once",
