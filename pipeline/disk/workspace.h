@@ -38,12 +38,12 @@ namespace sstferry {
 // Name in staging/ for the db/ of a pull that started over.
 inline constexpr char kEarlierName[] = "earlier";
 
-// Treatment of a non-empty TARGET_DIR.
+// Treatment of a non-empty TARGET_DIR. If an exchange with hooks was
+// interrupted, only kSwap may complete it.
 enum class Existing {
   kRefuse,
-  // Exchanges it, then deletes the old one. No process may have it open. If an
-  // exchange with hooks was interrupted, only a swap may complete it.
-  kRefresh,
+  kRefresh,  // exchanges it, then deletes the old one. No process may have it
+             // open
   kSwap,  // exchanges it between two hooks, then deletes the old one. A process
           // may have it open until before_swap has run
 };

@@ -54,7 +54,9 @@ Status Workspace::FindSwap() {
   const bool is_of_swap =
       !swap_.by_refresh && existing_ != Existing::kSwap;
   if (found == swap_.new_identity) {
-    if (is_of_swap && existing_ == Existing::kRefresh) {
+    // before_swap may have stopped the application. A process that has the
+    // database open here needs no after_swap.
+    if (is_of_swap && !open_here_) {
       return LeftToSwap();
     }
     swap_state_ = existing_ != Existing::kRefuse ? SwapState::kBegun

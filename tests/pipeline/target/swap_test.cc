@@ -8,6 +8,7 @@
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/disk/durable.h"
 #include "rocksdb/db.h"
+#include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
@@ -291,6 +292,31 @@ TEST_CASE("A refresh in place refuses to complete an interrupted swap",
   REQUIRE(EntriesOf(world.target() + ".sstferry/db") == before);
   REQUIRE_OK(RunPull(world.Options()).status);
   world.RequireNothingLeft();
+}
+
+TEST_CASE("A refresh in place leaves a swap alone that died between its hooks",
+          "[target][swap][crash]") {
+  const bool restarts = GENERATE(false, true);
+  ReplicaWorld world;
+  REQUIRE_OK(RunPull(world.Options()).status);
+  const auto before = EntriesOf(world.target());
+  world.ChangeSource();
+  TestServer server(ServeAndHold(world.source()));
+  PullOptions swap = world.Options();
+  swap.source = AddressAt(server.address());
+  PullAndDie(server.address(), swap, "Puller:BeforeSwapDone");
+  world.Forget();
+  PullOptions refresh = PullFrom(server.address(), world.target());
+  refresh.mode = PullMode::kRefresh;
+  refresh.restart = restarts;
+  RequireEnds(RunPull(refresh), EndState::kRefused,
+              "was interrupted before its --after-swap");
+  REQUIRE(EntriesOf(world.target()) == before);
+  REQUIRE(world.calls().empty());
+  REQUIRE_OK(RunPull(swap).status);
+  REQUIRE(world.calls() == Calls{"before", "after exchanged"});
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  REQUIRE_FALSE(fs::exists(world.target() + ".sstferry"));
 }
 
 }  // namespace

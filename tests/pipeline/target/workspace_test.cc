@@ -379,15 +379,18 @@ TEST_CASE("Any command completes the exchange of a refresh, because it has no "
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
 }
 
-TEST_CASE("A refresh leaves a swap alone if its hooks may have run",
+TEST_CASE("Only a swap continues a swap if its hooks may have run",
           "[target][workspace][crash]") {
   ScratchDir dir;
   ExchangeAndStop(dir);
   fs::rename(dir / "target", dir / "aside");
   fs::rename(dir / "target.sstferry/db", dir / "target");
   fs::rename(dir / "aside", dir / "target.sstferry/db");
-  RequireRefused(OpenToRefresh(dir / "target"),
-                 "only the same swap completes it");
+  for (const Status& status : {OpenToRefresh(dir / "target"),
+                               OpenItBeside(dir / "target"),
+                               OpenIt(dir / "target")}) {
+    RequireRefused(status, "only the same swap completes it");
+  }
   REQUIRE(BytesOf(dir / "target/content") == "old");
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "new");
 }
