@@ -19,6 +19,7 @@
 #include "pipeline/disk/exchange_record.h"
 #include "pipeline/disk/paced_removal.h"
 #include "sstferry/descriptor.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 namespace {
@@ -191,6 +192,18 @@ std::vector<OldDirectory> ListAdopted(const std::string& target_dir) {
       });
 }
 
+// Returns the time, in seconds since 1970, for the name of the next old
+// database: now, but later than the newest name. So the order of the names is
+// the order of the swaps, even if the clock went back.
+uint64_t NextOldTime(const std::string& target_dir) {
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  const std::vector<OldDirectory> found = List(target_dir, /*of_owner=*/false);
+  uint64_t newest = 0;
+  const bool has_newest =
+      !found.empty() && ParseRfc3339(found.front().replaced_at, &newest);
+  return has_newest ? std::max(now, newest + 1) : now;
+}
+
 }  // namespace
 
 Status MarkOldDirectory(rocksdb::FileSystem* file_system,
@@ -202,9 +215,8 @@ Status MarkOldDirectory(rocksdb::FileSystem* file_system,
   }
   RETURN_IF_ERROR(WriteDurably(file_system, dir + "/" + kOldRecordName,
                                OldRecordOf(info.st_ino)));
-  return FindNewName(
-      target_dir, OldDirectorySuffix(static_cast<uint64_t>(time(nullptr))),
-      path);
+  return FindNewName(target_dir, OldDirectorySuffix(NextOldTime(target_dir)),
+                     path);
 }
 
 Status NameAdopted(const std::string& target_dir, std::string* path) {

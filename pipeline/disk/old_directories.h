@@ -24,8 +24,9 @@
 namespace sstferry {
 
 // Writes the record durably into `dir`, the old database, and sets *path to an
-// unused name next to `target_dir`: with the present time and, if needed, a
-// number after it.
+// unused name next to `target_dir`: with the present time, or a later one if a
+// kept database has this or a later time in its name, so that the names ascend
+// even if the clock goes back.
 [[nodiscard]] rocksdb::Status MarkOldDirectory(
     rocksdb::FileSystem* file_system, const std::string& target_dir,
     const std::string& dir, std::string* path);

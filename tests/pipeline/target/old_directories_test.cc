@@ -82,6 +82,19 @@ TEST_CASE("Two databases that are replaced in one second get two names",
   REQUIRE(ListOldDirectories(dir / "target").size() == 5);
 }
 
+TEST_CASE("The database that was replaced last stays, whatever the clock said",
+          "[target][old]") {
+  ScratchDir dir;
+  // The clock was ahead when the first one was replaced.
+  const std::string ahead =
+      Redate(dir, PutAway(dir, "1"), "20300131T235959Z-2");
+  const std::string second = PutAway(dir, "2");
+  REQUIRE(Remove(dir, 1) == std::vector<std::string>{ahead});
+  const std::string third = PutAway(dir, "3");
+  REQUIRE(Remove(dir, 1) == std::vector<std::string>{second});
+  REQUIRE(BytesOf(third + "/000012.sst") == "3");
+}
+
 TEST_CASE("Only directories that a swap made are deleted, whatever their names",
           "[target][old]") {
   ScratchDir dir;
