@@ -172,10 +172,11 @@ SelectionText TextOf(const Selection& selection) {
 }
 
 std::string LastTransferText(const Summary& summary,
-                             const SelectionText& holds,
+                             const SelectionText& holds, bool holds_more,
                              const LastTransfer& before) {
   const std::string text = SummaryToJson(summary, summary.mode);
-  if (holds == TextOf(summary.selection)) {
+  const bool holds_asked = holds == TextOf(summary.selection);
+  if (holds_asked && !holds_more) {
     return text + "\n";
   }
   const auto bound = [](const std::optional<std::string>& key) {
@@ -185,8 +186,11 @@ std::string LastTransferText(const Summary& summary,
   object["holds"] = {{"column_families", holds.families},
                      {"begin", bound(holds.begin)},
                      {"end", bound(holds.end)}};
+  object["holds_more"] = holds_more;
   uint64_t seconds = 0;
-  if (ParseRfc3339(before.snapshot_taken_at, &seconds)) {
+  if (holds_asked) {
+    // All of it is as old as this snapshot.
+  } else if (ParseRfc3339(before.snapshot_taken_at, &seconds)) {
     object["snapshot_taken_at"] = before.snapshot_taken_at;
     object["snapshot_taken_seconds"] = seconds;
   } else {
@@ -259,6 +263,9 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->holds = Member(object, "holds") != nullptr
                    ? SelectionOf(object, "holds")
                    : out->asked;
+  const json* const more = Member(object, "holds_more");
+  out->holds_more =
+      more != nullptr && !(more->is_boolean() && !more->get<bool>());
   const json* verified = Member(object, "verified");
   out->verified = verified != nullptr && verified->is_boolean() &&
                   verified->get<bool>();

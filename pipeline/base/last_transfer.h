@@ -42,6 +42,9 @@ struct LastTransfer {
   // The portion of the source that the directory holds: more than `asked` if a
   // refresh in place requested less.
   SelectionText holds;
+  // The directory may hold more than `holds`: no transfer made it, and only a
+  // part of it was adopted.
+  bool holds_more = false;
   bool verified = false;
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
@@ -51,11 +54,12 @@ struct LastTransfer {
 // the members above are used.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
-// Formats the record of `summary`, for a directory that holds `holds`. If that
-// is more than was requested, the rest is as old as `before`, so the record has
-// the time of that snapshot: it is never newer than the directory's oldest part.
+// Formats the record of `summary`, for a directory that holds `holds` and, with
+// `holds_more`, perhaps more. If `holds` is more than was requested, the rest
+// is as old as `before`, so the record has the time of that snapshot: it is
+// never newer than the directory's oldest part.
 std::string LastTransferText(const Summary& summary,
-                             const SelectionText& holds,
+                             const SelectionText& holds, bool holds_more,
                              const LastTransfer& before);
 
 // Formats the record of a promotion: the record of the last cut in `directory`,

@@ -74,14 +74,17 @@ std::string InPlaceCommand(const PullOptions& options) {
 }
 
 Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
+  const SelectionText asked = TextOf(options.selection);
+  // If it was adopted in parts, the sum of them may look like all of it.
+  const bool is_more = asked.is_all() && last.holds_more;
+  if (options.adopt || (IsWithin(asked, last.holds) && !is_more)) {
+    return Status::OK();
+  }
   const std::string held = SelectionWords(last.holds);
-  return options.adopt || IsWithin(TextOf(options.selection), last.holds)
-             ? Status::OK()
-             : Refused(options,
-                       " was pulled with" + held +
-                           ", and this command asks for more, which needs "
-                           "--adopt",
-                       TargetCommand(options) + held);
+  return Refused(options,
+                 " was pulled " + (held.empty() ? "in parts" : "with" + held) +
+                     ", and this command asks for more, which needs --adopt",
+                 held.empty() ? "" : TargetCommand(options) + held);
 }
 
 SelectionText HeldAfterRefresh(const PullOptions& options,
@@ -104,6 +107,12 @@ SelectionText HeldAfterRefresh(const PullOptions& options,
   if (both.begin != asked.begin) both.begin.reset();
   if (both.end != asked.end) both.end.reset();
   return both;
+}
+
+bool HoldsMoreAfterRefresh(const PullOptions& options,
+                           const LastTransfer& last) {
+  const bool held_more = last.transfer_id.empty() || last.holds_more;
+  return held_more && !TextOf(options.selection).is_all();
 }
 
 Status CheckReplica(const PullOptions& options,
@@ -130,11 +139,15 @@ Status CheckReplica(const PullOptions& options,
     return OfAnother(options, last.source_database_id, source_database_id);
   }
   const SelectionText asked = TextOf(options.selection);
-  if (!asked.is_all() && asked != last.holds) {
+  if (!asked.is_all() && (asked != last.holds || last.holds_more)) {
     return Refused(options,
                    " may hold more than the column families and keys that the "
                    "pull asks for, and an exchange would remove the rest",
-                   TargetCommand(options) + SelectionWords(last.holds));
+                   !last.holds_more
+                       ? TargetCommand(options) + SelectionWords(last.holds)
+                   : options.mode == PullMode::kRefresh
+                       ? InPlaceCommand(options)
+                       : "");
   }
   RETURN_IF_ERROR(CheckNotMore(options, last));
   replica->sequence = last.snapshot_sequence.value_or(0);

@@ -39,6 +39,10 @@ std::string InPlaceCommand(const PullOptions& options);
 // Returns the selection in TARGET_DIR after a refresh in place.
 SelectionText HeldAfterRefresh(const PullOptions& options,
                                const LastTransfer& last);
+// Returns true if TARGET_DIR may then hold more than this selection, as
+// LastTransfer::holds_more.
+bool HoldsMoreAfterRefresh(const PullOptions& options,
+                           const LastTransfer& last);
 
 // Sets *id to the transfer that made the database in `dir`; zeros if `dir` has
 // no database. Returns false if it has one, but the transfer is unknown.

@@ -184,6 +184,8 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
                         state->health == ReplicaHealth::kDifferent;
   if (is_wrong && IsStandby(target_dir)) {
     state->next = MendStandbyCommand(last.source, target_dir);
+  } else if (state->health == ReplicaHealth::kDamaged && last.holds_more) {
+    // Unknown: an exchange would also remove what is not the source's.
   } else if (state->health == ReplicaHealth::kDamaged) {
     // A refresh by files replaces the damaged ones.
     state->next =

@@ -50,7 +50,7 @@ void RefreshTarget::TakeLevels() {
 
 Status RefreshTarget::WriteSummary(const Summary& summary) {
   return WriteDurably(disk(), dir_ + "/" + kLastTransferName,
-                      LastTransferText(summary, held_, last_));
+                      LastTransferText(summary, held_, holds_more_, last_));
 }
 
 void RefreshTarget::FillSummary(Summary* summary) const {

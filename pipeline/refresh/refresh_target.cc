@@ -154,6 +154,7 @@ Status RefreshTarget::ReadExisting(
     }
   }
   held_ = HeldAfterRefresh(options(), last_);
+  holds_more_ = HoldsMoreAfterRefresh(options(), last_);
   RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
                                         options().log, &found->workspace, use));
   RETURN_IF_ERROR(ReadFault(found));

@@ -167,6 +167,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
   SelectionText held_;      // selection in dir_ after this refresh
+  bool holds_more_ = false;  // dir_ may then hold more
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // made by MakeStore()
   LastTransfer last_;       // record in dir_ before this refresh

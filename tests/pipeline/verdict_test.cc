@@ -256,7 +256,8 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   holds.families = {"a", "b"};
   LastTransfer before;
   before.snapshot_taken_at = "2026-11-20T11:00:00Z";
-  WriteRecord(dir, LastTransferText(summary, holds, before));
+  WriteRecord(dir, LastTransferText(summary, holds, /*holds_more=*/false,
+                                    before));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
   LastTransfer expected;
   expected.transfer_id = "00ff";
@@ -270,16 +271,21 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   expected.asked.begin = "0xFF";
   expected.holds.families = {"a", "b"};
   REQUIRE(record == expected);
-  WriteRecord(dir, LastTransferText(summary, holds, LastTransfer()));
+  WriteRecord(dir, LastTransferText(summary, holds, /*holds_more=*/true,
+                                    LastTransfer()));
   REQUIRE(ReadLastTransfer(dir.path(), &record));
   expected.snapshot_taken_at = "";  // unknown
+  expected.holds_more = true;
   REQUIRE(record == expected);
-  WriteRecord(dir,
-              LastTransferText(summary, TextOf(summary.selection), before));
-  REQUIRE(ReadLastTransfer(dir.path(), &record));
   expected.snapshot_taken_at = "2026-11-21T11:00:00Z";
   expected.holds = expected.asked;
-  REQUIRE(record == expected);
+  for (const bool holds_more : {true, false}) {
+    WriteRecord(dir, LastTransferText(summary, TextOf(summary.selection),
+                                      holds_more, before));
+    REQUIRE(ReadLastTransfer(dir.path(), &record));
+    expected.holds_more = holds_more;
+    REQUIRE(record == expected);
+  }
 }
 
 TEST_CASE("A record of a transfer may contain anything",

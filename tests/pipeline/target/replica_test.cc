@@ -10,6 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
+#include "tests/support/test_db.h"
 
 namespace sstferry::replica_test {
 namespace {
@@ -149,6 +150,74 @@ TEST_CASE("A refresh of a part refuses a target that may have more",
   world.Forget();
   part.selection.interval.end = "key4";
   RequireRefused(world, part, "may hold more than");
+}
+
+// Makes the application's own database: with the family "own", which the source
+// does not have.
+void MakeOwn(const std::string& dir) {
+  SampleShape shape;
+  shape.entries = 50;
+  MakeSampleDatabase(dir, shape);
+  test::OpenDb db(dir, test::OneFamily());
+  db.Create({"own", {}});
+  db.Put("a", "precious", "own");
+  db.Put("zzz", "precious");
+}
+
+void RequireOwn(const std::string& dir) {
+  const test::OpenDb db(dir, {{"default", {}}, {"own", {}}});
+  std::string value;
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf("own"), "a", &value));
+  REQUIRE(value == "precious");
+}
+
+TEST_CASE("An exchange of an adopted part does not remove the rest",
+          "[target][swap]") {
+  ReplicaWorld world;
+  MakeOwn(world.target());
+  PullOptions part = PullFrom(world.source(), world.target());
+  part.mode = PullMode::kRefresh;
+  part.selection.families = {"default"};
+  part.adopt = true;
+  REQUIRE_OK(RunPull(part).status);
+  part.adopt = GENERATE(false, true);
+  PullOptions clone = part;
+  clone.method = PullMethod::kClone;
+  PullOptions swap = world.Options();
+  swap.selection = part.selection;
+  swap.adopt = part.adopt;
+  for (int i = 0; i < 2; ++i) {
+    RequireRefused(world, clone, "may hold more than");
+    RequireRefused(world, clone, "--cf default --method ingest");
+    RequireRefused(world, swap, "may hold more than");
+    REQUIRE_OK(RunPull(part).status);  // in place, which changes only the part
+  }
+  RequireOwn(world.target());
+}
+
+TEST_CASE("A database that was adopted in parts is not replaced as a whole",
+          "[target][swap]") {
+  ReplicaWorld world;
+  MakeOwn(world.target());
+  PullOptions part = PullFrom(world.source(), world.target());
+  part.mode = PullMode::kRefresh;
+  part.adopt = true;
+  part.selection.interval.begin = "a";
+  part.selection.interval.end = "key000000200";
+  REQUIRE_OK(RunPull(part).status);
+  part.selection.interval.begin = "key000000200";
+  part.selection.interval.end = "l";
+  REQUIRE_OK(RunPull(part).status);
+  PullOptions all = world.Options();
+  RequireRefused(world, all, "was pulled in parts");
+  all.mode = PullMode::kRefresh;
+  RequireRefused(world, all, "was pulled in parts");
+  REQUIRE(EntriesOf(world.target())["zzz"] == "precious");
+  RequireOwn(world.target());
+  all.adopt = true;
+  REQUIRE_OK(RunPull(all).status);
+  all.adopt = false;
+  REQUIRE_OK(RunPull(all).status);
 }
 
 TEST_CASE("A replica of a part does not grow because its selection was "
