@@ -311,10 +311,10 @@ Status PullOpener::StartOver(const Status& damage) {
   Status status = OpenSessionInstead();
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status),
-                       "the data of the unfinished pull is damaged (" +
+                       "the unfinished pull cannot be resumed (" +
                            MessageOf(damage) + "), and its source failed");
   }
-  status = StartAnew("the data of the unfinished pull is damaged (" +
+  status = StartAnew("the unfinished pull cannot be resumed (" +
                          MessageOf(damage) + ")",
                      /*keeps=*/false);
   return status.ok() ? PrepareTarget() : status;
@@ -360,7 +360,7 @@ Status PullOpener::PrepareTarget() {
     if (link_->session() == nullptr) {
       return StartOver(status);
     }
-    RETURN_IF_ERROR(StartAnew("the data of the unfinished pull is damaged (" +
+    RETURN_IF_ERROR(StartAnew("the unfinished pull cannot be resumed (" +
                                   MessageOf(status) + ")",
                               /*keeps=*/false));
   }

@@ -171,7 +171,8 @@ class PullTarget {
       std::optional<JournalTargetFiles>* held) = 0;
   // Prepares a target on which an unfinished pull has worked, and finds out
   // which chunks of that pull's journal are there.
-  //   kCorrupt  the target is damaged: no pull leaves it in such a state
+  //   kCorrupt  no pull leaves the target in such a state: it is damaged, or
+  //             another process wrote to it
   [[nodiscard]] virtual rocksdb::Status Reopen(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       const JournalState& unfinished, ReceivedChunks* received) = 0;

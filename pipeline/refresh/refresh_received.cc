@@ -3,6 +3,7 @@
 #include <set>
 
 #include "format/coding.h"
+#include "format/end_state.h"
 #include "pipeline/pull/live_tables.h"
 #include "pipeline/refresh/refresh_target.h"
 
@@ -134,11 +135,17 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
 }
 
 // Resumes the journal's plan. Staged chunks stay in staging/ until all chunks
-// are ingested at once.
+// are ingested at once. Compares the files once more, now under the LOCK:
+// another process may have written to the database since ReadExisting().
 Status RefreshTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
   RETURN_IF_ERROR(OpenToWrite());
+  if (!IsAsLeft(unfinished)) {
+    return MakeStatus(EndState::kCorrupt,
+                      "another process wrote to the target since the "
+                      "unfinished pull stopped");
+  }
   RETURN_IF_ERROR(CreateFamilies());
   LiveIds live;
   RETURN_IF_ERROR(ListLiveIds(live_->db(), planned_, &live));

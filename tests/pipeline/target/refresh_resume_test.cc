@@ -115,6 +115,26 @@ TEST_CASE("A refresh is not resumed after another process ingested a file",
   REQUIRE(second.chunks_resumed == 0);
 }
 
+TEST_CASE("A refresh is not resumed after a write while the source is asked",
+          "[target][refresh][crash]") {
+  RefreshWorld world;
+  PullAndDie(world.server->address(), world.options,
+             GENERATE("Puller:TotalsAgreed", "Ingestor:JournalSynced"));
+  bool wrote = false;
+  world.options.on_transfer = [&](const std::string&) {
+    if (!wrote) {
+      test::OpenDb target(world.dir / "target",
+                          test::OneFamily(test::Quiet()));
+      target.Put("foreign", "x");
+      wrote = true;
+    }
+  };
+  const Summary second = world.ToTheEnd();
+  REQUIRE(wrote);
+  REQUIRE(second.chunks_resumed == 0);
+  REQUIRE(NotesMention(second, "another process wrote to the target"));
+}
+
 TEST_CASE(
     "A refresh that is cancelled before the data is visible changes nothing",
     "[target][refresh]") {

@@ -246,7 +246,7 @@ TEST_CASE(
   options.chunk_bytes = 128u << 10;  // the transfer keeps its own
   const Summary summary = PullToTheEnd(dir, options);
   REQUIRE(summary.chunks_resumed == 0);
-  REQUIRE(NotesMention(summary, "the data of the unfinished pull is damaged"));
+  REQUIRE(NotesMention(summary, "the unfinished pull cannot be resumed"));
 }
 
 TEST_CASE(
