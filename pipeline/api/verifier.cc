@@ -410,7 +410,7 @@ ReplicaFinding Verifier::Find(const Status& status) const {
     }
     const std::string& directory = judged.address.directory;
     if (EndStateOf(status) == EndState::kCorrupt && side->is_corrupt) {
-      return {directory, ReplicaFault::kDamaged};
+      return {directory, ReplicaFault::kDamaged, as_files()};
     }
     if (!IsPulledFrom(judged, other)) {
       continue;
@@ -420,7 +420,8 @@ ReplicaFinding Verifier::Find(const Status& status) const {
     if (status.ok() || differs) {
       return {directory, status.ok()  ? ReplicaFault::kNone
                          : as_files() ? ReplicaFault::kDamaged
-                                      : ReplicaFault::kDifferent};
+                                      : ReplicaFault::kDifferent,
+              as_files()};
     }
   }
   return {};

@@ -45,6 +45,9 @@ enum class ComparedAs { kFiles, kEntries };
 struct ReplicaFinding {
   std::string directory;  // empty: no local replica, or nothing was found out
   ReplicaFault fault = ReplicaFault::kNone;
+  // All bytes of its files were compared. A comparison of entries does not read
+  // every block of a file, for example no filter.
+  bool read_files = false;
 };
 
 // Compares two sides.

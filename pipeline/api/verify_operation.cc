@@ -119,7 +119,8 @@ class VerifyOperation : public Operation {
   }
 
   // Records a fault that was found in a local replica, so that a refresh
-  // repairs it. Removes the record if the replica is equal.
+  // repairs it. Removes the record if the replica is equal; that of damage only
+  // if its files were read.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
@@ -130,8 +131,11 @@ class VerifyOperation : public Operation {
     const bool is_wrong = finding_.fault != ReplicaFault::kNone;
     HealthFile known;
     Status recorded = ReadKnownFault(dir, &known);
-    const bool is_mended = !is_wrong && known.fault != ReplicaFault::kNone &&
-                           Includes(options_.selection, known);
+    const bool is_equal = !is_wrong && known.fault != ReplicaFault::kNone &&
+                          Includes(options_.selection, known);
+    const bool is_mended =
+        is_equal &&
+        (known.fault != ReplicaFault::kDamaged || finding_.read_files);
     if (recorded.ok() && (is_wrong || is_mended)) {
       recorded = CheckOnlyRoot(dir, /*in_place=*/true);
     }
@@ -154,6 +158,11 @@ class VerifyOperation : public Operation {
             dir + " is equal again; removed its record of an earlier fault (" +
             known.what + ")");
       }
+    } else if (is_equal) {
+      summary->notes.push_back(
+          dir + " stays recorded as damaged (" + known.what +
+          "): its entries are equal, but they do not show that all bytes of "
+          "its files are right");
     }
     if (!recorded.ok()) {
       summary->notes.push_back("this finding was not recorded in " + dir +

@@ -6,8 +6,8 @@
 //   complete, different --(a file is missing or its bytes are wrong)--> damaged
 //   different --(a refresh compared all of it, or a verify finds it equal)-->
 //       complete
-//   damaged --(its directory is exchanged, or a verify finds it equal)-->
-//       complete
+//   damaged --(its directory is exchanged, or a verify of files finds it
+//       equal)--> complete
 //
 // A pull does not end with OK while a recorded finding is not repaired.
 #pragma once
