@@ -234,25 +234,28 @@ void Fields(A& a, M& m) {
 
 // --- control connection ------------------------------------------------------
 
-template <typename A, FieldsOf<ListRequest> M>
-void Fields(A& a, M& m) {}
-
 template <typename A, typename List>
-void DatabaseNames(A& a, List& list) {
-  a.List("names", list, kMaxServedDatabases, 4, [](auto& archive, auto& item) {
+void DatabaseNames(A& a, const char* name, List& list) {
+  a.List(name, list, kMaxServedDatabases, 4, [](auto& archive, auto& item) {
     archive.Bytes("name", item, kMaxDatabaseNameBytes);
   });
 }
 
+template <typename A, FieldsOf<ListRequest> M>
+void Fields(A& a, M& m) {
+  DatabaseNames(a, "known", m.known);
+}
+
 template <typename A, FieldsOf<ListReply> M>
 void Fields(A& a, M& m) {
-  DatabaseNames(a, m.names);
+  DatabaseNames(a, "names", m.names);
   Number(a, "file_system", m.file_system);
+  a.Bool("is_complete", m.is_complete);
 }
 
 template <typename A, FieldsOf<PinRequest> M>
 void Fields(A& a, M& m) {
-  DatabaseNames(a, m.names);
+  DatabaseNames(a, "names", m.names);
 }
 
 template <typename A, FieldsOf<PinnedDatabase> M>

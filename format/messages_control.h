@@ -13,10 +13,11 @@
 
 namespace sstferry {
 
-// Asks for the served databases; the payload is empty.
+// Asks for the served databases.
 struct ListRequest {
   static constexpr char kName[] = "ListRequest";
 
+  std::vector<std::string> known;  // databases of which the target has replicas
   friend bool operator==(const ListRequest&, const ListRequest&) = default;
 };
 
@@ -28,6 +29,9 @@ struct ListReply {
   // databases. The target compares it with the id in an earlier answer. 0: the
   // source has no such directory.
   uint64_t file_system = 0;
+  // False if the source may have more databases: it could not look everywhere,
+  // or a known one is neither listed nor certainly gone.
+  bool is_complete = false;
   friend bool operator==(const ListReply&, const ListReply&) = default;
 };
 

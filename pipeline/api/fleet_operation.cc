@@ -7,7 +7,9 @@
 //   pull each pinned database, `jobs` at once
 //   move away the replicas of databases that were missing twice (*)
 //
-// If one database fails at any step after the list, the others continue.
+// If one database fails at any step after the list, the others continue. With a
+// list that is not complete, the run continues, too, but fails at the end, and
+// no database counts as missing.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -115,8 +117,15 @@ class FleetOperation : public Fleet {
       PullAll();
       MarkGone();
       status = MoveVanished();
+      if (!list_status_.ok()) {
+        place = {FailedPart::kList};
+        status = status.ok() ? list_status_ : status;
+      }
       const Status failed = WorstFailure();
-      status = failed.ok() ? status : failed;
+      if (!failed.ok()) {
+        place = {FailedPart::kTarget};
+        status = failed;
+      }
     }
     for (const FleetMember& member : report_.members) {
       AddTo(member.summary, summary);
@@ -186,6 +195,11 @@ class FleetOperation : public Fleet {
     }
   }
 
+  // Returns null if the run neither fills nor plans a mirror.
+  ReplicaTree* opened_tree() const {
+    return tree_ != nullptr ? tree_.get() : planned_tree_.get();
+  }
+
   Status OpenTree(bool* has_record) {
     const std::string& directory = options_.pull.target_dir;
     if (!options_.has_own_operations) {
@@ -193,12 +207,10 @@ class FleetOperation : public Fleet {
     } else if (options_.delete_vanished && !directory.empty()) {
       RETURN_IF_ERROR(ReplicaTree::Look(directory, &planned_tree_));
     }
-    ReplicaTree* const tree =
-        tree_ != nullptr ? tree_.get() : planned_tree_.get();
-    if (tree == nullptr) {
+    if (opened_tree() == nullptr) {
       return Status::OK();
     }
-    const Status read = tree->ReadRecord(has_record, &record_);
+    const Status read = opened_tree()->ReadRecord(has_record, &record_);
     if (!read.ok() && options_.delete_vanished) {
       return read;
     }
@@ -232,13 +244,60 @@ class FleetOperation : public Fleet {
     ask.timeouts = options_.pull.timeouts;
     ask.log = options_.pull.log;
     RETURN_IF_ERROR(list_session_.Run(
-        &dialer, ask, {FailedPart::kList},
-        [&list](SourceSession* session) { return session->List(&list); }));
+        &dialer, ask, {FailedPart::kList}, [&](SourceSession* session) {
+          return AskList(KnownReplicas(), session, &list);
+        }));
+    file_system_ = list.file_system;
     return TakeList(has_record, list);
+  }
+
+  // Asks for the source's databases. `known`: those that it must not leave out
+  // unless they are certainly gone.
+  static Status AskList(std::vector<std::string> known, SourceSession* session,
+                        ListReply* list) {
+    ListRequest ask;
+    const bool fits = known.size() <= kMaxServedDatabases;
+    if (fits) {
+      ask.known = std::move(known);
+    }
+    const Status status = session->List(ask, list);
+    list->is_complete = list->is_complete && fits;
+    return status;
+  }
+
+  // Returns the names of the recorded replicas that exist.
+  std::vector<std::string> KnownReplicas() const {
+    std::vector<std::string> known;
+    for (const auto& [name, missed] : record_.missed) {
+      if (opened_tree()->Has(name)) {
+        known.push_back(name);
+      }
+    }
+    return known;
+  }
+
+  // Returns OK if the list has every database of the source.
+  Status CheckComplete(const std::set<std::string>& names,
+                       const ListReply& list) const {
+    if (list.is_complete) {
+      return Status::OK();
+    }
+    std::string lacks;
+    for (const std::string& known : KnownReplicas()) {
+      if (!names.contains(known)) {
+        lacks = " and lacks " + Printable(known);
+      }
+    }
+    return MakeStatus(EndState::kSourceError,
+                      options_.pull.source.ToString() +
+                          ": expected a list of all databases, found one that "
+                          "may not be complete" + lacks +
+                          "; the log of the source says why");
   }
 
   Status TakeList(bool has_record, const ListReply& list) {
     const std::set<std::string> names(list.names.begin(), list.names.end());
+    list_status_ = CheckComplete(names, list);
     for (const std::string& name : names) {
       FleetMember member;
       member.name = name;
@@ -259,11 +318,14 @@ class FleetOperation : public Fleet {
     } else if (planned_tree_ != nullptr) {
       FindVanished(has_record, names, list, *planned_tree_);
     }
-    return names.empty()
-               ? MakeStatus(EndState::kRefused,
+    if (!names.empty()) {
+      return Status::OK();
+    }
+    return !list_status_.ok()
+               ? list_status_
+               : MakeStatus(EndState::kRefused,
                             options_.pull.source.ToString() +
-                                ": expected at least one database, found none")
-               : Status::OK();
+                                ": expected at least one database, found none");
   }
 
   // Finds the directory of a replica. In a mirror, creates the directories on
@@ -287,7 +349,7 @@ class FleetOperation : public Fleet {
   Status RecordNames(bool has_record, const std::set<std::string>& names,
                      const ListReply& list) {
     FindVanished(has_record, names, list, *tree_);
-    if (may_move_.ok()) {
+    if (may_move_.ok() && (list_status_.ok() || !has_record)) {
       record_.source = options_.pull.source.ToString();
       record_.file_system = list.file_system;
     }
@@ -303,13 +365,14 @@ class FleetOperation : public Fleet {
     report_.delete_refused = may_move_.ok() ? "" : SentenceOf(may_move_);
   }
 
+  // A list that may lack databases counts as no run.
   void CountMissed(const std::set<std::string>& names,
                    const ReplicaTree& tree) {
     for (auto it = record_.missed.begin(); it != record_.missed.end();) {
       const auto next = std::next(it);
       if (!names.contains(it->first) && !tree.Has(it->first)) {
         record_.missed.erase(it);
-      } else if (!names.contains(it->first)) {
+      } else if (!names.contains(it->first) && list_status_.ok()) {
         VanishedDatabase gone;
         gone.name = it->first;
         gone.runs = ++it->second;
@@ -324,6 +387,9 @@ class FleetOperation : public Fleet {
   Status CheckMoves(bool has_record, const ListReply& list) const {
     const size_t known = record_.missed.size();
     const size_t gone = report_.vanished.size();
+    if (options_.delete_vanished && !list_status_.ok()) {
+      return list_status_;
+    }
     if (!options_.delete_vanished || !has_record || gone == 0) {
       return Status::OK();
     }
@@ -558,10 +624,28 @@ class FleetOperation : public Fleet {
     return !member.summary.status.ok() && !member.is_gone;
   }
 
+  // Returns true if the reason may be that the source no longer has the
+  // database. A finding, or an error at this side, stays a failure. Only pulls
+  // tell which side has failed.
+  bool MayBeGone(const FleetMember& member) const {
+    const EndState state = EndStateOf(member.summary.status);
+    return HasFailed(member) &&
+           (member.summary.failed_at_source ||
+            state == EndState::kSourceError ||
+            (state == EndState::kRefused && options_.has_own_operations));
+  }
+
   // Marks failed databases that were removed from the source during their pull.
+  // If the source now lists nothing, or is on another file system, a disk may
+  // not be mounted.
   void MarkGone() {
-    if (cancelled_ || std::none_of(report_.members.begin(),
-                                   report_.members.end(), HasFailed)) {
+    std::vector<std::string> failed;
+    for (const FleetMember& member : report_.members) {
+      if (MayBeGone(member)) {
+        failed.push_back(member.name);
+      }
+    }
+    if (cancelled_ || failed.empty()) {
       return;
     }
     ListReply list;
@@ -569,15 +653,20 @@ class FleetOperation : public Fleet {
     const Status status = gone_session_.Run(
         &dialer,
         AskOnce(options_.pull.timeouts, std::chrono::milliseconds(0)),
-        {FailedPart::kList},
-        [&list](SourceSession* session) { return session->List(&list); });
+        {FailedPart::kList}, [&](SourceSession* session) {
+          return AskList(failed, session, &list);
+        });
     if (!status.ok()) {
       Log(LogLevel::kWarning, MessageOf(status));
       return;
     }
+    if (!list.is_complete || list.names.empty() ||
+        list.file_system != file_system_) {
+      return;
+    }
     const std::set<std::string> names(list.names.begin(), list.names.end());
     for (FleetMember& member : report_.members) {
-      member.is_gone = HasFailed(member) && !names.contains(member.name);
+      member.is_gone = MayBeGone(member) && !names.contains(member.name);
     }
   }
 
@@ -711,6 +800,8 @@ class FleetOperation : public Fleet {
   std::vector<PinnedDatabase> pinned_;  // by member
   std::optional<SwapWindow> window_;
   FleetReport report_;
+  Status list_status_;  // why the list may lack databases; OK: it lacks none
+  uint64_t file_system_ = 0;  // of the list
   Status may_move_;  // why replicas must not be moved away; OK: they may
   mutable std::mutex mu_;
   std::set<Operation*> running_;  // guarded by mu_

@@ -30,8 +30,15 @@ class NamesOperation : public Operation {
                        AskOnce(options_.timeouts, options_.deadline),
                        {FailedPart::kPlan}, [summary](SourceSession* session) {
                          ListReply reply;
-                         const Status listed = session->List(&reply);
+                         const Status listed =
+                             session->List(ListRequest(), &reply);
                          summary->served_names = std::move(reply.names);
+                         if (listed.ok() && !reply.is_complete) {
+                           summary->notes.push_back(
+                               "the source may have more databases: it could "
+                               "not look at some directory, which its log "
+                               "names");
+                         }
                          return listed;
                        });
     }

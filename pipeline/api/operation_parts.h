@@ -61,6 +61,8 @@ inline void FinishSummary(const rocksdb::Status& status,
                           const FailurePlace& place, Summary* summary) {
   summary->status = status;
   summary->error_where = status.ok() ? "" : place.ToString();
+  summary->failed_at_source = !status.ok() && place.side.empty() &&
+                              place.part == FailedPart::kSource;
   if (summary->started_at.empty()) {
     summary->started_at = NowRfc3339();
   }

@@ -98,8 +98,7 @@ class Query : public StatusQuery {
                      AskOnce(options_.timeouts, std::chrono::milliseconds(0)),
                      {asks},
                      [&](SourceSession* session) {
-                       return served_ ? AskServed(session, name,
-                                                  &report->served)
+                       return served_ ? AskServed(session, name, report)
                                       : AskRetained(session, name,
                                                     report);
                      });
@@ -115,15 +114,20 @@ class Query : public StatusQuery {
   }
 
   static Status AskServed(SourceSession* session, const std::string& name,
-                          std::vector<ServedState>* served) {
-    ListReply list = {{name}};
-    Status status = name.empty() ? session->List(&list) : Status::OK();
+                          StatusReport* report) {
+    ListReply list;
+    list.names = {name};
+    list.is_complete = true;
+    Status status =
+        name.empty() ? session->List(ListRequest(), &list) : Status::OK();
+    report->served_all = status.ok() && list.is_complete;
     const std::vector<std::string>& names = list.names;
     for (size_t i = 0; status.ok() && i < names.size(); ++i) {
       FactsReply facts;
       status = session->AskFacts({names[i], {}, false, ""}, &facts);
-      served->push_back({names[i], facts.families, facts.files, facts.bytes,
-                         facts.sequence, facts.age_seconds, facts.problem});
+      report->served.push_back({names[i], facts.families, facts.files,
+                                facts.bytes, facts.sequence, facts.age_seconds,
+                                facts.problem});
     }
     return status;
   }

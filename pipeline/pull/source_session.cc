@@ -374,8 +374,8 @@ Status SourceSession::Question(FrameType type, const Message& message,
   return status;
 }
 
-Status SourceSession::List(ListReply* reply) {
-  return Question(FrameType::kListRequest, ListRequest{}, answers_.list, reply);
+Status SourceSession::List(const ListRequest& ask, ListReply* reply) {
+  return Question(FrameType::kListRequest, ask, answers_.list, reply);
 }
 
 Status SourceSession::AskRetained(const StatusRequest& ask,

@@ -90,7 +90,8 @@ class SourceSession {
   ~SourceSession();
 
   const HelloAck& source() const { return ack_; }
-  [[nodiscard]] rocksdb::Status List(ListReply* reply);
+  // Asks for the names of the served databases.
+  [[nodiscard]] rocksdb::Status List(const ListRequest& ask, ListReply* reply);
   // Asks for the retained snapshots of a database, or of all databases that
   // this side may read.
   [[nodiscard]] rocksdb::Status AskRetained(const StatusRequest& ask,

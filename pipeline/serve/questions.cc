@@ -33,15 +33,54 @@ Status FindNames(const SessionHost& host, const Channel& channel,
   return status;
 }
 
-Status TellNames(const SessionHost& host, Channel* channel) {
+// Lists the databases of the set that the peer may read. A database of which
+// the peer has a replica must be listed, or certainly not exist: *why says why
+// this is not so; empty if it is.
+ListReply ListFor(const SessionHost& host, const ListRequest& request,
+                  const PeerIdentity* peer, const ServedSet& set,
+                  std::string* why) {
+  why->clear();
   ListReply reply;
-  const std::shared_ptr<const ServedSet> set = host.databases->AfterNow();
-  reply.file_system = set->file_system;
-  for (const ServedDatabase& database : set->databases) {
-    if (reply.names.size() < kMaxServedDatabases &&
-        host.databases->MayRead(database.name, channel->identity())) {
-      reply.names.push_back(database.name);
+  reply.file_system = set.file_system;
+  reply.is_complete = set.is_complete;
+  for (const ServedDatabase& database : set.databases) {
+    if (!host.databases->MayRead(database.name, peer)) {
+      continue;
     }
+    if (reply.names.size() == kMaxServedDatabases) {
+      reply.is_complete = false;
+      break;
+    }
+    reply.names.push_back(database.name);
+  }
+  for (const std::string& name : request.known) {
+    const bool is_served = set.Find(name) != nullptr;
+    const bool is_hidden = is_served && !host.databases->MayRead(name, peer);
+    if (is_hidden || (!is_served && set.others.contains(name))) {
+      reply.is_complete = false;
+      *why = name + ", of which a target has a replica, is " +
+             (is_hidden ? "hidden from it (serve --allow)"
+                        : "a directory or a link without a database now (is a "
+                          "volume not mounted?)");
+    }
+  }
+  return reply;
+}
+
+// Looks twice if a list is not complete: a database may have been half removed
+// at the first look.
+Status TellNames(const SessionHost& host, const Frame& frame,
+                 Channel* channel) {
+  ListRequest request;
+  RETURN_IF_ERROR(Decode(frame.payload, &request));
+  ListReply reply;
+  std::string why;
+  for (int looks = 0; looks < 2 && !reply.is_complete; ++looks) {
+    reply = ListFor(host, request, channel->identity(),
+                    *host.databases->AfterNow(), &why);
+  }
+  if (!why.empty()) {
+    host.log_peer(why);
   }
   return channel->SendMessage(FrameType::kListReply, reply);
 }
@@ -107,7 +146,7 @@ Status AnswerQuestion(const SessionHost& host, const Frame& frame,
     case FrameType::kFactsRequest:
       return TellFacts(host, frame, channel);
     default:
-      return TellNames(host, channel);
+      return TellNames(host, frame, channel);
   }
 }
 

@@ -125,6 +125,7 @@ void ServedDatabases::LookLocked() {
   const std::chrono::nanoseconds cpu_before = CpuTime();
   auto next = std::make_shared<ServedSet>();
   const std::string& top = options_->tree.directory;
+  next->is_complete = top.empty();
   DatabaseTree tree;
   if (!top.empty()) {
     const Status status = FindDatabases(top, &tree);
@@ -134,11 +135,16 @@ void ServedDatabases::LookLocked() {
     }
     directory_problem_ = problem;
     if (!status.ok() && set_ != nullptr) {
+      next = std::make_shared<ServedSet>(*set_);
+      next->is_complete = false;
+      set_ = std::move(next);
       looked_ = Clock::now();
       took_ = CpuTime() - cpu_before;
       return;
     }
     next->file_system = tree.file_system;
+    next->is_complete = tree.is_complete;
+    next->others = std::move(tree.others);
   }
   for (const ServedDatabase& database : options_->databases) {
     if (database.directory.empty() || database.directory != top ||

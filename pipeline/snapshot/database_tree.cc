@@ -32,21 +32,31 @@ using rocksdb::Status;
 constexpr uint64_t kMaxTreeDirectories = 1u << 16;
 constexpr size_t kMaxTreeProblems = 20;
 
-bool IsDirectoryIn(int parent, const dirent& entry) {
+// Returns the type of an entry, such as S_IFDIR. Returns 0 if it is unknown;
+// errno says why.
+mode_t TypeOf(int parent, const dirent& entry) {
   struct stat info;
-  return entry.d_type == DT_DIR ||
-         (entry.d_type == DT_UNKNOWN &&
-          fstatat(parent, entry.d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-          S_ISDIR(info.st_mode));
+  if (entry.d_type != DT_UNKNOWN) {
+    return DTTOIF(entry.d_type);
+  }
+  return fstatat(parent, entry.d_name, &info, AT_SYMLINK_NOFOLLOW) == 0
+             ? info.st_mode & S_IFMT
+             : 0;
 }
 
-bool HoldsDatabase(int directory) {
-  const auto has = [directory](const char* name) {
+// Sets *holds if the directory has a file that makes it a database. Returns 0,
+// or the error that leaves this unknown.
+int FindDatabase(int directory, bool* holds) {
+  *holds = false;
+  for (const char* const name : {"CURRENT", kFollowFileName}) {
     struct stat info;
-    return fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(info.st_mode);
-  };
-  return has("CURRENT") || has(kFollowFileName);
+    if (fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+      *holds = *holds || S_ISREG(info.st_mode);
+    } else if (errno != ENOENT) {
+      return errno;
+    }
+  }
+  return 0;
 }
 
 class TreeWalk {
@@ -57,6 +67,7 @@ class TreeWalk {
   // limit ends the search.
   bool Walk(Descriptor directory, const std::string& name, size_t depth) {
     if (++directories_ > kMaxTreeDirectories) {
+      tree_->is_complete = false;
       Problem("more than " + std::to_string(kMaxTreeDirectories) +
               " directories: the rest was not searched");
       return false;
@@ -64,21 +75,39 @@ class TreeWalk {
     const int fd = directory.get();
     const DirectoryStream list = NamesIn(fd);
     if (list == nullptr) {
-      Problem(name, std::strerror(errno));
+      Overlook(name, errno);
       return true;
     }
     std::vector<std::string> below;
+    bool has_manifest = false;
+    bool has_lock = false;
+    errno = 0;
     while (const dirent* const entry = readdir(list.get())) {
       const std::string child = entry->d_name;
-      if (child != "." && child != ".." && !IsReservedComponent(child) &&
-          IsDirectoryIn(fd, *entry)) {
-        below.push_back(child);
+      has_manifest = has_manifest || child.starts_with("MANIFEST-");
+      has_lock = has_lock || child == "LOCK";
+      if (child != "." && child != ".." && !IsReservedComponent(child)) {
+        const mode_t type = TypeOf(fd, *entry);
+        const int error = errno;
+        if (S_ISDIR(type)) {
+          below.push_back(child);
+        } else if (type == 0) {
+          Overlook(NameBelow(name, child), error);
+        } else if (S_ISLNK(type)) {
+          AddOther(NameBelow(name, child));
+        }
       }
+      errno = 0;
     }
+    Overlook(name, errno);
+    if (has_manifest && has_lock && !name.empty()) {
+      return Add(name);  // its CURRENT is lost
+    }
+    AddOther(name);
     std::sort(below.begin(), below.end());
     for (const std::string& child : below) {
-      if (!Enter(fd, child, name.empty() ? child : name + "/" + child,
-                 depth + 1)) {
+      if (depth < kMaxDatabaseNameComponents &&
+          !Enter(fd, child, NameBelow(name, child), depth + 1)) {
         return false;
       }
     }
@@ -86,23 +115,25 @@ class TreeWalk {
   }
 
  private:
+  static std::string NameBelow(const std::string& name,
+                               const std::string& child) {
+    return name.empty() ? child : name + "/" + child;
+  }
+
   bool Enter(int parent, const std::string& child, const std::string& name,
              size_t depth) {
     Descriptor directory = OpenDirectoryIn(parent, child);
     if (!directory.is_open()) {
-      // Ignores a directory that was removed or replaced by a link meanwhile.
-      if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
-        Problem(name, std::strerror(errno));
-      }
+      Overlook(name, errno);
       return true;
     }
-    if (HoldsDatabase(directory.get())) {
-      return Add(name);
-    }
-    if (depth >= kMaxDatabaseNameComponents) {
+    bool holds = false;
+    const int error = FindDatabase(directory.get(), &holds);
+    if (error != 0) {
+      Overlook(name, error);
       return true;
     }
-    return Walk(std::move(directory), name, depth);
+    return holds ? Add(name) : Walk(std::move(directory), name, depth);
   }
 
   bool Add(const std::string& name) {
@@ -112,12 +143,39 @@ class TreeWalk {
       return true;
     }
     if (tree_->names.size() == kMaxServedDatabases) {
+      tree_->is_complete = false;
       Problem("more than " + std::to_string(kMaxServedDatabases) +
               " databases: the rest is left out");
       return false;
     }
     tree_->names.push_back(name);
     return true;
+  }
+
+  void AddOther(const std::string& name) {
+    if (tree_->others.size() == kMaxTreeDirectories) {
+      tree_->is_complete = false;
+    } else if (IsValidDatabaseName(name)) {
+      tree_->others.insert(name);
+    }
+  }
+
+  // Notes that there may be databases at or below `name`, because of this
+  // error. A directory that was removed meanwhile has none, and below a name
+  // that is not valid, no name is. A directory that a link or a file replaced
+  // meanwhile is no database.
+  void Overlook(const std::string& name, int error) {
+    if (error == 0 || error == ENOENT) {
+      return;
+    }
+    if (error == ENOTDIR || error == ELOOP) {
+      AddOther(name);
+      return;
+    }
+    if (name.empty() || IsValidDatabaseName(name)) {
+      tree_->is_complete = false;
+    }
+    Problem(name, std::strerror(error));
   }
 
   void Problem(const std::string& name, const std::string& why) {
@@ -154,13 +212,19 @@ Status FindDatabases(const std::string& directory, DatabaseTree* tree) {
     return ErrnoStatus(EndState::kSourceError, "cannot look for databases in",
                        directory, errno);
   }
-  if (HoldsDatabase(top.get())) {
+  bool holds = false;
+  if (const int error = FindDatabase(top.get(), &holds); error != 0) {
+    return ErrnoStatus(EndState::kSourceError, "cannot look for databases in",
+                       directory, error);
+  }
+  if (holds) {
     return MakeStatus(EndState::kSourceError,
                       directory + ": expected a directory with databases below "
                                   "it, found a database: serve it with --db, "
                                   "and pull it without --all");
   }
   tree->file_system = FileSystemOf(top.get());
+  tree->is_complete = true;
   TreeWalk(tree).Walk(std::move(top), "", 0);
   std::sort(tree->names.begin(), tree->names.end());
   return Status::OK();

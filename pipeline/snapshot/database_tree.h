@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,17 @@
 namespace sstferry {
 
 // The databases below one directory. A directory with a CURRENT file counts as
-// a database; its subdirectories are not searched.
+// a database. So does one with a MANIFEST and a LOCK, which has only lost it.
+// The subdirectories of a database are not searched.
 struct DatabaseTree {
   std::string directory;           // real path of the top directory
   std::vector<std::string> names;  // paths relative to the top, sorted
+  // False if there may be more databases: a directory could not be read, or a
+  // limit was exceeded.
+  bool is_complete = false;
+  // Names of directories without a database, and of symbolic links. One of them
+  // may be where a volume with a database is not mounted now.
+  std::set<std::string> others;
   // One sentence for each omission: a directory that cannot be read, a database
   // whose path is not a valid name, a limit that was exceeded.
   std::vector<std::string> problems;

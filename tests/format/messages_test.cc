@@ -72,8 +72,9 @@ std::string ErrorOf(const std::string& payload) {
 
 TEST_CASE("Every message is decoded with all its fields", "[format]") {
   RequireRoundTrips(SampleHello(), SampleHelloAck(), SampleEnd(),
-                    SampleListReply(), SampleOpenRequest(), SampleOpened(),
-                    SampleFamily(), SampleParts(), SamplePlanItems(),
+                    SampleListRequest(), SampleListReply(),
+                    SampleOpenRequest(), SampleOpened(), SampleFamily(),
+                    SampleParts(), SamplePlanItems(),
                     SamplePlanEnd(), SamplePing(), SampleStats(),
                     SampleFinish(), SampleCompress(), SampleReceived(),
                     SampleStatusRequest(), SampleStatusReply(),
@@ -102,11 +103,12 @@ TEST_CASE("Every message is decoded with all its fields", "[format]") {
 
 TEST_CASE("Every message round-trips with random contents", "[format]") {
   REQUIRE(rc::check([] {
-    CheckAllRandom<Hello, HelloAck, End, ListReply, OpenRequest, Opened,
-                   Family, Parts, PlanItems, PlanEnd, Ping, Stats, Finish,
-                   Compress, Received, StatusRequest, StatusReply, FactsRequest,
-                   FactsReply, FollowRequest, WalBytes, FollowEnd,
-                   PinRequest, PinReply, PinEnd, OtherFileRequest, OtherFilePart,
+    CheckAllRandom<Hello, HelloAck, End, ListRequest, ListReply, OpenRequest,
+                   Opened, Family, Parts, PlanItems, PlanEnd, Ping, Stats,
+                   Finish, Compress, Received, StatusRequest, StatusReply,
+                   FactsRequest, FactsReply, FollowRequest, WalBytes, FollowEnd,
+                   PinRequest, PinReply, PinEnd, OtherFileRequest,
+                   OtherFilePart,
                    CloneSet, CloneFiles>();
     CheckAllRandom<PartRequest, ChunkBegin, ChunkEnd, PartEnd,
                    DigestRequest, DigestReply, EntriesRequest,

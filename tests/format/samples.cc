@@ -63,7 +63,19 @@ End SampleEnd() {
   return End{EndState::kNoSpace, "staging: disk full", "/data/x.sst"};
 }
 
-ListReply SampleListReply() { return ListReply{{"orders", "users.v2"}, 77}; }
+ListRequest SampleListRequest() {
+  ListRequest m;
+  m.known = {"orders", "app/0_1"};
+  return m;
+}
+
+ListReply SampleListReply() {
+  ListReply m;
+  m.names = {"orders", "users.v2"};
+  m.file_system = 77;
+  m.is_complete = true;
+  return m;
+}
 
 OpenRequest SampleOpenRequest() {
   OpenRequest m;
@@ -410,7 +422,7 @@ std::vector<SampleFrame> SampleFrames() {
       {FrameType::kHello, Encode(SampleHello())},
       {FrameType::kHelloAck, Encode(SampleHelloAck())},
       {FrameType::kEnd, Encode(SampleEnd())},
-      {FrameType::kListRequest, ""},
+      {FrameType::kListRequest, Encode(SampleListRequest())},
       {FrameType::kListReply, Encode(SampleListReply())},
       {FrameType::kOpenRequest, Encode(SampleOpenRequest())},
       {FrameType::kOpened, Encode(SampleOpened())},

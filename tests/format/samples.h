@@ -19,6 +19,7 @@ namespace sstferry {
 Hello SampleHello();
 HelloAck SampleHelloAck();
 End SampleEnd();
+ListRequest SampleListRequest();
 ListReply SampleListReply();
 OpenRequest SampleOpenRequest();
 Opened SampleOpened();

@@ -60,7 +60,7 @@ void Use(uint8_t actions, SourceSession* session, fuzz::Gate* gate) {
   };
   if (next(kList)) {
     ListReply reply;
-    status = session->List(&reply);
+    status = session->List(ListRequest(), &reply);
   }
   if (next(kStatus)) {
     StatusReply reply;

@@ -249,7 +249,7 @@ void MakeServerControlSeeds(const fs::path& directory) {
       request.lanes = 2;
       request.chunk_bytes = 1u << 20;
       std::string script = hello;
-      AddStep(FrameType::kListRequest, 0, "", &script);
+      AddStep(FrameType::kListRequest, 0, Encode(ListRequest()), &script);
       AddStep(FrameType::kOpenRequest, 0, Encode(request), &script);
       AddStep(FrameType::kPing, kGate, Encode(SamplePing()), &script);
       AddStep(FrameType::kFinish, 0, Encode(finish), &script);

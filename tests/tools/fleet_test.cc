@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <thread>
 
@@ -14,7 +15,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "format/end_state.h"
 #include "pipeline/base/database_name.h"
+#include "sstferry/fleet.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
 #include "tests/support/denied_calls.h"
@@ -233,6 +236,121 @@ TEST_CASE("refresh --all --delete moves a replica whose source two runs missed",
   const Ran third = RunAllOf({"refresh", top, mirror, "--delete"});
   REQUIRE(third.code == 0);
   REQUIRE(third.report["vanished"].empty());
+}
+
+TEST_CASE("A database that may still exist does not count as gone",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  MakeDatabases(top);
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  bool is_listed = false;
+  SECTION("its CURRENT is lost") {
+    fs::remove(top + "/a/CURRENT");
+    is_listed = true;
+  }
+  SECTION("its volume is not mounted") {
+    fs::remove_all(top + "/a");
+    fs::create_directory(top + "/a");
+  }
+  SECTION("a link took its place") {
+    fs::rename(top + "/a", dir / "elsewhere");
+    fs::create_directory_symlink(dir / "elsewhere", top + "/a");
+  }
+  for (const bool deletes : {false, true, true, true}) {
+    std::vector<std::string> words = {"refresh", top, mirror};
+    if (deletes) words.push_back("--delete");
+    const Ran ran = RunAllOf(words);
+    INFO(ran.report.dump(2) << ran.err);
+    REQUIRE(ran.code == 1);
+    REQUIRE(ran.of("b")["summary"]["status"] == "OK");
+    REQUIRE(ran.report["vanished"].empty());
+    REQUIRE(fs::exists(mirror + "/a/CURRENT"));
+    REQUIRE(ran.of("a").is_null() != is_listed);
+    if (!is_listed) {
+      REQUIRE(ran.report["status"] == "SOURCE_ERROR");
+      REQUIRE(ran.report["error"]["message"].get<std::string>().find(
+                  "lacks a;") != std::string::npos);
+      REQUIRE(ran.report["delete_refused"].is_null() != deletes);
+      REQUIRE(ran.err.find("a, of which a target has a replica, is a "
+                           "directory or a link without") !=
+              std::string::npos);
+    }
+  }
+  // Those runs do not count once the database is certainly gone.
+  fs::remove_all(top + "/a");
+  const std::vector<std::string> refresh = {"refresh", top, mirror, "--delete"};
+  const Ran gone = RunAllOf(refresh);
+  INFO(gone.report.dump(2) << gone.err);
+  REQUIRE(gone.code == 0);
+  REQUIRE(gone.report["vanished"][0]["runs"] == 1);
+  REQUIRE(fs::exists(mirror + "/a/CURRENT"));
+  REQUIRE(RunAllOf(refresh).code == 0);
+  REQUIRE_FALSE(fs::exists(mirror + "/a"));
+}
+
+namespace {
+
+// An operation that finds a difference.
+class Differs : public Operation {
+ public:
+  rocksdb::Status Run(Summary* summary) override {
+    summary->status = MakeStatus(EndState::kDifferent, "one key");
+    return summary->status;
+  }
+  void Cancel() override {}
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
+  Progress progress() const override { return {}; }
+};
+
+}  // namespace
+
+TEST_CASE("Only the failure of a database that is certainly gone is none",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  MakeDatabases(top);
+  fs::create_directory(dir / "mirror");
+  std::function<void()> lose = [&] { fs::remove_all(top + "/a"); };
+  bool differs = false;
+  EndState ends = EndState::kSourceError;
+  SECTION("it is gone") { ends = EndState::kOk; }
+  SECTION("its CURRENT is lost") {
+    lose = [&] { fs::remove(top + "/a/CURRENT"); };
+  }
+  SECTION("its volume is not mounted") {
+    lose = [&] {
+      fs::remove_all(top + "/a");
+      fs::create_directory(top + "/a");
+    };
+    ends = EndState::kRefused;
+  }
+  SECTION("it is gone, after a difference was found") {
+    differs = true;
+    ends = EndState::kDifferent;
+  }
+  FleetOptions options;
+  options.pull.source.directory = top;
+  options.pull.target_dir = dir / "mirror";
+  options.has_own_operations = true;  // databases are not pinned before
+  options.wrap = [&](const PullOptions& one, std::unique_ptr<Operation> pull) {
+    if (one.source.name == "a") {
+      lose();
+      if (differs) pull = std::make_unique<Differs>();
+    }
+    return pull;
+  };
+  const std::unique_ptr<Fleet> fleet = MakeFleet(options);
+  Summary summary;
+  const rocksdb::Status status = fleet->Run(&summary);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == ends);
+  const FleetMember& lost = fleet->report().members.front();
+  REQUIRE(lost.name == "a");
+  REQUIRE_FALSE(lost.summary.status.ok());
+  REQUIRE(lost.is_gone == (ends == EndState::kOk));
+  REQUIRE(fs::exists(dir / "mirror/b/CURRENT"));
 }
 
 TEST_CASE("plan --all --delete lists the replicas that the run would move",
@@ -473,6 +591,20 @@ TEST_CASE("A mirror over TLS gets the databases that its certificate may read",
   }
   const Ran plain = RunAllOf({"refresh", server.list_url(), mirror});
   REQUIRE(plain.code != 0);
+
+  // A database that the certificate may no longer read is not gone.
+  ServeProcess narrowed({"--db-dir", top, "--db", "a=" + (top + "/a"),
+                         "--tls-cert", pki.server.cert, "--tls-key",
+                         pki.server.key, "--tls-ca", pki.server.ca, "--allow",
+                         "*=somebody-else", "--allow", "a=target"});
+  const Ran hidden =
+      run({"refresh", narrowed.list_url(), mirror, "--delete"});
+  INFO(hidden.report.dump(2) << hidden.err);
+  REQUIRE(hidden.report["status"] == "SOURCE_ERROR");
+  REQUIRE(hidden.of("a")["summary"]["status"] == "OK");
+  REQUIRE(hidden.report["vanished"].empty());
+  REQUIRE(narrowed.process().WaitForErr("deep/b, of which a target has a "
+                                        "replica, is hidden from it"));
 }
 
 TEST_CASE("Hooks run as root when root swaps a mirror of another account",

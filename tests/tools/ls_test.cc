@@ -12,6 +12,7 @@
 #include "tests/support/scratch_dir.h"
 #include "tests/support/serve_process.h"
 #include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/operation_runner.h"
 
 namespace sstferry::ls_test {
 
@@ -46,6 +47,7 @@ TEST_CASE("ls lists what a server serves with size, sequence and age",
   const json all = Ls(server.list_url());
   INFO(all.dump(2));
   REQUIRE(all["command"] == "ls");
+  REQUIRE(all["complete"] == true);
   REQUIRE(all["databases"].size() == 2);
   const json& database = all["databases"][0];
   REQUIRE(database["name"] == "db");
@@ -70,6 +72,15 @@ TEST_CASE("ls lists what a server serves with size, sequence and age",
   REQUIRE(text.out().find("\ngone  -") != std::string::npos);
   REQUIRE(text.out().find("\ngone: cannot open database") !=
           std::string::npos);
+}
+
+TEST_CASE("ls says that a source may have more databases", "[tools][ls]") {
+  StatusReport report;
+  REQUIRE(LsText("db1", false, report).find("there may be more") !=
+          std::string::npos);
+  REQUIRE(json::parse(LsToJson("db1", report))["complete"] == false);
+  report.served_all = true;
+  REQUIRE(LsText("db1", false, report) == "db1 serves 0 databases\n");
 }
 
 TEST_CASE("ls reports a name that is not served, and an archive",

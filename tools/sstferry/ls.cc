@@ -39,12 +39,16 @@ std::string LsText(const std::string& place, bool is_directory,
                     std::to_string(served.families),
                     std::to_string(served.files)});
   }
-  return text + (report.served.empty() ? "" : Table(rows)) + problems;
+  return text + (report.served.empty() ? "" : Table(rows)) + problems +
+         (report.served_all ? ""
+                            : "there may be more: some directory could not be "
+                              "looked at, which the log of the source names\n");
 }
 
 std::string LsToJson(const std::string& place, const StatusReport& report) {
   ordered_json json = ResultJson("ls", report.status, place);
   json["place"] = place;
+  json["complete"] = report.served_all;
   json["databases"] = ordered_json::array();
   for (const ServedState& served : report.served) {
     ordered_json database = {{"name", served.name},

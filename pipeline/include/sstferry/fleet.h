@@ -25,9 +25,9 @@ struct FleetOptions {
   PullOptions pull;
   uint32_t jobs = 4;  // number of concurrent pulls
   // Moves a replica to NAME.old-TIME if its database was missing from the
-  // source in two consecutive runs. Moves nothing if the source lists no
-  // database, if its directory is on another file system than in the last run,
-  // or if more than half of the databases are missing.
+  // source in two consecutive runs. Moves nothing if the source's list may lack
+  // databases or is empty, if its directory is on another file system than in
+  // the last run, or if more than half of the databases are missing.
   bool delete_vanished = false;
   // Returns the operation to run instead of `pull`; null: runs `pull` itself.
   // The options contain the database's own source and directory.
@@ -51,7 +51,7 @@ struct FleetMember {
   // PullMode::kPull only: the directory already holds a database, which was not
   // changed; `summary` is empty.
   bool is_present = false;
-  // The pull failed because the source no longer lists the database. The mirror
+  // The pull failed because the source no longer has the database. The mirror
   // does not count this as a failure.
   bool is_gone = false;
   Summary summary;
@@ -83,6 +83,8 @@ struct FleetReport {
 //   kBusy     another mirror uses the directory
 //   kRefused  the source serves no database; or nothing was moved
 //             (delete_refused)
+//   kSourceError  the source's list may lack databases; all that it lists were
+//                 completed
 //   others    the worst error of all operations, with the name of its database;
 //             the other operations were completed
 class Fleet : public Operation {

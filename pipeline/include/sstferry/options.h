@@ -358,6 +358,7 @@ struct LaneCounts {
 struct Summary : LaneCounts {
   rocksdb::Status status;
   std::string error_where;
+  bool failed_at_source = false;  // the source of a pull reported the failure
   std::string started_at;   // RFC 3339 UTC
   std::string finished_at;
   SideVersions source_versions;

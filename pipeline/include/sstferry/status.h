@@ -134,6 +134,8 @@ struct StatusReport {
   std::vector<ReplicaStatus> replicas;  // the mirror's, sorted by name
   std::optional<StandbyState> standby;  // the directory is a standby
   std::vector<ServedState> served;  // set only by MakeServedQuery()
+  // `served` has every database: the source could look everywhere.
+  bool served_all = false;
 };
 
 // Queries the status of one source or target directory, or of one server.
