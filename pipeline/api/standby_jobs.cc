@@ -172,6 +172,13 @@ class Promote : public StandbyJob {
                : Status::OK();
   }
 
+  // Returns the command that promotes the standby with this option and the
+  // same hooks.
+  std::string Command(const std::string& option) const {
+    return "sstferry promote " + ShellWord(options_.dir) + option +
+           options_.hook_words;
+  }
+
   // Checks if the source may still be open, according to the local follower.
   Status CheckSource(const StandbyState& state) {
     if (options_.after_source_closed) {
@@ -182,7 +189,6 @@ class Promote : public StandbyJob {
     if (options_.source_is_down) {
       return Status::OK();
     }
-    const std::string promote = "sstferry promote " + ShellWord(options_.dir);
     const std::string unless = " (--source-is-down skips this check)";
     if (!state.is_followed) {
       return MakeStatus(EndState::kRefused,
@@ -202,7 +208,7 @@ class Promote : public StandbyJob {
                             "had " + state.source + " open " +
                             std::to_string(heard_millis) +
                             " ms ago, as the follower heard" + unless,
-                        promote + " --after-source-closed");
+                        Command(" --after-source-closed"));
     }
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0;
@@ -213,7 +219,7 @@ class Promote : public StandbyJob {
                             "from its source yet; wait " +
                             std::to_string(kSourceHeard.count()) + " s" +
                             unless,
-                        promote);
+                        Command(""));
     }
     if (options_.log && (!has_heard || heard_millis > recent)) {
       options_.log(LogLevel::kWarning,
@@ -254,8 +260,7 @@ class Promote : public StandbyJob {
                               "is closed and everything was received; the "
                               "source's application must be stopped, and the "
                               "follower must run",
-                          "sstferry promote " + ShellWord(options_.dir) +
-                              " --after-source-closed");
+                          Command(" --after-source-closed"));
       }
       if (stop_.WaitFor(kLook)) {
         return MakeStatus(EndState::kCancelled, "stopped on request");

@@ -501,7 +501,8 @@ TEST_CASE("promote is refused while the source may be open",
   const std::string hooks = world.root() + "/hooks";
   const std::vector<std::string> promote = {
       "promote", dir, "--before",
-      "touch " + hooks + "; kill -TERM " + std::to_string(follower.pid())};
+      "touch " + hooks + "; kill -TERM " + std::to_string(follower.pid()),
+      "--after", "true"};
   const json refused = Ran(promote, 1);
   INFO(refused.dump());
   REQUIRE(refused["status"] == "REFUSED");
@@ -511,7 +512,8 @@ TEST_CASE("promote is refused while the source may be open",
   REQUIRE(MessageIn(refused).ends_with(
       " ms ago, as the follower heard" + unless));
   REQUIRE(refused["error"]["next"] ==
-          "sstferry promote " + dir + " --after-source-closed");
+          "sstferry promote " + dir + " --after-source-closed --before '" +
+              promote[3] + "' --after true");
   REQUIRE_FALSE(fs::exists(hooks));
   const std::string how =
       GENERATE(as<std::string>(), "closed", "gone", "known");

@@ -25,6 +25,15 @@ std::string PromotedText(const StandbyState& state) {
          std::to_string(state.sequence) + "\n";
 }
 
+// Sets the hook of an option, unless its command is empty.
+void SetHook(const char* option, const std::string& command, SwapHook* hook,
+             PromoteOptions* options) {
+  if (!command.empty()) {
+    *hook = MakeCommandHook(option, command, std::nullopt, options->log);
+    options->hook_words += std::string(" ") + option + " " + ShellWord(command);
+  }
+}
+
 // Runs the job and reports its result. `text` formats the result of an OK job.
 template <typename Text>
 int RunJob(const char* command, const CommonArguments& common,
@@ -137,16 +146,9 @@ int RunPromote(const std::vector<std::string>& arguments) {
   }
   Console console(promote.common);
   promote.options.log = console.log_function();
-  if (!promote.before.empty()) {
-    promote.options.before =
-        MakeCommandHook("--before", promote.before, std::nullopt,
-                        promote.options.log);
-  }
-  if (!promote.after.empty()) {
-    promote.options.after =
-        MakeCommandHook("--after", promote.after, std::nullopt,
-                        promote.options.log);
-  }
+  SetHook("--before", promote.before, &promote.options.before,
+          &promote.options);
+  SetHook("--after", promote.after, &promote.options.after, &promote.options);
   const std::unique_ptr<StandbyJob> job = MakePromote(promote.options);
   return RunJob("promote", promote.common, &console, job.get(), PromotedText);
 }

@@ -109,6 +109,9 @@ struct PromoteOptions {
   // follower runs, `before` must stop it; the follower must end within 30 s.
   SwapHook before;
   SwapHook after;
+  // The options that set `before` and `after`, each with a space before it; for
+  // commands in messages.
+  std::string hook_words;
   // Promotes only if a running follower has received everything and reports,
   // after this promotion began, that the source is closed. `wait` limits how
   // long to wait for this; 0: no limit.
