@@ -43,20 +43,35 @@ void Describe(const JournalState& journal, UnfinishedPull* out) {
   out->all_received = journal.complete;
 }
 
+// Sets the age of a pull. The snapshot was taken before the pull finished, so a
+// later time shows that the source's clock was ahead.
+void SetAge(CompletedPull* pull) {
+  uint64_t taken = 0;
+  if (!ParseRfc3339(pull->snapshot_taken_at, &taken)) {
+    return;
+  }
+  uint64_t finished = 0;
+  // Without the fraction of the second.
+  if (ParseRfc3339(pull->finished_at.substr(0, 19) + "Z", &finished)) {
+    pull->source_ahead_seconds = taken - std::min(taken, finished);
+  }
+  const auto now =
+      static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
+  pull->as_of_seconds = taken - pull->source_ahead_seconds;
+  pull->age_seconds = now - std::min(now, *pull->as_of_seconds);
+}
+
 void ReadTarget(const std::string& target_dir, TargetState* state) {
   state->complete.reset();
   LastTransfer last;
   if (ReadLastTransfer(target_dir, &last)) {
-    state->complete =
-        CompletedPull{last.transfer_id, last.source, last.snapshot_sequence,
-                      last.finished_at, last.snapshot_taken_at,
-                      std::nullopt};
-    uint64_t taken_seconds = 0;
-    if (ParseRfc3339(last.snapshot_taken_at, &taken_seconds)) {
-      const auto now =
-          static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
-      state->complete->age_seconds = now - std::min(now, taken_seconds);
-    }
+    CompletedPull& pull = state->complete.emplace();
+    pull.transfer_id = last.transfer_id;
+    pull.source = last.source;
+    pull.snapshot_sequence = last.snapshot_sequence;
+    pull.finished_at = last.finished_at;
+    pull.snapshot_taken_at = last.snapshot_taken_at;
+    SetAge(&pull);
   }
 }
 

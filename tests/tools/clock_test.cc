@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -104,6 +105,42 @@ TEST_CASE("A pull is complete although the clocks of both sides jump",
   REQUIRE(sstferry::EntriesOf(dir / "target") ==
           sstferry::EntriesOf(dir / "source"));
   REQUIRE(OutputOf({"verify", dir / "source", dir / "target"}) != "");
+}
+
+TEST_CASE("status and metrics say that the source's clock was ahead",
+          "[tools][clock][status]") {
+  if (kSanitized) return;
+  const ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 50;
+  MakeSampleDatabase(dir / "source", shape);
+  JumpingClock clock;
+  clock.Set(kDay);
+  const std::string socket = dir / "socket";
+  Process serve(Sstferry({"serve", "db=" + (dir / "source"), "--listen",
+                          "unix:" + socket}),
+                clock.environment());
+  REQUIRE(serve.WaitForOut("listening"));
+  OutputOf({"pull", "unix:" + socket + ":db", dir / "target",
+            "--metrics-file", dir / "m.prom"});
+  const json state = Ran({"status", dir / "target"})["target"]["complete"];
+  INFO(state.dump(2));
+  REQUIRE(state["source_ahead_seconds"] > kDay - 3600);
+  REQUIRE(state["age_seconds"] < 3600);
+  const std::string text = OutputOf({"status", dir / "target"});
+  INFO(text);
+  REQUIRE(text.find("; the clock of the source was at least ") !=
+          std::string::npos);
+  REQUIRE(text.find(" ahead of this machine's, so the age counts from the end "
+                    "of the transfer\n") != std::string::npos);
+  std::ifstream file(dir / "m.prom");
+  const std::string name = "sstferry_replica_snapshot_timestamp_seconds{";
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with(name)) {
+  }
+  INFO(line);
+  REQUIRE(std::stod(line.substr(line.rfind(' '))) <=
+          static_cast<double>(time(nullptr)));
 }
 
 TEST_CASE("A standby keeps following although the clocks of both sides jump",

@@ -43,14 +43,6 @@ std::string Absolute(const std::string& directory) {
              : path;
 }
 
-// Returns seconds since 1970; 0: not a time.
-double ReadRfc3339(const std::string& text) {
-  std::tm parts{};
-  const char* const end =
-      strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return end == nullptr ? 0 : static_cast<double>(timegm(&parts));
-}
-
 double BytesOf(const Summary& summary, const std::string& kind) {
   const bool is_clone = summary.method == "clone";
   const uint64_t bytes =
@@ -109,15 +101,14 @@ void MeasuredPull::ReadReplica() {
   const TargetState& state = report.target;
   const std::optional<CompletedPull>& complete =
       state.complete ? state.complete : state.previous;
-  const double taken =
-      complete ? ReadRfc3339(complete->snapshot_taken_at) : 0;
   const std::lock_guard<std::mutex> lock(mu_);
   metrics_.Set(metric::kReplicaFault, {{"target", target_}},
                state.health == ReplicaHealth::kDamaged     ? 2
                : state.health == ReplicaHealth::kDifferent ? 1
                                                            : 0);
-  if (taken > 0) {
-    metrics_.Set(metric::kReplicaTaken, {{"target", target_}}, taken);
+  if (complete && complete->as_of_seconds) {
+    metrics_.Set(metric::kReplicaTaken, {{"target", target_}},
+                 static_cast<double>(*complete->as_of_seconds));
   }
   // The file system that holds the replica, or will hold it.
   metrics_.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize,

@@ -148,7 +148,8 @@ inline const MetricSpec kReplicaLastEnd = {
 inline const MetricSpec kReplicaTaken = {
     "sstferry_replica_snapshot_timestamp_seconds", kGauge, "target",
     "Time of the source's snapshot that the target holds, by the source's "
-    "clock. Absent: the target holds none, or its time is not known.",
+    "clock, or the end of its transfer if that is earlier. Absent: the target "
+    "holds none, or its time is not known.",
     true};
 inline const MetricSpec kReplicaFault = {
     "sstferry_replica_fault", kGauge, "target",

@@ -143,8 +143,16 @@ std::string CompletedText(const char* label, const CompletedPull& pull) {
   if (pull.snapshot_sequence.has_value()) {
     text += " at sequence " + std::to_string(*pull.snapshot_sequence);
   }
-  return Printable(text + "; transfer " + pull.transfer_id + ", finished " +
-                   pull.finished_at);
+  text += "; transfer " + pull.transfer_id + ", finished " + pull.finished_at;
+  constexpr uint64_t kWrongSourceClockSeconds = 5;
+  if (pull.source_ahead_seconds >= kWrongSourceClockSeconds) {
+    text += "; the clock of the source was at least " +
+            FormatMillis(
+                static_cast<int64_t>(pull.source_ahead_seconds) * 1000) +
+            " ahead of this machine's, so the age counts from the end of the "
+            "transfer";
+  }
+  return Printable(text);
 }
 
 std::string TargetText(const std::string& place, const TargetState& target) {
@@ -302,6 +310,7 @@ ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
           {"snapshot_taken_at", Known(pull->snapshot_taken_at)},
           {"age_seconds", Known(pull->age_seconds.has_value(),
                                 pull->age_seconds.value_or(0))},
+          {"source_ahead_seconds", pull->source_ahead_seconds},
           {"finished_at", Known(pull->finished_at)}};
 }
 

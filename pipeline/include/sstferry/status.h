@@ -29,8 +29,15 @@ struct CompletedPull {
   std::optional<uint64_t> snapshot_sequence;
   std::string finished_at;  // RFC 3339
   std::string snapshot_taken_at;  // RFC 3339; empty: unknown
-  // Time since snapshot_taken_at by this machine's clock; not set: unknown.
+  // The earlier of snapshot_taken_at, by the source's clock, and finished_at,
+  // by this machine's clock, in seconds since 1970; not set: unknown. The
+  // replica is at least as old.
+  std::optional<uint64_t> as_of_seconds;
+  // Time since as_of_seconds by this machine's clock; not set: unknown.
   std::optional<uint64_t> age_seconds;
+  // Time from finished_at to snapshot_taken_at: the source's clock was at least
+  // this much ahead of this machine's. 0: not known to be ahead.
+  uint64_t source_ahead_seconds = 0;
 };
 
 // State of the unfinished pull in TARGET_DIR.sstferry/.

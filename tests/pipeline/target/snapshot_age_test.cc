@@ -102,6 +102,13 @@ TEST_CASE("A pull warns of a source whose clock is wrong by five seconds",
     REQUIRE(told.empty() == (seconds == 0));
     REQUIRE((seconds == 0 || told.find("is 2 h ") != std::string::npos));
     REQUIRE(told.find(words) != std::string::npos);
+    // The recorded age is never less than the time since the transfer.
+    TargetState state;
+    bool is_target = false;
+    REQUIRE_OK(ReadTargetState(options.target_dir, &state, &is_target));
+    REQUIRE(*state.complete->as_of_seconds <= Now());
+    REQUIRE((state.complete->source_ahead_seconds > 7200) == (seconds > 0));
+    REQUIRE((*state.complete->age_seconds >= 9000) == (seconds < 0));
   }
 }
 
