@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/serve/served_facts.h"
 
@@ -81,6 +82,11 @@ Status TellNames(const SessionHost& host, const Frame& frame,
   }
   if (!why.empty()) {
     host.log_peer(why);
+  }
+  if (reply.names.empty() && !set->databases.empty()) {
+    return MakeStatus(EndState::kDenied,
+                      "serves nothing to " + NameOfPeer(channel->identity()) +
+                          " (serve --allow)");
   }
   return channel->SendMessage(FrameType::kListReply, reply);
 }

@@ -70,6 +70,10 @@ const std::string& SnapshotDirOf(const ServedDatabase& database,
   return of_server.empty() ? database.snapshot_dir : of_server;
 }
 
+std::string NameOfPeer(const PeerIdentity* peer) {
+  return peer == nullptr ? "a peer without a certificate" : peer->subject;
+}
+
 const ServedDatabase* ServedSet::Find(const std::string& name) const {
   const auto found = places.find(name);
   return found == places.end() ? nullptr : &databases[found->second];

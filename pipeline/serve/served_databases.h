@@ -22,6 +22,10 @@ namespace sstferry {
 const std::string& SnapshotDirOf(const ServedDatabase& database,
                                  const std::string& of_server);
 
+// Returns the peer's subject for a message, or "a peer without a certificate"
+// if `peer` is null.
+std::string NameOfPeer(const PeerIdentity* peer);
+
 // The databases that are served at one moment.
 struct ServedSet {
   std::vector<ServedDatabase> databases;

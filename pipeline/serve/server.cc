@@ -252,9 +252,7 @@ class Server : public SourceServer {
     const ServedDatabase* const found = set->Find(name);
     if (found != nullptr && !databases_.MayRead(name, peer)) {
       return MakeStatus(EndState::kDenied,
-                        (peer == nullptr ? "a peer without a certificate"
-                                         : peer->subject) +
-                            " may not read database '" + name +
+                        NameOfPeer(peer) + " may not read database '" + name +
                             "' (serve --allow)");
     }
     if (found != nullptr) {

@@ -37,6 +37,20 @@ TEST_CASE("Two hosts with certificates from cert need only --tls for a pull",
   INFO(pull.err());
   REQUIRE(code == 0);
   REQUIRE(EntriesOf(dir / "copy") == EntriesOf(dir / "source"));
+  // Every list names the certificate to which nothing is served.
+  for (const Words& words : std::vector<Words>{
+           {"ls", server.list_url()},
+           {"pull", server.list_url(), dir / "all", "--all"}}) {
+    Words denied = words;
+    denied.insert(denied.end(), {"--tls", pki + "/127.0.0.1"});
+    Process process(Sstferry(denied));
+    REQUIRE(process.Wait() == 1);
+    INFO(process.err());
+    REQUIRE(process.err().find("DENIED: ") != std::string::npos);
+    REQUIRE(process.err().find(": serves nothing to CN=127.0.0.1 (serve "
+                               "--allow)") != std::string::npos);
+    REQUIRE_FALSE(fs::exists(dir / "all"));
+  }
   // A certificate for the same name from another CA is refused.
   REQUIRE_OK(MakeCertificateAuthority(dir / "other"));
   TlsFiles files;
