@@ -5,8 +5,10 @@
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/one_session.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/replica_tree.h"
 #include "pipeline/pull/target_state.h"
+#include "pipeline/snapshot/database_tree.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 
 namespace sstferry {
@@ -26,10 +28,9 @@ class Query : public StatusQuery {
       : options_(options), served_(served) {}
 
   Status Run(StatusReport* report) override {
-    report->status = served_ ? AskServer(report, FailedPart::kList)
-                     : options_.where.is_directory()
-                         ? Look(report)
-                         : AskServer(report, FailedPart::kStatus);
+    report->status = served_ ? ListServed(report)
+                     : options_.where.is_directory() ? Look(report)
+                                                     : AskRetained(report);
     return report->status;
   }
 
@@ -82,51 +83,111 @@ class Query : public StatusQuery {
     return status;
   }
 
-  Status AskServer(StatusReport* report, FailedPart asks) {
+  // Lists the databases of a server, or those below a directory that is no
+  // database itself.
+  Status ListServed(StatusReport* report) {
+    const std::string& directory = options_.where.directory;
+    EndpointOptions endpoint = EndpointFor(
+        options_.where, EndpointOptions().lanes, options_);
+    DatabaseTree tree;
+    tree.is_complete = true;
+    if (options_.where.is_directory()) {
+      RETURN_IF_ERROR(FindLocal(directory, &endpoint.is_tree, &tree));
+    }
+    RETURN_IF_ERROR(Ask(
+        endpoint, FailedPart::kList, report,
+        [&](SourceSession* session, const std::string& name) {
+          return AskServed(session,
+                           name.empty() || endpoint.is_tree
+                               ? tree.names
+                               : std::vector<std::string>{name},
+                           report);
+        }));
+    report->served_all &= tree.is_complete;
+    if (report->served.size() != 1 || endpoint.is_tree) {
+      return Status::OK();
+    }
+    ServedState& only = report->served[0];
+    if (options_.where.is_directory() ||
+        (options_.where.is_ssh() && only.name == kStdioDatabase)) {
+      // No server has named the database in the directory.
+      std::error_code error;
+      only.name = fs::absolute(directory + "/", error)
+                      .lexically_normal()
+                      .parent_path()
+                      .filename();
+    }
+    return options_.where.is_directory() && !only.problem.empty()
+               ? MakeStatus(EndState::kRefused, only.problem)
+               : Status::OK();
+  }
+
+  // Finds the databases below `directory`, unless it is a database itself.
+  Status FindLocal(const std::string& directory, bool* is_tree,
+                   DatabaseTree* tree) const {
+    std::error_code error;
+    *is_tree = !fs::exists(directory + "/CURRENT", error) && !error &&
+               !IsStandby(directory) && fs::is_directory(directory, error);
+    if (!*is_tree) {
+      return Status::OK();
+    }
+    RETURN_IF_ERROR(FindDatabases(directory, tree));
+    for (const std::string& problem : tree->problems) {
+      if (options_.log) {
+        options_.log(LogLevel::kWarning, directory + ": " + problem);
+      }
+    }
+    return !tree->names.empty()
+               ? Status::OK()
+               : MakeStatus(EndState::kRefused,
+                            directory + ": expected a database, or a directory "
+                                        "with databases below it, found "
+                                        "neither");
+  }
+
+  Status AskRetained(StatusReport* report) {
+    return Ask(EndpointFor(options_.where, EndpointOptions().lanes, options_),
+               FailedPart::kStatus, report,
+               [report](SourceSession* session, const std::string& name) {
+                 StatusReply retained;
+                 const Status status = session->AskRetained({name}, &retained);
+                 report->snapshots = std::move(retained.snapshots);
+                 report->followers = std::move(retained.followers);
+                 return status;
+               });
+  }
+
+  // Calls `ask` with a session and the name of the database; empty: all.
+  template <typename Question>
+  Status Ask(const EndpointOptions& endpoint, FailedPart asks,
+             StatusReport* report, const Question& ask) {
     report->is_source = true;
     std::unique_ptr<Endpoint> opened;
-    const Status status = Endpoint::Open(
-        EndpointFor(options_.where, EndpointOptions().lanes, options_),
-        &opened);
+    RETURN_IF_ERROR(Endpoint::Open(endpoint, &opened));
     // Over ssh, the path may be one database or a directory of databases.
-    const std::string name =
-        !status.ok() || options_.where.is_ssh() ? "" : opened->name();
-    return !status.ok()
-               ? status
-               : session_.Run(
-                     opened->dialer(),
-                     AskOnce(options_.timeouts, std::chrono::milliseconds(0)),
-                     {asks},
-                     [&](SourceSession* session) {
-                       return served_ ? AskServed(session, name, report)
-                                      : AskRetained(session, name,
-                                                    report);
-                     });
+    const std::string name = options_.where.is_ssh() ? "" : opened->name();
+    return session_.Run(
+        opened->dialer(),
+        AskOnce(options_.timeouts, std::chrono::milliseconds(0)), {asks},
+        [&](SourceSession* session) { return ask(session, name); });
   }
 
-  static Status AskRetained(SourceSession* session, const std::string& name,
-                        StatusReport* report) {
-    StatusReply retained;
-    const Status status = session->AskRetained({name}, &retained);
-    report->snapshots = std::move(retained.snapshots);
-    report->followers = std::move(retained.followers);
-    return status;
-  }
-
-  static Status AskServed(SourceSession* session, const std::string& name,
+  // `names`: the databases; empty: all that this side may read.
+  static Status AskServed(SourceSession* session,
+                          const std::vector<std::string>& names,
                           StatusReport* report) {
     ListReply list;
-    list.names = {name};
+    list.names = names;
     list.is_complete = true;
     Status status =
-        name.empty() ? session->List(ListRequest(), &list) : Status::OK();
+        names.empty() ? session->List(ListRequest(), &list) : Status::OK();
     report->served_all = status.ok() && list.is_complete;
-    const std::vector<std::string>& names = list.names;
-    for (size_t i = 0; status.ok() && i < names.size(); ++i) {
+    for (size_t i = 0; status.ok() && i < list.names.size(); ++i) {
+      const std::string& name = list.names[i];
       FactsReply facts;
-      status = session->AskFacts({names[i], {}, false, ""}, &facts);
-      report->served.push_back({names[i], facts.families, facts.files,
-                                facts.bytes, facts.sequence, facts.age_seconds,
+      status = session->AskFacts({name, {}, false, ""}, &facts);
+      report->served.push_back({name, facts.families, facts.files, facts.bytes,
+                                facts.sequence, facts.age_seconds,
                                 facts.problem});
     }
     return status;

@@ -98,16 +98,36 @@ TEST_CASE("ls reports a name that is not served, and an archive",
           std::string::npos);
 }
 
-TEST_CASE("ls of a directory shows the database in it", "[tools][ls]") {
+TEST_CASE("ls of a directory shows the database in it, or those below it",
+          "[tools][ls]") {
   const ScratchDir dir;
   MakeSampleDatabase(dir / "source");
-  Process list(Sstferry({"ls", dir / "source"}));
-  REQUIRE(list.Wait() == 0);
-  INFO(list.out());
-  REQUIRE(list.out().find(" is 1 database\nNAME") != std::string::npos);
-  REQUIRE(list.out().find("\nsource ") != std::string::npos);
-  Process none(Sstferry({"ls", dir.path()}));
-  REQUIRE(none.Wait() == 1);
+  for (const std::string end : {"", "/", "/."}) {
+    Process list(Sstferry({"ls", dir / "source" + end}));
+    REQUIRE(list.Wait() == 0);
+    INFO(list.out());
+    REQUIRE(list.out().find(": 1 database\nNAME") != std::string::npos);
+    REQUIRE(list.out().find("\nsource ") != std::string::npos);
+    REQUIRE(list.out().ends_with(
+        "\nsize and sequence: as of the last flush\n"));
+  }
+  std::filesystem::create_directories(dir / "top/deep");
+  std::filesystem::create_directories(dir / "top/empty");
+  MakeSampleDatabase(dir / "top/a");
+  MakeSampleDatabase(dir / "top/deep/b");
+  const json below = Ls(dir / "top");
+  INFO(below.dump(2));
+  REQUIRE(below["databases"].size() == 2);
+  REQUIRE(below["databases"][0]["name"] == "a");
+  REQUIRE(below["databases"][0]["bytes"] > 100'000);
+  REQUIRE(below["databases"][1]["name"] == "deep/b");
+  for (const std::string none : {"top/empty", "none"}) {
+    Process refused(Sstferry({"ls", dir / none}));
+    REQUIRE(refused.Wait() == 1);
+    INFO(refused.err());
+    REQUIRE(refused.err().find(dir / none) != std::string::npos);
+    REQUIRE(refused.out().empty());
+  }
 }
 
 }  // namespace sstferry::ls_test

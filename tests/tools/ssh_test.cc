@@ -358,6 +358,7 @@ TEST_CASE("plan and ls ask through ssh", "[cli][ssh]") {
   INFO(listed.out << listed.err);
   REQUIRE(listed.code == 0);
   REQUIRE(listed.out.find("serves 1 database") != std::string::npos);
+  REQUIRE(listed.out.find("\nsource ") != std::string::npos);
   REQUIRE(NamesOf(world.dir.path()) == Words{"source"});
 }
 

@@ -1185,7 +1185,8 @@ const std::vector<Command>& Commands() {
        "Lists the databases that this side may read, with their size, sequence "
        "number and age (the time since they were last written to). Size and "
        "sequence are as of the last flush: WALs may hold more. SOURCE is "
-       "sst://HOST[:PORT] or unix:/PATH, or one database there, or HOST:/DIR.",
+       "sst://HOST[:PORT] or unix:/PATH, or one database there, or DIR or "
+       "HOST:/DIR, a database or a directory with databases below it.",
        Joined({TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),
                {TimeoutRow<StatusArguments>()}}),

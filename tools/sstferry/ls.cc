@@ -1,9 +1,6 @@
 // sstferry ls
-#include <filesystem>
-
 #include <nlohmann/json.hpp>
 
-#include "format/end_state.h"
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "tools/sstferry/command_arguments.h"
@@ -21,7 +18,7 @@ using nlohmann::ordered_json;
 
 std::string LsText(const std::string& place, bool is_directory,
                    const StatusReport& report) {
-  std::string text = place + (is_directory ? " is " : " serves ") +
+  std::string text = place + (is_directory ? ": " : " serves ") +
                      FormatCount(report.served.size(), "database") + "\n";
   std::vector<std::vector<std::string>> rows = {
       {"NAME", "SIZE", "SEQUENCE", "AGE", "COLUMN FAMILIES", "FILES"}};
@@ -39,7 +36,11 @@ std::string LsText(const std::string& place, bool is_directory,
                     std::to_string(served.families),
                     std::to_string(served.files)});
   }
-  return text + (report.served.empty() ? "" : Table(rows)) + problems +
+  return text +
+         (report.served.empty()
+              ? ""
+              : Table(rows) + "size and sequence: as of the last flush\n") +
+         problems +
          (report.served_all ? ""
                             : "there may be more: some directory could not be "
                               "looked at, which the log of the source names\n");
@@ -79,6 +80,11 @@ int RunLs(const std::vector<std::string>& arguments) {
   }
   Console console(parsed.common);
   LogTlsWarnings(parsed.options.tls, &console);
+  parsed.options.log = [&console](LogLevel level, const std::string& text) {
+    if (level <= LogLevel::kWarning) {
+      console.Log(level, text);
+    }
+  };
   const std::string place = parsed.options.where.ToString();
   const std::unique_ptr<StatusQuery> query = MakeServedQuery(parsed.options);
   StatusReport report;
@@ -88,15 +94,6 @@ int RunLs(const std::vector<std::string>& arguments) {
     status = query->Run(&report);
   }
   const bool is_directory = parsed.options.where.is_directory();
-  if (is_directory && report.served.size() == 1) {
-    const std::string& problem = report.served[0].problem;
-    if (status.ok() && !problem.empty()) {
-      status = report.status = MakeStatus(EndState::kRefused, problem);
-    }
-    // No server has given it a name.
-    report.served[0].name =
-        std::filesystem::path(place).lexically_normal().filename();
-  }
   const std::string text =
       parsed.common.json ? LsToJson(place, report)
       : status.ok()      ? LsText(Printable(place), is_directory, report)

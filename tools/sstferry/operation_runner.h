@@ -40,7 +40,7 @@ std::string ArchiveToJson(const ArchiveOptions& options,
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);
 // Return the result of sstferry ls.
-// `is_directory`: `place` is one database, and no server.
+// `is_directory`: `place` is a directory, and no server.
 std::string LsText(const std::string& place, bool is_directory,
                    const StatusReport& report);
 std::string LsToJson(const std::string& place, const StatusReport& report);

@@ -160,9 +160,11 @@ class StatusQuery {
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
-// Makes a query for the databases that a server serves. Fills
-// StatusReport::served in the server's order. With a name in `where`: only this
-// database.
+// Makes a query for the databases that a server serves, or that a directory is
+// or has below it. Fills StatusReport::served in the server's order. With a name
+// in `where`: only this database. A directory that is a database has its own
+// name there.
+//   kRefused   the directory is not, and does not have, a database
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
 // Releases the snapshot that a source directory retains for the transfer whose
