@@ -146,6 +146,7 @@ class Query : public StatusQuery {
   }
 
   Status AskRetained(StatusReport* report) {
+    report->is_server = !options_.where.is_ssh();
     return Ask(EndpointFor(options_.where, EndpointOptions().lanes, options_),
                FailedPart::kStatus, report,
                [report](SourceSession* session, const std::string& name) {

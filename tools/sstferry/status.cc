@@ -93,7 +93,10 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
     text += FollowersText(report.followers);
   }
   const size_t count = report.snapshots.size();
-  text += count == 0 ? "no snapshot is retained or in use"
+  text += count == 0 ? std::string("no snapshot is retained or in use") +
+                           (report.is_server ? ""
+                                             : "; followers are in the status "
+                                               "of a server, not here")
                      : FormatCount(count, "snapshot") +
                            (count == 1 ? " pins " : " pin ") +
                            StatusBytes(PinnedBytes(report));

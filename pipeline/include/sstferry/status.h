@@ -130,8 +130,10 @@ struct StatusReport {
   bool is_source = false;
   bool is_target = false;
   std::vector<RetainedSnapshot> snapshots;  // oldest first
-  // Followers of a server; the one that lags most is first.
+  // Followers of a server; the one that lags most is first. A directory does
+  // not know its followers.
   std::vector<FollowerState> followers;
+  bool is_server = false;  // and not the directory of an ssh login
   // Number of snapshots next to a source directory that belong to other users,
   // and the name of one of these users.
   uint64_t foreign_snapshots = 0;
