@@ -3,6 +3,8 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -349,8 +351,10 @@ void SnapshotStore::KeepFree() {
           "file system of " + parent + " has too little space");
       continue;
     }
-    const std::string why = "less than " +
-                            std::to_string(options_->min_free_percent) +
+    std::array<char, 32> percent{};
+    std::snprintf(percent.data(), percent.size(), "%g",
+                  options_->min_free_percent);
+    const std::string why = std::string("less than ") + percent.data() +
                             " % of the file system of " + parent + " is free";
     if (!ReleaseOldestIdle(parent, why)) {
       ReleaseLargest(parent, why);

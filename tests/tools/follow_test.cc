@@ -117,6 +117,32 @@ TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
   REQUIRE(value == "v");
 }
 
+TEST_CASE("follow redraws a line with moment, lag and bytes to replay, only on "
+          "a terminal",
+          "[tools][follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  const bool shows = GENERATE(true, false);
+  std::vector<std::string> words = {"follow", world.source_dir(), dir};
+  if (shows) {
+    words.insert(words.end(), {"--progress", "always"});
+  }
+  Process follower(Sstferry(words));
+  AwaitAll(world, dir, world.sequence());
+  if (shows) {
+    REQUIRE(follower.WaitForErr(" to replay\x1b[K"));
+  }
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  const std::string err = follower.err();
+  INFO(err);
+  REQUIRE((err.find("\ras of 20") != std::string::npos) == shows);
+  REQUIRE((err.find("Z  lag ") != std::string::npos) == shows);
+  REQUIRE((err.find(" to replay") != std::string::npos) == shows);
+  REQUIRE(err.ends_with("\r\x1b[K") == shows);
+}
+
 TEST_CASE("A follower audits after a periodic cut, and status shows the audit",
           "[tools][follow]") {
   StandbyWorld world;

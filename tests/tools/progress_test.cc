@@ -81,14 +81,17 @@ TEST_CASE("Progress never decreases and shows 100 only when finished",
   more.planned_bytes = 2 * kPlanned;  // the plan grew
   formatter.Observe(more, 3);
   REQUIRE(formatter.percent() == Approx(60));
-  formatter.Observe(At(kPlanned + 5, "sync"), 4);
+  formatter.Observe(At(kPlanned + 300'000'000, "sync"), 4);
   REQUIRE(formatter.percent() == Approx(99.9));
   REQUIRE(formatter.Line().find("100") == std::string::npos);
-  Progress last = At(kPlanned, "swap");
+  // The plan is an estimate: more may be done than it says.
+  REQUIRE(formatter.Line().find("1.3 GB of 1.3 GB") != std::string::npos);
+  Progress last = At(kPlanned - 200'000'000, "swap");
   last.finished = true;
+  last.seconds = 0.08;
   formatter.Observe(last, 5);
   REQUIRE(formatter.percent() == Approx(100));
-  REQUIRE(formatter.Line().find("100.0 % done") != std::string::npos);
+  REQUIRE(formatter.Line() == "100.0 % done      1.3 GB  took 0.08 s");
 }
 
 TEST_CASE("Progress is monotonic for any input", "[tools]") {
@@ -150,6 +153,22 @@ TEST_CASE("Progress names the bottleneck of a transfer", "[tools]") {
   }
 }
 
+TEST_CASE("A narrow line leaves out the last columns, and cuts no word",
+          "[tools]") {
+  const std::vector<std::string> columns = {"12 of 40", "5 MB/s", "4 lanes"};
+  REQUIRE(FitColumns(columns, std::string::npos) == "12 of 40  5 MB/s  4 lanes");
+  REQUIRE(FitColumns(columns, 25) == "12 of 40  5 MB/s  4 lanes");
+  REQUIRE(FitColumns(columns, 24) == "12 of 40  5 MB/s");
+  REQUIRE(FitColumns(columns, 15) == "12 of 40");
+  REQUIRE(FitColumns(columns, 5) == "12 of");  // its only column
+  ProgressFormatter formatter;
+  Progress lost = At(200'000'000);
+  lost.waiting_for = "connection refused";
+  formatter.Observe(lost, 2);
+  REQUIRE(FitColumns(formatter.Columns(), 70).ends_with(
+      "  waiting for the source: connecti"));
+}
+
 TEST_CASE("Rates converge to the recent speed", "[tools]") {
   ProgressFormatter formatter;
   uint64_t done = 0;
@@ -187,6 +206,8 @@ TEST_CASE("Durations and sizes are formatted for people", "[tools]") {
   REQUIRE(FormatClock(59.2) == "1:00");
   REQUIRE(FormatClock(3765) == "1:02:45");
   REQUIRE(FormatClock(1e300).size() < 20);
+  REQUIRE(FormatTook(0.08) == "0.08 s");
+  REQUIRE(FormatTook(3765) == "1:02:45");
   REQUIRE(FormatBytes(0) == "0 B");
   REQUIRE(FormatBytes(999) == "999 B");
   REQUIRE(FormatBytes(999'999) == "1.0 MB");

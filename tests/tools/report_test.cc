@@ -79,6 +79,10 @@ TEST_CASE("A pull's report is four lines, from the replica to the verdict",
   REQUIRE(report.find(", 137.5 MB of them received by earlier runs; ") !=
           std::string::npos);
   REQUIRE(report.find("275.0 MB/s") != std::string::npos);
+  summary.target_stage_seconds["delete"] = 0.25;  // not part of the rate
+  REQUIRE(PullReport(summary).find(
+              "; 0.50 s, 0.25 s of it for deletions, 550.0 MB/s (") !=
+          std::string::npos);
 }
 
 TEST_CASE("A report writes a count of one with a singular noun", "[tools]") {

@@ -83,9 +83,9 @@ std::string InitText(const std::string& place, const ArchiveReport& report) {
          "\nnext: sstferry archive push SOURCE " + ShellWord(place) + "\n";
 }
 
-// Returns "took 0:09, 5.0 MB/s".
+// Returns "took 9.05 s, 5.0 MB/s".
 std::string Took(double seconds, uint64_t bytes) {
-  std::string text = "took " + FormatClock(seconds);
+  std::string text = "took " + FormatTook(seconds);
   if (bytes > 0 && seconds > 0) {
     text += ", " +
             FormatBytes(static_cast<uint64_t>(

@@ -51,6 +51,7 @@ class Console {
   ~Console();
 
   bool is_terminal() const { return screen_.is_terminal; }
+  size_t columns() const { return screen_.columns(); }
   bool logs_json() const { return format_ == LogFormat::kJson; }
 
   // Writes a line whatever the log level is. As text it has no time and level.

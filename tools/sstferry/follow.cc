@@ -10,6 +10,7 @@
 #include "tools/sstferry/hook.h"
 #include "tools/sstferry/metrics_endpoint.h"
 #include "tools/sstferry/metrics_file.h"
+#include "tools/sstferry/progress.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/standby_metrics.h"
@@ -47,6 +48,7 @@ int RunJob(const char* command, const CommonArguments& common,
     });
     status = job->Run(&state);
   }
+  console->DropProgress();  // the result says more
   const auto json = [&] { return StandbyJson(command, status, state); };
   const std::string result = common.json   ? json()
                              : status.ok() ? text(state)
@@ -124,6 +126,10 @@ int RunFollow(const std::vector<std::string>& arguments) {
     const Status told = NotifyReady(StandbyLine(state));
     if (!told.ok()) {
       console.Log(LogLevel::kDebug, MessageOf(told));
+    }
+    if (ShowsInPlace(follow.common.progress, console)) {
+      console.RedrawProgress(
+          FitColumns(StandbyColumns(state), console.columns() - 1));
     }
   };
   // Reports READY first, because a first cut may take hours.

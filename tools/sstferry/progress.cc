@@ -18,11 +18,6 @@ constexpr std::chrono::milliseconds kRedrawInterval{200};
 // 100 is shown only for a finished operation.
 constexpr double kMaxUnfinishedPercent = 99.9;
 
-bool ShowsInPlace(ProgressMode mode, const Console& console) {
-  return mode == ProgressMode::kAlways ||
-         (mode == ProgressMode::kAuto && console.is_terminal());
-}
-
 double MovingRate(double rate, double amount, double elapsed,
                   double total_elapsed) {
   // The average since the start until a window has passed, then an
@@ -114,13 +109,7 @@ double ProgressFormatter::EtaSeconds() const {
 }
 
 std::string ProgressFormatter::Line() const {
-  // While the source cannot be reached, its rates are outdated.
-  const std::string rest =
-      !last_.waiting_for.empty() && !last_.finished
-          ? "  waiting for the source: " + Printable(last_.waiting_for)
-      : is_planned() ? Rates()
-                     : "";
-  return Where() + rest;
+  return FitColumns(Columns(), std::string::npos);
 }
 
 std::string ProgressFormatter::Where() const {
@@ -131,31 +120,49 @@ std::string ProgressFormatter::Where() const {
                   last_.phase.c_str(), FormatClock(last_seconds_).c_str());
     return text.data();
   }
-  std::snprintf(text.data(), text.size(), "%5.1f %% %-9.32s %s of %s", percent_,
+  // The plan is an estimate, so it never equals what is done at the end.
+  const std::string of =
+      last_.finished
+          ? ""
+          : " of " + FormatBytes(
+                         std::max(last_.planned_bytes, last_.done_bytes));
+  std::snprintf(text.data(), text.size(), "%5.1f %% %-9.32s %s%s", percent_,
                 last_.finished ? "done" : last_.phase.c_str(),
-                FormatBytes(last_.done_bytes).c_str(),
-                FormatBytes(last_.planned_bytes).c_str());
+                FormatBytes(last_.done_bytes).c_str(), of.c_str());
   return text.data();
 }
 
-std::string ProgressFormatter::Rates() const {
+std::vector<std::string> ProgressFormatter::Columns() const {
+  if (last_.finished) {
+    // The bytes include those that were not sent, so a rate would be wrong.
+    return {Where(), "took " + FormatTook(last_.seconds)};
+  }
+  // While the source cannot be reached, its rates are outdated. The reason is
+  // cut rather than left out.
+  if (!last_.waiting_for.empty()) {
+    return {Where() + "  waiting for the source: " +
+            Printable(last_.waiting_for)};
+  }
+  if (!is_planned()) {
+    return {Where()};
+  }
   const double eta = EtaSeconds();
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), "  %.1f MB/s  %s %s",
-                bytes_per_second_ / 1e6, last_.finished ? "took" : "ETA",
-                last_.finished ? FormatClock(last_.seconds).c_str()
-                : eta < 0      ? "-:--"
-                               : FormatClock(eta).c_str());
+  std::array<char, 64> rate{};
+  std::snprintf(rate.data(), rate.size(), "%.1f MB/s", bytes_per_second_ / 1e6);
+  std::vector<std::string> columns = {
+      Where(), rate.data(), "ETA " + (eta < 0 ? "-:--" : FormatClock(eta))};
   const std::string bottleneck = Bottleneck();
-  std::string line = text.data();
-  line += bottleneck.empty() ? "" : "  waiting for: " + bottleneck;
-  line += "  " + FormatCount(last_.lanes, "lane");
+  if (!bottleneck.empty()) {
+    columns.push_back("waiting for: " + bottleneck);
+  }
+  columns.push_back(FormatCount(last_.lanes, "lane"));
   // Files that are sent unchanged count their entries only at their end.
   if (entries_per_second_ >= 1) {
-    line += "  " + FormatNumber(static_cast<uint64_t>(entries_per_second_)) +
-            " entries/s";
+    columns.push_back(
+        FormatNumber(static_cast<uint64_t>(entries_per_second_)) +
+        " entries/s");
   }
-  return line;
+  return columns;
 }
 
 std::string ProgressFormatter::Json() const {
@@ -202,6 +209,33 @@ std::string FormatClock(double seconds) {
                   whole % 60);
   }
   return text.data();
+}
+
+std::string FormatTook(double seconds) {
+  constexpr double kMinute = 60;
+  if (seconds >= kMinute) {
+    return FormatClock(seconds);
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f s", std::max(seconds, 0.0));
+  return text.data();
+}
+
+std::string FitColumns(const std::vector<std::string>& columns, size_t width) {
+  std::string line = columns.front().substr(0, width);
+  for (size_t i = 1; i < columns.size(); ++i) {
+    const std::string next = line + "  " + columns[i];
+    if (next.size() > width) {
+      break;
+    }
+    line = next;
+  }
+  return line;
+}
+
+bool ShowsInPlace(ProgressMode mode, const Console& console) {
+  return mode == ProgressMode::kAlways ||
+         (mode == ProgressMode::kAuto && console.is_terminal());
 }
 
 ProgressReporter::ProgressReporter(const CommonArguments& arguments,
@@ -257,7 +291,8 @@ void ProgressReporter::Show() {
       std::chrono::steady_clock::now() - started_;
   formatter_.Observe(look_(), now.count());
   if (in_place_) {
-    console_->RedrawProgress(formatter_.Line());
+    console_->RedrawProgress(
+        FitColumns(formatter_.Columns(), console_->columns() - 1));
   } else {
     console_->WriteProgress(json_ ? formatter_.Json() : formatter_.Line());
   }

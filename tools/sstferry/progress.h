@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "sstferry/options.h"
 #include "tools/sstferry/command_arguments.h"
@@ -29,9 +30,10 @@ class ProgressFormatter {
   // Returns " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54
   // waiting for: network  4 lanes  1883000 entries/s", or "    - % snapshot
   // 0:03" while nothing is planned. If the source cannot be reached, the reason
-  // replaces the rates. The most important parts are first, because a narrow
-  // terminal truncates the line.
+  // replaces the rates. "100.0 % done      40.1 GB  took 0:54" at the end.
   std::string Line() const;
+  // Returns the columns of Line(), the most important ones first.
+  std::vector<std::string> Columns() const;
   // Returns {"phase":..., "percent":..., ...} without a newline.
   std::string Json() const;
 
@@ -41,7 +43,6 @@ class ProgressFormatter {
  private:
   bool is_planned() const { return last_.planned_bytes > 0 || percent_ > 0; }
   std::string Where() const;  // " 42.3 % transfer  12.3 GB of 40.1 GB"
-  std::string Rates() const;  // "  512.4 MB/s  ETA 0:54 ..."
   double EtaSeconds() const;  // negative: unknown
   // Averages what the lanes spent their time on since the last observation.
   void ObserveStages(const ProgressStages& now, double elapsed,
@@ -64,6 +65,13 @@ class ProgressFormatter {
 
 // Returns "3:07" or "1:02:45".
 std::string FormatClock(double seconds);
+// Returns "0.08 s", or from a minute on like FormatClock().
+std::string FormatTook(double seconds);
+// Joins as many columns as a line of `width` characters has room for, from the
+// first one on, and cuts only the first one.
+std::string FitColumns(const std::vector<std::string>& columns, size_t width);
+// Returns true if a line is redrawn on this console.
+bool ShowsInPlace(ProgressMode mode, const Console& console);
 // Shows the progress of one operation on standard error until destroyed.
 //
 // Ownership: borrows the console and what `look` refers to.

@@ -138,7 +138,13 @@ std::string HowLine(const Summary& summary) {
     text += ", " + FormatBytes(summary.sst_bytes_resumed) +
             " of them received by earlier runs";
   }
-  text += "; " + PullSeconds(summary.seconds) + Rate(summary);
+  text += "; " + PullSeconds(summary.seconds);
+  const double deletion = summary.seconds - TransferSeconds(summary);
+  constexpr double kWorthSaying = 0.01;
+  text += deletion < kWorthSaying
+              ? ""
+              : ", " + PullSeconds(deletion) + " of it for deletions";
+  text += Rate(summary);
   return text + (IsInPlace(summary) || summary.method_reason.empty()
                      ? "\n"
                      : " (" + Printable(summary.method_reason) + ")\n");

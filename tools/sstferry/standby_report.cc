@@ -108,6 +108,21 @@ std::string StandbyLine(const StandbyState& state) {
   return line;
 }
 
+std::vector<std::string> StandbyColumns(const StandbyState& state) {
+  const std::optional<uint64_t> age = MillisSince(state.moment_micros);
+  std::vector<std::string> columns = {"following", "no moment yet"};
+  if (age) {
+    columns = {"as of " + Rfc3339(state.moment_micros / 1'000'000),
+               "lag " + FormatMillis(static_cast<int64_t>(*age))};
+  }
+  columns.push_back(FormatBytes(state.replay_bytes) + " to replay");
+  if (state.is_archive) {
+    columns.push_back(FormatBytes(state.unput_bytes) +
+                      " not in the archive yet");
+  }
+  return columns;
+}
+
 std::string AuditText(const StandbyState& state) {
   const AuditState& audit = state.audit;
   std::string text = "audit: ";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -12,6 +13,9 @@ namespace sstferry {
 
 // Returns "at sequence 41951 of sst://db1/orders, as of 12 ms ago; ..."
 std::string StandbyLine(const StandbyState& state);
+// Returns the columns of a follower's progress line, the most important ones
+// first: "as of 2026-11-25T02:00:03Z", "lag 45 ms", "1.2 MB to replay".
+std::vector<std::string> StandbyColumns(const StandbyState& state);
 
 // Returns "as if the compaction filters of users, orders had not run since the
 // last cut"; empty: no family has one.
