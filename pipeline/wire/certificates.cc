@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "format/end_state.h"
+#include "pipeline/base/this_machine.h"
 #include "sstferry/descriptor.h"
 #include "sstferry/options.h"
 #include "sstferry/transport.h"
@@ -155,6 +156,14 @@ Certificate Begin(const std::string& name, uint32_t days, EVP_PKEY* key) {
   return done ? std::move(made) : nullptr;
 }
 
+// Returns a name with which messages tell several CAs apart. A common name has
+// at most 64 characters.
+std::string AuthorityName() {
+  constexpr size_t kMaxHostBytes = 28;
+  return "sstferry CA of " + HostName().substr(0, kMaxHostBytes) + " " +
+         Rfc3339(static_cast<uint64_t>(std::time(nullptr)));
+}
+
 bool IsIp(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> address;
   return inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
@@ -186,7 +195,7 @@ Status MakeCertificateAuthority(const std::string& dir) {
   }
   const Key key(EVP_EC_gen("P-256"));
   const Certificate ca = key != nullptr
-                             ? Begin("sstferry CA", kAuthorityDays, key.get())
+                             ? Begin(AuthorityName(), kAuthorityDays, key.get())
                              : nullptr;
   X509* const x = ca.get();
   const bool made =

@@ -59,6 +59,9 @@ TEST_CASE("Two hosts with certificates from cert need only --tls for a pull",
   Process stranger(Sstferry({"pull", server.url(), dir / "copy2", "--tls",
                              dir / "other/db2", "--timeout", "2s"}));
   REQUIRE(stranger.Wait() == 1);
+  INFO(stranger.err());
+  REQUIRE(stranger.err().find("found issuer CN=sstferry CA of ") !=
+          std::string::npos);
   REQUIRE_FALSE(fs::exists(dir / "copy2"));
 }
 
