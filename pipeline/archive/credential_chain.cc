@@ -330,28 +330,43 @@ Status CredentialChain::Region(std::string* region) const {
 }
 
 Status CredentialChain::Ask(Credentials* credentials) {
+  std::string source;
+  const Status status = Find(&source, credentials);
+  credentials->source = source;
+  return status;
+}
+
+Status CredentialChain::Find(std::string* source, Credentials* credentials) {
   bool found = false;
   if (!options_.credentials_command.empty()) {
+    *source = "--credentials-command";
     return OfCommand(options_.credentials_command, credentials);
   }
+  const auto profile_text = [](const std::string& name) {
+    return "the profile '" + Printable(name) + "'";
+  };
   if (!options_.profile.empty()) {
+    *source = profile_text(options_.profile);
     return OfProfile(options_.profile, true, &found, credentials);
   }
   credentials->access_key_id = Variable("AWS_ACCESS_KEY_ID");
   if (!credentials->access_key_id.empty()) {
+    *source = "AWS_ACCESS_KEY_ID";
     credentials->secret_access_key = Variable("AWS_SECRET_ACCESS_KEY");
     credentials->session_token = Variable("AWS_SESSION_TOKEN");
     return FinishCredentials("", credentials);
   }
-  const std::string profile = Variable("AWS_PROFILE");
-  RETURN_IF_ERROR(OfProfile(profile.empty() ? "default" : profile,
-                            !profile.empty(), &found, credentials));
+  const std::string named = Variable("AWS_PROFILE");
+  const std::string profile = named.empty() ? "default" : named;
+  RETURN_IF_ERROR(OfProfile(profile, !named.empty(), &found, credentials));
   if (found) {
+    *source = profile_text(profile);
     return Status::OK();
   }
   const std::string token_file = Variable("AWS_WEB_IDENTITY_TOKEN_FILE");
   const std::string role = Variable("AWS_ROLE_ARN");
   if (!token_file.empty() && !role.empty()) {
+    *source = "AWS_WEB_IDENTITY_TOKEN_FILE";
     return OfWebIdentity(token_file, role, Variable("AWS_ROLE_SESSION_NAME"),
                          credentials);
   }
@@ -359,11 +374,13 @@ Status CredentialChain::Ask(Credentials* credentials) {
       Variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   const std::string full = Variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   if (!relative.empty() || !full.empty()) {
+    *source = "the container's role";
     return OfContainer(
         relative.empty() ? full : "http://169.254.170.2" + relative,
         credentials);
   }
   if (Variable("AWS_EC2_METADATA_DISABLED") != "true") {
+    *source = "the machine's role";
     const Status asked = OfMachine(credentials);
     if (asked.ok() || EndStateOf(asked) == EndState::kCancelled) {
       return asked;
@@ -390,8 +407,9 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
   };
   *found = true;
   if (!get("aws_access_key_id").empty()) {
-    *credentials = {get("aws_access_key_id"), get("aws_secret_access_key"),
-                    get("aws_session_token"), 0};
+    credentials->access_key_id = get("aws_access_key_id");
+    credentials->secret_access_key = get("aws_secret_access_key");
+    credentials->session_token = get("aws_session_token");
     return FinishCredentials("", credentials);
   }
   if (!get("credential_process").empty()) {

@@ -49,6 +49,9 @@ class CredentialChain {
 
  private:
   [[nodiscard]] rocksdb::Status Ask(Credentials* credentials);
+  // Sets *source to the place that was asked last.
+  [[nodiscard]] rocksdb::Status Find(std::string* source,
+                                     Credentials* credentials);
   [[nodiscard]] rocksdb::Status OfProfile(const std::string& name,
                                           bool must_exist, bool* found,
                                           Credentials* credentials);

@@ -90,8 +90,12 @@ Status Unlike(const ObjectStore& store, const std::string& what,
 // object.
 Status TryObject(ObjectStore* store, const std::string& key) {
   const std::string bytes = "an object";
-  RETURN_IF_ERROR(CannotDo(*store, PutBytes(store, key, bytes, false),
-                           "the right to put objects (s3:PutObject)"));
+  const StoreResult put = PutBytes(store, key, bytes, false);
+  // A right would not help if there is no such bucket.
+  RETURN_IF_ERROR(put.code == StoreCode::kUnsupported
+                      ? put.status
+                      : CannotDo(*store, put,
+                                 "the right to put objects (s3:PutObject)"));
   ObjectInfo info;
   RETURN_IF_ERROR(CannotDo(*store, store->Head(key, &info),
                            "to look up an object and its length"));

@@ -188,6 +188,9 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                     "--endpoint must name the scheme and host that serve the "
                     "bucket";
   }
+  if (error.code == "NoSuchBucket") {
+    verdict.what += "; make the bucket first, or correct its name";
+  }
   if (error.code == "InvalidObjectState") {
     verdict.what += "; the object was moved to " +
                     (error.storage_class.empty() ? "a storage class"

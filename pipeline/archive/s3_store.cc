@@ -273,6 +273,10 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
            .reads_object = ask.method == "HEAD" ||
                            (ask.method == "GET" && ask.query.empty())},
           *answer, now_());
+      if (tried.verdict.code == StoreCode::kDenied) {
+        tried.verdict.what += "; the credentials are from " +
+                              credentials.source;
+      }
       tried.retry_after = RetryAfter(*answer, now_());
       if (tried.verdict.renew) {
         credentials_.Renew(credentials);

@@ -24,6 +24,7 @@ struct Credentials {
   std::string secret_access_key;
   std::string session_token;   // may be empty
   UnixSeconds expires = 0;     // 0: never
+  std::string source;          // where they were found, for messages
 };
 
 struct HttpRequest {

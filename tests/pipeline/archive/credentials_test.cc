@@ -48,6 +48,13 @@ std::string IdOf(const StoreOptions& options, const CredentialWorld& world) {
                         MessageOf(got);
 }
 
+std::string SourceOf(const StoreOptions& options,
+                     const CredentialWorld& world) {
+  Credentials credentials;
+  CHECK(CredentialChain(options, world).Get(&credentials).ok());
+  return credentials.source;
+}
+
 std::string Json(const std::string& id, const std::string& expiration = "") {
   return "{\"AccessKeyId\":\"" + id +
          "\",\"SecretAccessKey\":\"hidden-key\",\"Token\":\"hidden-token\"" +
@@ -123,6 +130,7 @@ TEST_CASE("Credentials are taken from the first source that has some",
   };
   options.credentials_command = "echo '" + Json("COMMAND") + "'";
   CHECK(IdOf(options, WorldOf(all)) == "COMMAND");
+  CHECK(SourceOf(options, WorldOf(all)) == "--credentials-command");
   options.credentials_command.clear();
   options.profile = "other";
   CHECK(IdOf(options, WorldOf(all)) == "PROCESS");
@@ -135,8 +143,10 @@ TEST_CASE("Credentials are taken from the first source that has some",
   CHECK(IdOf(options, WorldOf(all)).find("DENIED") == 0);
   options.profile.clear();
   CHECK(IdOf(options, WorldOf(all)) == "ENVIRONMENT");
+  CHECK(SourceOf(options, WorldOf(all)) == "AWS_ACCESS_KEY_ID");
   all.erase("AWS_ACCESS_KEY_ID");
   CHECK(IdOf(options, WorldOf(all)) == "SHARED");
+  CHECK(SourceOf(options, WorldOf(all)) == "the profile 'default'");
   all["AWS_PROFILE"] = "other";
   CHECK(IdOf(options, WorldOf(all)) == "PROCESS");
   std::string region;
@@ -145,8 +155,10 @@ TEST_CASE("Credentials are taken from the first source that has some",
   all.erase("AWS_PROFILE");
   all.erase("AWS_SHARED_CREDENTIALS_FILE");
   CHECK(IdOf(options, WorldOf(all)) == "WEB");
+  CHECK(SourceOf(options, WorldOf(all)) == "AWS_WEB_IDENTITY_TOKEN_FILE");
   all.erase("AWS_ROLE_ARN");
   CHECK(IdOf(options, WorldOf(all)) == "CONTAINER");
+  CHECK(SourceOf(options, WorldOf(all)) == "the container's role");
   all["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "wrong";
   CHECK(IdOf(options, WorldOf(all)).find("status 200, found 401") !=
         std::string::npos);
@@ -155,6 +167,7 @@ TEST_CASE("Credentials are taken from the first source that has some",
         == 0);
   all.erase("AWS_CONTAINER_CREDENTIALS_FULL_URI");
   CHECK(IdOf(options, WorldOf(all)) == "MACHINE");
+  CHECK(SourceOf(options, WorldOf(all)) == "the machine's role");
   all["AWS_EC2_METADATA_DISABLED"] = "true";
   CHECK(IdOf(options, WorldOf(all)).find("DENIED: credentials: expected "
                                          "AWS_ACCESS_KEY_ID") == 0);

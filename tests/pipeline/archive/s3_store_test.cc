@@ -825,6 +825,27 @@ TEST_CASE("Credentials that the store calls expired are requested again",
   CHECK(tokens[0] != tokens[1]);
 }
 
+TEST_CASE("A denied call says where the credentials are from, a missing bucket "
+          "what to do",
+          "[archive]") {
+  FakeAnswer answer = FakeError(400, "ExpiredToken");
+  FakeS3 server([&](const FakeRequest& request) {
+    return request.method == "PUT" ? std::optional<FakeAnswer>(answer)
+                                   : std::nullopt;
+  });
+  const auto store = Open(TriedOnceOptions(server));
+  CHECK(MessageOf(PutBytes(store.get(), "a", "x", true).status)
+            .ends_with(" ExpiredToken: as told; the credentials are from "
+                       "AWS_ACCESS_KEY_ID"));
+  answer = FakeError(404, "NoSuchBucket");
+  ArchiveHead head;
+  std::vector<std::string> notes;
+  const std::string message =
+      MessageOf(InitArchive(store.get(), {}, &head, &notes));
+  CHECK(message.find("NoSuchBucket: ") != std::string::npos);
+  CHECK(message.ends_with("; make the bucket first, or correct its name"));
+}
+
 TEST_CASE("A silent store is abandoned, and Cancel() ends a wait",
           "[archive]") {
   std::mutex mu;
