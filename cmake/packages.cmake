@@ -13,6 +13,14 @@ install(FILES tools/prometheus/sstferry.rules tools/grafana/sstferry.json
   DESTINATION ${CMAKE_INSTALL_DATADIR}/sstferry COMPONENT tool)
 install(FILES README.md DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
 install(DIRECTORY docs DESTINATION ${DOC_DIR}/sstferry-doc COMPONENT doc)
+# The other pages to which README.md and docs/ link.
+foreach(page SECURITY.md benchmarks/README.md benchmarks/RESULTS.md
+        format/FORMAT.md pipeline/README.md pipeline/ROOMS.md
+        pipeline/wire/SECURITY.md tests/README.md)
+  get_filename_component(directory ${page} DIRECTORY)
+  install(FILES ${page} DESTINATION ${DOC_DIR}/sstferry-doc/${directory}
+    COMPONENT doc)
+endforeach()
 
 if(SSTFERRY_STATIC)
   # Licences and a list of the software that the binary includes; tools/release

@@ -214,8 +214,9 @@ Status Puller::RunPlan() {
                       [this] { return opener_.PrepareTarget(); }});
   }
   if (status.ok() && opener_.is_current()) {
-    report_.Note("TARGET_DIR already holds the data of the source: the pull "
-                 "leaves it as it is");
+    report_.Note(std::string("TARGET_DIR already holds the data of the "
+                             "source: the ") +
+                 PullModeName(options_.mode) + " leaves it as it is");
     return status;
   }
   if (status.ok()) {

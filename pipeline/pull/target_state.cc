@@ -202,9 +202,8 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
   } else if (state->health == ReplicaHealth::kDamaged && last.holds_more) {
     // Unknown: an exchange would also remove what is not the source's.
   } else if (state->health == ReplicaHealth::kDamaged) {
-    // A refresh by files replaces the damaged ones.
-    state->next =
-        (last.method == "clone" ? "sstferry refresh" : "sstferry swap") + words;
+    // The command that verify and a refused refresh name, too.
+    state->next = "sstferry swap" + words + " --verify";
   } else if (state->health == ReplicaHealth::kDifferent &&
              state->next.empty()) {
     state->next = "sstferry refresh" + words;

@@ -1,6 +1,7 @@
 // Addresses of sources and archives, as operators write them (sstferry/options.h
 // and sstferry/store_options.h).
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <string>
 
@@ -120,8 +121,27 @@ bool IsRemotePath(const std::string& text, size_t* colon) {
 
 }  // namespace
 
+std::string MeantBucket(const std::string& text) {
+  std::string lower = text.substr(0, text.find('/'));
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  const size_t begin = text.find_first_not_of('/', lower.size());
+  const bool is_meant =
+      (lower == "s3:" && !text.starts_with(kS3Scheme)) ||
+      ((lower == "https:" || lower == "http:") &&
+       text.find("//") == lower.size());
+  return is_meant && begin != std::string::npos ? kS3Scheme + text.substr(begin)
+                                                : "";
+}
+
 Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
   *out = SourceAddress();
+  const std::string meant = MeantBucket(text);
+  if (!meant.empty() && !Slice(text).starts_with("http")) {
+    return Status::InvalidArgument(
+        "database address: expected s3://BUCKET[/PREFIX][@SET], found \"" +
+        text + "\"; did you mean " + meant + "?");
+  }
   const std::string expected =
       "expected a directory, [USER@]HOST:/DIR, ssh://[USER@]HOST[:PORT]/DIR, "
       "sst://HOST[:PORT]/NAME, unix:/PATH:NAME, s3://BUCKET[/PREFIX][@SET] or "

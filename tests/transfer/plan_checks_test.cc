@@ -258,7 +258,8 @@ TEST_CASE("A plan of a swap counts only what the target does not have",
   REQUIRE_OK(MakePull(options)->Run(&seeded));
   const Ferried same = Plan(options);
   REQUIRE_OK(same.status);
-  REQUIRE(same.notes_mention("already holds the data of the source"));
+  REQUIRE(same.notes_mention("already holds the data of the source: the swap "
+                             "leaves it as it is"));
   {
     OpenDb db(dir / "source", OneFamily(Quiet()));
     db.Put(NumberedKey(5), "changed");

@@ -374,8 +374,9 @@ std::vector<OptionSpec> StoreRows() {
 OptionSpec PlanSummaryRow() {
   return Row<Pull>(
       "summary", Group::kCommon,
-      "Print totals only. Default: also a line for each column family and for "
-      "each of the first 40 files or key intervals; --json has all.",
+      "Print totals only. Default: unless files are cloned, also a line for "
+      "each column family and for each of the first 40 files or key intervals; "
+      "--json has all.",
       [](auto& a) -> auto& { return a.summary_only; });
 }
 

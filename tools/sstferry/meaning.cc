@@ -456,6 +456,12 @@ Status ParsePlan(const std::vector<std::string>& arguments,
       is_named = true;
     }
   }
+  const std::string first = arguments.empty() ? "" : arguments[0];
+  std::error_code error;
+  if (!is_named && (first == "push" || FindCommand(first) != nullptr) &&
+      !std::filesystem::exists(first, error)) {
+    return Wrong("plan", "pull, refresh or swap, or a SOURCE", first);
+  }
   const std::vector<std::string> words(arguments.begin() + (is_named ? 1 : 0),
                                        arguments.end());
   const Command command = Planned(*FindCommand(PullModeName(mode)));
@@ -577,6 +583,11 @@ namespace {
 // directory.
 Status ReadArchivePlace(const std::string& operand, const std::string& text,
                         StoreAddress* out) {
+  const std::string meant = MeantBucket(text);
+  if (!meant.empty()) {
+    return Status::InvalidArgument(operand + ": expected an archive, found \"" +
+                                   text + "\"; did you mean " + meant + "?");
+  }
   std::string place = text;
   if (place.starts_with(kFileScheme)) {
     place = place.substr(sizeof(kFileScheme) - 1);

@@ -65,6 +65,9 @@ struct SourceAddress {
   bool is_ssh() const { return !host.empty() && !directory.empty(); }
   std::string ToString() const;
 };
+// Returns "s3://b/p" for s3:/b/p, S3://b/p and https://b/p, which are no
+// addresses; empty for all others.
+std::string MeantBucket(const std::string& text);
 // Parses an address. InvalidArgument: the message says what is wrong.
 [[nodiscard]] rocksdb::Status ParseSourceAddress(const std::string& text,
                                                  SourceAddress* out);
