@@ -132,11 +132,6 @@ class Query : public StatusQuery {
       return Status::OK();
     }
     RETURN_IF_ERROR(FindDatabases(directory, tree));
-    for (const std::string& problem : tree->problems) {
-      if (options_.log) {
-        options_.log(LogLevel::kWarning, directory + ": " + problem);
-      }
-    }
     return !tree->names.empty()
                ? Status::OK()
                : MakeStatus(EndState::kRefused,

@@ -171,6 +171,21 @@ SelectionText TextOf(const Selection& selection) {
   return recorded;
 }
 
+std::optional<ReplicaMoment> MomentOf(const LastTransfer& last) {
+  ReplicaMoment moment;
+  if (!ParseRfc3339(last.snapshot_taken_at, &moment.seconds)) {
+    return std::nullopt;
+  }
+  uint64_t finished = 0;
+  // Without the fraction of the second.
+  if (ParseRfc3339(last.finished_at.substr(0, 19) + "Z", &finished)) {
+    moment.source_ahead_seconds =
+        moment.seconds - std::min(moment.seconds, finished);
+  }
+  moment.seconds -= moment.source_ahead_seconds;
+  return moment;
+}
+
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds, bool holds_more,
                              const LastTransfer& before) {
@@ -187,15 +202,13 @@ std::string LastTransferText(const Summary& summary,
                      {"begin", bound(holds.begin)},
                      {"end", bound(holds.end)}};
   object["holds_more"] = holds_more;
-  uint64_t seconds = 0;
-  if (holds_asked) {
-    // All of it is as old as this snapshot.
-  } else if (ParseRfc3339(before.snapshot_taken_at, &seconds)) {
-    object["snapshot_taken_at"] = before.snapshot_taken_at;
-    object["snapshot_taken_seconds"] = seconds;
-  } else {
+  if (!holds_asked) {
     object["snapshot_taken_at"] = nullptr;
     object["snapshot_taken_seconds"] = nullptr;
+    if (const std::optional<ReplicaMoment> moment = MomentOf(before)) {
+      object["snapshot_taken_at"] = Rfc3339(moment->seconds);
+      object["snapshot_taken_seconds"] = moment->seconds;
+    }
   }
   return object.dump(
              2, ' ', false,

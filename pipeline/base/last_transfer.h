@@ -54,6 +54,18 @@ struct LastTransfer {
 // the members above are used.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 
+// A replica's point in time.
+struct ReplicaMoment {
+  // The earlier of the snapshot's time, by the source's clock, and the end of
+  // its transfer, by this machine's, in seconds since 1970. The snapshot is not
+  // newer, even if the source's clock was ahead.
+  uint64_t seconds = 0;
+  // The source's clock was at least this much ahead; 0: not known to be ahead.
+  uint64_t source_ahead_seconds = 0;
+};
+// Returns nullopt if the snapshot's time is unknown.
+std::optional<ReplicaMoment> MomentOf(const LastTransfer& last);
+
 // Formats the record of `summary`, for a directory that holds `holds` and, with
 // `holds_more`, perhaps more. If `holds` is more than was requested, the rest
 // is as old as `before`, so the record has the time of that snapshot: it is

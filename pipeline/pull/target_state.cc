@@ -43,24 +43,6 @@ void Describe(const JournalState& journal, UnfinishedPull* out) {
   out->all_received = journal.complete;
 }
 
-// Sets the age of a pull. The snapshot was taken before the pull finished, so a
-// later time shows that the source's clock was ahead.
-void SetAge(CompletedPull* pull) {
-  uint64_t taken = 0;
-  if (!ParseRfc3339(pull->snapshot_taken_at, &taken)) {
-    return;
-  }
-  uint64_t finished = 0;
-  // Without the fraction of the second.
-  if (ParseRfc3339(pull->finished_at.substr(0, 19) + "Z", &finished)) {
-    pull->source_ahead_seconds = taken - std::min(taken, finished);
-  }
-  const auto now =
-      static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
-  pull->as_of_seconds = taken - pull->source_ahead_seconds;
-  pull->age_seconds = now - std::min(now, *pull->as_of_seconds);
-}
-
 void ReadTarget(const std::string& target_dir, TargetState* state) {
   state->complete.reset();
   LastTransfer last;
@@ -71,7 +53,13 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
     pull.snapshot_sequence = last.snapshot_sequence;
     pull.finished_at = last.finished_at;
     pull.snapshot_taken_at = last.snapshot_taken_at;
-    SetAge(&pull);
+    if (const std::optional<ReplicaMoment> moment = MomentOf(last)) {
+      const auto now =
+          static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
+      pull.as_of_seconds = moment->seconds;
+      pull.age_seconds = now - std::min(now, moment->seconds);
+      pull.source_ahead_seconds = moment->source_ahead_seconds;
+    }
   }
 }
 

@@ -271,6 +271,13 @@ TEST_CASE("A record of a transfer is read as the summary wrote it",
   expected.asked.begin = "0xFF";
   expected.holds.families = {"a", "b"};
   REQUIRE(record == expected);
+  // The source's clock was ahead: the oldest part is as of its transfer's end.
+  before.finished_at = "2026-11-20T10:00:00.123Z";
+  WriteRecord(dir, LastTransferText(summary, holds, /*holds_more=*/false,
+                                    before));
+  REQUIRE(ReadLastTransfer(dir.path(), &record));
+  expected.snapshot_taken_at = "2026-11-20T10:00:00Z";
+  REQUIRE(record == expected);
   WriteRecord(dir, LastTransferText(summary, holds, /*holds_more=*/true,
                                     LastTransfer()));
   REQUIRE(ReadLastTransfer(dir.path(), &record));

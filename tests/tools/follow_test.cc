@@ -131,7 +131,7 @@ TEST_CASE("follow redraws a line with moment, lag and bytes to replay, only on "
   Process follower(Sstferry(words));
   AwaitAll(world, dir, world.sequence());
   if (shows) {
-    REQUIRE(follower.WaitForErr(" to replay\x1b[K"));
+    REQUIRE(follower.WaitForErr("\ras of 20"));
   }
   follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);

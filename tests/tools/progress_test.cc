@@ -156,8 +156,9 @@ TEST_CASE("Progress names the bottleneck of a transfer", "[tools]") {
 TEST_CASE("A narrow line leaves out the last columns, and cuts no word",
           "[tools]") {
   const std::vector<std::string> columns = {"12 of 40", "5 MB/s", "4 lanes"};
-  REQUIRE(FitColumns(columns, std::string::npos) == "12 of 40  5 MB/s  4 lanes");
-  REQUIRE(FitColumns(columns, 25) == "12 of 40  5 MB/s  4 lanes");
+  for (const size_t width : {std::string::npos, size_t{25}}) {
+    REQUIRE(FitColumns(columns, width) == "12 of 40  5 MB/s  4 lanes");
+  }
   REQUIRE(FitColumns(columns, 24) == "12 of 40  5 MB/s");
   REQUIRE(FitColumns(columns, 15) == "12 of 40");
   REQUIRE(FitColumns(columns, 5) == "12 of");  // its only column

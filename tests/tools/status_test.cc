@@ -126,8 +126,8 @@ TEST_CASE("status shows a pull that runs, was killed and ended, and release "
   REQUIRE(released.code == 0);
   REQUIRE(released.out.find("released: the snapshot of transfer " + id) == 0);
   REQUIRE(Run({"status", source}).out ==
-          "source: " + source + "\nno snapshot is retained or in use; followers "
-          "are in the status of a server, not here\n");
+          "source: " + source + "\nno snapshot is retained or in use; "
+          "followers are in the status of a server, not here\n");
   REQUIRE(Run({"status", server.url()}).out ==
           "source: " + server.url() + "\nno snapshot is retained or in use\n");
   REQUIRE(NamesOf(bench.dir.path()) ==

@@ -1199,8 +1199,8 @@ const std::vector<Command>& Commands() {
        "For a replica, shows its point in time, its known faults, the progress "
        "of an unfinished pull and the command to run next. For a source, shows "
        "the snapshots that it retains for pulls that may resume, and for a "
-       "server (sst://HOST[:PORT] or unix:/PATH) the followers of the databases "
-       "that this side may read. Changes nothing.",
+       "server (sst://HOST[:PORT] or unix:/PATH) the followers of the "
+       "databases that this side may read. Changes nothing.",
        Joined({{Row<StatusArguments>(
                     "all", Group::kCommon,
                     "Show all jobs of this host, from the records that they "

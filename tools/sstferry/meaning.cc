@@ -460,7 +460,7 @@ Status ParsePlan(const std::vector<std::string>& arguments,
   std::error_code error;
   if (!is_named && (first == "push" || FindCommand(first) != nullptr) &&
       !std::filesystem::exists(first, error)) {
-    return Wrong("plan", "pull, refresh or swap, or a SOURCE", first);
+    return Wrong("action", "pull, refresh or swap, or a SOURCE", first);
   }
   const std::vector<std::string> words(arguments.begin() + (is_named ? 1 : 0),
                                        arguments.end());

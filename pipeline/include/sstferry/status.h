@@ -30,8 +30,7 @@ struct CompletedPull {
   std::string finished_at;  // RFC 3339
   std::string snapshot_taken_at;  // RFC 3339; empty: unknown
   // The earlier of snapshot_taken_at, by the source's clock, and finished_at,
-  // by this machine's clock, in seconds since 1970; not set: unknown. The
-  // replica is at least as old.
+  // by this machine's clock, in seconds since 1970; not set: unknown.
   std::optional<uint64_t> as_of_seconds;
   // Time since as_of_seconds by this machine's clock; not set: unknown.
   std::optional<uint64_t> age_seconds;
@@ -163,9 +162,9 @@ class StatusQuery {
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
 // Makes a query for the databases that a server serves, or that a directory is
-// or has below it. Fills StatusReport::served in the server's order. With a name
-// in `where`: only this database. A directory that is a database has its own
-// name there.
+// or has below it. Fills StatusReport::served in the server's order. With a
+// name in `where`: only this database. A database that a directory is has the
+// directory's name.
 //   kRefused   the directory is not, and does not have, a database
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
