@@ -55,9 +55,10 @@ struct FollowFile {
   bool exact_filters = false;
   // Number of cuts by reason, since the standby was made.
   std::vector<uint64_t> cuts = std::vector<uint64_t>(kMaxCutReason + 1);
-  // Describes the last time that the source returned with fewer records than
+  // Describes the last time that the source returned without some records of
   // the standby: the number of lost sequence numbers, and the directory that
-  // keeps the WALs with these records.
+  // keeps them. If some of them are only in tables, it is a database and has
+  // CURRENT; otherwise it has only WALs.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: it never happened
   // Directories with links to earlier WALs of the standby, oldest first. One is

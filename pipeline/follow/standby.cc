@@ -17,6 +17,7 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/health_file.h"
 #include "format/history.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_end.h"
@@ -48,6 +49,8 @@ using rocksdb::Status;
 // process writes the WAL.
 constexpr uint64_t kComparedBytes = 64u << 10;
 constexpr uint64_t kCompareBytes = 1u << 20;
+// Like kLostInfix, if it is unknown whether the source lost anything.
+constexpr char kUnprovenInfix[] = ".sstferry-unproven-";
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
 
@@ -224,6 +227,50 @@ Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
   return Status::OK();
 }
 
+// Returns those of the recorded directories that are next to `dir` and have its
+// name. If `dir` is a copy of another directory, its record has the directories
+// of that one.
+std::vector<std::string> OwnDirs(const std::string& dir,
+                                 const std::string& infix,
+                                 const std::vector<std::string>& recorded) {
+  namespace fs = std::filesystem;
+  const std::string own = fs::path(dir).filename().string();
+  std::vector<std::string> dirs;
+  for (const std::string& path : recorded) {
+    const std::string name = fs::path(path).filename().string();
+    if (name.starts_with(own + infix)) {
+      const std::string beside = dir + name.substr(own.size());
+      if (FileIdOfName(beside).exists()) dirs.push_back(beside);
+    }
+  }
+  return dirs;
+}
+
+// Returns a directory next to `dir` in which an unfinished cut has begun to
+// keep the files of `dir`: it has only links to them; "": there is none.
+std::string FindBegun(const std::string& dir, const std::string& infix) {
+  namespace fs = std::filesystem;
+  const std::string own = fs::path(dir).filename().string() + infix;
+  const fs::path parent = fs::path(dir).parent_path();
+  std::vector<std::string> names;
+  ListDirectory(parent.empty() ? "." : parent.string(), &names)
+      .PermitUncheckedError();  // error: a new directory is made
+  for (const std::string& name : names) {
+    const std::string kept = (parent / name).string();
+    std::vector<std::string> files;
+    if (name.starts_with(own) && OpenOwnDirectory(kept).is_open() &&
+        ListDirectory(kept, &files).ok() &&
+        std::all_of(files.begin(), files.end(), [&](const std::string& file) {
+          return file.starts_with("CURRENT") ||
+                 FileIdOfName(kept + "/" + file)
+                     .IsSameFile(FileIdOfName(dir + "/" + file));
+        })) {
+      return kept;
+    }
+  }
+  return "";
+}
+
 Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
   return MakeStatus(EndState::kCorrupt,
                     a + ": expected the bytes of " + b + " before byte " +
@@ -275,6 +322,32 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
   return follower.Follow(*source, [reader](const Slice& edit, uint64_t) {
     return reader->Add(edit);
   });
+}
+
+bool IsSameTable(const ManifestFile& a, const ManifestFile& b) {
+  const bool is_other_id =
+      a.has_unique_id && b.has_unique_id && !(a.unique_id == b.unique_id);
+  return !is_other_id && a.bytes == b.bytes &&
+         a.smallest_sequence == b.smallest_sequence &&
+         a.largest_sequence == b.largest_sequence;
+}
+
+// Returns true if both MANIFESTs name a table with the same number, but these
+// are two tables: RocksDB gives a number to one file only.
+bool HaveOtherTables(const ManifestState& a, const ManifestState& b) {
+  std::map<uint64_t, const ManifestFile*> tables;
+  for (const auto& [id, family] : a.families) {
+    for (const auto& [number, table] : family.files) tables[number] = &table;
+  }
+  for (const auto& [id, family] : b.families) {
+    for (const auto& [number, table] : family.files) {
+      const auto found = tables.find(number);
+      if (found != tables.end() && !IsSameTable(*found->second, table)) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 // Finds the oldest WAL that recovery needs, according to the MANIFEST of a
@@ -899,9 +972,16 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
 //
 //   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
 //   DIR: WAL 4 with 1 to 100                                         -> 92
+//
+// Numbers of another database say nothing about DIR's: 0.
 Status Standby::FindCommonEnd(const std::string& new_dir,
                               const FollowFile& record,
                               uint64_t* sequence) const {
+  *sequence = 0;
+  if (record.source_database_id.empty() ||
+      record.source_database_id != record_.source_database_id) {
+    return Status::OK();
+  }
   *sequence = record.sequence;
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
@@ -941,6 +1021,41 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   if (recovered != 0) {
     *sequence = std::min(*sequence, recovered);
   }
+  bool has_left = false;
+  RETURN_IF_ERROR(
+      HasLeftBeforeCut(new_dir, record, reader.state(), &has_left));
+  if (has_left && record_.sequence > 0) {
+    *sequence = std::min(*sequence, record_.sequence - 1);
+  }
+  return Status::OK();
+}
+
+// Checks whether the source, whose MANIFEST in `new_dir` has this state, left
+// the history of DIR before DIR's cut. *has_left: certainly; otherwise unknown.
+Status Standby::HasLeftBeforeCut(const std::string& new_dir,
+                                 const FollowFile& record,
+                                 const ManifestState& state,
+                                 bool* has_left) const {
+  *has_left = false;
+  if (record.manifest_number == record_.manifest_number) {
+    FileBegin begin = FileBegin::kNever;
+    Digest128 digest;
+    RETURN_IF_ERROR(
+        HistoryOfFiles(file_system_.get(), new_dir, record)
+            .ManifestBegin(record_.manifest_bytes, &begin, &digest));
+    *has_left = begin != FileBegin::kKnown ||
+                !(digest == record_.manifest_digest);
+  }
+  ManifestReader cut;
+  const Status read = ReadManifest(file_system_.get(), dir_, record_, &cut);
+  if (!read.ok()) {
+    return Status::OK();  // a damaged MANIFEST must not prevent a cut
+  }
+  // RocksDB gives numbers in ascending order. So a later MANIFEST has a number
+  // that the cut had not used.
+  const bool is_early = record.manifest_number != record_.manifest_number &&
+                        record.manifest_number < cut.state().next_file;
+  *has_left = *has_left || is_early || HaveOtherTables(cut.state(), state);
   return Status::OK();
 }
 
@@ -958,20 +1073,19 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   uint64_t common = 0;
   RETURN_IF_ERROR(FindCommonEnd(new_dir, *record, &common));
   const bool is_lost = common < received_.last_sequence;
-  const std::string mark = is_lost ? ".sstferry-lost-" : ".sstferry-unproven-";
-  std::string kept = kept_dir_;
-  if (!(kept_at_ == received_) || !kept.starts_with(dir_ + mark) ||
-      !FileIdOfName(kept).exists()) {
-    RETURN_IF_ERROR(LinkWals(mark, &kept));
-  }
-  kept_dir_ = kept;
-  kept_at_ = received_;
+  // DIR's WALs have all records after its cut; only its tables may have earlier
+  // ones.
+  const bool needs_tables = common < record_.sequence;
+  const std::string mark = is_lost ? kLostInfix : kUnprovenInfix;
+  std::string kept;
+  RETURN_IF_ERROR(KeepFiles(mark, needs_tables, &kept));
   if (is_lost) {
     record->lost_sequences = received_.last_sequence - common;
     record->lost_dir = kept;
     return Status::OK();
   }
   std::vector<std::string>* const dirs = &record->unproven_dirs;
+  *dirs = OwnDirs(dir_, kUnprovenInfix, *dirs);
   dirs->push_back(kept);
   if (dirs->size() > kMaxUnprovenDirs) {
     unneeded_.push_back(dirs->front());
@@ -980,15 +1094,23 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   return Status::OK();
 }
 
-// Links the WALs into a new directory next to DIR.
-Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
+// Links DIR's WALs into a directory next to DIR: a new one, or one that an
+// unfinished cut has begun. With `all`, links all files of the standby, and
+// makes the directory a database.
+Status Standby::KeepFiles(const std::string& mark, bool all,
+                          std::string* kept) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string base =
       dir_ + mark +
       DateInName(static_cast<uint64_t>(
           std::chrono::duration_cast<std::chrono::seconds>(now).count()));
-  *kept = base;
   Status status;
+  *kept = FindBegun(dir_, mark);
+  if (!kept->empty()) {
+    status = FillKept(*kept, all);
+    return WithContext(status, EndStateOf(status), "keep " + *kept);
+  }
+  *kept = base;
   for (int i = 1;; ++i) {
     status = file_system_->CreateDir(*kept, IOOptions(), nullptr);
     if (status.ok() || !FileIdOfName(*kept).exists() || i == 100) {
@@ -996,21 +1118,57 @@ Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
     }
     *kept = base + "-" + std::to_string(i);
   }
-  std::map<uint64_t, std::string> wals;
-  if (status.ok()) status = ListWals(dir_, &wals);
-  for (const auto& [number, name] : wals) {
-    if (status.ok()) {
-      status = file_system_->LinkFile(dir_ + "/" + name, *kept + "/" + name,
-                                      IOOptions(), nullptr);
+  if (status.ok()) {
+    status = FillKept(*kept, all);
+    // Half of the files would take space on the disk, and be of no use.
+    if (!status.ok()) {
+      RemoveTree(file_system_.get(), *kept).PermitUncheckedError();
     }
   }
+  return WithContext(status, EndStateOf(status), "keep " + *kept);
+}
+
+// Links the files that are missing in `kept`. It gets CURRENT last: with it,
+// RocksDB opens the directory.
+Status Standby::FillKept(const std::string& kept, bool all) const {
+  struct stat info;
+  if (stat(dir_.c_str(), &info) != 0) {
+    return ErrnoStatus(EndState::kInternal, "cannot open", dir_, errno);
+  }
+  RETURN_IF_ERROR(
+      SetAccess(kept, {info.st_uid, info.st_gid, info.st_mode & 0777u}));
+  if (wal_ != nullptr) {
+    const Status synced = wal_->file->Fsync(IOOptions(), nullptr);
+    RETURN_IF_ERROR(WithContext(synced, EndStateOf(synced), wal_->path));
+  }
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ListDirectory(dir_, &names));
+  for (const std::string& name : names) {
+    CloneFile file;
+    const bool is_file = ParseCloneFileName(name, &file);
+    const bool is_kept =
+        (is_file && (all || file.kind == CloneFileKind::kWal)) ||
+        (all && name == kHealthFileName);
+    if (is_kept && !FileIdOfName(kept + "/" + name).exists()) {
+      const Status linked = file_system_->LinkFile(
+          dir_ + "/" + name, kept + "/" + name, IOOptions(), nullptr);
+      RETURN_IF_ERROR(WithContext(linked, EndStateOf(linked), "link " + name));
+    }
+  }
+  FaultPoint("Standby:FilesLinked");
   const std::string parent =
       std::filesystem::path(dir_).parent_path().string();
-  if (status.ok()) {
-    status = SyncAll(file_system_.get(), {},
-                     {*kept, parent.empty() ? "." : parent});
+  RETURN_IF_ERROR(
+      SyncAll(file_system_.get(), {}, {kept, parent.empty() ? "." : parent}));
+  if (!all) {
+    return Status::OK();
   }
-  return WithContext(status, EndStateOf(status), "keep " + *kept);
+  const std::string current = kept + "/CURRENT";
+  RETURN_IF_ERROR(WriteDurably(file_system_.get(), current,
+                               ManifestNameOf(record_) + "\n"));
+  RETURN_IF_ERROR(SetAccess(current, access_));
+  FaultPoint("Standby:FilesKept");
+  return Status::OK();
 }
 
 Status Standby::UseFiles(const FilesUse& use) {
@@ -1149,7 +1307,6 @@ Status Standby::EndCut(bool exchanged) {
     }
   }
   unneeded_.clear();
-  if (exchanged) kept_dir_.clear();
   next_lock_ = Descriptor();
   status = Fail(status);
   cutting_.unlock();

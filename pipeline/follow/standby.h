@@ -36,6 +36,7 @@
 
 #include "format/follow_file.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/wal_continuity.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/database_files.h"
@@ -168,8 +169,10 @@ class Standby {
   // proved this when it requested the cut for `reason`. If the WALs contain
   // more than the source has, they are kept as DIR.sstferry-lost-DATE/,
   // otherwise as DIR.sstferry-unproven-DATE/, of which only the newest few
-  // remain. *record names the directories. During a scheduled cut, records may
-  // be appended.
+  // remain. If even the last cut had more than the source has now, the lost
+  // directory gets all files of DIR and is a database. When this returns OK, it
+  // is durable. *record names the directories. During a scheduled cut, records
+  // may be appended.
   //   kSourceError  a scheduled cut is of another life of the source
   //                 (followed_source.h)
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
@@ -219,8 +222,14 @@ class Standby {
   [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,
                                               const FollowFile& record,
                                               uint64_t* sequence) const;
-  [[nodiscard]] rocksdb::Status LinkWals(const std::string& mark,
-                                         std::string* kept) const;
+  [[nodiscard]] rocksdb::Status HasLeftBeforeCut(const std::string& new_dir,
+                                                 const FollowFile& record,
+                                                 const ManifestState& state,
+                                                 bool* has_left) const;
+  [[nodiscard]] rocksdb::Status KeepFiles(const std::string& mark, bool all,
+                                          std::string* kept) const;
+  [[nodiscard]] rocksdb::Status FillKept(const std::string& kept,
+                                         bool all) const;
   [[nodiscard]] rocksdb::Status CheckUsable() const;
   rocksdb::Status Fail(const rocksdb::Status& status);
 
@@ -259,9 +268,6 @@ class Standby {
   bool carried_all_ = false;  // all WALs are in the next cut
   uint64_t marks_ = 0;  // number of the last mark
   std::vector<std::string> unneeded_;  // directories to remove after the cut
-  // Where a failed cut kept WALs; the next cut need not keep them again.
-  std::string kept_dir_;
-  StandbyPosition kept_at_;
 };
 
 }  // namespace sstferry

@@ -19,7 +19,7 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->target_dir = standby->dir();
   options->always_swap = true;
   // A recreated source has a new id. The standby still follows it, and keeps
-  // the WALs of the old source.
+  // the old source's database (Standby::KeepUnproven).
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();

@@ -798,6 +798,119 @@ TEST_CASE("Records that a source lost are kept, however much it wrote since",
   REQUIRE(lost_and_passed > 3);
 }
 
+// Copies a database that no process has open.
+void CopyTo(const std::string& from, const std::string& to) {
+  fs::remove_all(to);
+  fs::copy(from, to, fs::copy_options::recursive);
+}
+
+// Requires that the cut kept the standby of sequence `had` as a database, which
+// has everything that the source no longer has.
+void RequireKept(const StandbyWorld& world, uint64_t had) {
+  const FollowFile record = world.standby()->record();
+  REQUIRE(record.unproven_dirs.empty());
+  REQUIRE(record.lost_dir.starts_with(world.dir() + ".sstferry-lost-"));
+  REQUIRE(record.lost_sequences > 0);
+  struct stat dir;
+  struct stat kept;
+  REQUIRE(stat(world.dir().c_str(), &dir) == 0);
+  REQUIRE(stat(record.lost_dir.c_str(), &kept) == 0);
+  REQUIRE(kept.st_mode == dir.st_mode);
+  REQUIRE(world.RequirePrefix(record.lost_dir) == had);
+}
+
+TEST_CASE("A source that returns without what the last cut had leaves the "
+          "standby as a database",
+          "[follow]") {
+  const std::string what =
+      GENERATE(as<std::string>(), "restored", "restored and written to",
+               "restored, written to and reopened", "made anew",
+               "made anew and written to");
+  INFO(what);
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  world.CloseSource();
+  const std::string saved = world.root() + "/saved";
+  CopyTo(world.source_dir(), saved);
+  world.OpenSource();
+  for (int i = 0; i < 4; ++i) {
+    world.Write(20);
+    world.source()->Flush();
+  }
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  const uint64_t cut = world.standby()->record().sequence;
+  REQUIRE(cut < had);
+  world.CloseSource();
+  if (what.starts_with("restored")) {
+    CopyTo(saved, world.source_dir());
+  } else {
+    fs::remove_all(world.source_dir());
+  }
+  world.OpenSource();
+  uint64_t common = what.starts_with("restored") ? world.sequence() : 0;
+  if (what.find("written to") != std::string::npos) {
+    // In the end the source has more sequence numbers, and perhaps more files,
+    // than the standby.
+    for (int i = 0; world.sequence() <= had; ++i) {
+      for (int k = 0; k < 40; ++k) {
+        world.source()->Put("k" + std::to_string(k), std::to_string(i));
+      }
+      world.source()->Flush();
+    }
+  }
+  for (int i = 0; what.ends_with("reopened") && i < 10; ++i) {
+    world.CloseSource();
+    world.OpenSource();
+  }
+  const uint64_t now = world.sequence();
+  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  RequireKept(world, had);
+  if (what == "restored" || what.starts_with("made anew")) {
+    REQUIRE(world.standby()->record().lost_sequences == had - common);
+  }
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  OpenDb db(world.dir(), {{"default", Quiet()}, {"other", Quiet()}});
+  REQUIRE(db->GetLatestSequenceNumber() == now);
+}
+
+TEST_CASE("A cut completes the directory of lost records that an earlier one "
+          "has begun",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  world.CloseSource();
+  fs::remove_all(world.source_dir());
+  world.OpenSource();
+  int tries = 0;
+  TEST_SetFaultHook([&tries](const std::string& name) {
+    if (name == "Standby:FilesLinked") ++tries;
+  });
+  // The first cut is stopped behind some of the links, and the follower
+  // restarts.
+  FollowFile record = world.standby()->record();
+  record.source_database_id = "another";
+  REQUIRE_OK(world.standby()->BeginCut());
+  REQUIRE_OK(world.standby()->KeepUnproven(world.source_dir(),
+                                           CutReason::kNewLife, &record));
+  fs::remove(record.lost_dir + "/CURRENT");
+  fs::remove(PathsWith(record.lost_dir, ".sst").front());
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(tries == 2);
+  REQUIRE(world.standby()->record().lost_dir == record.lost_dir);
+  RequireKept(world, had);
+}
+
 TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
           "[follow]") {
   StandbyWorld world;
@@ -817,6 +930,24 @@ TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
     dirs += entry.path().string().find("-unproven-") != std::string::npos;
   }
   REQUIRE(dirs == kMaxUnprovenDirs);
+  for (const std::string& dir : record.unproven_dirs) {
+    REQUIRE(FileCount(dir, ".log") > 0);
+  }
+  // A copy of the standby does not delete the original's directories.
+  world.CloseStandby();
+  const std::string copy = world.root() + "/copy";
+  fs::copy(world.dir(), copy, fs::copy_options::recursive);
+  PullOptions options = world.Options();
+  options.target_dir = copy;
+  const auto disk = rocksdb::FileSystem::Default();
+  std::unique_ptr<Standby> copied;
+  REQUIRE_OK(Standby::Open(copy, disk, &copied));
+  world.CloseSource();
+  world.OpenSource();
+  REQUIRE_OK(CutStandby(options, {CutReason::kNewLife}, copied.get()));
+  REQUIRE(copied->record().unproven_dirs.size() == 1);
+  REQUIRE(copied->record().unproven_dirs.front().starts_with(
+      copy + ".sstferry-unproven-"));
   for (const std::string& dir : record.unproven_dirs) {
     REQUIRE(FileCount(dir, ".log") > 0);
   }
