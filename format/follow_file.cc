@@ -43,7 +43,8 @@ void Fields(A& a, M& m) {
   Fields(a, m.judged);
   Number(a, "begun_micros", m.begun_micros);
   Number(a, "heard_micros", m.heard_micros);
-  a.Bool("source_open", m.source_open);
+  a.Enum("source_process", m.source_process, kMaxSourceProcess,
+         SourceProcessName);
 }
 
 void EncodeFollowFile(const FollowFile& record, std::string* out) {

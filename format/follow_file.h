@@ -93,8 +93,9 @@ struct FollowMark {
   // follower; 0: never.
   uint64_t begun_micros = 0;
   uint64_t heard_micros = 0;
-  // According to the last answer, a process has the source open.
-  bool source_open = false;
+  // According to the last answer. kUnknown also if the source was only heard
+  // to send a cut since then.
+  SourceProcess source_process = SourceProcess::kUnknown;
   friend bool operator==(const FollowMark&, const FollowMark&) = default;
 };
 

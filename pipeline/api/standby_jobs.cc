@@ -200,7 +200,7 @@ class Promote : public StandbyJob {
     const uint64_t begun_millis = MillisSince(state.begun_micros);
     const auto recent = static_cast<uint64_t>(
         std::chrono::milliseconds(kSourceHeard).count());
-    if (state.source_open && heard_millis <= recent) {
+    if (state.source_open.value_or(false) && heard_millis <= recent) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
                             ": expected a source that is down, but a process "
@@ -208,6 +208,17 @@ class Promote : public StandbyJob {
                             std::to_string(heard_millis) +
                             " ms ago, as the follower heard" + unless,
                         promote + " --after-source-closed");
+    }
+    if (!state.source_open && state.heard_micros != 0 &&
+        heard_millis <= recent) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir +
+                            ": expected a source that is down, but " +
+                            state.source + " answered " +
+                            std::to_string(heard_millis) +
+                            " ms ago, and it is unknown whether a process has "
+                            "it open" + unless,
+                        promote);
     }
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0;
@@ -485,7 +496,9 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   state->source_closed = mark.closed_micros != 0;
   state->begun_micros = mark.begun_micros;
   state->heard_micros = mark.heard_micros;
-  state->source_open = mark.source_open;
+  if (mark.source_process != SourceProcess::kUnknown) {
+    state->source_open = mark.source_process == SourceProcess::kOpen;
+  }
   state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
   state->is_promoted = !IsStandby(dir);
   ViewName view;

@@ -148,8 +148,7 @@ struct FollowedSource::Staged {
   uint64_t read_bytes = 0;
   bool more = false;
   bool life_ended = false;
-  bool source_closed = false;
-  bool source_open = false;
+  SourceProcess source_process = SourceProcess::kUnknown;
 };
 
 FollowedSource::FollowedSource(FollowedSourceOptions options)
@@ -213,10 +212,11 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
     const uint64_t micros = NowMicros();
     Staged staged;
     // A database that is being written to is open, so no check is needed.
-    staged.source_closed = is_idle_ && IsDatabaseClosed(options_.database_dir);
-    staged.source_open =
-        !staged.source_closed &&
-        (!is_idle_ || IsDatabaseOpen(options_.database_dir));
+    staged.source_process =
+        !is_idle_ || IsDatabaseOpen(options_.database_dir)
+            ? SourceProcess::kOpen
+        : IsDatabaseClosed(options_.database_dir) ? SourceProcess::kClosed
+                                                  : SourceProcess::kUnknown;
     Status status = manifest_ == nullptr ? BeginLife() : Status::OK();
     if (status.ok()) status = ReadWals(list, &staged);
     if (options_.wals_read) options_.wals_read();
@@ -612,9 +612,9 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   read_micros_ = micros;
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
-  source_open_ = staged->source_open;
+  source_process_ = staged->source_process;
   // A table that is kept for the next round may require a cut then.
-  source_closed_ = staged->source_closed && saw_all &&
+  source_closed_ = source_process_ == SourceProcess::kClosed && saw_all &&
                    judged_.flushed.empty() &&
                    continuity_->PreparedBefore(kept_wals_).empty();
   ++rounds_;
@@ -841,7 +841,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
     std::lock_guard<std::mutex> lock(mu_);
     round->end.last_sequence = last_sequence_;
     round->end.read_micros = read_micros_;
-    round->end.source_open = source_open_;
+    round->end.source_process = source_process_;
     lives = lives_;
     if (position == FollowPosition()) {
       round->end.cut = CutReason::kFirst;
@@ -861,7 +861,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   }
   round->end.last_sequence = last_sequence_;
   round->end.read_micros = read_micros_;
-  round->end.source_open = source_open_;
+  round->end.source_process = source_process_;
   if (standing != Standing::kSame) {
     round->end.cut = standing == Standing::kNotHeld ? CutReason::kNotHeld
                                                     : CutReason::kNewLife;

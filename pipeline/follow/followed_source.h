@@ -245,7 +245,7 @@ class FollowedSource {
   uint64_t read_micros_ = 0;
   uint64_t last_sequence_ = 0;
   bool source_closed_ = false;
-  bool source_open_ = false;
+  SourceProcess source_process_ = SourceProcess::kUnknown;
 };
 
 // Determines the position of a cut of the database `database_id`. The cut's

@@ -551,7 +551,7 @@ Status Standby::Load() {
   marks_ = std::max(marks_, mark.count);
   if (heard_.micros == 0) {
     heard_.micros = mark.heard_micros;
-    heard_.is_open = mark.source_open;
+    heard_.process = mark.source_process;
   }
   marked_heard_ = SourceHeard();
   RETURN_IF_ERROR(LoadWals());
@@ -773,7 +773,7 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
 void Standby::Hear(const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
   heard_.micros = round.heard_micros;
-  heard_.is_open = round.end.source_open;
+  heard_.process = round.end.source_process;
 }
 
 void Standby::HearOn() {
@@ -870,6 +870,7 @@ Status Standby::BeginWal(uint64_t number) {
   received_.wal_bytes = 0;
   received_.wal = Digest128();
   digest_ = std::make_unique<Digest128Stream>();
+  heard_.ForgetClosed();
   return Status::OK();
 }
 
@@ -911,7 +912,7 @@ Status Standby::Sync() {
   mark.closed_micros = reached.closed_micros;
   mark.begun_micros = heard.begun_micros;
   mark.heard_micros = heard.micros;
-  mark.source_open = heard.is_open;
+  mark.source_process = heard.process;
   if (status.ok()) {
     status = WriteMark(file_system_.get(), dir_, mark);
   }
@@ -1280,7 +1281,7 @@ Status Standby::Carry(const std::string& new_dir) {
   mark.read_micros = received_.read_micros;
   mark.begun_micros = heard_.begun_micros;
   mark.heard_micros = heard_.micros;
-  mark.source_open = heard_.is_open;
+  mark.source_process = heard_.process;
   carried_all_ = gap_.reason == CutReason::kNone;
   return WriteMark(file_system_.get(), new_dir, mark);
 }
@@ -1317,3 +1318,4 @@ Status Standby::EndCut(bool exchanged) {
 }
 
 }  // namespace sstferry
+    heard_.ForgetClosed();

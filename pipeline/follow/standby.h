@@ -68,7 +68,12 @@ struct StandbyPosition {
 struct SourceHeard {
   uint64_t begun_micros = 0;
   uint64_t micros = 0;
-  bool is_open = false;
+  SourceProcess process = SourceProcess::kUnknown;
+  // Bytes of a cut do not say whether a process has opened the source since the
+  // last answer.
+  void ForgetClosed() {
+    if (process == SourceProcess::kClosed) process = SourceProcess::kUnknown;
+  }
   friend bool operator==(const SourceHeard&, const SourceHeard&) = default;
 };
 

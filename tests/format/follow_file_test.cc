@@ -39,7 +39,8 @@ FollowMark SampleMark(uint64_t count) {
   mark.judged = {1000 + count, {3, 4}};
   mark.begun_micros = 5;
   mark.heard_micros = 6 + count;
-  mark.source_open = count % 2 == 0;
+  mark.source_process =
+      count % 2 == 0 ? SourceProcess::kOpen : SourceProcess::kClosed;
   return mark;
 }
 

@@ -813,7 +813,7 @@ TEST_CASE("A follower that has everything soon learns that the source was "
   Round round;
   source.Put(1);
   REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
-  REQUIRE(round.end.source_open);
+  REQUIRE(round.end.source_process == SourceProcess::kOpen);
   REQUIRE(round.heard_micros >= round.asked_micros);
   follower->FollowTo(source.sequence());
   source.opened.reset();
@@ -821,7 +821,7 @@ TEST_CASE("A follower that has everything soon learns that the source was "
   while (!round.end.source_closed) {
     REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
   }
-  REQUIRE_FALSE(round.end.source_open);
+  REQUIRE(round.end.source_process == SourceProcess::kClosed);
   REQUIRE(std::chrono::steady_clock::now() - begin <
           std::chrono::milliseconds(kMaxFollowWaitMillis / 2));
 }

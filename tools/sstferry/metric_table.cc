@@ -184,8 +184,8 @@ const MetricSpec kStandbyHeard = {
     "answer."};
 const MetricSpec kStandbySourceOpen = {
     "sstferry_standby_source_open", kGauge, "target",
-    "1: the source's last answer said that a process has its database open. "
-    "Absent: there was no answer."};
+    "Whether a process has the database open, by the source's last answer. "
+    "Absent: there was no answer, or it is unknown."};
 const MetricSpec kStandbyLastCut = {
     "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
     "Time of the last cut, by the standby's clock. Absent: there was none."};

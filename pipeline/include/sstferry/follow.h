@@ -60,8 +60,9 @@ struct StandbyState {
   // Start time of the follower that received this answer, or that still waits
   // for its first answer.
   uint64_t begun_micros = 0;
-  // According to the last answer, a process has the source open.
-  bool source_open = false;
+  // According to the last answer, a process has the source open, or none has.
+  // Unset: unknown.
+  std::optional<bool> source_open;
   // The recorded fault of the standby; empty: no fault.
   std::string fault;
   uint64_t behind_bytes = 0;       // bytes of source WALs not yet in DIR
@@ -216,9 +217,9 @@ std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
 // Turns a standby into a database by creating CURRENT. Uses no network.
 //   kRefused  not a standby; or the source may be open: no follower runs, or
-//             the follower heard within kSourceHeard that it is open; or, with
-//             after_source_closed, no running follower reports it closed, or it
-//             was opened again
+//             the follower heard within kSourceHeard that it is open, or that
+//             this is unknown; or, with after_source_closed, no running
+//             follower reports it closed, or it was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
 //   kBusy     the follower still ran 30 s after `before`
 //   kDeadline no follower reported the source closed within `wait`

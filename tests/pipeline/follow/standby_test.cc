@@ -212,30 +212,65 @@ TEST_CASE(
   REQUIRE_OK(world.Cut());
   Round round = world.Read();
   round.heard_micros = 77;
-  round.end.source_open = GENERATE(true, false);
+  using P = SourceProcess;
+  round.end.source_process = GENERATE(P::kOpen, P::kClosed, P::kUnknown);
   world.standby()->Hear(round);
   REQUIRE_OK(world.standby()->Sync());
   FollowMark mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros == 77);
-  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.source_process == round.end.source_process);
   REQUIRE(mark.begun_micros > 77);
   const uint64_t begun = mark.begun_micros;
   // A cut also ends with an answer of the source.
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
   mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros > begun);
-  REQUIRE(mark.source_open == round.end.source_open);
+  // Only an answer to a request says whether the source was opened since.
+  const SourceProcess known = round.end.source_process == P::kOpen
+                                  ? P::kOpen
+                                  : P::kUnknown;
+  REQUIRE(mark.source_process == known);
   REQUIRE(mark.begun_micros == begun);
   const uint64_t heard = mark.heard_micros;
   REQUIRE_OK(world.Open());
   mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros == heard);
-  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.source_process == known);
   REQUIRE(mark.begun_micros > heard);
 }
 
 TEST_CASE("Each file that the MANIFEST of a standby names is checked",
           "[follow]") {
+TEST_CASE("A promotion is refused while it is unknown whether a process has the "
+          "source open",
+          "[follow]") {
+  using P = SourceProcess;
+  const P process = GENERATE(P::kOpen, P::kClosed, P::kUnknown);
+  StandbyWorld world;
+  MakeStandby(&world);
+  Round round;
+  round.heard_micros = MicrosNow() + 1;
+  round.end.source_process = process;
+  world.standby()->Hear(round);
+  REQUIRE_OK(world.standby()->Sync());
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.before = [&world](const SwapEvent&) {
+    world.CloseStandby();
+    return rocksdb::Status::OK();
+  };
+  StandbyState state;
+  const rocksdb::Status promoted = MakePromote(options)->Run(&state);
+  INFO(promoted.ToString());
+  if (process == P::kClosed) {
+    REQUIRE_OK(promoted);
+  } else {
+    REQUIRE(EndStateOf(promoted) == EndState::kRefused);
+    REQUIRE(IsStandby(world.dir()));
+  }
+  REQUIRE(state.source_open.has_value() == (process != P::kUnknown));
+}
+
   rocksdb::DBOptions options;
   options.track_and_verify_wals_in_manifest = true;
   StandbyWorld world(options);
