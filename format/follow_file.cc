@@ -17,6 +17,10 @@ void Fields(A& a, M& m) {
   Number(a, "manifest_number", m.manifest_number);
   Number(a, "manifest_bytes", m.manifest_bytes);
   a.Digest("manifest_digest", m.manifest_digest);
+  a.List("wals", m.wals, kMaxCutWals, 16, [](auto& archive, auto& item) {
+    Number(archive, "number", item.number);
+    Number(archive, "bytes", item.bytes);
+  });
   Number(a, "sequence", m.sequence);
   Number(a, "cut_micros", m.cut_micros);
   a.Enum("reason", m.reason, kMaxCutReason, CutReasonName);

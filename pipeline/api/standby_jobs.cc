@@ -142,7 +142,7 @@ class Promote : public StandbyJob {
   // is recorded only if the standby is promoted in spite of it.
   Status CheckWhole(StandbyState* state) {
     HealthFile fault;
-    RETURN_IF_ERROR(FindStandbyFault(disk_.get(), options_.dir, &fault));
+    RETURN_IF_ERROR(ProveStandby(disk_.get(), options_.dir, &fault));
     if (fault.fault == ReplicaFault::kNone) {
       return Status::OK();
     }
@@ -430,7 +430,7 @@ class View : public StandbyJob {
   // wrong.
   void WarnOfFault() const {
     HealthFile fault;
-    const Status looked = FindStandbyFault(disk_.get(), options_.dir, &fault);
+    const Status looked = ProveStandby(disk_.get(), options_.dir, &fault);
     if (options_.log &&
         (!looked.ok() || fault.fault != ReplicaFault::kNone)) {
       options_.log(LogLevel::kWarning,

@@ -350,6 +350,105 @@ bool HaveOtherTables(const ManifestState& a, const ManifestState& b) {
   return false;
 }
 
+// Receives a record of a WAL, and the offset after it.
+using OnWalRecord = std::function<Status(uint64_t wal, const Slice& record,
+                                         uint64_t end)>;
+// Receives the end of a WAL's records, and the file's size.
+using OnWalEnd =
+    std::function<Status(uint64_t wal, uint64_t end, uint64_t bytes)>;
+
+// Reads the WALs in `dir`; with `from_mark`, only the bytes after the newest
+// mark. *end: as FindStandbyEnd().
+Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
+                bool from_mark, const OnWalRecord& on_record,
+                const OnWalEnd& on_end, StandbyPosition* end) {
+  *end = StandbyPosition();
+  const FollowMark mark = ReadFollowMark(dir);  // before what it is about
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(dir, &wals));
+  const auto marked = wals.find(mark.wal_number);
+  if (mark.wal_number != 0) {
+    uint64_t bytes = 0;
+    if (marked != wals.end()) {
+      RETURN_IF_ERROR(
+          BytesOf(file_system, dir + "/" + marked->second, &bytes));
+    }
+    if (bytes < mark.wal_bytes) {
+      return ShortWal(dir, mark, bytes);
+    }
+    end->last_sequence = mark.last_sequence;
+    end->read_micros = mark.read_micros;
+    end->judged = mark.judged;
+  }
+  if (mark.wal_bytes == 0 && !wals.empty()) {
+    end->wal_number = wals.begin()->first;  // kept if no WAL has a record
+  }
+  for (auto wal = wals.lower_bound(from_mark ? mark.wal_number : 0);
+       wal != wals.end(); ++wal) {
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(
+        FileSource::Open(file_system, dir + "/" + wal->second, &source));
+    LogFollower follower(LogKind::kWal, wal->first);
+    const bool is_marked = wal->first == mark.wal_number;
+    bool has_record = is_marked && mark.wal_bytes > 0;
+    const uint64_t begin = is_marked && from_mark ? mark.wal_bytes : 0;
+    Status status = StartAt(*source, begin, &follower);
+    if (status.ok()) {
+      status = follower.Follow(
+          *source, [&](const Slice& record, uint64_t record_end) {
+            RETURN_IF_ERROR(on_record(wal->first, record, record_end));
+            has_record = true;
+            end->last_sequence =
+                std::max(end->last_sequence, LastSequenceOf(record));
+            return Status::OK();
+          });
+    }
+    if (has_record) {
+      end->wal_number = wal->first;
+      end->wal_bytes = follower.end();
+    }
+    if (status.ok() && is_marked && follower.end() < mark.wal_bytes) {
+      return ShortWal(dir, mark, follower.end());
+    }
+    RETURN_IF_ERROR(
+        WithContext(status, EndStateOf(status), dir + "/" + wal->second));
+    RETURN_IF_ERROR(on_end(wal->first, follower.end(), source->size()));
+  }
+  return Status::OK();
+}
+
+Status OtherThanCut(const std::string& dir, uint64_t wal, uint64_t expected,
+                    uint64_t found) {
+  return MakeStatus(EndState::kCorrupt,
+                    dir + "/" + WalName(wal) +
+                        ": expected whole records up to byte " +
+                        std::to_string(expected) +
+                        ", as in the last cut, found some up to byte " +
+                        std::to_string(found));
+}
+
+// Truncates a longer file durably.
+Status TruncateTo(rocksdb::FileSystem* file_system, const std::string& path,
+                  uint64_t most_bytes) {
+  uint64_t bytes = 0;
+  RETURN_IF_ERROR(BytesOf(file_system, path, &bytes));
+  if (bytes <= most_bytes) {
+    return Status::OK();
+  }
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  Status status =
+      file_system->ReopenWritableFile(path, FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Truncate(most_bytes, IOOptions(), nullptr);
+  }
+  if (status.ok()) status = file->Fsync(IOOptions(), nullptr);
+  if (file != nullptr) {
+    const Status closed = file->Close(IOOptions(), nullptr);
+    if (status.ok()) status = closed;
+  }
+  return WithContext(status, EndStateOf(status), "truncate " + path);
+}
+
 // Finds the oldest WAL that recovery needs, according to the MANIFEST of a
 // directory.
 Status FindOldestWal(rocksdb::FileSystem* file_system, const std::string& dir,
@@ -405,81 +504,101 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
 }
 
 Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
-                      StandbyPosition* end, const OnWalRecord& on_record) {
-  *end = StandbyPosition();
-  std::map<uint64_t, std::string> wals;
-  RETURN_IF_ERROR(ListWals(dir, &wals));
-  const FollowMark mark = ReadFollowMark(dir);
-  const auto marked = wals.find(mark.wal_number);
-  if (mark.wal_number != 0) {
-    uint64_t bytes = 0;
-    if (marked != wals.end()) {
-      RETURN_IF_ERROR(
-          BytesOf(file_system, dir + "/" + marked->second, &bytes));
-    }
-    if (bytes < mark.wal_bytes) {
-      return ShortWal(dir, mark, bytes);
-    }
-    end->last_sequence = mark.last_sequence;
-    end->read_micros = mark.read_micros;
-    end->judged = mark.judged;
+                      StandbyPosition* end) {
+  const auto nothing = [](auto&&...) { return Status::OK(); };
+  return ReadWals(file_system, dir, /*from_mark=*/true, nothing, nothing, end);
+}
+
+Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
+                       const FollowFile& record, StandbyWals* wals) {
+  wals->continuity = std::make_unique<WalContinuity>(0);
+  std::map<uint64_t, uint64_t> cut;  // number -> bytes of WALs not read so far
+  for (const WalEnd& wal : record.wals) {
+    cut[wal.number] = wal.bytes;
   }
-  if (mark.wal_bytes == 0 && !wals.empty()) {
-    end->wal_number = wals.begin()->first;  // kept if no WAL has a record
+  const uint64_t oldest_of_cut = cut.empty() ? 0 : cut.begin()->first;
+  bool is_behind_cut = false;
+  uint64_t torn_wal = 0;  // no later WAL may have a record; 0: none
+  const OnWalRecord on_record = [&](uint64_t wal, const Slice& each,
+                                    uint64_t end) {
+    const auto of_cut = cut.find(wal);
+    const bool is_of_cut = of_cut != cut.end() ? end <= of_cut->second
+                                               : wal < oldest_of_cut;
+    if (!is_behind_cut && !is_of_cut) {
+      wals->continuity->BeginBehindCut(record.sequence);
+      is_behind_cut = true;
+    }
+    WalStep step = WalStep::kContinues;
+    RETURN_IF_ERROR(wals->continuity->Add(wal, each, &step));
+    if (is_behind_cut && step != WalStep::kContinues) {
+      return MakeStatus(EndState::kCorrupt,
+                        GapAt("records are missing", each, step).note);
+    }
+    return torn_wal == 0
+               ? Status::OK()
+               : MakeStatus(EndState::kCorrupt,
+                            "expected no records, because " +
+                                WalName(torn_wal) +
+                                " ends with other bytes, found some");
+  };
+  const OnWalEnd on_end = [&](uint64_t wal, uint64_t end, uint64_t bytes) {
+    const auto of_cut = cut.find(wal);
+    if (of_cut != cut.end() && end < of_cut->second) {
+      return OtherThanCut(dir, wal, of_cut->second, end);
+    }
+    if (of_cut != cut.end()) cut.erase(of_cut);
+    // Older WALs of a cut may end inside a record, as at the source.
+    if (is_behind_cut && bytes > end) torn_wal = wal;
+    return Status::OK();
+  };
+  RETURN_IF_ERROR(ReadWals(file_system, dir, /*from_mark=*/false, on_record,
+                           on_end, &wals->end));
+  if (!cut.empty()) {
+    return OtherThanCut(dir, cut.begin()->first, cut.begin()->second, 0);
   }
-  for (auto wal = wals.lower_bound(on_record ? 0 : mark.wal_number);
-       wal != wals.end(); ++wal) {
-    std::unique_ptr<FileSource> source;
-    RETURN_IF_ERROR(
-        FileSource::Open(file_system, dir + "/" + wal->second, &source));
-    LogFollower follower(LogKind::kWal, wal->first);
-    const bool is_marked = wal->first == mark.wal_number;
-    const uint64_t begin = is_marked && !on_record ? mark.wal_bytes : 0;
-    bool has_record = is_marked && mark.wal_bytes > 0;
-    Status status = StartAt(*source, begin, &follower);
-    if (status.ok()) {
-      status = follower.Follow(*source, [&](const Slice& record, uint64_t) {
-        has_record = true;
-        end->last_sequence =
-            std::max(end->last_sequence, LastSequenceOf(record));
-        return on_record ? on_record(wal->first, record) : Status::OK();
-      });
-    }
-    RETURN_IF_ERROR(
-        WithContext(status, EndStateOf(status), dir + "/" + wal->second));
-    if (is_marked && follower.end() < mark.wal_bytes) {
-      return ShortWal(dir, mark, follower.end());
-    }
-    if (has_record) {
-      end->wal_number = wal->first;
-      end->wal_bytes = follower.end();
-    }
+  if (!is_behind_cut) wals->continuity->BeginBehindCut(record.sequence);
+  wals->end.last_sequence =
+      std::max({wals->end.last_sequence, wals->continuity->last_sequence(),
+                record.sequence});
+  return Status::OK();
+}
+
+Status ProveStandby(rocksdb::FileSystem* file_system, const std::string& dir,
+                    HealthFile* fault) {
+  bool found = false;
+  FollowFile record;
+  FollowFile after;
+  RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
+  Status status;
+  do {
+    record = after;
+    RETURN_IF_ERROR(FindStandbyFault(file_system, dir, fault));
+    StandbyWals wals;
+    status = fault->fault == ReplicaFault::kNone
+                 ? ReadStandbyWals(file_system, dir, record, &wals)
+                 : Status::OK();
+    // If a cut was taken meanwhile, reads again.
+    RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
+  } while (!(after == record));
+  if (EndStateOf(status) != EndState::kCorrupt) {
+    return status;
   }
+  fault->fault = ReplicaFault::kDamaged;
+  fault->what = MessageOf(status);
   return Status::OK();
 }
 
 Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,
                    const StandbyPosition& end) {
-  if (end.wal_number == 0) {
-    return Status::OK();
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(dir, &wals));
+  for (auto wal = wals.lower_bound(std::max<uint64_t>(end.wal_number, 1));
+       wal != wals.end(); ++wal) {
+    RETURN_IF_ERROR(
+        TruncateTo(file_system, dir + "/" + wal->second,
+                   wal->first == end.wal_number ? end.wal_bytes : 0));
   }
-  const std::string path = dir + "/" + WalName(end.wal_number);
-  uint64_t bytes = 0;
-  RETURN_IF_ERROR(BytesOf(file_system, path, &bytes));
-  if (bytes == end.wal_bytes) {
-    return Status::OK();
-  }
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  Status status =
-      file_system->ReopenWritableFile(path, FileOptions(), &file, nullptr);
-  if (status.ok()) {
-    status = file->Truncate(end.wal_bytes, IOOptions(), nullptr);
-  }
-  if (file != nullptr) {
-    const Status closed = file->Close(IOOptions(), nullptr);
-    if (status.ok()) status = closed;
-  }
-  return WithContext(status, EndStateOf(status), "truncate " + path);
+  return Status::OK();
 }
 
 Standby::Standby(std::string dir,
@@ -576,20 +695,6 @@ Status Standby::Load() {
              : MakeMarks(file_system_.get(), dir_, access_);
 }
 
-// Processes a record. Records of the cut come first, and later records must
-// continue their sequence numbers.
-Status Standby::TakeRecord(uint64_t wal, const Slice& record, WalStep* step) {
-  BatchHeader header;
-  RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
-  if (!is_behind_cut_ && header.sequence > record_.sequence) {
-    continuity_->BeginBehindCut(record_.sequence);
-    is_behind_cut_ = true;
-  }
-  RETURN_IF_ERROR(continuity_->Add(wal, record, step));
-  *step = is_behind_cut_ ? *step : WalStep::kContinues;
-  return Status::OK();
-}
-
 // Finds the end of the WALs in DIR, and reads their records, unless DIR had all
 // of them before the cut.
 Status Standby::LoadWals() {
@@ -597,40 +702,26 @@ Status Standby::LoadWals() {
   const bool is_known =
       std::exchange(carried_all_, false) && continuity_ != nullptr;
   gap_ = {};
+  StandbyWals wals;
+  const Status status =
+      is_known ? FindStandbyEnd(file_system_.get(), dir_, &received_)
+               : ReadStandbyWals(file_system_.get(), dir_, record_, &wals);
   // Damage is a finding, not a failure: a cut repairs it.
-  const auto found = [this](const Status& status) {
-    if (EndStateOf(status) != EndState::kCorrupt) return status;
+  if (EndStateOf(status) == EndState::kCorrupt) {
     gap_ = {CutReason::kDamage, MessageOf(status)};
-    return Status::OK();
-  };
+  } else {
+    RETURN_IF_ERROR(status);
+  }
   if (is_known) {
-    RETURN_IF_ERROR(
-        found(FindStandbyEnd(file_system_.get(), dir_, &received_)));
     received_.last_sequence =
         std::max({received_.last_sequence, before.last_sequence,
                   record_.sequence});
     received_.wal = before.wal;
     return Status::OK();
   }
+  received_ = wals.end;
+  continuity_ = std::move(wals.continuity);
   digest_ = std::make_unique<Digest128Stream>();
-  continuity_ = std::make_unique<WalContinuity>(0);
-  is_behind_cut_ = false;
-  const OnWalRecord take = [this](uint64_t wal, const Slice& record) {
-    WalStep step = WalStep::kContinues;
-    RETURN_IF_ERROR(TakeRecord(wal, record, &step));
-    if (step != WalStep::kContinues && gap_.reason == CutReason::kNone) {
-      gap_ = GapAt(dir_ + "/" + WalName(wal), record, step);
-    }
-    return Status::OK();
-  };
-  RETURN_IF_ERROR(
-      found(FindStandbyEnd(file_system_.get(), dir_, &received_, take)));
-  if (!std::exchange(is_behind_cut_, true)) {
-    continuity_->BeginBehindCut(record_.sequence);
-  }
-  received_.last_sequence =
-      std::max({received_.last_sequence, continuity_->last_sequence(),
-                record_.sequence});
   if (received_.wal_bytes > 0) {
     std::unique_ptr<FileSource> wal;
     RETURN_IF_ERROR(FileSource::Open(
@@ -779,6 +870,7 @@ void Standby::Hear(const Round& round) {
 void Standby::HearOn() {
   std::lock_guard<std::mutex> lock(mu_);
   heard_.micros = MicrosNow();
+  heard_.ForgetClosed();
 }
 
 Status Standby::ForgetClosed() {
@@ -812,7 +904,7 @@ Status Standby::AppendTo(const WalBytes& log) {
   const Status followed = FollowBehind(
       expected, log.bytes, follower, [&](const Slice& record, uint64_t) {
         WalStep step = WalStep::kContinues;
-        RETURN_IF_ERROR(TakeRecord(log.wal_number, record, &step));
+        RETURN_IF_ERROR(continuity_->Add(log.wal_number, record, &step));
         if (step == WalStep::kContinues) {
           return Status::OK();
         }
@@ -870,7 +962,6 @@ Status Standby::BeginWal(uint64_t number) {
   received_.wal_bytes = 0;
   received_.wal = Digest128();
   digest_ = std::make_unique<Digest128Stream>();
-  heard_.ForgetClosed();
   return Status::OK();
 }
 
@@ -1303,6 +1394,7 @@ Status Standby::EndCut(bool exchanged) {
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
     heard_.micros = MicrosNow();  // the source just confirmed the cut's totals
+    heard_.ForgetClosed();
     for (const std::string& dir : unneeded_) {
       if (status.ok()) status = RemoveTree(file_system_.get(), dir);
     }
@@ -1318,4 +1410,3 @@ Status Standby::EndCut(bool exchanged) {
 }
 
 }  // namespace sstferry
-    heard_.ForgetClosed();

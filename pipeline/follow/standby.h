@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "format/follow_file.h"
+#include "format/health_file.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/wal_continuity.h"
@@ -85,17 +86,38 @@ struct SourceHeard {
                                           Descriptor* lock);
 
 // Finds the end of the WALs in `dir`: reads the bytes after the newest mark, or
-// all bytes if there is no mark. With `on_record`, always reads all bytes, and
-// calls on_record for each record with the number of its WAL.
+// all bytes if there is no mark. Proves nothing about earlier bytes.
 //   kCorrupt  a WAL is shorter than the mark says, or has wrong bytes; *end is
 //             the end of the intact records
-using OnWalRecord =
-    std::function<rocksdb::Status(uint64_t wal, const rocksdb::Slice& record)>;
-[[nodiscard]] rocksdb::Status FindStandbyEnd(
-    rocksdb::FileSystem* file_system, const std::string& dir,
-    StandbyPosition* end, const OnWalRecord& on_record = nullptr);
+[[nodiscard]] rocksdb::Status FindStandbyEnd(rocksdb::FileSystem* file_system,
+                                             const std::string& dir,
+                                             StandbyPosition* end);
 
-// Truncates the newest WAL after its last complete record. Does not sync.
+// All WALs of a standby.
+struct StandbyWals {
+  StandbyPosition end;  // of the intact records
+  // Has all records up to `end`; the next one must continue them.
+  std::unique_ptr<WalContinuity> continuity;
+};
+
+// Reads all WALs of the standby in `dir`, which has this record, and proves
+// that nothing is missing: no byte of the cut or before the newest mark, and no
+// record between two others. A follower may append meanwhile.
+//   kCorrupt  something is missing, or has wrong bytes; *wals has the records
+//             before it
+[[nodiscard]] rocksdb::Status ReadStandbyWals(rocksdb::FileSystem* file_system,
+                                              const std::string& dir,
+                                              const FollowFile& record,
+                                              StandbyWals* wals);
+
+// Finds the fault of the standby in `dir` as FindStandbyFault() does, or else
+// by ReadStandbyWals().
+[[nodiscard]] rocksdb::Status ProveStandby(rocksdb::FileSystem* file_system,
+                                           const std::string& dir,
+                                           HealthFile* fault);
+
+// Truncates, durably, the newest WAL with a record after its last complete
+// record, and each later WAL to 0 bytes.
 [[nodiscard]] rocksdb::Status TrimStandby(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           const StandbyPosition& end);
@@ -112,8 +134,8 @@ class Standby {
  public:
   // Opens the standby in `dir`, removes a truncated record, and syncs the
   // remaining bytes. OK if `dir` is missing or empty: exists() is false until a
-  // first cut. Damage is reported by gap(); the damaged files are not changed,
-  // and no mark is written.
+  // first cut. Damage, including missing records, is reported by gap(); the
+  // damaged files are not changed, and no mark is written.
   //   kBusy     another process follows into `dir`
   //   kRefused  `dir` is not empty, and not a standby, or was promoted
   [[nodiscard]] static rocksdb::Status Open(
@@ -216,9 +238,6 @@ class Standby {
   [[nodiscard]] rocksdb::Status AppendTo(const WalBytes& log);
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
   [[nodiscard]] rocksdb::Status LoadWals();
-  [[nodiscard]] rocksdb::Status TakeRecord(uint64_t wal,
-                                           const rocksdb::Slice& record,
-                                           WalStep* step);
   FollowPosition PositionNow() const;
   bool is_damaged() const { return gap_.reason == CutReason::kDamage; }
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
@@ -267,7 +286,6 @@ class Standby {
                                              // so far
   // Checks the sequence numbers of all WALs. Null: the numbers are unknown.
   std::unique_ptr<WalContinuity> continuity_;
-  bool is_behind_cut_ = false;  // a record after the cut was read
   Gap gap_;
   FollowPosition cut_from_;   // position when the cut began; all zero: no cut
   bool carried_all_ = false;  // all WALs are in the next cut
