@@ -17,6 +17,10 @@ void Fields(A& a, M& m) {
   Number(a, "manifest_number", m.manifest_number);
   Number(a, "manifest_bytes", m.manifest_bytes);
   a.Digest("manifest_digest", m.manifest_digest);
+  a.List("wals", m.wals, kMaxCutWals, 16, [](auto& archive, auto& item) {
+    Number(archive, "number", item.number);
+    Number(archive, "bytes", item.bytes);
+  });
   Number(a, "sequence", m.sequence);
   Number(a, "cut_micros", m.cut_micros);
   a.Enum("reason", m.reason, kMaxCutReason, CutReasonName);
@@ -43,7 +47,8 @@ void Fields(A& a, M& m) {
   Fields(a, m.judged);
   Number(a, "begun_micros", m.begun_micros);
   Number(a, "heard_micros", m.heard_micros);
-  a.Bool("source_open", m.source_open);
+  a.Enum("source_process", m.source_process, kMaxSourceProcess,
+         SourceProcessName);
 }
 
 void EncodeFollowFile(const FollowFile& record, std::string* out) {

@@ -22,6 +22,7 @@
 
 #include "format/digest.h"
 #include "format/messages_follow.h"
+#include "format/rocksdb/wal_end.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
@@ -29,12 +30,13 @@ namespace sstferry {
 
 inline constexpr char kFollowFileName[] = "sstferry.follow";
 inline constexpr char kFollowMagic[9] = "SFFOLLO1";
-inline constexpr uint64_t kMaxFollowPayloadBytes = 64u << 10;
+inline constexpr uint64_t kMaxFollowPayloadBytes = 1u << 20;
 inline constexpr char kFollowMarkName[] = "sstferry.followed";
 inline constexpr char kFollowMarkMagic[9] = "SFFOLPO1";
 inline constexpr uint64_t kFollowMarkSlotBytes = 256;
 inline constexpr uint32_t kFollowMarkSlots = 2;
 inline constexpr size_t kMaxUnprovenDirs = 4;
+inline constexpr size_t kMaxCutWals = 16'384;
 
 // The cut with which a standby's directory began.
 struct FollowFile : StandbyOrigin {
@@ -46,6 +48,10 @@ struct FollowFile : StandbyOrigin {
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
+  // The ends of the complete records of the cut's WALs, up to its newest one
+  // with a record: without these bytes, the standby is damaged. If there are
+  // more than kMaxCutWals, the newest ones.
+  std::vector<WalEnd> wals;
   uint64_t sequence = 0;           // sequence number of the cut
   CutReason reason = CutReason::kFirst;  // why the cut was taken
   // A compaction of a family with a compaction filter requires a new cut.

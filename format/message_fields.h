@@ -527,7 +527,8 @@ void Fields(A& a, M& m) {
   Number(a, "read_micros", m.read_micros);
   Number(a, "more_bytes", m.more_bytes);
   a.Bool("source_closed", m.source_closed);
-  a.Bool("source_open", m.source_open);
+  a.Enum("source_process", m.source_process, kMaxSourceProcess,
+         SourceProcessName);
   Fields(a, m.judged);
   a.Digest("wal", m.wal);
 }

@@ -27,6 +27,18 @@ size_t EncodedBytes(const PlanItem& item) {
          std::min<size_t>(item.reason.size(), kMaxMessageTextBytes);
 }
 
+const char* SourceProcessName(SourceProcess process) {
+  switch (process) {
+    case SourceProcess::kUnknown:
+      return "unknown";
+    case SourceProcess::kOpen:
+      return "open";
+    case SourceProcess::kClosed:
+      return "closed";
+  }
+  return "?";
+}
+
 const char* CutReasonName(CutReason reason) {
   constexpr const char* kNames[] = {
       "none",         "first",      "new-life",     "barrier",

@@ -80,6 +80,9 @@ struct WalBytes {
   friend bool operator==(const WalBytes&, const WalBytes&) = default;
 };
 
+// Returns "unknown", "open" or "closed".
+const char* SourceProcessName(SourceProcess process);
+
 // Ends the answer to a FollowRequest. The target may now publish the state that
 // it has reached.
 struct FollowEnd {
@@ -98,9 +101,8 @@ struct FollowEnd {
   // has checked everything that it read then: the database cannot change until
   // a process opens it.
   bool source_closed = false;
-  // A process has the database open, or had when the source last read it.
-  // False: no process has it open, or this is unknown.
-  bool source_open = false;
+  // Whether a process had the database open when the source last read it.
+  SourceProcess source_process = SourceProcess::kUnknown;
   // For the position after these bytes; set when more_bytes is 0.
   FollowJudged judged;
   // XXH3-128 over the WAL in which these bytes end, from its first byte to this

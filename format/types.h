@@ -72,9 +72,10 @@ struct StandbyOrigin {
   std::string source;              // address given to its follower
   std::string source_database_id;
   uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
-  // Describes the last time that the source returned with fewer records than
+  // Describes the last time that the source returned without some records of
   // the standby: the number of lost sequence numbers, and the directory that
-  // keeps the WALs with these records.
+  // keeps them. If some of them are only in tables, it is a database and has
+  // CURRENT; otherwise it has only WALs.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: it never happened
   // Directories with links to earlier WALs of the standby, oldest first. One is
@@ -85,6 +86,10 @@ struct StandbyOrigin {
   friend bool operator==(const StandbyOrigin&, const StandbyOrigin&) = default;
 };
 
+// What is known about processes that have a source's database open.
+enum class SourceProcess : uint8_t { kUnknown = 0, kOpen = 1, kClosed = 2 };
+inline constexpr uint8_t kMaxSourceProcess = 2;
+
 // Last contact of a standby's follower with its source. Times by DIR's clock,
 // in microseconds since 1970.
 struct SourceHeard {
@@ -92,8 +97,16 @@ struct SourceHeard {
   // for its first answer.
   uint64_t begun_micros = 0;
   uint64_t heard_micros = 0;  // the source's last answer; 0: no answer yet
-  // According to the last answer, a process has the source open.
-  bool source_open = false;
+  // According to the last answer. kUnknown also if the source was only heard
+  // to send a cut since then.
+  SourceProcess source_process = SourceProcess::kUnknown;
+  // Forgets that no process has the source open: bytes of a cut do not say
+  // whether one has opened it since the last answer.
+  void ForgetClosed() {
+    if (source_process == SourceProcess::kClosed) {
+      source_process = SourceProcess::kUnknown;
+    }
+  }
   friend bool operator==(const SourceHeard&, const SourceHeard&) = default;
 };
 

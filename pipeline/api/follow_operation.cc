@@ -137,7 +137,8 @@ class StandbyRounds : public RoundTarget {
   }
   Status Append(const FollowPosition& asked, const Round& round) override {
     RETURN_IF_ERROR(standby_->Append(asked, round));
-    ConfirmViews(standby_->gap().reason == CutReason::kNone);
+    const bool continues = standby_->gap().reason == CutReason::kNone;
+    if (!continues || round.is_decided()) ConfirmViews(continues);
     return Status::OK();
   }
   // Syncs. During a cut the follower requests no records, but receives the

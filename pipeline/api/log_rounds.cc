@@ -514,10 +514,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   std::shared_ptr<LogWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(mu_);
-    // If an answer has no bytes although the source has more, it does not prove
-    // that the source knows the position: the source may still require a cut.
-    const bool is_known = !round.logs.empty() || round.end.more_bytes == 0;
-    if (writer_ == nullptr && is_known && !candidates_.empty() &&
+    if (writer_ == nullptr && round.is_decided() && !candidates_.empty() &&
         asked == candidates_.front().head.position()) {
       writer_ = std::make_shared<LogWriter>(
           RandomSetId(), candidates_.front().head, candidates_.front().digest,

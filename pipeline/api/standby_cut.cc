@@ -16,11 +16,14 @@ namespace {
 void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
                    const LogFunction& log) {
   if (log && now.lost_dir != before.lost_dir) {
+    const bool is_database = FileIdOfName(now.lost_dir + "/CURRENT").exists();
     log(LogLevel::kWarning,
         "the reopened source lacks at least the last " +
             std::to_string(now.lost_sequences) +
-            " sequence numbers that the standby had; the standby's WALs are "
-            "kept in " + now.lost_dir);
+            " sequence numbers that the standby had; " +
+            (is_database ? "the standby's state is kept as the database "
+                         : "the standby's WALs are kept in ") +
+            now.lost_dir);
   }
   if (log && now.unproven_dirs != before.unproven_dirs) {
     log(LogLevel::kInfo,

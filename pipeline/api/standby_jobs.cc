@@ -137,7 +137,7 @@ class Promote : public StandbyJob {
   // is recorded only if the standby is promoted in spite of it.
   Status CheckWhole(StandbyState* state) {
     HealthFile fault;
-    RETURN_IF_ERROR(FindStandbyFault(disk_.get(), options_.dir, &fault));
+    RETURN_IF_ERROR(ProveStandby(disk_.get(), options_.dir, &fault));
     if (fault.fault == ReplicaFault::kNone) {
       return Status::OK();
     }
@@ -201,7 +201,8 @@ class Promote : public StandbyJob {
     const uint64_t begun_millis = MillisSince(state.begun_micros);
     const auto recent = static_cast<uint64_t>(
         std::chrono::milliseconds(kSourceHeard).count());
-    if (state.source_open && heard_millis <= recent) {
+    if (state.source_process == SourceProcess::kOpen &&
+        heard_millis <= recent) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
                             ": expected a source that is down, but a process "
@@ -209,6 +210,17 @@ class Promote : public StandbyJob {
                             std::to_string(heard_millis) +
                             " ms ago, as the follower heard" + unless,
                         Command(" --after-source-closed"));
+    }
+    if (state.source_process == SourceProcess::kUnknown &&
+        state.heard_micros != 0 && heard_millis <= recent) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir +
+                            ": expected a source that is down, but " +
+                            state.source + " answered " +
+                            std::to_string(heard_millis) +
+                            " ms ago, and it is unknown whether a process has "
+                            "it open" + unless,
+                        Command(""));
     }
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0;
@@ -419,7 +431,7 @@ class View : public StandbyJob {
   // wrong.
   void WarnOfFault() const {
     HealthFile fault;
-    const Status looked = FindStandbyFault(disk_.get(), options_.dir, &fault);
+    const Status looked = ProveStandby(disk_.get(), options_.dir, &fault);
     if (options_.log &&
         (!looked.ok() || fault.fault != ReplicaFault::kNone)) {
       options_.log(LogLevel::kWarning,

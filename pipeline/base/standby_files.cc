@@ -102,10 +102,16 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
     }
   }
   const FollowMark mark = ReadFollowMark(dir);
-  return mark.wal_number == 0
-             ? Status::OK()
-             : CheckSize(dir + "/" + NumberedName(mark.wal_number, ".log"),
-                         kFollowMarkName, mark.wal_bytes, /*or_more=*/true);
+  if (mark.wal_number != 0) {
+    RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(mark.wal_number, ".log"),
+                              kFollowMarkName, mark.wal_bytes,
+                              /*or_more=*/true));
+  }
+  for (const WalEnd& wal : record.wals) {
+    RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(wal.number, ".log"),
+                              kFollowFileName, wal.bytes, /*or_more=*/true));
+  }
+  return Status::OK();
 }
 
 Status FindStandbyFault(rocksdb::FileSystem* file_system,

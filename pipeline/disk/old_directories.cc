@@ -181,11 +181,13 @@ std::vector<OldDirectory> List(const std::string& target_dir, bool of_owner) {
   });
 }
 
-// Lists databases that standbys replaced. sstferry never deletes them.
-std::vector<OldDirectory> ListAdopted(const std::string& target_dir) {
+// Lists the directories of a standby with this infix, which sstferry never
+// deletes.
+std::vector<OldDirectory> ListOfStandby(const std::string& target_dir,
+                                        const char* infix) {
   const OldPlace place(target_dir);
   return ListNamed(
-      place, place.prefix(kAdoptedInfix), [](const std::string& path) {
+      place, place.prefix(infix), [](const std::string& path) {
         std::error_code error;
         return fs::symlink_status(path, error).type() ==
                fs::file_type::directory;
@@ -202,6 +204,20 @@ uint64_t NextOldTime(const std::string& target_dir) {
   const bool has_newest =
       !found.empty() && ParseRfc3339(found.front().replaced_at, &newest);
   return has_newest ? std::max(now, newest + 1) : now;
+}
+
+uint64_t OwnBytesOf(const std::string& dir) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(dir, error), end;
+       !error && it != end; it.increment(error)) {
+    struct stat info;
+    if (lstat(it->path().c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        info.st_nlink == 1) {
+      bytes += static_cast<uint64_t>(info.st_size);
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -226,9 +242,15 @@ Status NameAdopted(const std::string& target_dir, std::string* path) {
 }
 
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir) {
-  std::vector<OldDirectory> found = ListAdopted(target_dir);
-  for (OldDirectory& old : List(target_dir, /*of_owner=*/geteuid() == 0)) {
-    found.push_back(std::move(old));
+  std::vector<OldDirectory> found;
+  for (const std::vector<OldDirectory>& some :
+       {ListOfStandby(target_dir, kAdoptedInfix),
+        ListOfStandby(target_dir, kLostInfix),
+        List(target_dir, /*of_owner=*/geteuid() == 0)}) {
+    found.insert(found.end(), some.begin(), some.end());
+  }
+  for (OldDirectory& old : found) {
+    old.own_bytes = OwnBytesOf(old.path);
   }
   return found;
 }

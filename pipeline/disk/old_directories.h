@@ -37,9 +37,9 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status NameAdopted(const std::string& target_dir,
                                           std::string* path);
 
-// Lists the adopted databases of `target_dir`, identified only by their names,
-// then the databases that swaps have kept; each group newest first. Omits
-// directories that it cannot read.
+// Lists the adopted databases of `target_dir`, and what a source of its standby
+// lost, both identified only by their names, then the databases that swaps have
+// kept; each group newest first. Omits directories that it cannot read.
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir);
 
 // Deletes the kept databases except the newest `keep`, at `bytes_per_sec` (0:

@@ -117,10 +117,8 @@ Status StandbyAudit::Prepare(const Standby& standby,
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &cut));
   if (audit_.source_database_id != cut.source_database_id) {
-    audit_.pass_begun_micros = audit_.done_begun_micros = 0;
-    audit_.done_ended_micros = 0;
-    audit_.next_family = 0;
-    audit_.next_key.reset();
+    BeginAgain();
+    audit_.done_begun_micros = audit_.done_ended_micros = 0;
     audit_.source_database_id = cut.source_database_id;
   }
   if (is_due && options_.max_bytes > 0 && IsTime()) {
@@ -254,8 +252,16 @@ void StandbyAudit::CompareSlice() {
       now > audit_.begun_micros ? now - audit_.begun_micros : 0;
   audit_.begun_micros = now;
   AuditSlice slice;
-  slice.next = {audit_.next_family, audit_.next_key};
   Status status = pair_->Open();
+  // A pass that has left out a family must not end as one that compared it.
+  if (status.ok() &&
+      std::any_of(audit_.families.begin(), audit_.families.end(),
+                  [this](const UnauditedFamily& family) {
+                    return pair_->Audits(family.name);
+                  })) {
+    BeginAgain();
+  }
+  slice.next = {audit_.next_family, audit_.next_key};
   if (status.ok() || !pair_->unaudited().empty()) {
     audit_.families = pair_->unaudited();
   }
@@ -284,6 +290,13 @@ void StandbyAudit::CompareSlice() {
   } else {
     TakeFailure(status);
   }
+}
+
+// Makes the next slice the first one of a new pass.
+void StandbyAudit::BeginAgain() {
+  audit_.pass_begun_micros = 0;
+  audit_.next_family = 0;
+  audit_.next_key.reset();
 }
 
 // Stores the result of a slice, even if the slice was stopped early.
@@ -329,9 +342,7 @@ void StandbyAudit::TakeFault(ReplicaFault fault, const std::string& what) {
   audit_.difference_micros = MicrosNow();
   audit_.difference = what;
   audit_.compares_all = true;
-  audit_.pass_begun_micros = 0;
-  audit_.next_family = 0;
-  audit_.next_key.reset();
+  BeginAgain();
   HealthFile health = MakeFault(
       fault, "the audit at the last cut found: " + what, Selection());
   const Status recorded =

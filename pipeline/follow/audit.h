@@ -105,6 +105,7 @@ class StandbyAudit {
   bool IsTime() const;
   void Run();
   void CompareSlice();
+  void BeginAgain();
   void TakeSlice(const AuditSlice& slice);
   void TakeFailure(const rocksdb::Status& status);
   void TakeFault(ReplicaFault fault, const std::string& what);

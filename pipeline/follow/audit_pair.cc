@@ -318,6 +318,14 @@ Status AuditPair::Open() {
   return Status::OK();
 }
 
+bool AuditPair::Audits(const std::string& family) const {
+  const auto& families = sides_[1]->families;
+  return std::any_of(families.begin(), families.end(),
+                     [&family](const auto& each) {
+                       return each.second->name == family;
+                     });
+}
+
 Status AuditPair::Compare(AuditPlace begin, uint64_t max_bytes,
                           const std::function<bool()>& is_spent,
                           AuditSlice* slice) {

@@ -65,6 +65,9 @@ class AuditPair {
   [[nodiscard]] rocksdb::Status Open();
   // Returns the families that are not audited. REQUIRES: Open() was called.
   const std::vector<UnauditedFamily>& unaudited() const { return unaudited_; }
+  // Returns true if Compare() compares the family. REQUIRES: Open() returned
+  // OK.
+  bool Audits(const std::string& family) const;
   // Compares at least one entry from `begin` on, until it has read `max_bytes`
   // or is_spent() returns true. *slice describes the compared entries, even
   // after a failure.

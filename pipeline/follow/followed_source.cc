@@ -148,22 +148,15 @@ struct FollowedSource::Staged {
   uint64_t read_bytes = 0;
   bool more = false;
   bool life_ended = false;
-  bool source_closed = false;
-  bool source_open = false;
+  SourceProcess source_process = SourceProcess::kUnknown;
 };
 
 FollowedSource::FollowedSource(FollowedSourceOptions options)
-    : options_(std::move(options)),
-      seen_options_(options_.database_dir) {}
+    : options_(std::move(options)) {}
 
 FollowedSource::~FollowedSource() = default;
 
 // --- reading -----------------------------------------------------------------
-
-bool FollowedSource::HasFilter(const std::string& family) const {
-  const auto found = filters_.find(family);
-  return found == filters_.end() || found->second;
-}
 
 void FollowedSource::JudgeRecord(const VersionEdit& edit,
                                  const ManifestState& before, uint64_t end) {
@@ -189,10 +182,8 @@ void FollowedSource::JudgeRecord(const VersionEdit& edit,
   const bool may_filter =
       kind != EditKind::kBookkeeping || edit.log_number.has_value();
   const auto family = before.families.find(edit.family_id);
-  if (may_filter && family != before.families.end() &&
-      HasFilter(family->second.name)) {
-    judged_.filter = {end, CutReason::kFilter,
-                      "compaction filter of " + family->second.name};
+  if (may_filter && family != before.families.end()) {
+    judged_.rewritten[family->second.name] = end;
   }
 }
 
@@ -213,10 +204,11 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
     const uint64_t micros = NowMicros();
     Staged staged;
     // A database that is being written to is open, so no check is needed.
-    staged.source_closed = is_idle_ && IsDatabaseClosed(options_.database_dir);
-    staged.source_open =
-        !staged.source_closed &&
-        (!is_idle_ || IsDatabaseOpen(options_.database_dir));
+    staged.source_process =
+        !is_idle_ || IsDatabaseOpen(options_.database_dir)
+            ? SourceProcess::kOpen
+        : IsDatabaseClosed(options_.database_dir) ? SourceProcess::kClosed
+                                                  : SourceProcess::kUnknown;
     Status status = manifest_ == nullptr ? BeginLife() : Status::OK();
     if (status.ok()) status = ReadWals(list, &staged);
     if (options_.wals_read) options_.wals_read();
@@ -242,7 +234,8 @@ Status FollowedSource::BeginLife() {
       options_.database_dir,
       [this](const VersionEdit& edit, const ManifestState& before,
              uint64_t end) { JudgeRecord(edit, before, end); });
-  RETURN_IF_ERROR(seen_options_.Look());
+  seen_options_.emplace(options_.database_dir);
+  RETURN_IF_ERROR(seen_options_->Look());
   RETURN_IF_ERROR(FollowManifest());
   const ManifestState& state = manifest_->state();
   std::string database_id;
@@ -259,9 +252,8 @@ Status FollowedSource::BeginLife() {
   std::string directory;
   RETURN_IF_ERROR(FindWalDirectory(
       WalPlaceOf(options_.database_dir, options_.wal_dir,
-                 OptionsText(seen_options_.TextFor({})), state),
+                 OptionsText(seen_options_->TextFor({})), state),
       &directory));
-  LearnFilters();
   oldest_ = state.min_log_number_to_keep;
   newest_listed_ = 0;
   continuity_ = std::make_unique<WalContinuity>(state.last_sequence);
@@ -271,16 +263,24 @@ Status FollowedSource::BeginLife() {
   return Status::OK();
 }
 
-void FollowedSource::LearnFilters() {
+// Finds the rewritten families with a compaction filter. Reads OPTIONS after M:
+// RocksDB writes it after CURRENT, but before any compaction.
+void FollowedSource::FindFiltered() {
+  if (judged_.rewritten.empty() || !seen_options_->Look().ok()) {
+    return;  // after an error, the next round looks again
+  }
   std::vector<std::string> names;
-  for (const auto& [id, family] : manifest_->state().families) {
-    names.push_back(family.name);
+  for (const auto& [family, end] : judged_.rewritten) {
+    names.push_back(family);
   }
-  const OptionsText text(seen_options_.TextFor(names));
-  filters_.clear();
-  for (const std::string& name : names) {
-    filters_[name] = !text.HasFamily(name) || text.HasFilter(name);
+  const OptionsText text(seen_options_->TextFor(names));
+  for (const auto& [family, end] : judged_.rewritten) {
+    const bool may_have = !text.HasFamily(family) || text.HasFilter(family);
+    if (may_have && end > filtered_.end) {
+      filtered_ = {end, CutReason::kFilter, "compaction filter of " + family};
+    }
   }
+  judged_.rewritten.clear();
 }
 
 void FollowedSource::EndLife() {
@@ -288,6 +288,7 @@ void FollowedSource::EndLife() {
   continuity_.reset();
   wals_.clear();
   judged_ = {};
+  filtered_ = {};
   torn_wal_ = 0;
   kept_wals_ = 0;
   digest_.reset();
@@ -570,11 +571,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
     digested_bytes_ = 0;
     judged = {};
   }
-  if (judged_.barrier.end > 0) {
-    // If this fails, the options are read after a later barrier.
-    seen_options_.Look().PermitUncheckedError();
-    LearnFilters();
-  }
+  FindFiltered();
   std::lock_guard<std::mutex> lock(mu_);
   manifest_number_ =
       strtoull(manifest_->name().c_str() + sizeof(kManifestPrefix) - 1,
@@ -583,11 +580,10 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   if (judged_.barrier.end > manifest_barrier_.end) {
     manifest_barrier_ = judged_.barrier;
   }
-  if (judged_.filter.end > filter_barrier_.end) {
-    filter_barrier_ = judged_.filter;
+  if (filtered_.end > filter_barrier_.end) {
+    filter_barrier_ = filtered_;
   }
   judged_.barrier = {};
-  judged_.filter = {};
   told_judged_ = judged;
   if (judged.manifest_bytes != 0) {
     told_[judged.manifest_bytes] = judged.manifest;
@@ -612,9 +608,9 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   read_micros_ = micros;
   last_sequence_ = continuity_->last_sequence();
   is_idle_ = staged->bytes.empty();
-  source_open_ = staged->source_open;
+  source_process_ = staged->source_process;
   // A table that is kept for the next round may require a cut then.
-  source_closed_ = staged->source_closed && saw_all &&
+  source_closed_ = source_process_ == SourceProcess::kClosed && saw_all &&
                    judged_.flushed.empty() &&
                    continuity_->PreparedBefore(kept_wals_).empty();
   ++rounds_;
@@ -841,7 +837,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
     std::lock_guard<std::mutex> lock(mu_);
     round->end.last_sequence = last_sequence_;
     round->end.read_micros = read_micros_;
-    round->end.source_open = source_open_;
+    round->end.source_process = source_process_;
     lives = lives_;
     if (position == FollowPosition()) {
       round->end.cut = CutReason::kFirst;
@@ -861,7 +857,7 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   }
   round->end.last_sequence = last_sequence_;
   round->end.read_micros = read_micros_;
-  round->end.source_open = source_open_;
+  round->end.source_process = source_process_;
   if (standing != Standing::kSame) {
     round->end.cut = standing == Standing::kNotHeld ? CutReason::kNotHeld
                                                     : CutReason::kNewLife;

@@ -48,6 +48,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -150,7 +151,9 @@ class FollowedSource {
   // The result of reading the new records of the MANIFEST (M).
   struct Judged {
     Barrier<uint64_t> barrier;
-    Barrier<uint64_t> filter;
+    // By family: the end of the last record of a flush or a compaction. The
+    // family's OPTIONS are certainly readable only after this record is.
+    std::map<std::string, uint64_t> rewritten;
     std::vector<Flushed> flushed;
     std::vector<uint64_t> table_sequences;  // sequence numbers of tables not
                                             // made by a flush
@@ -171,8 +174,7 @@ class FollowedSource {
                      const std::string& bytes, Staged* staged) const;
   void JudgeRecord(const VersionEdit& edit, const ManifestState& before,
                    uint64_t end);
-  bool HasFilter(const std::string& family) const;
-  void LearnFilters();
+  void FindFiltered();
   void FindUnlogged(bool saw_all);
   void FindEndedUnseen(bool saw_all);
   void FindTornWal(uint64_t number);
@@ -209,16 +211,16 @@ class FollowedSource {
 
   mutable std::mutex reader_mu_;
   std::unique_ptr<ManifestTail> manifest_;  // null: between two lives
-  SeenOptions seen_options_;
+  std::optional<SeenOptions> seen_options_;  // of this life
   std::map<uint64_t, std::unique_ptr<WalFile>> wals_;
   std::unique_ptr<WalContinuity> continuity_;
   uint64_t oldest_ = 0;                        // oldest WAL of this life
   uint64_t newest_listed_ = 0;
-  std::map<std::string, bool> filters_;  // by family
   uint64_t kept_wals_ = 0;  // oldest kept WAL at the last complete read
   uint64_t torn_wal_ = 0;  // recovery stops after this WAL; 0: none
   bool is_idle_ = true;  // the last round found nothing new
   Judged judged_;                        // since the last publication
+  Barrier<uint64_t> filtered_;  // of the families with a filter
   std::unique_ptr<Digest128Stream> digest_;  // digest of the MANIFEST's judged
                                              // part
   uint64_t digested_bytes_ = 0;              // length of that part
@@ -245,7 +247,7 @@ class FollowedSource {
   uint64_t read_micros_ = 0;
   uint64_t last_sequence_ = 0;
   bool source_closed_ = false;
-  bool source_open_ = false;
+  SourceProcess source_process_ = SourceProcess::kUnknown;
 };
 
 // Determines the position of a cut of the database `database_id`. The cut's

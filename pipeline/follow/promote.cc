@@ -64,7 +64,10 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
   promotion->was_cut_short = !IsStandby(dir);
   if (!promotion->was_cut_short) {
     StandbyPosition* const end = &promotion->end;
-    const Status status = FindStandbyEnd(file_system, dir, end);
+    StandbyWals wals;
+    const Status status =
+        ReadStandbyWals(file_system, dir, promotion->record, &wals);
+    *end = wals.end;
     const bool is_forced = force && EndStateOf(status) == EndState::kCorrupt;
     if (!is_forced) {
       RETURN_IF_ERROR(status);

@@ -24,6 +24,12 @@ struct Round {
   // machine's clock.
   uint64_t asked_micros = 0;
   uint64_t heard_micros = 0;
+  // Returns false if the answer has nothing, although the source may have more:
+  // it does not prove that the source knows the position, and the source may
+  // still require a cut.
+  bool is_decided() const {
+    return end.cut != CutReason::kNone || !logs.empty() || end.more_bytes == 0;
+  }
 };
 
 }  // namespace sstferry

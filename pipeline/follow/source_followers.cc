@@ -110,7 +110,6 @@ class SourceFollowers::Reader {
         Follower& follower = Need(who, request, position);
         if (round->end.cut != CutReason::kNone) follower.asked = round->end.cut;
         if (!is_fresh()) LeaveOpen(&round->end);
-        round->end.source_open &= is_fresh();
         round->end.source_closed &= round_begun_ >= asked;
         return Status::OK();
       }
@@ -132,12 +131,11 @@ class SourceFollowers::Reader {
       if (!changed_.wait_until(lock, end, [&] {
             return ended_ || rounds_ != rounds;
           })) {
-        round->end.source_open &= rounds > 0 && is_fresh();
         if (!has_all) {
-          const bool is_open = round->end.source_open;
+          const SourceProcess process = round->end.source_process;
           round->end = FollowEnd();
-          round->end.source_open = is_open;
-          LeaveOpen(&round->end);
+          if (rounds > 0 && is_fresh()) round->end.source_process = process;
+          round->end.more_bytes = 1;
         }
         return status_.ok() ? Status::OK() : status_;
       }
@@ -226,11 +224,12 @@ class SourceFollowers::Reader {
     return SteadyClock::now() - round_begun_ <= kFreshRound;
   }
 
-  // Marks the answer as incomplete, so that the follower does not assume that
-  // it has everything.
+  // Marks the answer as one of an earlier time, so that the follower does not
+  // assume that it has everything.
   static void LeaveOpen(FollowEnd* end) {
     end->more_bytes = std::max<uint64_t>(end->more_bytes, 1);
     end->judged = FollowJudged();
+    end->source_process = SourceProcess::kUnknown;
   }
 
   // REQUIRES: mu_ is locked. If a cut is needed, reports kAhead until

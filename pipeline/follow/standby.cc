@@ -17,6 +17,7 @@
 #include "format/coding.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/health_file.h"
 #include "format/history.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/manifest_state.h"
@@ -49,6 +50,8 @@ using rocksdb::Status;
 // process writes the WAL.
 constexpr uint64_t kComparedBytes = 64u << 10;
 constexpr uint64_t kCompareBytes = 1u << 20;
+// Like kLostInfix, if it is unknown whether the source lost anything.
+constexpr char kUnprovenInfix[] = ".sstferry-unproven-";
 
 std::string WalName(uint64_t number) { return NumberedName(number, ".log"); }
 
@@ -225,6 +228,50 @@ Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
   return Status::OK();
 }
 
+// Returns those of the recorded directories that are next to `dir` and have its
+// name. If `dir` is a copy of another directory, its record has the directories
+// of that one.
+std::vector<std::string> OwnDirs(const std::string& dir,
+                                 const std::string& infix,
+                                 const std::vector<std::string>& recorded) {
+  namespace fs = std::filesystem;
+  const std::string own = fs::path(dir).filename().string();
+  std::vector<std::string> dirs;
+  for (const std::string& path : recorded) {
+    const std::string name = fs::path(path).filename().string();
+    if (name.starts_with(own + infix)) {
+      const std::string beside = dir + name.substr(own.size());
+      if (FileIdOfName(beside).exists()) dirs.push_back(beside);
+    }
+  }
+  return dirs;
+}
+
+// Returns a directory next to `dir` in which an unfinished cut has begun to
+// keep the files of `dir`: it has only links to them; "": there is none.
+std::string FindBegun(const std::string& dir, const std::string& infix) {
+  namespace fs = std::filesystem;
+  const std::string own = fs::path(dir).filename().string() + infix;
+  const fs::path parent = fs::path(dir).parent_path();
+  std::vector<std::string> names;
+  ListDirectory(parent.empty() ? "." : parent.string(), &names)
+      .PermitUncheckedError();  // error: a new directory is made
+  for (const std::string& name : names) {
+    const std::string kept = (parent / name).string();
+    std::vector<std::string> files;
+    if (name.starts_with(own) && OpenOwnDirectory(kept).is_open() &&
+        ListDirectory(kept, &files).ok() &&
+        std::all_of(files.begin(), files.end(), [&](const std::string& file) {
+          return file.starts_with("CURRENT") ||
+                 FileIdOfName(kept + "/" + file)
+                     .IsSameFile(FileIdOfName(dir + "/" + file));
+        })) {
+      return kept;
+    }
+  }
+  return "";
+}
+
 Status OtherBytes(const std::string& a, const std::string& b, uint64_t end) {
   return MakeStatus(EndState::kCorrupt,
                     a + ": expected the bytes of " + b + " before byte " +
@@ -278,6 +325,131 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
   });
 }
 
+bool IsSameTable(const ManifestFile& a, const ManifestFile& b) {
+  const bool is_other_id =
+      a.has_unique_id && b.has_unique_id && !(a.unique_id == b.unique_id);
+  return !is_other_id && a.bytes == b.bytes &&
+         a.smallest_sequence == b.smallest_sequence &&
+         a.largest_sequence == b.largest_sequence;
+}
+
+// Returns true if both MANIFESTs name a table with the same number, but these
+// are two tables: RocksDB gives a number to one file only.
+bool HaveOtherTables(const ManifestState& a, const ManifestState& b) {
+  std::map<uint64_t, const ManifestFile*> tables;
+  for (const auto& [id, family] : a.families) {
+    for (const auto& [number, table] : family.files) tables[number] = &table;
+  }
+  for (const auto& [id, family] : b.families) {
+    for (const auto& [number, table] : family.files) {
+      const auto found = tables.find(number);
+      if (found != tables.end() && !IsSameTable(*found->second, table)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Receives a record of a WAL, and the offset after it.
+using OnWalRecord = std::function<Status(uint64_t wal, const Slice& record,
+                                         uint64_t end)>;
+// Receives the end of a WAL's records, and the file's size.
+using OnWalEnd =
+    std::function<Status(uint64_t wal, uint64_t end, uint64_t bytes)>;
+
+// Reads the WALs in `dir`; with `from_mark`, only the bytes after the newest
+// mark. *end: as FindStandbyEnd().
+Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
+                bool from_mark, const OnWalRecord& on_record,
+                const OnWalEnd& on_end, StandbyPosition* end) {
+  *end = StandbyPosition();
+  const FollowMark mark = ReadFollowMark(dir);  // before what it is about
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(dir, &wals));
+  const auto marked = wals.find(mark.wal_number);
+  if (mark.wal_number != 0) {
+    uint64_t bytes = 0;
+    if (marked != wals.end()) {
+      RETURN_IF_ERROR(
+          BytesOf(file_system, dir + "/" + marked->second, &bytes));
+    }
+    if (bytes < mark.wal_bytes) {
+      return ShortWal(dir, mark, bytes);
+    }
+    end->last_sequence = mark.last_sequence;
+    end->read_micros = mark.read_micros;
+    end->judged = mark.judged;
+  }
+  if (mark.wal_bytes == 0 && !wals.empty()) {
+    end->wal_number = wals.begin()->first;  // kept if no WAL has a record
+  }
+  for (auto wal = wals.lower_bound(from_mark ? mark.wal_number : 0);
+       wal != wals.end(); ++wal) {
+    std::unique_ptr<FileSource> source;
+    RETURN_IF_ERROR(
+        FileSource::Open(file_system, dir + "/" + wal->second, &source));
+    LogFollower follower(LogKind::kWal, wal->first);
+    const bool is_marked = wal->first == mark.wal_number;
+    bool has_record = is_marked && mark.wal_bytes > 0;
+    const uint64_t begin = is_marked && from_mark ? mark.wal_bytes : 0;
+    Status status = StartAt(*source, begin, &follower);
+    if (status.ok()) {
+      status = follower.Follow(
+          *source, [&](const Slice& record, uint64_t record_end) {
+            RETURN_IF_ERROR(on_record(wal->first, record, record_end));
+            has_record = true;
+            end->last_sequence =
+                std::max(end->last_sequence, LastSequenceOf(record));
+            return Status::OK();
+          });
+    }
+    if (has_record) {
+      end->wal_number = wal->first;
+      end->wal_bytes = follower.end();
+    }
+    if (status.ok() && is_marked && follower.end() < mark.wal_bytes) {
+      return ShortWal(dir, mark, follower.end());
+    }
+    RETURN_IF_ERROR(
+        WithContext(status, EndStateOf(status), dir + "/" + wal->second));
+    RETURN_IF_ERROR(on_end(wal->first, follower.end(), source->size()));
+  }
+  return Status::OK();
+}
+
+Status OtherThanCut(const std::string& dir, uint64_t wal, uint64_t expected,
+                    uint64_t found) {
+  return MakeStatus(EndState::kCorrupt,
+                    dir + "/" + WalName(wal) +
+                        ": expected whole records up to byte " +
+                        std::to_string(expected) +
+                        ", as in the last cut, found some up to byte " +
+                        std::to_string(found));
+}
+
+// Truncates a longer file durably.
+Status TruncateTo(rocksdb::FileSystem* file_system, const std::string& path,
+                  uint64_t most_bytes) {
+  uint64_t bytes = 0;
+  RETURN_IF_ERROR(BytesOf(file_system, path, &bytes));
+  if (bytes <= most_bytes) {
+    return Status::OK();
+  }
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  Status status =
+      file_system->ReopenWritableFile(path, FileOptions(), &file, nullptr);
+  if (status.ok()) {
+    status = file->Truncate(most_bytes, IOOptions(), nullptr);
+  }
+  if (status.ok()) status = file->Fsync(IOOptions(), nullptr);
+  if (file != nullptr) {
+    const Status closed = file->Close(IOOptions(), nullptr);
+    if (status.ok()) status = closed;
+  }
+  return WithContext(status, EndStateOf(status), "truncate " + path);
+}
+
 }  // namespace
 
 // The WAL to which records are appended.
@@ -319,81 +491,101 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
 }
 
 Status FindStandbyEnd(rocksdb::FileSystem* file_system, const std::string& dir,
-                      StandbyPosition* end, const OnWalRecord& on_record) {
-  *end = StandbyPosition();
-  std::map<uint64_t, std::string> wals;
-  RETURN_IF_ERROR(ListWals(dir, &wals));
-  const FollowMark mark = ReadFollowMark(dir);
-  const auto marked = wals.find(mark.wal_number);
-  if (mark.wal_number != 0) {
-    uint64_t bytes = 0;
-    if (marked != wals.end()) {
-      RETURN_IF_ERROR(
-          BytesOf(file_system, dir + "/" + marked->second, &bytes));
-    }
-    if (bytes < mark.wal_bytes) {
-      return ShortWal(dir, mark, bytes);
-    }
-    end->last_sequence = mark.last_sequence;
-    end->read_micros = mark.read_micros;
-    end->judged = mark.judged;
+                      StandbyPosition* end) {
+  const auto nothing = [](auto&&...) { return Status::OK(); };
+  return ReadWals(file_system, dir, /*from_mark=*/true, nothing, nothing, end);
+}
+
+Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
+                       const FollowFile& record, StandbyWals* wals) {
+  wals->continuity = std::make_unique<WalContinuity>(0);
+  std::map<uint64_t, uint64_t> cut;  // number -> bytes of WALs not read so far
+  for (const WalEnd& wal : record.wals) {
+    cut[wal.number] = wal.bytes;
   }
-  if (mark.wal_bytes == 0 && !wals.empty()) {
-    end->wal_number = wals.begin()->first;  // kept if no WAL has a record
+  const uint64_t oldest_of_cut = cut.empty() ? 0 : cut.begin()->first;
+  bool is_behind_cut = false;
+  uint64_t torn_wal = 0;  // no later WAL may have a record; 0: none
+  const OnWalRecord on_record = [&](uint64_t wal, const Slice& each,
+                                    uint64_t end) {
+    const auto of_cut = cut.find(wal);
+    const bool is_of_cut = of_cut != cut.end() ? end <= of_cut->second
+                                               : wal < oldest_of_cut;
+    if (!is_behind_cut && !is_of_cut) {
+      wals->continuity->BeginBehindCut(record.sequence);
+      is_behind_cut = true;
+    }
+    WalStep step = WalStep::kContinues;
+    RETURN_IF_ERROR(wals->continuity->Add(wal, each, &step));
+    if (is_behind_cut && step != WalStep::kContinues) {
+      return MakeStatus(EndState::kCorrupt,
+                        GapAt("records are missing", each, step).note);
+    }
+    return torn_wal == 0
+               ? Status::OK()
+               : MakeStatus(EndState::kCorrupt,
+                            "expected no records, because " +
+                                WalName(torn_wal) +
+                                " ends with other bytes, found some");
+  };
+  const OnWalEnd on_end = [&](uint64_t wal, uint64_t end, uint64_t bytes) {
+    const auto of_cut = cut.find(wal);
+    if (of_cut != cut.end() && end < of_cut->second) {
+      return OtherThanCut(dir, wal, of_cut->second, end);
+    }
+    if (of_cut != cut.end()) cut.erase(of_cut);
+    // Older WALs of a cut may end inside a record, as at the source.
+    if (is_behind_cut && bytes > end) torn_wal = wal;
+    return Status::OK();
+  };
+  RETURN_IF_ERROR(ReadWals(file_system, dir, /*from_mark=*/false, on_record,
+                           on_end, &wals->end));
+  if (!cut.empty()) {
+    return OtherThanCut(dir, cut.begin()->first, cut.begin()->second, 0);
   }
-  for (auto wal = wals.lower_bound(on_record ? 0 : mark.wal_number);
-       wal != wals.end(); ++wal) {
-    std::unique_ptr<FileSource> source;
-    RETURN_IF_ERROR(
-        FileSource::Open(file_system, dir + "/" + wal->second, &source));
-    LogFollower follower(LogKind::kWal, wal->first);
-    const bool is_marked = wal->first == mark.wal_number;
-    const uint64_t begin = is_marked && !on_record ? mark.wal_bytes : 0;
-    bool has_record = is_marked && mark.wal_bytes > 0;
-    Status status = StartAt(*source, begin, &follower);
-    if (status.ok()) {
-      status = follower.Follow(*source, [&](const Slice& record, uint64_t) {
-        has_record = true;
-        end->last_sequence =
-            std::max(end->last_sequence, LastSequenceOf(record));
-        return on_record ? on_record(wal->first, record) : Status::OK();
-      });
-    }
-    RETURN_IF_ERROR(
-        WithContext(status, EndStateOf(status), dir + "/" + wal->second));
-    if (is_marked && follower.end() < mark.wal_bytes) {
-      return ShortWal(dir, mark, follower.end());
-    }
-    if (has_record) {
-      end->wal_number = wal->first;
-      end->wal_bytes = follower.end();
-    }
+  if (!is_behind_cut) wals->continuity->BeginBehindCut(record.sequence);
+  wals->end.last_sequence =
+      std::max({wals->end.last_sequence, wals->continuity->last_sequence(),
+                record.sequence});
+  return Status::OK();
+}
+
+Status ProveStandby(rocksdb::FileSystem* file_system, const std::string& dir,
+                    HealthFile* fault) {
+  bool found = false;
+  FollowFile record;
+  FollowFile after;
+  RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
+  Status status;
+  do {
+    record = after;
+    RETURN_IF_ERROR(FindStandbyFault(file_system, dir, fault));
+    StandbyWals wals;
+    status = fault->fault == ReplicaFault::kNone
+                 ? ReadStandbyWals(file_system, dir, record, &wals)
+                 : Status::OK();
+    // If a cut was taken meanwhile, reads again.
+    RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
+  } while (!(after == record));
+  if (EndStateOf(status) != EndState::kCorrupt) {
+    return status;
   }
+  fault->fault = ReplicaFault::kDamaged;
+  fault->what = MessageOf(status);
   return Status::OK();
 }
 
 Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,
                    const StandbyPosition& end) {
-  if (end.wal_number == 0) {
-    return Status::OK();
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(dir, &wals));
+  for (auto wal = wals.lower_bound(std::max<uint64_t>(end.wal_number, 1));
+       wal != wals.end(); ++wal) {
+    RETURN_IF_ERROR(
+        TruncateTo(file_system, dir + "/" + wal->second,
+                   wal->first == end.wal_number ? end.wal_bytes : 0));
   }
-  const std::string path = dir + "/" + WalName(end.wal_number);
-  uint64_t bytes = 0;
-  RETURN_IF_ERROR(BytesOf(file_system, path, &bytes));
-  if (bytes == end.wal_bytes) {
-    return Status::OK();
-  }
-  std::unique_ptr<rocksdb::FSWritableFile> file;
-  Status status =
-      file_system->ReopenWritableFile(path, FileOptions(), &file, nullptr);
-  if (status.ok()) {
-    status = file->Truncate(end.wal_bytes, IOOptions(), nullptr);
-  }
-  if (file != nullptr) {
-    const Status closed = file->Close(IOOptions(), nullptr);
-    if (status.ok()) status = closed;
-  }
-  return WithContext(status, EndStateOf(status), "truncate " + path);
+  return Status::OK();
 }
 
 Standby::Standby(std::string dir,
@@ -465,7 +657,7 @@ Status Standby::Load() {
   marks_ = std::max(marks_, mark.count);
   if (heard_.heard_micros == 0) {
     heard_.heard_micros = mark.heard_micros;
-    heard_.source_open = mark.source_open;
+    heard_.source_process = mark.source_process;
   }
   marked_heard_ = SourceHeard();
   RETURN_IF_ERROR(LoadWals());
@@ -490,20 +682,6 @@ Status Standby::Load() {
              : MakeMarks(file_system_.get(), dir_, access_);
 }
 
-// Processes a record. Records of the cut come first, and later records must
-// continue their sequence numbers.
-Status Standby::TakeRecord(uint64_t wal, const Slice& record, WalStep* step) {
-  BatchHeader header;
-  RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
-  if (!is_behind_cut_ && header.sequence > record_.sequence) {
-    continuity_->BeginBehindCut(record_.sequence);
-    is_behind_cut_ = true;
-  }
-  RETURN_IF_ERROR(continuity_->Add(wal, record, step));
-  *step = is_behind_cut_ ? *step : WalStep::kContinues;
-  return Status::OK();
-}
-
 // Finds the end of the WALs in DIR, and reads their records, unless DIR had all
 // of them before the cut.
 Status Standby::LoadWals() {
@@ -511,40 +689,26 @@ Status Standby::LoadWals() {
   const bool is_known =
       std::exchange(carried_all_, false) && continuity_ != nullptr;
   gap_ = {};
+  StandbyWals wals;
+  const Status status =
+      is_known ? FindStandbyEnd(file_system_.get(), dir_, &received_)
+               : ReadStandbyWals(file_system_.get(), dir_, record_, &wals);
   // Damage is a finding, not a failure: a cut repairs it.
-  const auto found = [this](const Status& status) {
-    if (EndStateOf(status) != EndState::kCorrupt) return status;
+  if (EndStateOf(status) == EndState::kCorrupt) {
     gap_ = {CutReason::kDamage, MessageOf(status)};
-    return Status::OK();
-  };
+  } else {
+    RETURN_IF_ERROR(status);
+  }
   if (is_known) {
-    RETURN_IF_ERROR(
-        found(FindStandbyEnd(file_system_.get(), dir_, &received_)));
     received_.last_sequence =
         std::max({received_.last_sequence, before.last_sequence,
                   record_.sequence});
     received_.wal = before.wal;
     return Status::OK();
   }
+  received_ = wals.end;
+  continuity_ = std::move(wals.continuity);
   digest_ = std::make_unique<Digest128Stream>();
-  continuity_ = std::make_unique<WalContinuity>(0);
-  is_behind_cut_ = false;
-  const OnWalRecord take = [this](uint64_t wal, const Slice& record) {
-    WalStep step = WalStep::kContinues;
-    RETURN_IF_ERROR(TakeRecord(wal, record, &step));
-    if (step != WalStep::kContinues && gap_.reason == CutReason::kNone) {
-      gap_ = GapAt(dir_ + "/" + WalName(wal), record, step);
-    }
-    return Status::OK();
-  };
-  RETURN_IF_ERROR(
-      found(FindStandbyEnd(file_system_.get(), dir_, &received_, take)));
-  if (!std::exchange(is_behind_cut_, true)) {
-    continuity_->BeginBehindCut(record_.sequence);
-  }
-  received_.last_sequence =
-      std::max({received_.last_sequence, continuity_->last_sequence(),
-                record_.sequence});
   if (received_.wal_bytes > 0) {
     std::unique_ptr<FileSource> wal;
     RETURN_IF_ERROR(FileSource::Open(
@@ -687,12 +851,13 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
 void Standby::Hear(const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
   heard_.heard_micros = round.heard_micros;
-  heard_.source_open = round.end.source_open;
+  heard_.source_process = round.end.source_process;
 }
 
 void Standby::HearOn() {
   std::lock_guard<std::mutex> lock(mu_);
   heard_.heard_micros = MicrosNow();
+  heard_.ForgetClosed();
 }
 
 Status Standby::ForgetClosed() {
@@ -726,7 +891,7 @@ Status Standby::AppendTo(const WalBytes& log) {
   const Status followed = FollowBehind(
       expected, log.bytes, follower, [&](const Slice& record, uint64_t) {
         WalStep step = WalStep::kContinues;
-        RETURN_IF_ERROR(TakeRecord(log.wal_number, record, &step));
+        RETURN_IF_ERROR(continuity_->Add(log.wal_number, record, &step));
         if (step == WalStep::kContinues) {
           return Status::OK();
         }
@@ -875,9 +1040,16 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
 //
 //   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
 //   DIR: WAL 4 with 1 to 100                                         -> 92
+//
+// Numbers of another database say nothing about DIR's: 0.
 Status Standby::FindCommonEnd(const std::string& new_dir,
                               const FollowFile& record,
                               uint64_t* sequence) const {
+  *sequence = 0;
+  if (record.source_database_id.empty() ||
+      record.source_database_id != record_.source_database_id) {
+    return Status::OK();
+  }
   *sequence = record.sequence;
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
@@ -917,6 +1089,41 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   if (recovered != 0) {
     *sequence = std::min(*sequence, recovered);
   }
+  bool has_left = false;
+  RETURN_IF_ERROR(
+      HasLeftBeforeCut(new_dir, record, reader.state(), &has_left));
+  if (has_left && record_.sequence > 0) {
+    *sequence = std::min(*sequence, record_.sequence - 1);
+  }
+  return Status::OK();
+}
+
+// Checks whether the source, whose MANIFEST in `new_dir` has this state, left
+// the history of DIR before DIR's cut. *has_left: certainly; otherwise unknown.
+Status Standby::HasLeftBeforeCut(const std::string& new_dir,
+                                 const FollowFile& record,
+                                 const ManifestState& state,
+                                 bool* has_left) const {
+  *has_left = false;
+  if (record.manifest_number == record_.manifest_number) {
+    FileBegin begin = FileBegin::kNever;
+    Digest128 digest;
+    RETURN_IF_ERROR(
+        HistoryOfFiles(file_system_.get(), new_dir, record)
+            .ManifestBegin(record_.manifest_bytes, &begin, &digest));
+    *has_left = begin != FileBegin::kKnown ||
+                !(digest == record_.manifest_digest);
+  }
+  ManifestReader cut;
+  const Status read = ReadManifest(file_system_.get(), dir_, record_, &cut);
+  if (!read.ok()) {
+    return Status::OK();  // a damaged MANIFEST must not prevent a cut
+  }
+  // RocksDB gives numbers in ascending order. So a later MANIFEST has a number
+  // that the cut had not used.
+  const bool is_early = record.manifest_number != record_.manifest_number &&
+                        record.manifest_number < cut.state().next_file;
+  *has_left = *has_left || is_early || HaveOtherTables(cut.state(), state);
   return Status::OK();
 }
 
@@ -934,20 +1141,19 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   uint64_t common = 0;
   RETURN_IF_ERROR(FindCommonEnd(new_dir, *record, &common));
   const bool is_lost = common < received_.last_sequence;
-  const std::string mark = is_lost ? ".sstferry-lost-" : ".sstferry-unproven-";
-  std::string kept = kept_dir_;
-  if (!(kept_at_ == received_) || !kept.starts_with(dir_ + mark) ||
-      !FileIdOfName(kept).exists()) {
-    RETURN_IF_ERROR(LinkWals(mark, &kept));
-  }
-  kept_dir_ = kept;
-  kept_at_ = received_;
+  // DIR's WALs have all records after its cut; only its tables may have earlier
+  // ones.
+  const bool needs_tables = common < record_.sequence;
+  const std::string mark = is_lost ? kLostInfix : kUnprovenInfix;
+  std::string kept;
+  RETURN_IF_ERROR(KeepFiles(mark, needs_tables, &kept));
   if (is_lost) {
     record->lost_sequences = received_.last_sequence - common;
     record->lost_dir = kept;
     return Status::OK();
   }
   std::vector<std::string>* const dirs = &record->unproven_dirs;
+  *dirs = OwnDirs(dir_, kUnprovenInfix, *dirs);
   dirs->push_back(kept);
   if (dirs->size() > kMaxUnprovenDirs) {
     unneeded_.push_back(dirs->front());
@@ -956,15 +1162,23 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
   return Status::OK();
 }
 
-// Links the WALs into a new directory next to DIR.
-Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
+// Links DIR's WALs into a directory next to DIR: a new one, or one that an
+// unfinished cut has begun. With `all`, links all files of the standby, and
+// makes the directory a database.
+Status Standby::KeepFiles(const std::string& mark, bool all,
+                          std::string* kept) const {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string base =
       dir_ + mark +
       DateInName(static_cast<uint64_t>(
           std::chrono::duration_cast<std::chrono::seconds>(now).count()));
-  *kept = base;
   Status status;
+  *kept = FindBegun(dir_, mark);
+  if (!kept->empty()) {
+    status = FillKept(*kept, all);
+    return WithContext(status, EndStateOf(status), "keep " + *kept);
+  }
+  *kept = base;
   for (int i = 1;; ++i) {
     status = file_system_->CreateDir(*kept, IOOptions(), nullptr);
     if (status.ok() || !FileIdOfName(*kept).exists() || i == 100) {
@@ -972,21 +1186,57 @@ Status Standby::LinkWals(const std::string& mark, std::string* kept) const {
     }
     *kept = base + "-" + std::to_string(i);
   }
-  std::map<uint64_t, std::string> wals;
-  if (status.ok()) status = ListWals(dir_, &wals);
-  for (const auto& [number, name] : wals) {
-    if (status.ok()) {
-      status = file_system_->LinkFile(dir_ + "/" + name, *kept + "/" + name,
-                                      IOOptions(), nullptr);
+  if (status.ok()) {
+    status = FillKept(*kept, all);
+    // Half of the files would take space on the disk, and be of no use.
+    if (!status.ok()) {
+      RemoveTree(file_system_.get(), *kept).PermitUncheckedError();
     }
   }
+  return WithContext(status, EndStateOf(status), "keep " + *kept);
+}
+
+// Links the files that are missing in `kept`. It gets CURRENT last: with it,
+// RocksDB opens the directory.
+Status Standby::FillKept(const std::string& kept, bool all) const {
+  struct stat info;
+  if (stat(dir_.c_str(), &info) != 0) {
+    return ErrnoStatus(EndState::kInternal, "cannot open", dir_, errno);
+  }
+  RETURN_IF_ERROR(
+      SetAccess(kept, {info.st_uid, info.st_gid, info.st_mode & 0777u}));
+  if (wal_ != nullptr) {
+    const Status synced = wal_->file->Fsync(IOOptions(), nullptr);
+    RETURN_IF_ERROR(WithContext(synced, EndStateOf(synced), wal_->path));
+  }
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ListDirectory(dir_, &names));
+  for (const std::string& name : names) {
+    CloneFile file;
+    const bool is_file = ParseCloneFileName(name, &file);
+    const bool is_kept =
+        (is_file && (all || file.kind == CloneFileKind::kWal)) ||
+        (all && name == kHealthFileName);
+    if (is_kept && !FileIdOfName(kept + "/" + name).exists()) {
+      const Status linked = file_system_->LinkFile(
+          dir_ + "/" + name, kept + "/" + name, IOOptions(), nullptr);
+      RETURN_IF_ERROR(WithContext(linked, EndStateOf(linked), "link " + name));
+    }
+  }
+  FaultPoint("Standby:FilesLinked");
   const std::string parent =
       std::filesystem::path(dir_).parent_path().string();
-  if (status.ok()) {
-    status = SyncAll(file_system_.get(), {},
-                     {*kept, parent.empty() ? "." : parent});
+  RETURN_IF_ERROR(
+      SyncAll(file_system_.get(), {}, {kept, parent.empty() ? "." : parent}));
+  if (!all) {
+    return Status::OK();
   }
-  return WithContext(status, EndStateOf(status), "keep " + *kept);
+  const std::string current = kept + "/CURRENT";
+  RETURN_IF_ERROR(WriteDurably(file_system_.get(), current,
+                               ManifestNameOf(record_) + "\n"));
+  RETURN_IF_ERROR(SetAccess(current, access_));
+  FaultPoint("Standby:FilesKept");
+  return Status::OK();
 }
 
 Status Standby::UseFiles(const FilesUse& use) {
@@ -1118,12 +1368,12 @@ Status Standby::EndCut(bool exchanged) {
     if (status.ok()) status = Load();
     received_.read_micros = std::max(received_.read_micros, read_micros);
     heard_.heard_micros = MicrosNow();  // the source just confirmed the totals
+    heard_.ForgetClosed();
     for (const std::string& dir : unneeded_) {
       if (status.ok()) status = RemoveTree(file_system_.get(), dir);
     }
   }
   unneeded_.clear();
-  if (exchanged) kept_dir_.clear();
   next_lock_ = Descriptor();
   status = Fail(status);
   cutting_.unlock();

@@ -35,7 +35,9 @@
 #include <vector>
 
 #include "format/follow_file.h"
+#include "format/health_file.h"
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/wal_continuity.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/disk/database_files.h"
@@ -55,17 +57,38 @@ namespace sstferry {
                                           Descriptor* lock);
 
 // Finds the end of the WALs in `dir`: reads the bytes after the newest mark, or
-// all bytes if there is no mark. With `on_record`, always reads all bytes, and
-// calls on_record for each record with the number of its WAL.
+// all bytes if there is no mark. Proves nothing about earlier bytes.
 //   kCorrupt  a WAL is shorter than the mark says, or has wrong bytes; *end is
 //             the end of the intact records
-using OnWalRecord =
-    std::function<rocksdb::Status(uint64_t wal, const rocksdb::Slice& record)>;
-[[nodiscard]] rocksdb::Status FindStandbyEnd(
-    rocksdb::FileSystem* file_system, const std::string& dir,
-    StandbyPosition* end, const OnWalRecord& on_record = nullptr);
+[[nodiscard]] rocksdb::Status FindStandbyEnd(rocksdb::FileSystem* file_system,
+                                             const std::string& dir,
+                                             StandbyPosition* end);
 
-// Truncates the newest WAL after its last complete record. Does not sync.
+// All WALs of a standby.
+struct StandbyWals {
+  StandbyPosition end;  // of the intact records
+  // Has all records up to `end`; the next one must continue them.
+  std::unique_ptr<WalContinuity> continuity;
+};
+
+// Reads all WALs of the standby in `dir`, which has this record, and proves
+// that nothing is missing: no byte of the cut or before the newest mark, and no
+// record between two others. A follower may append meanwhile.
+//   kCorrupt  something is missing, or has wrong bytes; *wals has the records
+//             before it
+[[nodiscard]] rocksdb::Status ReadStandbyWals(rocksdb::FileSystem* file_system,
+                                              const std::string& dir,
+                                              const FollowFile& record,
+                                              StandbyWals* wals);
+
+// Finds the fault of the standby in `dir` as FindStandbyFault() does, or else
+// by ReadStandbyWals().
+[[nodiscard]] rocksdb::Status ProveStandby(rocksdb::FileSystem* file_system,
+                                           const std::string& dir,
+                                           HealthFile* fault);
+
+// Truncates, durably, the newest WAL with a record after its last complete
+// record, and each later WAL to 0 bytes.
 [[nodiscard]] rocksdb::Status TrimStandby(rocksdb::FileSystem* file_system,
                                           const std::string& dir,
                                           const StandbyPosition& end);
@@ -82,8 +105,8 @@ class Standby {
  public:
   // Opens the standby in `dir`, removes a truncated record, and syncs the
   // remaining bytes. OK if `dir` is missing or empty: exists() is false until a
-  // first cut. Damage is reported by gap(); the damaged files are not changed,
-  // and no mark is written.
+  // first cut. Damage, including missing records, is reported by gap(); the
+  // damaged files are not changed, and no mark is written.
   //   kBusy     another process follows into `dir`
   //   kRefused  `dir` is not empty, and not a standby, or was promoted
   [[nodiscard]] static rocksdb::Status Open(
@@ -144,8 +167,10 @@ class Standby {
   // proved this when it requested the cut for `reason`. If the WALs contain
   // more than the source has, they are kept as DIR.sstferry-lost-DATE/,
   // otherwise as DIR.sstferry-unproven-DATE/, of which only the newest few
-  // remain. *record names the directories. During a scheduled cut, records may
-  // be appended.
+  // remain. If even the last cut had more than the source has now, the lost
+  // directory gets all files of DIR and is a database. When this returns OK, it
+  // is durable. *record names the directories. During a scheduled cut, records
+  // may be appended.
   //   kSourceError  a scheduled cut is of another life of the source
   //                 (followed_source.h)
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
@@ -184,9 +209,6 @@ class Standby {
   [[nodiscard]] rocksdb::Status AppendTo(const WalBytes& log);
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
   [[nodiscard]] rocksdb::Status LoadWals();
-  [[nodiscard]] rocksdb::Status TakeRecord(uint64_t wal,
-                                           const rocksdb::Slice& record,
-                                           WalStep* step);
   FollowPosition PositionNow() const;
   bool is_damaged() const { return gap_.reason == CutReason::kDamage; }
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
@@ -195,8 +217,14 @@ class Standby {
   [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,
                                               const FollowFile& record,
                                               uint64_t* sequence) const;
-  [[nodiscard]] rocksdb::Status LinkWals(const std::string& mark,
-                                         std::string* kept) const;
+  [[nodiscard]] rocksdb::Status HasLeftBeforeCut(const std::string& new_dir,
+                                                 const FollowFile& record,
+                                                 const ManifestState& state,
+                                                 bool* has_left) const;
+  [[nodiscard]] rocksdb::Status KeepFiles(const std::string& mark, bool all,
+                                          std::string* kept) const;
+  [[nodiscard]] rocksdb::Status FillKept(const std::string& kept,
+                                         bool all) const;
   [[nodiscard]] rocksdb::Status CheckUsable() const;
   rocksdb::Status Fail(const rocksdb::Status& status);
 
@@ -229,15 +257,11 @@ class Standby {
                                              // so far
   // Checks the sequence numbers of all WALs. Null: the numbers are unknown.
   std::unique_ptr<WalContinuity> continuity_;
-  bool is_behind_cut_ = false;  // a record after the cut was read
   Gap gap_;
   FollowPosition cut_from_;   // position when the cut began; all zero: no cut
   bool carried_all_ = false;  // all WALs are in the next cut
   uint64_t marks_ = 0;  // number of the last mark
   std::vector<std::string> unneeded_;  // directories to remove after the cut
-  // Where a failed cut kept WALs; the next cut need not keep them again.
-  std::string kept_dir_;
-  StandbyPosition kept_at_;
 };
 
 }  // namespace sstferry

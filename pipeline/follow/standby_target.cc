@@ -1,5 +1,7 @@
 #include "pipeline/follow/standby_target.h"
 
+#include <algorithm>
+
 #include "format/end_state.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/disk/access.h"
@@ -19,7 +21,7 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->target_dir = standby->dir();
   options->always_swap = true;
   // A recreated source has a new id. The standby still follows it, and keeps
-  // the WALs of the old source.
+  // the old source's database (Standby::KeepUnproven).
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
@@ -68,6 +70,20 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   record.manifest_number = position.manifest_number;
   record.manifest_bytes = position.cut_bytes;
   record.manifest_digest = position.manifest;
+  record.wals.clear();
+  for (const CloneFile& file : plan().clone->files) {
+    if (file.kind == CloneFileKind::kWal && file.records_end > 0 &&
+        position.wal_bytes > 0 && file.number <= position.wal_number) {
+      record.wals.push_back({file.number, file.records_end});
+    }
+  }
+  std::sort(record.wals.begin(), record.wals.end(),
+            [](const WalEnd& a, const WalEnd& b) {
+              return a.number < b.number;
+            });
+  if (record.wals.size() > kMaxCutWals) {
+    record.wals.erase(record.wals.begin(), record.wals.end() - kMaxCutWals);
+  }
   RETURN_IF_ERROR(standby_->KeepUnproven(dir, request_.reason, &record));
   std::string bytes;
   EncodeFollowFile(record, &bytes);

@@ -130,6 +130,12 @@ const std::vector<const char*>& CutCrashPoints() {
   return points;
 }
 
+const std::vector<const char*>& LostCrashPoints() {
+  static const std::vector<const char*> points = {"Standby:FilesLinked",
+                                                  "Standby:FilesKept"};
+  return points;
+}
+
 std::set<std::string> FaultPointsInCode() {
   std::set<std::string> found;
   const fs::path root = fs::path(SSTFERRY_SOURCE_DIR) / "pipeline";

@@ -43,6 +43,8 @@ const std::vector<CrashPoint>& CrashPoints();
 // stopped, and those at which a cut is stopped.
 const std::vector<const char*>& StandbyCrashPoints();
 const std::vector<const char*>& CutCrashPoints();
+// Returns the fault points of a cut that keeps what its source has lost.
+const std::vector<const char*>& LostCrashPoints();
 
 // Returns the names in all FaultPoint("...") in pipeline/.
 std::set<std::string> FaultPointsInCode();

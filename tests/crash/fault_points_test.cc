@@ -23,6 +23,9 @@ TEST_CASE("Every fault point is in the crash table and is tested", "[crash]") {
     REQUIRE(walked.insert(point.name).second);
     REQUIRE_FALSE(point.scenarios.empty());
   }
+  for (const char* const point : LostCrashPoints()) {
+    REQUIRE(walked.insert(point).second);
+  }
   for (const char* const point : StandbyCrashPoints()) {
     REQUIRE(walked.insert(point).second);
   }

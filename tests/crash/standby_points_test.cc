@@ -137,6 +137,12 @@ TEST_CASE("child: a standby that crashes", "[.child]") {
   });
   std::unique_ptr<Standby> standby;
   REQUIRE_OK(Standby::Open(root + "/standby", disk, &standby));
+  if (!Setting("SSTFERRY_TEST_LOST").empty()) {
+    PullOptions options = CutOptions(source, root, disk);
+    options.adopt = true;  // the source was moved since the first cut
+    REQUIRE_OK(CutStandby(options, {CutReason::kNewLife}, standby.get()));
+    return;
+  }
   MakeViews(source, standby.get(), disk);
   FollowToTheEnd(source, standby.get(), /*cuts=*/true,
                  CutOptions(source, root, disk));
@@ -277,6 +283,101 @@ TEST_CASE("A standby stopped at any fault point can be followed and promoted",
        {StandbyCrashPoints(), CutCrashPoints()}) {
     for (const char* const point : points) {
       if (!std::string(point).starts_with(asked)) continue;
+      for (const char* const how : {"kill", "nothing", "random"}) {
+        walk.CrashAt(point, how);
+      }
+    }
+  }
+}
+
+// A standby of a source that was made anew.
+class LostWalk {
+ public:
+  LostWalk() {
+    StandbyWorld world;
+    world.Write(100);
+    world.source()->Flush();
+    world.Write(10);
+    REQUIRE_OK(world.Open());
+    REQUIRE_OK(world.Cut());
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    REQUIRE_OK(world.standby()->Sync());
+    sequence_ = world.sequence();
+    world.CloseStandby();
+    world.CloseSource();
+    fs::remove_all(world.source_dir());
+    world.OpenSource();
+    world.source()->Put("new", "value");
+    world.CloseSource();
+    fs::rename(world.source_dir(), source());
+    fs::rename(world.root(), dir_ / "prepared");
+  }
+
+  void CrashAt(const std::string& point, const std::string& how) {
+    INFO(point << " " << how);
+    fs::remove_all(root());
+    fs::copy(dir_ / "prepared", root(), fs::copy_options::recursive);
+    Process child(CaseOfThisProgram("child: a standby that crashes"),
+                  {{"SSTFERRY_TEST_POINT", point},
+                   {"SSTFERRY_TEST_NTH", "1"},
+                   {"SSTFERRY_TEST_HOW", how},
+                   {"SSTFERRY_TEST_SEED", std::to_string(++seed_)},
+                   {"SSTFERRY_TEST_SOURCE", source()},
+                   {"SSTFERRY_TEST_ROOT", root()},
+                   {"SSTFERRY_TEST_LOST", "yes"}});
+    const int code = child.Wait();
+    INFO(child.out() + child.err());
+    REQUIRE(code == (how == "kill" ? 128 + SIGKILL : kCrashed));
+    const auto disk = rocksdb::FileSystem::Default();
+    PullOptions options = CutOptions(source(), root(), disk);
+    options.adopt = true;
+    std::unique_ptr<Standby> standby;
+    REQUIRE_OK(Standby::Open(root() + "/standby", disk, &standby));
+    // Either the standby still has all, or the directory beside it.
+    const bool is_old = standby->record().lost_dir.empty();
+    if (is_old) REQUIRE(standby->received().last_sequence == sequence_);
+    if (!is_old) RequireKept();
+    REQUIRE_OK(CutStandby(options, {CutReason::kNewLife}, standby.get()));
+    standby.reset();
+    RequireKept();
+    REQUIRE_OK(PromoteIn(root() + "/standby", disk.get()));
+    OpenDb db(root() + "/standby", {{"default", Quiet()}, {"other", Quiet()}});
+    std::string value;
+    REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "new", &value));
+  }
+
+ private:
+  // Requires that one directory has all that the source no longer has.
+  void RequireKept() const {
+    std::vector<std::string> kept;
+    for (const auto& entry : fs::directory_iterator(root())) {
+      const std::string path = entry.path();
+      if (path.find(".sstferry-lost-") != std::string::npos) {
+        kept.push_back(path);
+      }
+    }
+    REQUIRE(kept.size() == 1);
+    fs::remove_all(dir_ / "opened");
+    fs::copy(kept.front(), dir_ / "opened");
+    REQUIRE(RequirePrefixIn(dir_ / "opened") == sequence_);
+  }
+
+  std::string source() const { return dir_ / "source"; }
+  std::string root() const { return dir_ / "disk"; }
+
+  ScratchDir dir_;
+  uint64_t sequence_ = 0;
+  uint64_t seed_ = 0;
+};
+
+TEST_CASE("A cut that keeps what its source has lost can be stopped at any "
+          "fault point",
+          "[crash][follow]") {
+  LostWalk walk;
+  for (const std::vector<const char*>& points :
+       {LostCrashPoints(), CutCrashPoints()}) {
+    for (const char* const point : points) {
       for (const char* const how : {"kill", "nothing", "random"}) {
         walk.CrashAt(point, how);
       }

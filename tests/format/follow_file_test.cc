@@ -17,6 +17,7 @@ FollowFile SampleRecord() {
   record.manifest_number = 5;
   record.manifest_bytes = 1234;
   record.manifest_digest = {1, 2};
+  record.wals = {{12, 4096}, {14, 77}};
   record.sequence = 41'951;
   record.cut_micros = 1'764'000'000'000'000;
   record.reason = CutReason::kBarrier;
@@ -39,7 +40,8 @@ FollowMark SampleMark(uint64_t count) {
   mark.judged = {1000 + count, {3, 4}};
   mark.begun_micros = 5;
   mark.heard_micros = 6 + count;
-  mark.source_open = count % 2 == 0;
+  mark.source_process =
+      count % 2 == 0 ? SourceProcess::kOpen : SourceProcess::kClosed;
   return mark;
 }
 
@@ -67,9 +69,9 @@ TEST_CASE("The record of a standby has the bytes that FORMAT.md specifies",
           "[format][follow][golden]") {
   const std::string bytes = Encoded(SampleRecord());
   REQUIRE(bytes.substr(0, 8) == "SFFOLLO1");
-  REQUIRE(bytes.size() == 24 + (4 + 16) + (4 + 4) + 8 + 8 + 16 + 8 + 8 + 1 +
-                              1 + (4 + 14 * 8) + 8 + (4 + 42) +
-                              (4 + 4 + 46));
+  REQUIRE(bytes.size() == 24 + (4 + 16) + (4 + 4) + 8 + 8 + 16 +
+                              (4 + 2 * 16) + 8 + 8 + 1 + 1 + (4 + 14 * 8) + 8 +
+                              (4 + 42) + (4 + 4 + 46));
 }
 
 TEST_CASE("A standby's record that is truncated, longer or flipped is refused",

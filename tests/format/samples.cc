@@ -225,7 +225,8 @@ WalBytes SampleWalBytes() {
 
 FollowEnd SampleFollowEnd() {
   return FollowEnd{CutReason::kBarrier, "tables added, none removed", 3'000'000,
-                   1'700'000'000'000'000, 4096, true, true, {4711, {7, 9}}};
+                   1'700'000'000'000'000, 4096, true, SourceProcess::kOpen,
+                   {4711, {7, 9}}};
 }
 
 OtherFileRequest SampleOtherFileRequest() {

@@ -209,7 +209,8 @@ TEST_CASE("A standby's metrics have the last answer of its source",
   REQUIRE(Count(metrics.Collect().Text(), "sstferry_standby_source_open") == 0);
   state.heard_micros = 1'795'385'083'500'000;
   for (const bool is_open : {true, false}) {
-    state.source_open = is_open;
+    state.source_process =
+        is_open ? SourceProcess::kOpen : SourceProcess::kClosed;
     metrics.Take(state);
     const MetricSet set = metrics.Collect();
     REQUIRE(set.Get(metric::kStandbyHeard, labels) == Approx(1795385083.5));

@@ -1,7 +1,8 @@
 // Random histories: a follower follows applications that write, crash, lose
 // power and start again, with databases of all kinds. After every round, the
 // standby must be exactly what RocksDB recovers from a copy of the source of
-// that moment.
+// that moment. If the source is replaced by an older copy or by a new database,
+// all that the standby had is in the next standby or in a directory beside it.
 // (tests/support/random_histories.h explains the environment variables.)
 #include <fcntl.h>
 #include <rapidcheck.h>
@@ -15,6 +16,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "format/end_state.h"
 #include "pipeline/disk/durable.h"
@@ -209,6 +211,7 @@ struct Counts {
   int races_won = 0;  // rounds of races that were applied
   int carried = 0;    // cuts to which records were appended
   int kept = 0;       // cuts that kept old WALs beside the standby
+  int lost = 0;       // cuts that kept an old standby as a database
   std::map<Fate, int> fates;
 };
 
@@ -237,6 +240,7 @@ class FollowedApplication {
       }
       if (refused_) return;
       const Fate fate = FateOf(followed_.fates[life % followed_.fates.size()]);
+      Remember(fate);
       if (Suffer(fate)) {
         ++counts_->fates[fate];
         Compare("after its directory had fate " +
@@ -246,6 +250,59 @@ class FollowedApplication {
   }
 
  private:
+  // What the standby had before its source was replaced by something older.
+  struct Had {
+    AppView view;
+    uint64_t cut = 0;       // sequence of its last cut
+    uint64_t received = 0;  // sequence of its last record
+    uint64_t common = 0;    // up to here, the source has the same records
+  };
+
+  // Remembers what the standby has, if this fate replaces the source. The
+  // standby has just received everything.
+  void Remember(Fate fate) {
+    had_.reset();
+    if (!fs::exists(dir_ / "source/CURRENT") || !standby_->exists()) return;
+    const uint64_t received = standby_->received().last_sequence;
+    common_with_saved_ = std::min(common_with_saved_, received);
+    if (fate == Fate::kSaved || !fs::exists(dir_ / "saved")) {
+      common_with_saved_ = received;
+    }
+    if (fate != Fate::kRestored && fate != Fate::kMadeAnew) return;
+    const bool is_new = fate == Fate::kMadeAnew;
+    had_.emplace();
+    had_->common = is_new ? 0 : common_with_saved_;
+    had_->received = received;
+    had_->cut = standby_->record().sequence;
+    if (is_new) common_with_saved_ = 0;
+    fs::remove_all(dir_ / "had");
+    fs::copy(dir(), dir_ / "had");
+    const Status promoted =
+        PromoteIn(dir_ / "had", rocksdb::FileSystem::Default().get());
+    if (!promoted.ok()) RC_FAIL("promote: " + promoted.ToString());
+    had_->view = View("had", "");
+  }
+
+  // Requires, after a cut, that nothing is lost of what was remembered.
+  void RequireNothingLost(const FollowFile& before, const FollowFile& now) {
+    if (!had_.has_value()) return;
+    const Had had = *std::exchange(had_, std::nullopt);
+    if (had.common >= had.received) return;
+    RC_ASSERT(now.lost_dir != before.lost_dir ||
+              now.unproven_dirs != before.unproven_dirs);
+    if (had.common >= had.cut) return;  // all of it is in WALs
+    RC_ASSERT(now.lost_dir != before.lost_dir);
+    RC_ASSERT(fs::exists(now.lost_dir + "/CURRENT"));
+    fs::remove_all(dir_ / "lost");
+    fs::copy(now.lost_dir, dir_ / "lost");
+    const AppView found = View("lost", "");
+    if (had.view.died || !had.view.error.empty()) return;
+    ++counts_->lost;
+    const std::string difference = Difference(had.view, found);
+    if (!difference.empty()) RC_FAIL("lost: " + difference);
+    RC_ASSERT(found.prepared == had.view.prepared);
+  }
+
   void PlayOne(const AppLife& life) {
     PlayedLife played(followed_, life, dir_ / "source", wal_dir_);
     for (Visit visit = played.Await(); visit != Visit::kNone && !refused_;) {
@@ -428,6 +485,7 @@ class FollowedApplication {
     const FollowFile now = standby_->record();
     counts_->kept += existed && (now.lost_dir != before.lost_dir ||
                                  now.unproven_dirs != before.unproven_dirs);
+    if (!refused_) RequireNothingLost(before, now);
     return !refused_;
   }
 
@@ -634,6 +692,10 @@ class FollowedApplication {
   std::unique_ptr<FollowedSource> source_;
   std::function<void()> between_;
   std::unique_ptr<Standby> standby_;
+  std::optional<Had> had_;
+  // The sequence up to which the saved copy and the source have the same
+  // records.
+  uint64_t common_with_saved_ = 0;
   int appended_ = 0;
   bool refused_ = false;
   std::string message_;
@@ -673,8 +735,8 @@ TEST_CASE(kHistories, "[.child]") {
   std::cerr << counts.compared << " compared, " << counts.rounds
             << " rounds with bytes, " << counts.races_won << " races, "
             << counts.carried << " cuts meanwhile, " << counts.kept
-            << " times WALs kept, " << counts.not_openable
-            << " not openable\n";
+            << " times WALs kept, " << counts.lost << " lost databases, "
+            << counts.not_openable << " not openable\n";
   for (const auto& [fate, count] : counts.fates) {
     std::cerr << "fate " << static_cast<int>(fate) << ": " << count << "\n";
   }

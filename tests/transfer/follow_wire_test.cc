@@ -494,6 +494,60 @@ TEST_CASE("A compaction filter requires a cut if the follower must be exact",
           (follower->request()->exact_filters ? 1 : 0));
 }
 
+// Returns the path of the newest OPTIONS file.
+std::string NewestOptions(const std::string& dir) {
+  std::string newest;
+  for (const auto& entry : fs::directory_iterator(dir)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("OPTIONS-")) newest = std::max(newest, name);
+  }
+  return dir + "/" + newest;
+}
+
+TEST_CASE("A compaction filter of a source that was opened again, or made "
+          "anew, requires a cut",
+          "[transfer][follow]") {
+  const bool is_new = GENERATE(false, true);
+  INFO(is_new);
+  const KeepsAll filter;
+  Followed source;
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(source.dir / "db");
+  FollowedSource reader(options);
+  bool more = false;
+  source.Put(10);
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(reader.ReadRound(true, &more));
+  // A new database has OPTIONS with a lower number.
+  for (int i = 0; is_new && i < 5; ++i) {
+    source.opened.reset();
+    source.opened =
+        std::make_unique<OpenDb>(Followed::Options(), source.dir / "db");
+    REQUIRE_OK(reader.ReadRound(true, &more));
+  }
+  source.opened.reset();
+  if (is_new) fs::remove_all(source.dir / "db");
+  rocksdb::Options with = Followed::Options();
+  with.compaction_filter = &filter;
+  OpenDb db(with, source.dir / "db");
+  // RocksDB writes OPTIONS after CURRENT, by which a reader finds the new life.
+  const std::string newest = NewestOptions(source.dir / "db");
+  fs::rename(newest, source.dir / "hidden");
+  REQUIRE_OK(reader.ReadRound(true, &more));
+  fs::rename(source.dir / "hidden", newest);
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->TakeCut();
+  follower->request()->exact_filters = GENERATE(false, true);
+  db.Put("k", "v");
+  db.Flush();
+  db.Compact();
+  REQUIRE_OK(reader.ReadRound(true, &more));
+  Round round;
+  FollowedSource::Found found;
+  REQUIRE_OK(reader.Answer(*follower->request(), &found, &round));
+  REQUIRE((round.end.cut == CutReason::kFilter) ==
+          follower->request()->exact_filters);
+}
+
 // Drops all entries of a flush.
 class DropsAll : public rocksdb::CompactionFilter {
  public:
@@ -813,7 +867,7 @@ TEST_CASE("A follower that has everything soon learns that the source was "
   Round round;
   source.Put(1);
   REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
-  REQUIRE(round.end.source_open);
+  REQUIRE(round.end.source_process == SourceProcess::kOpen);
   REQUIRE(round.heard_micros >= round.asked_micros);
   follower->FollowTo(source.sequence());
   source.opened.reset();
@@ -821,7 +875,7 @@ TEST_CASE("A follower that has everything soon learns that the source was "
   while (!round.end.source_closed) {
     REQUIRE_OK(follower->rounds()->Ask(*follower->request(), &round));
   }
-  REQUIRE_FALSE(round.end.source_open);
+  REQUIRE(round.end.source_process == SourceProcess::kClosed);
   REQUIRE(std::chrono::steady_clock::now() - begin <
           std::chrono::milliseconds(kMaxFollowWaitMillis / 2));
 }

@@ -217,7 +217,7 @@ inline const MetricSpec kStandbyHeard = {
 inline const MetricSpec kStandbySourceOpen = {
     "sstferry_standby_source_open", kGauge, "target",
     "1: the source's last answer said that a process has its database open. "
-    "Absent: there was no answer."};
+    "0: none has. Absent: there was no answer, or it is unknown."};
 inline const MetricSpec kStandbyLastCut = {
     "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
     "Time of the last cut, by the standby's clock. Absent: there was none."};

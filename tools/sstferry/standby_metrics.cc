@@ -62,7 +62,11 @@ MetricSet StandbyMetrics::Collect() const {
           static_cast<double>(state_.replay_bytes));
   if (state_.heard_micros != 0) {
     set.Set(metric::kStandbyHeard, labels, SecondsOf(state_.heard_micros));
-    set.Set(metric::kStandbySourceOpen, labels, state_.source_open ? 1 : 0);
+  }
+  if (state_.heard_micros != 0 &&
+      state_.source_process != SourceProcess::kUnknown) {
+    set.Set(metric::kStandbySourceOpen, labels,
+            state_.source_process == SourceProcess::kOpen ? 1 : 0);
   }
   set.Set(metric::kStandbyLastCut, labels, SecondsOf(state_.cut_micros));
   set.Set(metric::kStandbyLost, labels,

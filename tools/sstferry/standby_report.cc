@@ -162,7 +162,10 @@ ordered_json StandbyMembers(const StandbyState& state) {
   json["durable_sequence"] = state.durable_sequence;
   json["age_millis"] = OrNull(MillisSince(state.moment_micros));
   json["source_closed"] = state.source_closed;
-  json["source_open"] = state.source_open;
+  json["source_open"] = nullptr;
+  if (state.source_process != SourceProcess::kUnknown) {
+    json["source_open"] = state.source_process == SourceProcess::kOpen;
+  }
   json["heard_age_millis"] = OrNull(MillisSince(state.heard_micros));
   json["fault"] = OrNull(state.fault);
   json["behind_bytes"] = state.behind_bytes;

@@ -177,7 +177,8 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   }
   for (const OldDirectory& old : target.old_directories) {
     text += "old: " + Printable(old.path) + ", replaced at " +
-            old.replaced_at + "\n";
+            old.replaced_at + "; its removal frees " +
+            FormatBytes(old.own_bytes) + "\n";
   }
   if (target.stands_at_zero) {
     text += std::string("warning: it is ") + kAtZero +
@@ -342,7 +343,9 @@ ordered_json TargetJson(const TargetState& target) {
   json["old"] = ordered_json::array();
   for (const OldDirectory& old : target.old_directories) {
     json["old"].push_back(
-        {{"path", old.path}, {"replaced_at", old.replaced_at}});
+        {{"path", old.path},
+         {"replaced_at", old.replaced_at},
+         {"own_bytes", old.own_bytes}});
   }
   json["stands_at_zero"] = target.stands_at_zero;
   json["leftover"] = target.has_leftover;

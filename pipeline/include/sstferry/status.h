@@ -73,11 +73,14 @@ enum class ReplicaHealth {
 // Returns "complete", "unfinished", "different" or "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
-// A database that was moved away from TARGET_DIR and kept next to it, by a swap
-// or by a standby that adopted it.
+// A directory next to TARGET_DIR with files that TARGET_DIR once had: a database
+// that a swap or a standby that adopted it replaced, or what a standby had and
+// its source lost.
 struct OldDirectory {
   std::string path;
   std::string replaced_at;  // RFC 3339
+  // Bytes of its files that have no other name, so that its removal frees them.
+  uint64_t own_bytes = 0;
 };
 
 struct TargetState {
@@ -98,8 +101,8 @@ struct TargetState {
   bool awaits_after_swap = false;
   // The pull that made `complete` did not remove its workspace.
   bool has_leftover = false;
-  // Databases that standbys in TARGET_DIR replaced, then databases that swaps
-  // kept; each group newest first.
+  // Databases that standbys in TARGET_DIR replaced, then what sources of
+  // standbys lost, then databases that swaps kept; each group newest first.
   std::vector<OldDirectory> old_directories;
   // The command line of the unfinished pull; empty: unknown, or nothing needs
   // to be done.

@@ -201,7 +201,8 @@ class Move {
       // While DIR is exchanged, reading it may fail for a moment.
       const Status read = ReadStandbyState(world_.dir(), &found, &state);
       if (read.ok() && found &&
-          (is_open ? state.source_open : state.source_closed)) {
+          (is_open ? state.source_process == SourceProcess::kOpen
+                   : state.source_closed)) {
         return;
       }
       REQUIRE(steady_clock::now() < until);

@@ -18,12 +18,14 @@
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
 #include "tests/support/gate.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/standby_world.h"
 #include "tests/support/power_loss_file_system.h"
 
@@ -212,26 +214,61 @@ TEST_CASE(
   REQUIRE_OK(world.Cut());
   Round round = world.Read();
   round.heard_micros = 77;
-  round.end.source_open = GENERATE(true, false);
+  using P = SourceProcess;
+  round.end.source_process = GENERATE(P::kOpen, P::kClosed, P::kUnknown);
   world.standby()->Hear(round);
   REQUIRE_OK(world.standby()->Sync());
   FollowMark mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros == 77);
-  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.source_process == round.end.source_process);
   REQUIRE(mark.begun_micros > 77);
   const uint64_t begun = mark.begun_micros;
   // A cut also ends with an answer of the source.
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
   mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros > begun);
-  REQUIRE(mark.source_open == round.end.source_open);
+  // Only an answer to a request says whether the source was opened since.
+  const SourceProcess known = round.end.source_process == P::kOpen
+                                  ? P::kOpen
+                                  : P::kUnknown;
+  REQUIRE(mark.source_process == known);
   REQUIRE(mark.begun_micros == begun);
   const uint64_t heard = mark.heard_micros;
   REQUIRE_OK(world.Open());
   mark = MarkIn(world.dir());
   REQUIRE(mark.heard_micros == heard);
-  REQUIRE(mark.source_open == round.end.source_open);
+  REQUIRE(mark.source_process == known);
   REQUIRE(mark.begun_micros > heard);
+}
+
+TEST_CASE("A promotion is refused while it is unknown whether a process has the "
+          "source open",
+          "[follow]") {
+  using P = SourceProcess;
+  const P process = GENERATE(P::kOpen, P::kClosed, P::kUnknown);
+  StandbyWorld world;
+  MakeStandby(&world);
+  Round round;
+  round.heard_micros = MicrosNow() + 1;
+  round.end.source_process = process;
+  world.standby()->Hear(round);
+  REQUIRE_OK(world.standby()->Sync());
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.before = [&world](const SwapEvent&) {
+    world.CloseStandby();
+    return rocksdb::Status::OK();
+  };
+  StandbyState state;
+  const rocksdb::Status promoted = MakePromote(options)->Run(&state);
+  INFO(promoted.ToString());
+  if (process == P::kClosed) {
+    REQUIRE_OK(promoted);
+  } else {
+    REQUIRE(EndStateOf(promoted) == EndState::kRefused);
+    REQUIRE(IsStandby(world.dir()));
+  }
+  REQUIRE(state.source_process == process);
 }
 
 TEST_CASE("Each file that the MANIFEST of a standby names is checked",
@@ -297,7 +334,13 @@ TEST_CASE("A follower and a promotion cut off a torn end", "[follow]") {
   const std::string torn = round.logs.front().bytes.substr(0, 9);
   const std::string wal = world.newest_wal();
   world.CloseStandby();
-  std::ofstream(wal, std::ios::app | std::ios::binary) << torn;
+  // The follower may also have been killed in its first write into a WAL.
+  const bool is_next = GENERATE(false, true);
+  const std::string torn_wal =
+      is_next ? world.dir() + "/" +
+                    NumberedName(round.logs.front().wal_number + 1, ".log")
+              : wal;
+  std::ofstream(torn_wal, std::ios::app | std::ios::binary) << torn;
   if (GENERATE(false, true)) {
     REQUIRE_OK(world.Open());
     REQUIRE(world.standby()->received().last_sequence == sequence);
@@ -306,10 +349,14 @@ TEST_CASE("A follower and a promotion cut off a torn end", "[follow]") {
     REQUIRE_OK(world.Promote());
     REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
   } else {
-    const auto size = fs::file_size(wal);
+    const auto size = fs::file_size(torn_wal);
     REQUIRE_OK(world.Promote());
-    REQUIRE(fs::file_size(wal) == size - torn.size());
-    REQUIRE(world.RequirePrefix(world.dir()) == sequence);
+    REQUIRE(fs::file_size(torn_wal) == size - torn.size());
+    // This mode opens no database with a torn WAL.
+    rocksdb::DBOptions options;
+    options.wal_recovery_mode =
+        rocksdb::WALRecoveryMode::kAbsoluteConsistency;
+    REQUIRE(RequirePrefixIn(world.dir(), options) == sequence);
   }
 }
 
@@ -330,13 +377,13 @@ TEST_CASE("A WAL that is shorter than its durable size is damage", "[follow]") {
   }
   std::ofstream(wal, std::ios::binary) << bytes;
   const std::string mark = BytesOf(world.dir() + "/" + kFollowMarkName);
-  if (is_short) {
-    HealthFile fault;
-    REQUIRE_OK(FindStandbyFault(rocksdb::FileSystem::Default().get(),
-                                world.dir(), &fault));
-    REQUIRE(fault.fault == ReplicaFault::kDamaged);
-    REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
-  }
+  HealthFile fault;
+  const auto disk = rocksdb::FileSystem::Default();
+  REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+  REQUIRE((fault.fault == ReplicaFault::kDamaged) == is_short);
+  REQUIRE_OK(ProveStandby(disk.get(), world.dir(), &fault));
+  REQUIRE(fault.fault == ReplicaFault::kDamaged);
+  REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
   REQUIRE(IsStandby(world.dir()));
   // A follower leaves the WAL unchanged, and a cut repairs the standby.
   REQUIRE_OK(world.Open());
@@ -537,26 +584,68 @@ TEST_CASE("Records after a gap are not accepted, and a cut closes the gap",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
-TEST_CASE("An existing hole in the WALs is found when the follower starts",
+TEST_CASE("Missing records and wrong bytes of any WAL are found when a "
+          "follower starts, and by a promotion",
           "[follow]") {
   StandbyWorld world;
-  MakeStandby(&world);
-  for (int i = 0; i < 3; ++i) {
+  world.Write(100);
+  world.source()->Flush();
+  // The family `other` needs all WALs that are written after this.
+  for (int i = 0; i < 2; ++i) {
     world.Write(10);
     REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
   }
   world.Write(10);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());  // of three WALs
+  world.Write(10);
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+    world.Write(10);
+  }
   REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.standby()->Sync());
   world.CloseStandby();
   const std::vector<std::string> wals = PathsWith(world.dir(), ".log");
-  REQUIRE(wals.size() == 4);
-  fs::resize_file(wals[1], 0);
+  REQUIRE(wals.size() == 5);
+  const size_t which = GENERATE(0, 1, 2, 3, 4);
+  const std::string how =
+      GENERATE(as<std::string>(), "removed", "emptied",
+               "cut at its last record", "flipped",
+               "flipped in its last record");
+  INFO(which << " " << how);
+  const std::string& wal = wals[which];
+  std::string bytes = BytesOf(wal);
+  const Followed before =
+      test::Follow(bytes, LogKind::kWal, std::stoull(fs::path(wal).stem()));
+  REQUIRE(before.ends.size() > 2);
+  const uint64_t last = *std::prev(before.ends.end(), 2);
+  if (how == "removed") {
+    fs::remove(wal);
+  } else if (how == "emptied") {
+    fs::resize_file(wal, 0);
+  } else if (how == "cut at its last record") {
+    fs::resize_file(wal, last);
+  } else {
+    bytes[how == "flipped" ? bytes.size() / 2 : last + 8] ^= 1;
+    std::ofstream(wal, std::ios::binary) << bytes;
+  }
+  REQUIRE(EndStateOf(world.Promote()) == EndState::kCorrupt);
+  REQUIRE(IsStandby(world.dir()));
+  const std::string mark = BytesOf(world.dir() + "/" + kFollowMarkName);
   REQUIRE_OK(world.Open());
-  REQUIRE(world.standby()->gap().reason == CutReason::kSequenceGap);
+  REQUIRE(world.standby()->gap().reason == CutReason::kDamage);
+  REQUIRE_OK(world.standby()->Sync());
+  REQUIRE(BytesOf(world.dir() + "/" + kFollowMarkName) == mark);
   const Round round = world.Read();
   const FollowPosition at = world.standby()->position();
   REQUIRE_OK(world.standby()->Append(at, round));
   REQUIRE(world.standby()->position() == at);
+  REQUIRE_OK(world.Cut(CutReason::kDamage));
+  REQUIRE(world.standby()->gap().reason == CutReason::kNone);
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
 StandbyState StateOf(const std::string& dir) {
@@ -798,6 +887,119 @@ TEST_CASE("Records that a source lost are kept, however much it wrote since",
   REQUIRE(lost_and_passed > 3);
 }
 
+// Copies a database that no process has open.
+void CopyTo(const std::string& from, const std::string& to) {
+  fs::remove_all(to);
+  fs::copy(from, to, fs::copy_options::recursive);
+}
+
+// Requires that the cut kept the standby of sequence `had` as a database, which
+// has everything that the source no longer has.
+void RequireKept(StandbyWorld* world, uint64_t had) {
+  const FollowFile record = world->standby()->record();
+  REQUIRE(record.unproven_dirs.empty());
+  REQUIRE(record.lost_dir.starts_with(world->dir() + ".sstferry-lost-"));
+  REQUIRE(record.lost_sequences > 0);
+  struct stat dir;
+  struct stat kept;
+  REQUIRE(stat(world->dir().c_str(), &dir) == 0);
+  REQUIRE(stat(record.lost_dir.c_str(), &kept) == 0);
+  REQUIRE(kept.st_mode == dir.st_mode);
+  REQUIRE(world->RequirePrefix(record.lost_dir) == had);
+}
+
+TEST_CASE("A source that returns without what the last cut had leaves the "
+          "standby as a database",
+          "[follow]") {
+  const std::string what =
+      GENERATE(as<std::string>(), "restored", "restored and written to",
+               "restored, written to and reopened", "made anew",
+               "made anew and written to");
+  INFO(what);
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  world.CloseSource();
+  const std::string saved = world.root() + "/saved";
+  CopyTo(world.source_dir(), saved);
+  world.OpenSource();
+  for (int i = 0; i < 4; ++i) {
+    world.Write(20);
+    world.source()->Flush();
+  }
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  const uint64_t cut = world.standby()->record().sequence;
+  REQUIRE(cut < had);
+  world.CloseSource();
+  if (what.starts_with("restored")) {
+    CopyTo(saved, world.source_dir());
+  } else {
+    fs::remove_all(world.source_dir());
+  }
+  world.OpenSource();
+  uint64_t common = what.starts_with("restored") ? world.sequence() : 0;
+  if (what.find("written to") != std::string::npos) {
+    // In the end the source has more sequence numbers, and perhaps more files,
+    // than the standby.
+    for (int i = 0; world.sequence() <= had; ++i) {
+      for (int k = 0; k < 40; ++k) {
+        world.source()->Put("k" + std::to_string(k), std::to_string(i));
+      }
+      world.source()->Flush();
+    }
+  }
+  for (int i = 0; what.ends_with("reopened") && i < 10; ++i) {
+    world.CloseSource();
+    world.OpenSource();
+  }
+  const uint64_t now = world.sequence();
+  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  RequireKept(&world, had);
+  if (what == "restored" || what.starts_with("made anew")) {
+    REQUIRE(world.standby()->record().lost_sequences == had - common);
+  }
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  OpenDb db(world.dir(), {{"default", Quiet()}, {"other", Quiet()}});
+  REQUIRE(db->GetLatestSequenceNumber() == now);
+}
+
+TEST_CASE("A cut completes the directory of lost records that an earlier one "
+          "has begun",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  const uint64_t had = world.sequence();
+  world.CloseSource();
+  fs::remove_all(world.source_dir());
+  world.OpenSource();
+  int tries = 0;
+  TEST_SetFaultHook([&tries](const std::string& name) {
+    if (name == "Standby:FilesLinked") ++tries;
+  });
+  // The first cut is stopped behind some of the links, and the follower
+  // restarts.
+  FollowFile record = world.standby()->record();
+  record.source_database_id = "another";
+  REQUIRE_OK(world.standby()->BeginCut());
+  REQUIRE_OK(world.standby()->KeepUnproven(world.source_dir(),
+                                           CutReason::kNewLife, &record));
+  fs::remove(record.lost_dir + "/CURRENT");
+  fs::remove(PathsWith(record.lost_dir, ".sst").front());
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(tries == 2);
+  REQUIRE(world.standby()->record().lost_dir == record.lost_dir);
+  RequireKept(&world, had);
+}
+
 TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
           "[follow]") {
   StandbyWorld world;
@@ -817,6 +1019,24 @@ TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
     dirs += entry.path().string().find("-unproven-") != std::string::npos;
   }
   REQUIRE(dirs == kMaxUnprovenDirs);
+  for (const std::string& dir : record.unproven_dirs) {
+    REQUIRE(FileCount(dir, ".log") > 0);
+  }
+  // A copy of the standby does not delete the original's directories.
+  world.CloseStandby();
+  const std::string copy = world.root() + "/copy";
+  fs::copy(world.dir(), copy, fs::copy_options::recursive);
+  PullOptions options = world.Options();
+  options.target_dir = copy;
+  const auto disk = rocksdb::FileSystem::Default();
+  std::unique_ptr<Standby> copied;
+  REQUIRE_OK(Standby::Open(copy, disk, &copied));
+  world.CloseSource();
+  world.OpenSource();
+  REQUIRE_OK(CutStandby(options, {CutReason::kNewLife}, copied.get()));
+  REQUIRE(copied->record().unproven_dirs.size() == 1);
+  REQUIRE(copied->record().unproven_dirs.front().starts_with(
+      copy + ".sstferry-unproven-"));
   for (const std::string& dir : record.unproven_dirs) {
     REQUIRE(FileCount(dir, ".log") > 0);
   }

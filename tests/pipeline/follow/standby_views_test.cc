@@ -23,6 +23,7 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/health.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_peer.h"
 #include "tests/support/gate.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/standby_world.h"
@@ -625,6 +626,52 @@ TEST_CASE("A long stress test of views, and the lag with and without them",
     INFO(result.problem);
     REQUIRE(result.wrong == "");
   }
+}
+
+TEST_CASE("No view is made on an answer that confirms nothing",
+          "[follow][views]") {
+  const bool is_decided = GENERATE(false, true);
+  INFO(is_decided);
+  StandbyWorld world;
+  world.Write(10);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  const Round last = world.Read();
+  REQUIRE_OK(world.standby()->Append(world.standby()->position(), last));
+  REQUIRE_OK(world.standby()->Sync());
+  world.CloseStandby();
+  FakeSource source([&](Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    const WaitLimit soon = WaitLimit::Within(std::chrono::seconds(60));
+    if (!ServerHandshake(channel, "fake", "0", soon, &hello, &ack).ok()) {
+      return;
+    }
+    Frame frame;
+    while (channel->Receive(WaitLimit::Forever(), &frame).ok()) {
+      if (frame.type == FrameType::kFollowRequest) {
+        FollowEnd end;
+        end.read_micros = 1;
+        end.more_bytes = is_decided ? 0 : 1;
+        MustWork(channel->SendMessage(FrameType::kFollowEnd, end, soon));
+      }
+    }
+  });
+  FollowOptions options;
+  options.pull = world.Options();
+  options.pull.source = AddressAt(source.address());
+  options.cut_every = milliseconds(0);
+  options.view_every = milliseconds(1);
+  std::atomic<int> seconds{0};
+  options.on_state = [&seconds](const StandbyState&) { ++seconds; };
+  const std::string current = world.dir() + ".view/current";
+  RunningFollower follower(options);
+  const auto until = Clock::now() + std::chrono::minutes(1);
+  while (is_decided ? !fs::is_symlink(current) : seconds < 3) {
+    REQUIRE(Clock::now() < until);
+  }
+  REQUIRE_OK(follower.Stop());
+  REQUIRE(fs::is_symlink(current) == is_decided);
 }
 
 }  // namespace

@@ -73,6 +73,24 @@ TEST_CASE("The newest old databases stay, and older ones are deleted",
   REQUIRE(fs::is_empty(dir.path()));
 }
 
+TEST_CASE("What a standby's source lost is listed with what its removal frees, "
+          "and never deleted",
+          "[target][old]") {
+  ScratchDir dir;
+  const std::string lost = dir / "target.sstferry-lost-20261125T020003Z";
+  fs::create_directory(lost);
+  fs::create_directory(dir / "target");
+  WriteBytes(lost + "/000012.sst", "own");
+  WriteBytes(lost + "/000014.sst", "also in the standby");
+  fs::create_hard_link(lost + "/000014.sst", dir / "target/000014.sst");
+  const std::vector<OldDirectory> found = ListOldDirectories(dir / "target");
+  REQUIRE(found.size() == 1);
+  REQUIRE(found[0].path == lost);
+  REQUIRE(found[0].replaced_at == "2026-11-25T02:00:03Z");
+  REQUIRE(found[0].own_bytes == 3);
+  REQUIRE(Remove(dir, 0).empty());
+}
+
 TEST_CASE("Two databases that are replaced in one second get two names",
           "[target][old]") {
   ScratchDir dir;
