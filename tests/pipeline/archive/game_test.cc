@@ -5,6 +5,7 @@
 // - No step of sstferry has removed the last whole set (one without an object
 //   that a check found wrong, which no repaired set replaces), or an object of
 //   a set that counts (a set with a done/ object).
+// - A prune alone keeps the newest whole set.
 // - The findings still name every object that a check or a repair has read and
 //   found wrong, and no set that was made since uses such an object.
 // - A restore of the newest set returns that set, or an error that names the
@@ -387,6 +388,9 @@ class Game {
     const Objects objects = server_->Objects();
     auto object = objects.begin();
     std::advance(object, static_cast<std::ptrdiff_t>(Below(objects.size())));
+    if (objects.count(kArchiveCheckedKey) != 0 && Chance(5)) {
+      object = objects.find(kArchiveCheckedKey);
+    }
     if (object->first == kArchiveHeadKey) {
       return;
     }
@@ -495,6 +499,15 @@ class Game {
              std::to_string(options.retention.last),
          status);
     counts_["dropped"] += options.dry_run ? 0 : summary.dropped_sets;
+    const Truth was(before);
+    const std::vector<SetName> whole = was.WholeBy(was.known);
+    for (const PrunedSet& set : summary.sets) {
+      if (is_alone && !whole.empty() && set.name == whole.back() &&
+          set.fate != SetFate::kStays) {
+        Break("a prune does not keep the newest whole set: " +
+              SetNameText(set.name));
+      }
+    }
     if (is_alone && (options.dry_run || EndStateOf(status) ==
                                             EndState::kCorrupt) &&
         server_->Objects() != before) {
