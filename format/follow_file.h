@@ -22,7 +22,6 @@
 
 #include "format/digest.h"
 #include "format/messages_follow.h"
-#include "format/rocksdb/wal_end.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
@@ -38,6 +37,13 @@ inline constexpr uint32_t kFollowMarkSlots = 2;
 inline constexpr size_t kMaxUnprovenDirs = 4;
 inline constexpr size_t kMaxCutWals = 16'384;
 
+// The end of the complete records of a WAL, as of a cut.
+struct CutWal {
+  uint64_t number = 0;
+  uint64_t bytes = 0;
+  friend bool operator==(const CutWal&, const CutWal&) = default;
+};
+
 // The cut with which a standby's directory began.
 struct FollowFile : StandbyOrigin {
   static constexpr char kName[] = "standby record";
@@ -48,10 +54,10 @@ struct FollowFile : StandbyOrigin {
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
-  // The ends of the complete records of the cut's WALs, up to its newest one
-  // with a record: without these bytes, the standby is damaged. If there are
-  // more than kMaxCutWals, the newest ones.
-  std::vector<WalEnd> wals;
+  // The cut's WALs, up to its newest one with a record: without these bytes,
+  // the standby is damaged. The newest ones, if there are more than
+  // kMaxCutWals.
+  std::vector<CutWal> wals;
   uint64_t sequence = 0;           // sequence number of the cut
   CutReason reason = CutReason::kFirst;  // why the cut was taken
   // A compaction of a family with a compaction filter requires a new cut.

@@ -101,7 +101,7 @@ struct FollowEnd {
   // has checked everything that it read then: the database cannot change until
   // a process opens it.
   bool source_closed = false;
-  // Whether a process had the database open when the source last read it.
+  // As of the moment when the source last read the database.
   SourceProcess source_process = SourceProcess::kUnknown;
   // For the position after these bytes; set when more_bytes is 0.
   FollowJudged judged;

@@ -86,7 +86,7 @@ struct StandbyOrigin {
   friend bool operator==(const StandbyOrigin&, const StandbyOrigin&) = default;
 };
 
-// What is known about processes that have a source's database open.
+// Knowledge about a process that has a source's database open.
 enum class SourceProcess : uint8_t { kUnknown = 0, kOpen = 1, kClosed = 2 };
 inline constexpr uint8_t kMaxSourceProcess = 2;
 

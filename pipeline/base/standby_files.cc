@@ -107,7 +107,7 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
                               kFollowMarkName, mark.wal_bytes,
                               /*or_more=*/true));
   }
-  for (const WalEnd& wal : record.wals) {
+  for (const CutWal& wal : record.wals) {
     RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(wal.number, ".log"),
                               kFollowFileName, wal.bytes, /*or_more=*/true));
   }

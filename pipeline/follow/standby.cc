@@ -500,7 +500,7 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
                        const FollowFile& record, StandbyWals* wals) {
   wals->continuity = std::make_unique<WalContinuity>(0);
   std::map<uint64_t, uint64_t> cut;  // number -> bytes of WALs not read so far
-  for (const WalEnd& wal : record.wals) {
+  for (const CutWal& wal : record.wals) {
     cut[wal.number] = wal.bytes;
   }
   const uint64_t oldest_of_cut = cut.empty() ? 0 : cut.begin()->first;

@@ -78,7 +78,7 @@ Status StandbyTarget::NameManifest(const std::string& dir,
     }
   }
   std::sort(record.wals.begin(), record.wals.end(),
-            [](const WalEnd& a, const WalEnd& b) {
+            [](const CutWal& a, const CutWal& b) {
               return a.number < b.number;
             });
   if (record.wals.size() > kMaxCutWals) {

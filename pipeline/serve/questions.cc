@@ -1,6 +1,7 @@
 #include "pipeline/serve/questions.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -76,9 +77,10 @@ Status TellNames(const SessionHost& host, const Frame& frame,
   RETURN_IF_ERROR(Decode(frame.payload, &request));
   ListReply reply;
   std::string why;
+  std::shared_ptr<const ServedSet> set;
   for (int looks = 0; looks < 2 && !reply.is_complete; ++looks) {
-    reply = ListFor(host, request, channel->identity(),
-                    *host.databases->AfterNow(), &why);
+    set = host.databases->AfterNow();
+    reply = ListFor(host, request, channel->identity(), *set, &why);
   }
   if (!why.empty()) {
     host.log_peer(why);
