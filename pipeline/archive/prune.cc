@@ -63,7 +63,7 @@ struct InUse {
   }
 };
 
-// What a run keeps.
+// The sets that a run keeps.
 struct Staying {
   std::map<SetName, std::string> sets;  // each with the reason
   // With keep_log_seconds: the sets whose log is kept if they stay. Before the
