@@ -1,6 +1,7 @@
 // Sets and segments that a prune keeps for --keep-log.
 #include "pipeline/archive/log_retention.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,7 +18,8 @@ SetId Id(uint8_t n) {
   return id;
 }
 
-// A log whose segment N ends at N * 10. Sets are named by their moments.
+// A log whose segment N ends at N * 10. Sets are named by their moments. The
+// first set of a lineage has its id.
 struct World {
   void Add(uint8_t lineage, uint64_t first, uint64_t last) {
     for (uint64_t n = first; n <= last; ++n) {
@@ -32,7 +34,11 @@ struct World {
   }
   void Set(uint8_t lineage, uint64_t moment) {
     LoggedSet set;
-    set.name = {moment, Id(lineage)};
+    const bool is_first = std::none_of(
+        sets.begin(), sets.end(), [lineage](const LoggedSet& other) {
+          return other.log.lineage == Id(lineage);
+        });
+    set.name = {moment, Id(is_first ? lineage : 100 + lineage)};
     set.log.lineage = Id(lineage);
     set.log.segment = moment / 10 + 1;
     set.log.moment_micros = moment;

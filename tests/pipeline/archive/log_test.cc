@@ -970,6 +970,7 @@ TEST_CASE("A damaged set does not take the log from the whole set before it",
   PruneTwice(&world, 1, 1);
   REQUIRE(world.Index().sets.size() == 2);
   world.RequireTime(between);
+  REQUIRE(world.exact == 1);  // and not refused
 }
 
 TEST_CASE("A check accepts a set whose log a prune has removed", "[archive]") {
