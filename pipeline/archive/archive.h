@@ -83,7 +83,7 @@ class RepairedSets {
   // Returns true if a set was made from this one.
   bool IsReplaced(const SetName& name) const { return made_.count(name) != 0; }
   // Returns a set that is_whole() accepts and that was made from this one,
-  // perhaps by several repairs. Not set: there is none.
+  // perhaps by several repairs. Unset: no such set exists.
   std::optional<SetName> FindWhole(
       const SetName& name,
       const std::function<bool(const SetName&)>& is_whole) const;

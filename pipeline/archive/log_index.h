@@ -62,7 +62,7 @@ struct ArchiveLog {
   uint64_t bytes = 0;    // size of all segments
   uint64_t foreign = 0;  // objects with other names
 
-  // Returns the number of the first segment of a lineage; 0: there is none.
+  // Returns the number of the first segment of a lineage; 0: it has none.
   uint64_t FirstSegment(const SetId& lineage) const;
   // Returns the paths after a set, the most recently begun first. Each path
   // starts with the segment that `log` names. There is at least one path.

@@ -181,7 +181,7 @@ class S3Store : public ObjectStore {
   StoreResult CompleteUpload(const PutRequest& request,
                              const std::string& upload_id,
                              const std::vector<S3Part>& parts);
-  // Removes an upload and its parts. kOk if there is none.
+  // Removes an upload and its parts. kOk also if the upload does not exist.
   StoreResult AbortUpload(const std::string& key,
                           const std::string& upload_id);
   StoreResult DeleteEach(const std::vector<std::string>& keys);

@@ -115,7 +115,9 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
 }
 
 Status FindStandbyFault(rocksdb::FileSystem* file_system,
-                        const std::string& dir, HealthFile* fault) {
+                        const std::string& dir, HealthFile* fault,
+                        const std::function<Status(const FollowFile&)>&
+                            check_more) {
   bool found = false;
   FollowFile record;
   FollowFile after;
@@ -127,6 +129,9 @@ Status FindStandbyFault(rocksdb::FileSystem* file_system,
     status = fault->fault == ReplicaFault::kNone
                  ? CheckStandbyFiles(file_system, dir, record)
                  : Status::OK();
+    if (status.ok() && fault->fault == ReplicaFault::kNone && check_more) {
+      status = check_more(record);
+    }
     // If a cut was taken meanwhile, checks again.
     RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
   } while (!(after == record));

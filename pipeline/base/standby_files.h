@@ -2,6 +2,7 @@
 // tables.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "format/follow_file.h"
@@ -23,12 +24,14 @@ namespace sstferry {
     const FollowFile& record);
 
 // Finds the fault of the standby in `dir`: the recorded fault, or else the
-// result of CheckStandbyFiles(), as a fault without an id. A follower may
-// exchange the directory meanwhile. kNone: no fault is known.
+// result of CheckStandbyFiles() and then of check_more() (may be empty), as a
+// fault without an id. A follower may exchange the directory meanwhile; then
+// both run again. kNone: no fault is known.
 //   others  the directory cannot be read
 [[nodiscard]] rocksdb::Status FindStandbyFault(
     rocksdb::FileSystem* file_system, const std::string& dir,
-    HealthFile* fault);
+    HealthFile* fault,
+    const std::function<rocksdb::Status(const FollowFile&)>& check_more = {});
 
 // Returns the command that repairs the standby: its follower begins with a cut
 // that compares all files with the source's.

@@ -248,7 +248,8 @@ std::vector<std::string> OwnDirs(const std::string& dir,
 }
 
 // Returns a directory next to `dir` in which an unfinished cut has begun to
-// keep the files of `dir`: it has only links to them; "": there is none.
+// keep the files of `dir`: it has only links to them. Returns "" if no such
+// directory exists.
 std::string FindBegun(const std::string& dir, const std::string& infix) {
   namespace fs = std::filesystem;
   const std::string own = fs::path(dir).filename().string() + infix;
@@ -552,27 +553,11 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
 
 Status ProveStandby(rocksdb::FileSystem* file_system, const std::string& dir,
                     HealthFile* fault) {
-  bool found = false;
-  FollowFile record;
-  FollowFile after;
-  RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
-  Status status;
-  do {
-    record = after;
-    RETURN_IF_ERROR(FindStandbyFault(file_system, dir, fault));
-    StandbyWals wals;
-    status = fault->fault == ReplicaFault::kNone
-                 ? ReadStandbyWals(file_system, dir, record, &wals)
-                 : Status::OK();
-    // If a cut was taken meanwhile, reads again.
-    RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
-  } while (!(after == record));
-  if (EndStateOf(status) != EndState::kCorrupt) {
-    return status;
-  }
-  fault->fault = ReplicaFault::kDamaged;
-  fault->what = MessageOf(status);
-  return Status::OK();
+  return FindStandbyFault(
+      file_system, dir, fault, [&](const FollowFile& record) {
+        StandbyWals wals;
+        return ReadStandbyWals(file_system, dir, record, &wals);
+      });
 }
 
 Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,

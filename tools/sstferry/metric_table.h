@@ -220,7 +220,7 @@ inline const MetricSpec kStandbySourceOpen = {
     "0: none has. Absent: there was no answer, or it is unknown."};
 inline const MetricSpec kStandbyLastCut = {
     "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
-    "Time of the last cut, by the standby's clock. Absent: there was none."};
+    "Time of the last cut, by the standby's clock. Absent: no cut yet."};
 inline const MetricSpec kStandbyCuts = {
     "sstferry_standby_cuts_total", kCounter, "target, reason",
     "Cuts since the standby was made, by reason."};

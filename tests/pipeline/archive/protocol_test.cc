@@ -1347,7 +1347,7 @@ TEST_CASE("A check keeps what another check has found while it ran",
   const double percent = GENERATE(0.0, 100.0);
   // Or the object belongs to a set that was pushed after its listing.
   const bool is_later = GENERATE(true, false);
-  // An earlier fault of the object was found right since, or there was none.
+  // An earlier fault of the object was found right since, or none was known.
   const bool was_found = GENERATE(true, false);
   if (was_found) {
     world.server.Overwrite(key, "table x");
