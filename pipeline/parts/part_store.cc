@@ -272,14 +272,21 @@ struct PartStore::Spool {
   bool gives_up = false; // no lane reads: the builder will end
   uint64_t next_ordinal = 0;            // the builder's next chunk
   std::optional<std::string> next_after;
-  // Number of chunks of the part, once it is known.
-  std::optional<uint64_t> count;
+  // The part has no entry after next_after: its last builder built all.
+  bool ended = false;
   Status failed;                        // error that ended the builder
   std::list<uint64_t> readers;          // ordinal that each waits for or reads
   // Notified when a member of this struct or of a chunk changes.
   std::condition_variable changed;
   std::thread thread;
 
+  // Returns true if the builder's next chunk is the one requested. An ordinal
+  // alone does not say so: after a lost chunk, a target receives smaller chunks
+  // than others, so its fifth chunk may begin where their second one does.
+  bool IsNext(const PartRequest& request) const {
+    return next_ordinal == request.received.chunks &&
+           next_after == request.after;
+  }
   bool TooFarAhead(uint64_t ordinal) const {
     const auto furthest = std::max_element(readers.begin(), readers.end());
     return furthest != readers.end() && ordinal > *furthest + kAhead;
@@ -308,7 +315,7 @@ class PartStore::Builder : public ChunkSink {
     }
     chunk_.reset();  // its space is freed after its last reader
     if (status.ok()) {
-      part_->count = part_->next_ordinal;
+      part_->ended = true;
     } else if (!has_no_room_ && !part_->gives_up) {
       part_->failed = status;
     }
@@ -501,6 +508,7 @@ Status PartStore::Start(const PartRead& read, Spool* part) {
                       part->chunks.end());
   part->gives_up = false;
   part->failed = Status::OK();
+  part->ended = false;
   part->next_ordinal = read.request.received.chunks;
   part->next_after = read.request.after;
   const Status status = StartThread(
@@ -521,10 +529,9 @@ PartStore::Spool* PartStore::Join(const PartRead& read) {
   if (part == nullptr) {
     part = std::make_unique<Spool>();
   }
-  const bool is_next = part->next_ordinal == read.request.received.chunks &&
-                       part->next_after == read.request.after;
-  const bool has_it = Find(part.get(), read.request) != nullptr ||
-                      (is_next && (part->builds || part->count));
+  const bool has_it =
+      Find(part.get(), read.request) != nullptr ||
+      (part->IsNext(read.request) && (part->builds || part->ended));
   if (has_it && !part->gives_up) {
     return part.get();
   }
@@ -608,9 +615,11 @@ Status PartStore::SendNext(PartRead* read, Spool* part, bool* complete,
   const uint64_t ordinal = read->request.received.chunks;
   while (true) {
     chunk = Find(part, read->request);
-    *complete = part->count == ordinal;
-    if (chunk != nullptr || *complete || !part->builds ||
-        part->next_ordinal > ordinal) {
+    *complete = chunk == nullptr && part->ended && part->IsNext(read->request);
+    const bool may_come =
+        part->builds &&
+        (part->next_ordinal < ordinal || part->IsNext(read->request));
+    if (chunk != nullptr || *complete || !may_come) {
       break;
     }
     part->changed.wait_for(*lock, kLook);

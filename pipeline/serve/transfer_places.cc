@@ -12,7 +12,8 @@ namespace sstferry {
 void TransferPlaces::LookWhatMoved(uint64_t now) {
   for (auto& [id, entry] : *this) {
     const Stats stats = entry.transfer->CurrentStats();
-    const uint64_t moved = stats.entries + stats.wire_bytes + stats.read_bytes;
+    // A comparison reads entries, and files are sent without reading any.
+    const uint64_t moved = stats.entries + stats.sst_bytes + stats.read_bytes;
     if (moved != entry.moved) {
       entry.moved = moved;
       entry.moved_at = now;

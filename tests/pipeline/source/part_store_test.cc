@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "pipeline/snapshot/posix_files.h"
 #include "tests/support/catch.h"
@@ -181,6 +183,90 @@ TEST_CASE("Readers of one part share chunks that are built once",
   REQUIRE(bench.factory.built == kChunks);
   REQUIRE(bench.store->bytes() == kChunks * kBytes);
   REQUIRE(std::filesystem::is_empty(bench.dir.path()));
+}
+
+// A part of twelve keys. Four of them are a chunk of the store.
+struct TwelveKeys {
+  static std::string KeyAt(uint64_t n) { return {static_cast<char>('a' + n)}; }
+
+  static Status Build(const PartRequest& from, ChunkSink* sink) {
+    uint64_t key = from.after ? from.after->at(0) - 'a' + 1 : 0;
+    Status status;
+    for (uint64_t i = from.received.chunks; status.ok() && key < 12; ++i) {
+      ChunkBegin begin;
+      begin.ordinal = static_cast<uint32_t>(i);
+      std::string keys;
+      for (uint64_t n = 0; n < 4 && key < 12; ++n, ++key) {
+        keys += KeyAt(key);
+      }
+      ChunkEnd end;
+      end.ordinal = begin.ordinal;
+      end.largest = KeyAt(key - 1);
+      end.file_bytes = keys.size();
+      status = sink->Begin(begin);
+      if (status.ok()) status = sink->Append(keys);
+      if (status.ok()) status = sink->End(end);
+    }
+    return status;
+  }
+
+  // Returns the keys that a target receives that has `chunks` chunks up to key
+  // `after`. Calls `at_first`, if set, when the first chunk begins.
+  static std::string Received(PartStore* store, uint64_t chunks,
+                              std::optional<std::string> after,
+                              std::function<void()> at_first = nullptr) {
+    struct Keys : ChunkSink {
+      Status Begin(const ChunkBegin&) override {
+        if (at_first) std::exchange(at_first, nullptr)();
+        return Status::OK();
+      }
+      Status Append(const Slice& data) override {
+        keys.append(data.data(), data.size());
+        return Status::OK();
+      }
+      Status End(const ChunkEnd&) override { return Status::OK(); }
+      std::function<void()> at_first;
+      std::string keys;
+    } sink;
+    sink.at_first = std::move(at_first);
+    const Part part;
+    PartRead read;
+    read.part = &part;
+    read.request.received.chunks = chunks;
+    read.request.after = std::move(after);
+    read.build = [](const PartRequest& from, const std::function<bool()>&,
+                    const OnProgress&, ChunkSink* to) {
+      return Build(from, to);
+    };
+    read.build_for_all = read.build;
+    read.cancelled = [] { return false; };
+    read.cancelled_in_wait = read.cancelled;
+    const Status status = store->Send(read, &sink);
+    return status.ok() ? sink.keys : status.ToString();
+  }
+};
+
+// After a lost chunk, a target receives smaller chunks, and its chunks end at
+// other keys than those of the store.
+TEST_CASE("Targets whose chunks end at different keys each get a whole part",
+          "[chunk][share]") {
+  Bench bench(100 * kBytes);
+  PartStore* const store = bench.store.get();
+  REQUIRE(TwelveKeys::Received(store, 0, std::nullopt) == "abcdefghijkl");
+  REQUIRE(store->sent() == 3);
+  SECTION("as many chunks as the whole part has in the store") {
+    REQUIRE(TwelveKeys::Received(store, 3, "c") == "defghijkl");
+  }
+  SECTION("one chunk less") {
+    REQUIRE(TwelveKeys::Received(store, 2, "b") == "cdefghijkl");
+  }
+  SECTION("one chunk that another target may wait for") {
+    const std::string whole =
+        TwelveKeys::Received(store, 0, std::nullopt, [store] {
+          REQUIRE(TwelveKeys::Received(store, 1, "l").empty());
+        });
+    REQUIRE(whole == "abcdefghijkl");
+  }
 }
 
 TEST_CASE("The stores of a server share one budget of files and of bytes",

@@ -447,6 +447,37 @@ TEST_CASE("A target that only pings loses its slot to one that asks",
   REQUIRE(opened.opened.resumed);
 }
 
+TEST_CASE("A target that receives files keeps its slot", "[held][resume]") {
+  RetainedBench bench;
+  HandClock clock;
+  ServeOptions options = bench.Options();
+  options.max_transfers = 1;
+  options.leases.steady_seconds = clock.function();
+  TestServer server(options);
+  OpenRequest request = SampleRequest();
+  request.mode = TransferMode::kClone;
+  std::unique_ptr<Channel> control;
+  std::unique_ptr<Channel> lane;
+  std::unique_ptr<Channel> waits;
+  Announced opened;
+  Announced other;
+  REQUIRE_OK(OpenAs(server.address(), request, &control, &opened));
+  REQUIRE(opened.parts.size() > 1);
+  REQUIRE_OK(DialLane(server.address(), opened.opened.transfer_id, 0, &lane));
+  for (const Part& part : opened.parts) {
+    PartRequest unit;
+    unit.part_id = part.id;
+    PartEnd end;
+    clock.Advance(100);
+    REQUIRE_OK(TakePart(lane.get(), unit, &end, nullptr));
+    clock.Advance(100);
+    RequireState(OpenAs(server.address(), request, &waits, &other),
+                 EndState::kBusy, "all 1 transfer slots are in use");
+  }
+  clock.Advance(200);
+  REQUIRE_OK(OpenAs(server.address(), request, &waits, &other));
+}
+
 TEST_CASE("A target that has just reconnected keeps its slot",
           "[held][resume]") {
   RetainedBench bench;
