@@ -93,15 +93,15 @@ Status Exchange::DeleteOld() {
 }
 
 bool Exchange::CanResume(const PullWorkspace& work) {
-  const JournalState& unfinished = work.unfinished();
   if (workspace()->swap_state() != SwapState::kBegun ||
-      !work.is_resuming() || !unfinished.complete || options().adopts_old) {
+      !work.may_end_alone()) {
     return false;
   }
   LastTransfer last;
   const bool verified =
       ReadLastTransfer(workspace()->db_dir(), &last) &&
-      last.transfer_id == ToHex(unfinished.head.transfer_id) && last.verified;
+      last.transfer_id == ToHex(work.unfinished().head.transfer_id) &&
+      last.verified;
   report_->SetVerified(verified);
   return verified || !work.verifies();
 }

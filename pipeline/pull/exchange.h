@@ -52,8 +52,9 @@ class Exchange {
   // Returns true if before_swap ran for an exchange that did not happen. Valid
   // after FinishEarlier().
   bool has_open_hooks() const { return hooks_open_; }
-  // Returns true if all data for the exchange that did not happen has arrived,
-  // and was verified if the pull verifies. The pull then needs no source.
+  // Returns true if all data for the exchange that did not happen has arrived
+  // from the source that the command names, and was verified if the pull
+  // verifies. The pull then needs no source.
   bool CanResume(const PullWorkspace& work);
   [[nodiscard]] rocksdb::Status Resume();
   // Runs after_swap to report that this exchange will not happen, so that the

@@ -113,6 +113,7 @@ Status CheckSameSource(const PullOptions& options, const Plan& plan,
 Status CheckSamePlan(const Plan& plan, const JournalState& unfinished) {
   const bool same =
       plan.opened.transfer_id == unfinished.head.transfer_id &&
+      plan.opened.source_database_id == unfinished.head.source_database_id &&
       plan.opened.snapshot_sequence == unfinished.head.snapshot_sequence &&
       plan.Digest() == unfinished.plan.Digest();
   return same ? Status::OK()

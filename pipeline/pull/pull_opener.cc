@@ -124,11 +124,10 @@ Status PullOpener::Connect() {
     return opened;
   }
   // If everything was received and nothing is to be compared, the source is
-  // only told that it may release its snapshot.
+  // only told that it may release its snapshot. A source with another name,
+  // such as another set, must show that it has what was received.
   const JournalState& unfinished = work_->unfinished();
-  // In an adoption, the source must confirm that it is still the same.
-  const bool needs_source = !unfinished.complete || work_->verifies() ||
-                            options().adopts_old;
+  const bool needs_source = !work_->may_end_alone() || work_->verifies();
   using Tolerated = SourceLink::Tolerated;
   link_->Tolerate(needs_source ? Tolerated::kSnapshotGone : Tolerated::kAny);
   Status status = OpenSession(SnapshotUse::kResume);

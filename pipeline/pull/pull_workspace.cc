@@ -149,6 +149,13 @@ Status PullWorkspace::JudgeUnfinished() {
   return Status::OK();
 }
 
+// Compares the words, not the databases: all sets of an archive, and all copies
+// of a database, have the same database id.
+bool PullWorkspace::may_end_alone() const {
+  return resumes_complete() && !options().adopts_old &&
+         unfinished_.head.source == options().source.ToString();
+}
+
 void PullWorkspace::DropUnfinished(const std::string& why) {
   report_->Say(why);
   dropped_ = unfinished_.head.transfer_id;
@@ -164,7 +171,7 @@ void PullWorkspace::TellOfUnfinished() {
                   "first");
   }
   if (is_resuming_) {
-    finishes_alone_ = unfinished_.complete && !verifies_;
+    finishes_alone_ = may_end_alone() && !verifies_;
     report_->Note(
         "the pull resumes transfer " + ToHex(unfinished_.head.transfer_id) +
         (finishes_alone_

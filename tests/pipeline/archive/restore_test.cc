@@ -21,6 +21,7 @@
 #include "pipeline/archive/restore.h"
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/random_id.h"
+#include "pipeline/disk/durable.h"
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
@@ -92,7 +93,8 @@ class World {
   // Restores through a client with this hook.
   Ferried Restore(const std::string& which, StoreHook hook = nullptr,
                   const std::string& target = "target") {
-    PullOptions pull;
+    PullOptions pull = base;
+    pull.source.set = which;
     pull.target_dir = dir / target;
     pull.lanes = lanes;
     pull.timeouts = TriedOnce(Timeouts());
@@ -101,9 +103,23 @@ class World {
     return RestoreThrough(
         MakeArchiveOriginOf(server.NewClient(std::move(hook)), which), pull, "",
         [this](const PullOptions& options, Dialer* dialer) {
-          return drill ? MakeDrill(options, drill, dialer)
-                       : MakePullThrough(options, dialer);
+          std::unique_ptr<Operation> made =
+              drill ? MakeDrill(options, drill, dialer)
+                    : MakePullThrough(options, dialer);
+          restoring_ = made.get();
+          return made;
         });
+  }
+  // Restores until everything is received, but not published.
+  void Receive(const std::string& which) {
+    TEST_SetFaultHook([this](const std::string& name) {
+      if (name == "Puller:TotalsAgreed") restoring_->Cancel();
+    });
+    const Ferried stopped = Restore(which);
+    TEST_SetFaultHook(nullptr);
+    INFO(stopped.message());
+    REQUIRE(stopped.state() == EndState::kCancelled);
+    REQUIRE_FALSE(HasTarget());
   }
   void RequireRestored(const std::string& target = "target") const {
     ExpectSameEntries(dir / "source", dir / target);
@@ -139,9 +155,11 @@ class World {
   uint32_t lanes = 2;
   // If set, Restore() runs a drill.
   std::function<Status(const std::string& directory)> drill;
+  PullOptions base;  // for Restore(), which sets some of them
 
  private:
   uint8_t next_id_ = 1;
+  Operation* restoring_ = nullptr;
 };
 
 TEST_CASE("A restored set equals the database that was pushed", "[archive]") {
@@ -295,6 +313,104 @@ TEST_CASE("A restore resumes: received units are not fetched again",
   REQUIRE_OK(resumed.status);
   REQUIRE(gets < all);
   world.RequireRestored();
+}
+
+CallFate NeverArrives(StoreCall* /*call*/) { return CallFate::kNeverArrives; }
+
+TEST_CASE("A restore that has received one set does not publish it under the "
+          "name of another",
+          "[archive]") {
+  World world;
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  world.Change(1);
+  const SetName second = world.Push();
+  SECTION("the other set is restored") {
+    world.Receive(SetNameText(first));
+    const bool by_name = GENERATE(true, false);
+    const Ferried other =
+        world.Restore(by_name ? SetNameText(second) : "latest");
+    INFO(other.message());
+    REQUIRE_OK(other.status);
+    REQUIRE(other.notes_mention(SetNameText(second)));
+  }
+  SECTION("another name of the same set resumes") {
+    world.Receive(SetNameText(second));
+    std::atomic<int> gets{0};
+    const Ferried same = world.Restore("latest", [&gets](StoreCall* call) {
+      gets += call->kind == StoreCallKind::kGet &&
+                      (call->key.starts_with(kArchiveFilesPrefix) ||
+                       call->key.starts_with(kArchivePartsPrefix))
+                  ? 1
+                  : 0;
+      return CallFate::kArrives;
+    });
+    INFO(same.message());
+    REQUIRE_OK(same.status);
+    REQUIRE(same.summary.chunks > 0);
+    REQUIRE(same.summary.chunks_resumed == same.summary.chunks);
+    REQUIRE(gets <= 1);  // OPTIONS, for the plan
+  }
+  SECTION("another name needs the archive, the same one does not") {
+    world.Receive(SetNameText(second));
+    const Ferried other = world.Restore("latest", NeverArrives);
+    INFO(other.message());
+    REQUIRE(other.state() == EndState::kDeadPeer);
+    REQUIRE_FALSE(world.HasTarget());
+    REQUIRE_OK(world.Restore(SetNameText(second), NeverArrives).status);
+  }
+  world.RequireRestored();
+}
+
+TEST_CASE("A swap that stopped between its hooks does not exchange one set for "
+          "another",
+          "[archive]") {
+  World world;
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  world.Change(1);
+  const SetName second = world.Push();
+  std::vector<std::string> calls;
+  world.base.mode = PullMode::kSwap;
+  world.base.before_swap = [](const SwapEvent&) {
+    return MakeStatus(EndState::kBusy, "the application does not stop");
+  };
+  world.base.after_swap = [&calls](const SwapEvent& event) {
+    calls.push_back(event.exchanged ? "exchanged" : "as it was");
+    return Status::OK();
+  };
+  REQUIRE_FALSE(world.Restore(SetNameText(first)).status.ok());
+  REQUIRE_FALSE(world.HasTarget());
+  world.base.before_swap = nullptr;
+  const Ferried other = world.Restore(SetNameText(second));
+  INFO(other.message());
+  REQUIRE_OK(other.status);
+  world.RequireRestored();
+  // The application does not wait for the transfer.
+  REQUIRE(calls == std::vector<std::string>{"as it was", "as it was",
+                                            "exchanged"});
+}
+
+TEST_CASE("A restore of keys is not completed from another archive",
+          "[archive]") {
+  World world;
+  World other;  // another database with the same keys
+  for (World* each : {&world, &other}) {
+    each->base.selection.interval = {NumberedKey(0), NumberedKey(1100)};
+    each->Push();
+  }
+  world.Receive("latest");
+  PullOptions pull = world.base;
+  pull.source.set = "night";
+  pull.target_dir = world.dir / "target";
+  const Ferried mixed =
+      RestoreThrough(MakeArchiveOriginOf(other.server.NewClient(), "latest"),
+                     pull);
+  INFO(mixed.message());
+  REQUIRE(mixed.state() == EndState::kRefused);
+  REQUIRE(mixed.message().find("of another source") != std::string::npos);
+  REQUIRE_FALSE(world.HasTarget());
+  REQUIRE_OK(world.Restore("latest").status);
 }
 
 TEST_CASE("Bytes that are wrong once are fetched again", "[archive]") {

@@ -476,6 +476,56 @@ TEST_CASE("A complete pull is finished without its source",
   REQUIRE(NotesMention(summary, "finished without the source"));
 }
 
+TEST_CASE("A complete pull is not finished under the name of another source",
+          "[target][resume][crash]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source", Shape());
+  PullOptions options;
+  {
+    TestServer server(ServeAndHold(dir / "source"));
+    options = PullFrom(server.address(), dir / "target");
+    PullAndDie(server.address(), options, "Puller:TotalsAgreed");
+  }
+  options.timeouts.connect = std::chrono::milliseconds(500);
+  options.timeouts.retry = std::chrono::milliseconds(500);
+  PullOptions other = options;
+  SECTION("it does not answer") {
+    other.source.name = "other";
+    const Summary summary = RunPull(other);
+    INFO(summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kDeadPeer);
+    REQUIRE(PullToTheEnd(dir, options).chunks_resumed > 0);
+  }
+  SECTION("it has another database") {
+    MakeSampleDatabase(dir / "other", Shape());
+    ServeOptions serve = ServeAndHold(dir / "other");
+    serve.databases[0].name = "other";
+    TestServer server(serve);
+    other.source = AddressAt(server.address(), "other");
+    const Summary summary = RunPull(other);
+    INFO(summary.status.ToString());
+    REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+    REQUIRE(PullToTheEnd(dir, options).chunks_resumed > 0);
+  }
+  SECTION("it has a changed copy, with the same database id") {
+    fs::copy(dir / "source", dir / "copy", fs::copy_options::recursive);
+    {
+      std::unique_ptr<rocksdb::DB> db;
+      REQUIRE_OK(rocksdb::DB::Open({}, dir / "copy", IntoDb(&db)));
+      REQUIRE_OK(db->Put({}, "written since", ""));
+      REQUIRE_OK(db->Close());
+    }
+    ServeOptions serve = ServeAndHold(dir / "copy");
+    serve.databases[0].name = "copy";
+    TestServer server(serve);
+    other.source = AddressAt(server.address(), "copy");
+    const Summary summary = RunPull(other);
+    INFO(summary.status.ToString());
+    REQUIRE_OK(summary.status);
+    REQUIRE(EntriesOf(dir / "target") == EntriesOf(dir / "copy"));
+  }
+}
+
 TEST_CASE("A pull killed while it verifies is resumed and verifies",
           "[target][resume][crash]") {
   ScratchDir dir;
