@@ -43,6 +43,21 @@ bool ParseNumber(const std::string& digits, uint64_t* number) {
   return good;
 }
 
+// Returns the maximum size of a file of this kind. Tables, blob files and WALs
+// are read in pieces, so they need none.
+uint64_t MaxBytes(CloneFileKind kind) {
+  switch (kind) {
+    case CloneFileKind::kManifest:
+      return kMaxManifestFileBytes;
+    case CloneFileKind::kOptions:
+      return kMaxOptionsFileBytes;
+    case CloneFileKind::kIdentity:
+      return kMaxIdentityBytes;
+    default:
+      return UINT64_MAX;
+  }
+}
+
 Status BadSet(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "files of the clone: " + what);
 }
@@ -144,6 +159,11 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
     if (single && !once.insert(file.kind).second) {
       return BadSet("expected one file of this kind, found a second one, " +
                  CloneFileName(file));
+    }
+    if (file.bytes > MaxBytes(file.kind)) {
+      return BadSet(CloneFileName(file) + ": expected at most " +
+                    std::to_string(MaxBytes(file.kind)) + " bytes, found " +
+                    std::to_string(file.bytes));
     }
     if (file.records_end > file.bytes) {
       return BadSet(CloneFileName(file) +

@@ -67,8 +67,8 @@ inline constexpr uint64_t kCloneTailAlignment = 64u << 10;
                                            std::vector<Part>* units);
 
 // Checks a list of files that a peer sent: no duplicates, one MANIFEST, at most
-// one OPTIONS and one IDENTITY, and only file numbers that RocksDB can use.
-// Otherwise returns Corruption.
+// one OPTIONS and one IDENTITY, none of these three above its limit (limits.h),
+// and only file numbers that RocksDB can use. Otherwise returns Corruption.
 [[nodiscard]] rocksdb::Status CheckCloneFiles(
     const std::vector<CloneFile>& files);
 

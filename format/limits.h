@@ -89,6 +89,15 @@ inline constexpr uint32_t kMaxServedDatabases = 4096;
 inline constexpr uint64_t kMaxFilePieceBytes = 5ull << 30;
 inline constexpr uint32_t kMaxFilePieceUnits = 60'000;
 
+// MANIFEST of a database. By default RocksDB begins a new one at 1 GiB, and
+// whenever it opens the database. Without this limit, a huge file of zeros,
+// which a reader skips, would keep the reader busy for a long time.
+inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
+// OPTIONS file, which grows with the number of families. It is read whole.
+inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
+// CURRENT and IDENTITY, which have one line each and are read whole.
+inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
+
 // Chunks of one part: chunk ordinals have 32 bits.
 inline constexpr uint64_t kMaxChunkOrdinal = 0xffffffff;
 

@@ -10,6 +10,7 @@
 #include "format/coding.h"
 #include "format/crc32c.h"
 #include "format/end_state.h"
+#include "format/limits.h"
 
 namespace sstferry {
 

@@ -49,10 +49,6 @@ inline constexpr uint64_t kLogBlockBytes = 32u << 10;
 // Maximum decompressed size of a logical record: much larger than any write
 // batch that RocksDB writes (memtables and 32-bit counts limit them).
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
-// Maximum size of a MANIFEST. By default RocksDB begins a new MANIFEST at 1
-// GiB, and whenever it opens the database. Without this limit, a huge file of
-// zeros, which a reader skips, would keep the reader busy for a long time.
-inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
 
 // Follows one log. See the beginning of this file.
 //

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/archive/log_reader.h"
@@ -16,7 +17,6 @@
 #include "pipeline/archive/range_snapshot.h"
 #include "pipeline/archive/set_reader.h"
 #include "pipeline/snapshot/file_snapshot.h"
-#include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {
 

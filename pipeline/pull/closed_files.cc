@@ -8,11 +8,11 @@
 
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/limits.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_facts.h"
 #include "pipeline/base/file_source.h"
-#include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/iterator.h"
 

@@ -7,6 +7,7 @@
 
 #include "format/coding.h"
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "format/rocksdb/file_identity.h"
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/options/unknown_options.h"

@@ -15,11 +15,6 @@
 
 namespace sstferry {
 
-// Maximum size of an OPTIONS file, which grows with the number of families.
-inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
-// Maximum size of CURRENT and IDENTITY, which have one line each.
-inline constexpr uint64_t kMaxIdentityBytes = 64u << 10;
-
 // Opens a file of a snapshot's private directory. Only this process creates
 // names there, and it checked the destinations of its links when it created
 // them.

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "format/options_line.h"
 #include "format/printable.h"
 #include "pipeline/base/full_disk.h"

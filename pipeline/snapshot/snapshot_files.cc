@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "format/rocksdb/manifest_state.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/standby_record.h"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "pipeline/base/standby_record.h"
 
 namespace sstferry {

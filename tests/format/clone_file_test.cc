@@ -1,6 +1,9 @@
 #include "format/clone_file.h"
 
 #include <array>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "format/end_state.h"
 #include "format/limits.h"
@@ -121,6 +124,29 @@ TEST_CASE("A list of files with a duplicate, a gap or a false size is damaged",
     INFO(i);
     REQUIRE(EndStateOf(CheckCloneFiles(lists[i])) == EndState::kCorrupt);
   }
+}
+
+TEST_CASE("A clone's MANIFEST, OPTIONS and IDENTITY have limits",
+          "[format][clone][corruption]") {
+  const auto check = [](CloneFileKind kind, uint64_t bytes) {
+    const uint64_t number = kind == CloneFileKind::kIdentity ? 0 : 5;
+    const CloneFile file{kind, number, bytes, 0};
+    return CheckCloneFiles(kind == CloneFileKind::kManifest
+                               ? std::vector<CloneFile>{file}
+                               : std::vector<CloneFile>{kManifest, file});
+  };
+  for (const auto& [kind, most] :
+       {std::pair(CloneFileKind::kManifest, kMaxManifestFileBytes),
+        std::pair(CloneFileKind::kOptions, kMaxOptionsFileBytes),
+        std::pair(CloneFileKind::kIdentity, kMaxIdentityBytes)}) {
+    REQUIRE_OK(check(kind, most));
+    const rocksdb::Status status = check(kind, most + 1);
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+    REQUIRE(MessageOf(status).find("at most " + std::to_string(most) +
+                                   " bytes") != std::string::npos);
+  }
+  REQUIRE_OK(check(CloneFileKind::kWal, kMaxManifestFileBytes + 1));
 }
 
 }  // namespace

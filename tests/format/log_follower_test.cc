@@ -5,6 +5,7 @@
 #include <random>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"

@@ -28,6 +28,13 @@ Said Honest() {
   return said;
 }
 
+// Adds a file, with its units.
+void Add(const CloneFile& file, Said* said) {
+  said->files.push_back(file);
+  said->set.file_count++;
+  REQUIRE_OK(CutIntoUnits(said->files, said->set.unit_bytes, &said->parts));
+}
+
 template <typename Message>
 Status Take(PlanReceiver* receiver, FrameType type, const Message& message) {
   Frame frame;
@@ -65,6 +72,10 @@ TEST_CASE("A clone's plan has one part for each unit", "[pipeline][clone]") {
   REQUIRE_OK(Receive(Honest(), &plan));
   REQUIRE(plan.clone->files == Honest().files);
   REQUIRE(plan.parts.size() == 5);
+  Said with_identity = Honest();
+  Add({CloneFileKind::kIdentity, 0, kMaxIdentityBytes, 0}, &with_identity);
+  REQUIRE_OK(Receive(with_identity, &plan));
+  REQUIRE(plan.parts.size() == 6);
 }
 
 TEST_CASE("False statements of a source about a clone's files are found",
@@ -86,6 +97,14 @@ TEST_CASE("False statements of a source about a clone's files are found",
        {"no MANIFEST",
         [](Said* s) { s->files[1].kind = CloneFileKind::kWal; }},
        {"an absurd size", [](Said* s) { s->files[0].bytes = UINT64_MAX; }},
+       {"an IDENTITY that is too large",
+        [](Said* s) {
+          Add({CloneFileKind::kIdentity, 0, kMaxIdentityBytes + 1, 0}, s);
+        }},
+       {"OPTIONS that are too large",
+        [](Said* s) {
+          Add({CloneFileKind::kOptions, 9, kMaxOptionsFileBytes + 1, 0}, s);
+        }},
        {"fewer files than announced", [](Said* s) { s->set.file_count = 3; }},
        {"more files than announced", [](Said* s) { s->set.file_count = 1; }}};
   for (const auto& [what, lie] : lies) {
