@@ -156,10 +156,16 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
 }  // namespace
 
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
-  return copy.record.has_value() &&
-         copy.record->snapshot_sequence.has_value() &&
-         !origin.database_id.empty() &&
-         copy.record->source_database_id == origin.database_id;
+  if (!copy.record.has_value() ||
+      !copy.record->snapshot_sequence.has_value() ||
+      origin.database_id.empty() ||
+      copy.record->source_database_id != origin.database_id) {
+    return false;
+  }
+  const bool is_copy_too =
+      origin.record.has_value() &&
+      origin.record->source_database_id == origin.database_id;
+  return !is_copy_too || copy.record->source == origin.address.ToString();
 }
 
 Verdict JudgeDifference(const JudgedSide& left, const JudgedSide& right,

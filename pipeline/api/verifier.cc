@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "pipeline/api/entry_stream.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/pull/plan_check.h"
@@ -320,6 +321,17 @@ DifferenceSummary* Verifier::AddDifference(const Place& place) {
   return &first_[place];
 }
 
+// Reads the known faults of both sides. A fault that cannot be read counts as
+// newer than the snapshot, so this verify does not remove it.
+void Verifier::ReadFaults() {
+  for (VerifySide* side : {&left_, &right_}) {
+    const SourceAddress& address = side->judged.address;
+    if (address.is_directory()) {
+      ReadKnownFault(address.directory, &side->known).PermitUncheckedError();
+    }
+  }
+}
+
 // Reads the records of both sides. A record counts only if it was the same
 // before and after the side's snapshot was taken, because a pull may exchange
 // the directory at any time.
@@ -354,6 +366,7 @@ void Verifier::SayWhatIsCompared() const {
 
 Status Verifier::Run(Summary* summary) {
   summary->started_at = NowRfc3339();
+  ReadFaults();
   ReadRecords(/*pinned=*/false);
   Status status = OpenSides();
   bool ends_well = false;
@@ -408,9 +421,11 @@ ReplicaFinding Verifier::Find(const Status& status) const {
     if (!judged.address.is_directory() || !judged.record.has_value()) {
       continue;
     }
-    const std::string& directory = judged.address.directory;
+    ReplicaFinding found{judged.address.directory, ReplicaFault::kNone,
+                         as_files(), *judged.record, side->known};
     if (EndStateOf(status) == EndState::kCorrupt && side->is_corrupt) {
-      return {directory, ReplicaFault::kDamaged, as_files()};
+      found.fault = ReplicaFault::kDamaged;
+      return found;
     }
     if (!IsPulledFrom(judged, other)) {
       continue;
@@ -418,10 +433,10 @@ ReplicaFinding Verifier::Find(const Status& status) const {
     const bool differs = EndStateOf(status) == EndState::kDifferent &&
                          differences_ > judged.families_only_here.size();
     if (status.ok() || differs) {
-      return {directory, status.ok()  ? ReplicaFault::kNone
-                         : as_files() ? ReplicaFault::kDamaged
-                                      : ReplicaFault::kDifferent,
-              as_files()};
+      found.fault = status.ok()  ? ReplicaFault::kNone
+                    : as_files() ? ReplicaFault::kDamaged
+                                 : ReplicaFault::kDifferent;
+      return found;
     }
   }
   return {};

@@ -21,6 +21,7 @@
 #include "format/health_file.h"
 #include "pipeline/api/file_pairs.h"
 #include "pipeline/api/verdict.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/pull/digest_comparison.h"
 #include "pipeline/pull/first_failure.h"
 #include "pipeline/pull/source_link.h"
@@ -33,6 +34,8 @@ namespace sstferry {
 struct VerifySide {
   std::string label;  // "left", "right"
   JudgedSide judged;  // facts for the verdict if the sides differ
+  // Known fault of a directory before its snapshot was taken.
+  HealthFile known;
   std::string database;
   Plan plan;
   std::unique_ptr<SourceLink> link;
@@ -48,6 +51,10 @@ struct ReplicaFinding {
   // All bytes of its files were compared. A comparison of entries does not read
   // every block of a file, for example no filter.
   bool read_files = false;
+  // The directory's record and known fault before its snapshot was taken. Both
+  // may have changed while it was compared.
+  LastTransfer record;
+  HealthFile known;
 };
 
 // Compares two sides.
@@ -98,6 +105,7 @@ class Verifier {
   // Counts a difference. Returns the summary to fill in; null: the difference
   // is not shown.
   DifferenceSummary* AddDifference(const Place& place);
+  void ReadFaults();
   void ReadRecords(bool pinned);
   void SayWhatIsCompared() const;
   [[nodiscard]] rocksdb::Status Judge(Summary* summary) const;

@@ -4,6 +4,7 @@
 #include "pipeline/api/verifier.h"
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/other_accounts.h"
@@ -118,9 +119,29 @@ class VerifyOperation : public Operation {
     return outcome;
   }
 
+  // Returns true if the finding holds for the directory as it is now. If a
+  // refresh or an exchange has ended since the snapshot was taken, only a fault
+  // can still hold: a refresh links files unread, and one of a selection leaves
+  // the rest as it was.
+  bool StillHolds() const {
+    const LastTransfer& then = finding_.record;
+    LastTransfer now;
+    if (!ReadLastTransfer(finding_.directory, &now)) {
+      return false;
+    }
+    if (now.transfer_id == then.transfer_id) {
+      return true;
+    }
+    const bool may_stay =
+        finding_.fault == ReplicaFault::kDamaged ||
+        (finding_.fault == ReplicaFault::kDifferent && !now.asked.is_all());
+    return may_stay && now.source_database_id == then.source_database_id;
+  }
+
   // Records a fault that was found in a local replica, so that a refresh
-  // repairs it. Removes the record if the replica is equal; that of damage only
-  // if its files were read.
+  // repairs it. Removes the record if the replica is equal, but only that of a
+  // fault which was known when the snapshot was taken; that of damage only if
+  // its files were read.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
@@ -129,18 +150,33 @@ class VerifyOperation : public Operation {
     const std::shared_ptr<rocksdb::FileSystem> files = MakeAccessFileSystem(
         rocksdb::FileSystem::Default(), Workspace::DirOf(dir));
     const bool is_wrong = finding_.fault != ReplicaFault::kNone;
-    HealthFile known;
-    Status recorded = ReadKnownFault(dir, &known);
-    const bool is_equal = !is_wrong && known.fault != ReplicaFault::kNone &&
+    const HealthFile& known = finding_.known;
+    HealthFile now;
+    Status recorded = ReadKnownFault(dir, &now);
+    const bool has_fault = now.fault != ReplicaFault::kNone;
+    const bool is_newer =
+        has_fault &&
+        (known.fault == ReplicaFault::kNone || now.id != known.id);
+    const bool holds = StillHolds();
+    const bool is_equal = !is_wrong && has_fault && !is_newer && holds &&
                           Includes(options_.selection, known);
     const bool is_mended =
         is_equal &&
         (known.fault != ReplicaFault::kDamaged || finding_.read_files);
-    if (recorded.ok() && (is_wrong || is_mended)) {
+    if (recorded.ok() && ((is_wrong && holds) || is_mended)) {
       recorded = CheckOnlyRoot(dir, /*in_place=*/true);
     }
     if (!recorded.ok()) {
       // Only reported: nothing may be written to this directory.
+    } else if (!holds) {
+      summary->notes.push_back(
+          dir + " was refreshed or replaced while its earlier contents were "
+                "compared; nothing was recorded about its new contents, which "
+                "another verify compares");
+    } else if (is_newer && !is_wrong) {
+      summary->notes.push_back(
+          dir + " stays recorded as " + ReplicaFaultName(now.fault) + " (" +
+          now.what + "): this was found after the compared snapshot was taken");
     } else if (is_wrong) {
       HealthFile fault = MakeFault(finding_.fault, SentenceOf(*status),
                                    options_.selection);

@@ -148,6 +148,33 @@ TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
   REQUIRE(verdict.next.empty());  // it is unknown which side is right
 }
 
+TEST_CASE("Two copies with the id of their source are strangers",
+          "[pipeline][verdict]") {
+  const auto copy_at = [](const std::string& directory,
+                          const std::string& source) {
+    JudgedSide side = Copy();
+    side.address.directory = directory;
+    side.database_id = "origin";
+    side.record->source = source;
+    return side;
+  };
+  const JudgedSide one = copy_at("/one", "/db");
+  const JudgedSide two = copy_at("/two", "/db");
+  REQUIRE_FALSE(IsPulledFrom(one, two));
+  const Verdict verdict = JudgeDifference(one, two, {});
+  REQUIRE(verdict.state == EndState::kDifferent);
+  REQUIRE(Contains(verdict.reason, "neither side has a record of a pull"));
+  REQUIRE(verdict.next.empty());
+  // The source itself has no record.
+  REQUIRE(IsPulledFrom(two, Side("/db", "origin", 200)));
+  // A copy of a copy names that copy.
+  const JudgedSide third = copy_at("/three", "/one");
+  REQUIRE(IsPulledFrom(third, one));
+  REQUIRE_FALSE(IsPulledFrom(one, third));
+  REQUIRE(JudgeDifference(third, one, {}).next ==
+          "sstferry refresh /one /three --verify");
+}
+
 TEST_CASE("For a copy on another machine no command is advised",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();

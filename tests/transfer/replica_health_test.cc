@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "format/health_file.h"
 #include "pipeline/base/known_fault.h"
@@ -69,10 +70,18 @@ TargetState StateOf(const std::string& dir) {
   return report.target;
 }
 
-Ferried Compare(const std::string& left, const std::string& right) {
+// Compares two directories. Calls `pinned`, if any, when both snapshots are
+// taken and nothing is compared yet.
+Ferried Compare(const std::string& left, const std::string& right,
+                const std::function<void()>& pinned = nullptr) {
   VerifyOptions options;
   options.left.directory = left;
   options.right.directory = right;
+  options.log = [&pinned](LogLevel, const std::string& text) {
+    if (pinned && text.starts_with("comparing")) {
+      pinned();
+    }
+  };
   Ferried compared;
   compared.status = MakeVerify(options)->Run(&compared.summary);
   return compared;
@@ -269,6 +278,104 @@ TEST_CASE("A verify that finds a replica equal removes the record of its fault",
     REQUIRE(compared.notes_mention("removed its record of an earlier fault"));
   }
   RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A verify keeps a fault that was found while it compared",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  HealthFile earlier =
+      MakeFault(ReplicaFault::kDifferent, "before", Selection());
+  if (GENERATE(false, true)) {
+    REQUIRE_OK(RecordFault(disk, world.target, &earlier));
+  }
+  HealthFile later = MakeFault(
+      GENERATE(ReplicaFault::kDifferent, ReplicaFault::kDamaged), "meanwhile",
+      Selection());
+  const Ferried compared = Compare(world.source, world.target, [&] {
+    REQUIRE_OK(RecordFault(disk, world.target, &later));
+  });
+  REQUIRE_OK(compared.status);
+  REQUIRE(compared.summary.compared == "files");
+  REQUIRE(compared.notes_mention("(meanwhile): this was found after"));
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(world.target, &known));
+  REQUIRE(known == later);
+  // The next verify knows of it.
+  REQUIRE(Compare(world.source, world.target)
+              .notes_mention("removed its record of an earlier fault"));
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A verify records nothing about a replica that a refresh replaced "
+          "while it compared",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  const bool is_wrong = GENERATE(true, false);
+  HealthFile fault =
+      MakeFault(ReplicaFault::kDifferent, "before", Selection());
+  if (is_wrong) {
+    Fill(world.target, 100, 1, "foreign");
+  } else {
+    REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
+                           &fault));
+  }
+  PullOptions by_files;
+  by_files.method = PullMethod::kClone;
+  const Ferried compared = Compare(world.source, world.target, [&] {
+    Fill(world.source, 3000, 10, "new");
+    const Ferried refreshed = Refresh(world.source, world.target, by_files);
+    INFO(refreshed.message());
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.exchanged);
+  });
+  INFO(compared.message());
+  REQUIRE(compared.state() ==
+          (is_wrong ? EndState::kDifferent : EndState::kOk));
+  REQUIRE(compared.notes_mention("was refreshed or replaced while"));
+  REQUIRE_FALSE(fs::exists(world.target + "/" + kHealthFileName));
+}
+
+TEST_CASE("A verify records damage of files that a refresh linked while it "
+          "compared",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  const std::string table = Damage(world.target);
+  PullOptions by_files;
+  by_files.method = PullMethod::kClone;
+  Fill(world.source, 3000, 10, "new");
+  const Ferried found = Compare(world.source, world.target, [&] {
+    const Ferried refreshed = Refresh(world.source, world.target, by_files);
+    INFO(refreshed.message());
+    REQUIRE_OK(refreshed.status);
+  });
+  INFO(found.message());
+  REQUIRE(found.state() == EndState::kCorrupt);
+  const TargetState state = StateOf(world.target);
+  REQUIRE(state.health == ReplicaHealth::kDamaged);
+  REQUIRE(state.fault.find(table) != std::string::npos);
+}
+
+TEST_CASE("A copy with its source's id is not taken for the source",
+          "[transfer][health]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.keep_identity = true;
+  REQUIRE_OK(Ferry(dir / "source", dir / "left", options).status);
+  REQUIRE_OK(Ferry(dir / "source", dir / "right", options).status);
+  HealthFile fault =
+      MakeFault(GENERATE(ReplicaFault::kDifferent, ReplicaFault::kDamaged),
+                "by hand", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), dir / "right",
+                         &fault));
+  REQUIRE_OK(Compare(dir / "left", dir / "right").status);
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(dir / "right", &known));
+  REQUIRE(known == fault);
+  REQUIRE_OK(Compare(dir / "source", dir / "right").status);
+  REQUIRE_FALSE(fs::exists(dir / "right/" + kHealthFileName));
 }
 
 TEST_CASE("Column families that only a replica has are no fault",
