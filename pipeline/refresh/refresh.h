@@ -24,8 +24,9 @@
 //     | TARGET, before it writes anything         |
 //   5 | Is it the recorded source? Are families,  | CheckSource(),
 //     | comparators and merge operators equal?    | BuildFamilies()
-//   6 | Are its files as found, or as the         | OpenToWrite(),
-//     | unfinished refresh left them? Listed      | IsAsLeft()
+//   6 | Is it still the same database? Are its    | CheckSame(),
+//     | files as found, or as the unfinished      | OpenToWrite(),
+//     | refresh left them? Examined and listed    | IsAsLeft()
 //     | again while it is open for writing        |
 //  ---+-------------------------------------------+---------------------------
 //     | BOTH, on a lane, for each part            | LaneClient, LaneSession

@@ -146,6 +146,13 @@ Status RefreshTarget::ReadExisting(
                       "refresh of all families and keys to drop them, found "
                       "one of a selection");
   }
+  RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
+                                        options().log, &found->workspace, use));
+  RETURN_IF_ERROR(ReadFault(found));
+  return Look(found);
+}
+
+Status RefreshTarget::TakeRecord(FoundTarget* found) {
   if (ReadLastTransfer(dir_, &last_)) {
     RETURN_IF_ERROR(CheckNotMore(options(), last_));
     TransferId made_by{};
@@ -155,14 +162,14 @@ Status RefreshTarget::ReadExisting(
   }
   held_ = HeldAfterRefresh(options(), last_);
   holds_more_ = HoldsMoreAfterRefresh(options(), last_);
-  RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
-                                        options().log, &found->workspace, use));
-  RETURN_IF_ERROR(ReadFault(found));
-  return Look(found);
+  return Status::OK();
 }
 
 Status RefreshTarget::Look(FoundTarget* found) {
-  Status status = ChooseFileAccess(options(), dir_, &lanes()->file_access);
+  Status status = TakeRecord(found);
+  status = status.ok() ? ChooseFileAccess(options(), dir_,
+                                          &lanes()->file_access)
+                       : status;
   status = status.ok() ? CheckFault() : status;
   status = status.ok() ? Own(OpenAndList()) : status;
   if (!status.ok() && !workspace()->has_unfinished() &&
@@ -229,6 +236,10 @@ Status RefreshTarget::OpenAndList() {
     status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
+    // RocksDB invents an id for a database that has none.
+    if (status.ok() && Exists(disk(), dir_ + "/IDENTITY")) {
+      database_id_ = DatabaseIdOf(live_->db());
+    }
   }
   status = status.ok() ? CheckSupported() : status;
   status = status.ok() ? CheckRecord() : status;
@@ -326,18 +337,45 @@ Status RefreshTarget::SearchTables(const std::string& family,
   return Status::OK();
 }
 
-// Lists the tables again: no process held the LOCK between the two opens, so
-// another process may have changed the database.
+Status RefreshTarget::CheckSame() const {
+  if (in_place() == nullptr) {
+    return Status::OK();  // no other process uses the copy of a swap
+  }
+  LastTransfer record;
+  HealthFile known;
+  ReadLastTransfer(dir_, &record);
+  RETURN_IF_ERROR(ReadKnownFault(options().target_dir, &known));
+  const bool is_same =
+      record == last_ && known.fault == fault().fault &&
+      known.id == fault().id &&
+      (database_id_.empty() || live_->db() == nullptr ||
+       database_id_ == DatabaseIdOf(live_->db()));
+  return is_same ? Status::OK()
+                 : MakeStatus(EndState::kBusy,
+                              "target " + dir_ +
+                                  ": expected the database, record and known "
+                                  "fault from before the source was asked, "
+                                  "found others: another process exchanged "
+                                  "it, or found a fault; run the same command "
+                                  "again");
+}
+
+// Examines the database once more: no process held the LOCK between the two
+// opens, so another process may have changed the database, or put another one
+// in its place.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
   }
+  RETURN_IF_ERROR(CheckSame());  // before RocksDB writes
   std::vector<std::string> notes;  // already reported
   RETURN_IF_ERROR(live_->Close());
   RETURN_IF_ERROR(LiveDb::Open(dir_, options().registry, shared_disk(), &live_,
                                &notes));
-  writable_ = true;
   FaultPoint("Refresh:TargetOpened");
+  RETURN_IF_ERROR(CheckSame());
+  RETURN_IF_ERROR(CheckSupported());
+  writable_ = true;
   RETURN_IF_ERROR(LeaveZero());
   return List();
 }
@@ -424,7 +462,9 @@ Status RefreshTarget::BuildFamilies() {
     rocksdb::ColumnFamilyHandle* const known =
         live_->Find(family.description.name);
     if (known != nullptr) {
-      RETURN_IF_ERROR(CheckKnown(family, built, known));
+      RETURN_IF_ERROR(CheckOrder(family, known));
+      NoteKept("column family '" + family.description.name + "'", family,
+               built, live_->db()->GetOptions(known), report());
     }
     PullFamily shared;
     shared.comparator = known != nullptr ? known->GetComparator()
@@ -460,20 +500,16 @@ void RefreshTarget::NoteFilters() {
   }
 }
 
-Status RefreshTarget::CheckKnown(const Family& family, const BuiltFamily& built,
+Status RefreshTarget::CheckOrder(const Family& family,
                                  rocksdb::ColumnFamilyHandle* known) {
-  const std::string where =
-      "column family '" + family.description.name + "'";
-  if (known->GetComparator()->Name() != family.description.comparator) {
-    return MakeStatus(EndState::kIncompatible,
-                      where + ": expected the target's comparator " +
-                          known->GetComparator()->Name() +
-                          " at the source, found " +
-                          family.description.comparator);
-  }
-  NoteKept(where, family, built, live_->db()->GetOptions(known),
-           report());
-  return Status::OK();
+  return known->GetComparator()->Name() == family.description.comparator
+             ? Status::OK()
+             : MakeStatus(EndState::kIncompatible,
+                          "column family '" + family.description.name +
+                              "': expected the target's comparator " +
+                              known->GetComparator()->Name() +
+                              " at the source, found " +
+                              family.description.comparator);
 }
 
 std::vector<std::string> RefreshTarget::Missing() const {
@@ -491,7 +527,15 @@ void RefreshTarget::NoteMissing() {
   }
 }
 
+// Compares comparators again: an application may have dropped a family and
+// created another one of its name since BuildFamilies().
 Status RefreshTarget::CreateFamilies() {
+  for (const Family& family : plan().families) {
+    rocksdb::ColumnFamilyHandle* const known =
+        live_->Find(family.description.name);
+    RETURN_IF_ERROR(known == nullptr ? Status::OK()
+                                     : CheckOrder(family, known));
+  }
   planned_.clear();
   std::string text;  // OPTIONS text; made for the first new family
   for (size_t i = 0; i < plan().families.size(); ++i) {

@@ -104,6 +104,12 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
  private:
   // Examines the database. REQUIRES: its workspace is open.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
+  // Reads the record of the database, under the workspace's lock: without it,
+  // another sstferry could replace the record.
+  [[nodiscard]] rocksdb::Status TakeRecord(FoundTarget* found);
+  // Compares the database in the directory with the one that Look() examined.
+  //   kBusy  it is another one, or its record or known fault is another
+  [[nodiscard]] rocksdb::Status CheckSame() const;
   // Adds a note about a known fault that this refresh repairs.
   //   kCorrupt  this refresh does not repair the known fault
   [[nodiscard]] rocksdb::Status CheckFault();
@@ -133,9 +139,9 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // returns kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
-  [[nodiscard]] rocksdb::Status CheckKnown(const Family& family,
-                                           const BuiltFamily& built,
-                                           rocksdb::ColumnFamilyHandle* known);
+  // kIncompatible: the source orders the family by another comparator
+  [[nodiscard]] static rocksdb::Status CheckOrder(
+      const Family& family, rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
   // Returns the database's id, and a digest of the listed tables that does not
@@ -171,6 +177,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // made by MakeStore()
   LastTransfer last_;       // record in dir_ before this refresh
+  std::string database_id_;  // of dir_ then; empty: not known
   std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // families of the plan, by index
   std::vector<FamilyHandle> planned_;  // handles, by the same index

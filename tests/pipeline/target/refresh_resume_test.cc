@@ -1,7 +1,10 @@
 // Refreshes that are interrupted and started again.
 #include <filesystem>
+#include <map>
 
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/pull/health.h"
+#include "rocksdb/comparator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tests/pipeline/target/resume_support.h"
 #include "tests/support/catch.h"
@@ -133,6 +136,100 @@ TEST_CASE("A refresh is not resumed after a write while the source is asked",
   REQUIRE(wrote);
   REQUIRE(second.chunks_resumed == 0);
   REQUIRE(NotesMention(second, "another process wrote to the target"));
+}
+
+TEST_CASE("A refresh does not change a database that was exchanged while the "
+          "source was asked",
+          "[target][refresh]") {
+  RefreshWorld world;
+  const std::string target = world.dir / "target";
+  if (GENERATE(false, true)) {
+    PullAndDie(world.server->address(), world.options,
+               "LaneClient:ChunkSynced", 4);
+  }
+  const std::string record =
+      GENERATE(std::string(), std::string("another"), std::string("the same"));
+  bool exchanged = false;
+  world.options.on_transfer = [&](const std::string&) {
+    REQUIRE_FALSE(exchanged);
+    exchanged = true;
+    fs::rename(target, world.dir / "moved");
+    {
+      test::OpenDb foreign(target, test::OneFamily(test::Quiet()));
+      foreign.Put("foreign", "x");
+      foreign.Flush();
+    }
+    const std::string name = std::string("/") + kLastTransferName;
+    if (record == "the same") {
+      fs::copy_file(world.dir / "moved" + name, target + name);
+    } else if (!record.empty()) {
+      WriteBytes(target + name,
+                 "{\"transfer_id\": \"00ff\", \"snapshot_sequence\": 1, "
+                 "\"source_database_id\": \"another\"}");
+    }
+  };
+  const Summary ended = RunPull(world.options);
+  INFO(ended.status.ToString());
+  REQUIRE(exchanged);
+  REQUIRE(EndStateOf(ended.status) == EndState::kBusy);
+  REQUIRE(ended.status.ToString().find("run the same command again") !=
+          std::string::npos);
+  REQUIRE(EntriesOf(target) ==
+          std::map<std::string, std::string>{{"foreign", "x"}});
+  REQUIRE(fs::exists(target + "/" + kLastTransferName) == !record.empty());
+}
+
+TEST_CASE("A refresh does not go on if a fault is found while the source is "
+          "asked",
+          "[target][refresh]") {
+  RefreshWorld world;
+  const auto before = EntriesOf(world.dir / "target");
+  HealthFile fault = MakeFault(ReplicaFault::kDamaged, "found meanwhile",
+                               Selection());
+  world.options.on_transfer = [&](const std::string&) {
+    REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(),
+                           world.dir / "target", &fault));
+  };
+  const Summary ended = RunPull(world.options);
+  INFO(ended.status.ToString());
+  REQUIRE(EndStateOf(ended.status) == EndState::kBusy);
+  REQUIRE(EntriesOf(world.dir / "target") == before);
+  world.options.on_transfer = nullptr;
+  REQUIRE(EndStateOf(RunPull(world.options).status) == EndState::kCorrupt);
+}
+
+TEST_CASE("A refresh compares comparators when it opens the target for writing",
+          "[target][refresh]") {
+  const ScratchDir dir;
+  const test::Families bytewise = {{"default", test::Quiet()},
+                                   {"other", test::Quiet()}};
+  test::Families reversed = bytewise;
+  reversed[1].options.comparator = rocksdb::ReverseBytewiseComparator();
+  const auto put = [&dir](const std::string& name,
+                          const test::Families& families,
+                          const std::string& key) {
+    test::OpenDb db(dir / name, families);
+    db.Put(key, "value", "other");
+    db.Flush();
+  };
+  put("source", bytewise, "a");
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.mode = PullMode::kRefresh;
+  REQUIRE_OK(RunPull(options).status);
+  put("source", bytewise, "b");
+  options.on_transfer = [&](const std::string&) {
+    {
+      test::OpenDb target(dir / "target", bytewise);
+      target.Drop("other");
+      target.Create(reversed[1]);
+    }
+    put("target", reversed, "c");
+  };
+  const Summary ended = RunPull(options);
+  INFO(ended.status.ToString());
+  REQUIRE(EndStateOf(ended.status) == EndState::kIncompatible);
+  REQUIRE(ended.status.ToString().find("comparator") != std::string::npos);
+  REQUIRE(test::EntriesOf(dir / "target", reversed, "other").size() == 1);
 }
 
 TEST_CASE(
