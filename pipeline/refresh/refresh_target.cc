@@ -599,19 +599,34 @@ std::unique_ptr<ChunkStore> RefreshTarget::MakeStore(JournalFile* journal) {
   return made;
 }
 
+RefreshTarget::Written RefreshTarget::LookForWrites() const {
+  Written written;
+  written.sequence = live_->db()->GetLatestSequenceNumber();
+  std::vector<FamilyTables> listed;
+  for (const FamilyHandle& family : planned_) {
+    FamilyTables found{family.name, family.is_unflushed, {}};
+    if (!ListLiveTables(live_->db(), family.handle, &found.tables).ok()) {
+      return written;
+    }
+    listed.push_back(std::move(found));
+  }
+  written.files = FilesOf(listed, live_->db());
+  return written;
+}
+
 void RefreshTarget::BeginRead() {
   const std::lock_guard<std::mutex> lock(first_read_mu_);
-  if (!first_read_) {
-    first_read_ = live_->db()->GetLatestSequenceNumber();
+  if (!first_read_ && live_->is_borrowed()) {
+    first_read_ = LookForWrites();
   }
 }
 
-// If the application wrote during the comparison, some entries may not have
-// been read. The deltas may still be right, but they are not proven. In a
-// directory that this process opened, only the later ingestion changes the
-// sequence number.
+// If the application changed entries during the comparison, some may not have
+// been read. The deltas may still be right, but they are not proven. No other
+// process changes a directory that this process opened.
 void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
+  const Written now = first_read_ ? LookForWrites() : Written();
   const std::lock_guard<std::mutex> lock(lanes()->mu);
   if (lanes()->parts_unproven != 0) {
     report()->Note("the deltas of " + std::to_string(lanes()->parts_unproven) +
@@ -619,14 +634,21 @@ void RefreshTarget::CheckUnwritten() {
                    "they were compared once more and are equal; please report "
                    "this");
   }
-  const uint64_t now = live_->db()->GetLatestSequenceNumber();
-  if (!live_->is_borrowed() || !first_read_ || *first_read_ == now ||
-      lanes()->parts_proven == 0) {
+  if (!first_read_ || lanes()->parts_proven == 0) {
     return;
   }
-  report()->Note("the application wrote to the target while it was compared "
-                 "(sequence " + std::to_string(*first_read_) + " to " +
-                 std::to_string(now) + "), so none of the " +
+  const bool wrote = first_read_->sequence != now.sequence;
+  if (!wrote && now.files && first_read_->files == now.files) {
+    return;
+  }
+  report()->Note((wrote ? "the application wrote to the target while it was "
+                          "compared (sequence " +
+                              std::to_string(first_read_->sequence) + " to " +
+                              std::to_string(now.sequence) + ")"
+                        : std::string("tables of the target changed while it "
+                                      "was compared, as by an ingestion or a "
+                                      "compaction of the application")) +
+                 ", so none of the " +
                  std::to_string(lanes()->parts_proven) +
                  " compared parts is proven equal to the source's; sstferry "
                  "verify shows whether they are");

@@ -158,11 +158,20 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last);
-  // Stores the last sequence number before the first read. May be called from
-  // any thread.
+  // Shows changes of an application that has the database open. Ingestions,
+  // compaction filters and deletions of files change entries without a sequence
+  // number.
+  struct Written {
+    uint64_t sequence = 0;  // last one
+    // Tables of the planned families; not set: not known.
+    std::optional<JournalTargetFiles> files;
+  };
+  Written LookForWrites() const;
+  // Stores LookForWrites() before the first read of a database that an
+  // application has open. May be called from any thread.
   void BeginRead();
-  // Resets the count of proven parts if the application wrote since
-  // BeginRead().
+  // Resets the count of proven parts if the application may have changed
+  // entries since BeginRead().
   void CheckUnwritten();
   // Returns all families, or only the requested families.
   std::vector<FamilyHandle> Selected() const;
@@ -187,10 +196,9 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
-  // The last sequence number before the first compared entry was read. Not set
-  // if no entry was read.
+  // Set by BeginRead().
   std::mutex first_read_mu_;
-  std::optional<uint64_t> first_read_;  // guarded by first_read_mu_
+  std::optional<Written> first_read_;  // guarded by first_read_mu_
   ComparedEntries compared_;
   GroupComparer comparer_;
   std::atomic<uint64_t> read_bytes_{0};  // for comparisons

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "rocksdb/convenience.h"
+#include "rocksdb/sst_file_writer.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare_limits.h"
 #include "tests/support/fake_peer.h"
@@ -200,17 +202,36 @@ TEST_CASE("A part that the source has lost is proven by its first and last key",
 TEST_CASE("Writes of an application during the comparison are not part of the "
           "proof",
           "[transfer][refresh][proof]") {
-  const bool writes = GENERATE(true, false);
+  enum class Write { kNone, kPut, kIngestion, kDeletionOfFiles };
+  const Write write = GENERATE(Write::kNone, Write::kPut, Write::kIngestion,
+                               Write::kDeletionOfFiles);
+  const bool writes = write != Write::kNone;
   Night night;
   OpenDb target(night.target, OneFamily(Quiet()));
+  const uint64_t sequence = target->GetLatestSequenceNumber();
+  rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), target->GetOptions()};
+  REQUIRE_OK(writer.Open(night.dir / "zzz.sst"));
+  REQUIRE_OK(writer.Put("zzz", "outside of all keys"));
+  REQUIRE_OK(writer.Finish());
   std::atomic<bool> written{false};
   CompareTuning tuning;
   tuning.plants = [&](CompareFault fault) {
     // The application writes while the target reads.
-    if (fault == CompareFault::kIndexLacksEntry && writes &&
-        !written.exchange(true)) {
-      REQUIRE_OK(target->Put({}, "written meanwhile", "value"));
+    if (fault != CompareFault::kIndexLacksEntry || !writes ||
+        written.exchange(true)) {
+      return false;
     }
+    if (write == Write::kPut) {
+      REQUIRE_OK(target->Put({}, "written meanwhile", "value"));
+      return false;
+    }
+    if (write == Write::kIngestion) {
+      REQUIRE_OK(target->IngestExternalFile({night.dir / "zzz.sst"}, {}));
+    } else {
+      REQUIRE_OK(rocksdb::DeleteFilesInRange(target.get(), target.cf(), nullptr,
+                                             nullptr));
+    }
+    REQUIRE(target->GetLatestSequenceNumber() == sequence);
     return false;
   };
   const ComparedWith compared(tuning);
@@ -221,7 +242,9 @@ TEST_CASE("Writes of an application during the comparison are not part of the "
   REQUIRE(written == writes);
   REQUIRE_FALSE(IsUnproven(refreshed));
   REQUIRE(refreshed.notes_mention("wrote to the target while it was compared") ==
-          writes);
+          (write == Write::kPut));
+  REQUIRE(refreshed.notes_mention("while it was compared") == writes);
+  REQUIRE((refreshed.summary.parts_proven == 0) == writes);
 }
 
 TEST_CASE("A part that a lost connection interrupted is compared from its "

@@ -346,8 +346,9 @@ struct LaneCounts {
   // entries_deleted count these entries.
   uint64_t parts_delta = 0;
   // Why each part is known to equal the source's. parts_proven: compared, and
-  // proven by what was received. parts_unproven: compared, not proven at first,
-  // and compared again. parts_whole: sent whole, because the target held
+  // proven by what was received; 0 if an application may have changed entries
+  // of its open database meanwhile. parts_unproven: compared, not proven at
+  // first, and compared again. parts_whole: sent whole, because the target held
   // nothing there.
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
