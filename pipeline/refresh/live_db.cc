@@ -294,6 +294,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   return At(status, "open " + dir);
 }
 
+// Finds a DBWithTTL by its filters, because RocksDB may be built without the
+// type information that a dynamic_cast needs.
 std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
   std::unique_ptr<LiveDb> live(new LiveDb);
   live->replica_ = replica;
@@ -307,6 +309,12 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
     } else if (options.compaction_filter_factory != nullptr) {
       live->compaction_filters_[handle->GetName()] =
           options.compaction_filter_factory->Name();
+    }
+  }
+  for (const auto& [family, filter] : live->compaction_filters_) {
+    if (filter == "TtlCompactionFilter" ||
+        filter == "TtlCompactionFilterFactory") {
+      live->db_ = replica.db->GetRootDB();
     }
   }
   return live;
@@ -337,7 +345,9 @@ Status LiveDb::Create(const std::string& name,
     *offered_ = options_text;
   }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  const Status status = db_->CreateColumnFamily(options, name, &handle);
+  // Not below a DBWithTTL, which gives the family its own options.
+  rocksdb::DB* const creator = is_borrowed() ? replica_.db : db_;
+  const Status status = creator->CreateColumnFamily(options, name, &handle);
   if (!status.ok()) {
     return At(status, "create column family '" + name + "'");
   }

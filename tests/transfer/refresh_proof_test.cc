@@ -3,10 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "rocksdb/convenience.h"
 #include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/db_ttl.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/compare_limits.h"
 #include "tests/support/fake_peer.h"
@@ -245,6 +248,51 @@ TEST_CASE("Writes of an application during the comparison are not part of the "
           (write == Write::kPut));
   REQUIRE(refreshed.notes_mention("while it was compared") == writes);
   REQUIRE((refreshed.summary.parts_proven == 0) == writes);
+}
+
+// Opens a database whose values end with times.
+std::unique_ptr<rocksdb::DBWithTTL> OpenWithTtl(const std::string& dir) {
+  rocksdb::Options options{rocksdb::DBOptions(), Quiet()};
+  options.create_if_missing = true;
+  rocksdb::DBWithTTL* db = nullptr;
+  REQUIRE_OK(rocksdb::DBWithTTL::Open(options, dir, &db, /*ttl=*/1'000'000));
+  return std::unique_ptr<rocksdb::DBWithTTL>(db);
+}
+
+TEST_CASE("An open replica with TTL is compared with the times of its values",
+          "[transfer][refresh][proof]") {
+  const ScratchDir dir;
+  const auto put = [&dir](uint64_t step, const std::string& word) {
+    const std::unique_ptr<rocksdb::DBWithTTL> db = OpenWithTtl(dir / "source");
+    for (uint64_t i = 0; i < kKeys; i += step) {
+      REQUIRE_OK(db->Put({}, NumberedKey(i), word));
+    }
+    REQUIRE_OK(db->Flush({}));
+  };
+  put(1, "");
+  REQUIRE_OK(Refresh(dir / "source", dir / "target").status);
+  put(100, "changed");
+  const std::unique_ptr<rocksdb::DBWithTTL> target =
+      OpenWithTtl(dir / "target");
+  PullOptions options = Comparing();
+  options.source.directory = dir / "source";
+  options.snapshot_ttl = std::chrono::seconds(0);
+  options.verify = true;
+  OpenReplica replica;
+  replica.db = target.get();
+  replica.families = {target->DefaultColumnFamily()};
+  for (const uint64_t puts : {kKeys / 100, uint64_t{0}}) {
+    Summary summary;
+    const rocksdb::Status status =
+        MakeRefresh(options, replica)->Run(&summary);
+    INFO(status.ToString());
+    REQUIRE_OK(status);
+    REQUIRE(summary.entries_put == puts);
+    REQUIRE(summary.verified);
+  }
+  std::string value;
+  REQUIRE_OK(target->Get({}, NumberedKey(100), &value));
+  REQUIRE(value == "changed");
 }
 
 TEST_CASE("A part that a lost connection interrupted is compared from its "
