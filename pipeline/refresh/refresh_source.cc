@@ -77,6 +77,8 @@ Status RefreshSource::Decide(const PlanOrder& order,
 
 // Refuses SingleDeletes, because a delta puts entries above older puts. A
 // SingleDelete would then remove only the newer put, and expose the older one.
+// Does not find those that a compaction removed with their puts
+// (docs/refresh.md, "What it refuses").
 Status RefreshSource::CheckSingleDeletes(const PlanOrder& order,
                                          const TransferFamily& family) const {
   std::string where;
