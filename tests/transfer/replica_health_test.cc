@@ -344,12 +344,15 @@ TEST_CASE("A verify records damage of files that a refresh linked while it "
   PullOptions by_files;
   by_files.method = PullMethod::kClone;
   Fill(world.source, 3000, 10, "new");
+  bool exchanged = false;
   const Ferried found = Compare(world.source, world.target, [&] {
     const Ferried refreshed = Refresh(world.source, world.target, by_files);
     INFO(refreshed.message());
     REQUIRE_OK(refreshed.status);
+    exchanged = refreshed.summary.exchanged;
   });
   INFO(found.message());
+  REQUIRE(exchanged);
   REQUIRE(found.state() == EndState::kCorrupt);
   const TargetState state = StateOf(world.target);
   REQUIRE(state.health == ReplicaHealth::kDamaged);
