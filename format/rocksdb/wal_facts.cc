@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "format/rocksdb/blob_check.h"
 
 namespace sstferry {
@@ -32,6 +33,13 @@ class WalFacts::Handler : public BatchHandler {
     sequences_ += in_section_ ? 0 : 1;
     ++facts_->entries_;
     WalFamily& family = facts_->families_[family_id];
+    if (facts_->families_.size() > kMaxFamilies) {
+      return MakeStatus(EndState::kRefused,
+                        "expected entries of at most " +
+                            std::to_string(kMaxFamilies) +
+                            " column families, found more; let the application "
+                            "flush all its column families");
+    }
     ++family.entries;
     family.has_merges |= kind == BatchEntryKind::kMerge;
     facts_->has_single_deletes_ |= kind == BatchEntryKind::kSingleDelete;

@@ -33,14 +33,14 @@ struct WalFamily {
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  kMaxPreparedNameBytes and kMaxWalBlobFiles numbers, with their
-//          overhead.
+// Memory:  kMaxPreparedNameBytes, kMaxWalBlobFiles numbers and kMaxFamilies
+//          families, with their overhead.
 class WalFacts {
  public:
   // Adds one record of WAL `log_number`; messages contain this number. Returns
   // Corruption and NotSupported like ReadWriteBatch(); also NotSupported for
-  // too many prepared transactions. A record that fails may have been counted
-  // partly.
+  // too many prepared transactions or column families (dropped ones count). A
+  // record that fails may have been counted partly.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 

@@ -2,6 +2,10 @@
 
 #include <filesystem>
 
+#include "format/coding.h"
+#include "format/end_state.h"
+#include "format/limits.h"
+#include "format/rocksdb/sst_coding.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_batch.h"
@@ -113,6 +117,31 @@ TEST_CASE("Keys of every family are kept in the order of the WALs",
   REQUIRE(first.entries == 2);
   const WalFamily& second = facts.families().at(db.cf("second")->GetID());
   REQUIRE(second.entries == 2);
+}
+
+TEST_CASE("WALs name a limited number of column families",
+          "[format][rocksdb]") {
+  // Returns a batch that deletes an empty key of each family.
+  const auto batch = [](uint32_t families) {
+    std::string record;
+    PutFixed64(&record, 1);
+    PutFixed32(&record, families);
+    for (uint32_t id = 0; id < families; ++id) {
+      record.push_back('\x04');
+      sst::PutVarint64(&record, id);
+      record.push_back('\0');
+    }
+    return record;
+  };
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(5, batch(kMaxFamilies)));
+  REQUIRE_OK(facts.Add(5, batch(kMaxFamilies)));
+  REQUIRE(facts.families().size() == kMaxFamilies);
+  const Status status = facts.Add(5, batch(2 * kMaxFamilies));
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(MessageOf(status).starts_with(
+      "WAL 5: expected entries of at most 16384 column families, found more"));
+  REQUIRE(facts.families().size() == kMaxFamilies + 1);
 }
 
 TEST_CASE("Prepared transactions are named until they end",
