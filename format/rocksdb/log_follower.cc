@@ -32,6 +32,10 @@ constexpr uint8_t kRecyclableTimestampSizes = 11;
 constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
+// Expectations in messages.
+constexpr char kWalTypes[] = "record types 1 to 11 and zstd";
+constexpr char kManifestTypes[] = "record types 1 to 4";
+
 // Position of a physical record in its logical record, for types 1 to 4 and 5
 // to 8.
 enum class Fragment : uint8_t { kWhole, kFirst, kMiddle, kLast };
@@ -271,6 +275,11 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
   const uint8_t type = physical.type;
   const Slice& payload = physical.payload;
   bool fits = !reading->in_record;
+  if (kind_ == LogKind::kManifest && type < kFirstIgnorable) {
+    // Compression would make a huge edit of a small file.
+    return NotKnown("a record of type " + std::to_string(type),
+                    physical.end_offset);
+  }
   if (type == kCompression) {
     fits = fits && !first_read_ && inflater_ == nullptr &&
            payload.size() >= sizeof(uint32_t);
@@ -301,13 +310,13 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
   return Status::OK();
 }
 
-Status LogFollower::NotKnown(const std::string& what, uint64_t offset) const {
-  return MakeStatus(
-      EndState::kRefused,
-      std::string(kind_ == LogKind::kWal ? "WAL" : "MANIFEST") +
-          ": expected record types 1 to 11 and zstd, found " + what +
-          ", before offset " + std::to_string(offset) +
-          "; a newer sstferry may read it");
+Status LogFollower::NotKnown(const std::string& found, uint64_t offset) const {
+  const bool is_wal = kind_ == LogKind::kWal;
+  return MakeStatus(EndState::kRefused,
+                    std::string(is_wal ? "WAL" : "MANIFEST") + ": expected " +
+                        (is_wal ? kWalTypes : kManifestTypes) + ", found " +
+                        found + ", before offset " + std::to_string(offset) +
+                        "; a newer sstferry may read it");
 }
 
 namespace {

@@ -25,6 +25,8 @@
 //
 // If the log begins with a compression record, the payloads of types 1 to 8 are
 // one zstd stream for each logical record.
+//
+// RocksDB writes only types 1 to 4 into a MANIFEST.
 #pragma once
 
 #include <cstddef>
@@ -79,7 +81,8 @@ class LogFollower {
   //   Corruption    a logical record larger than kMaxLogRecordBytes.
   //   kRefused      a MANIFEST larger than kMaxManifestFileBytes.
   //   NotSupported  a valid record of a type or compression that this version
-  //                 does not know and RocksDB does not let a reader ignore.
+  //                 does not know and RocksDB does not let a reader ignore; or
+  //                 that RocksDB does not write into a MANIFEST.
   //   errors of `source` or `on_record`: the record is not counted, and the
   //   next call begins with it.
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source,
@@ -129,7 +132,7 @@ class LogFollower {
                        const OnRecord& on_record, Step* step);
   rocksdb::Status TakeMeta(const Physical& physical, Reading* reading,
                            Step* step);
-  rocksdb::Status NotKnown(const std::string& what, uint64_t offset) const;
+  rocksdb::Status NotKnown(const std::string& found, uint64_t offset) const;
 
   const LogKind kind_;
   const uint32_t log_number_;

@@ -166,6 +166,25 @@ TEST_CASE("A log cut at any byte yields the complete records before the cut",
   }
 }
 
+TEST_CASE("Records that RocksDB does not write into a MANIFEST are refused",
+          "[format][rocksdb]") {
+  const std::string data = PhysicalRecord(1, "data");
+  for (const std::string& bad :
+       {PhysicalRecord(9, std::string("\7\0\0\0", 4)),
+        PhysicalRecord(10, std::string(12, 't')), PhysicalRecord(12, "x")}) {
+    const Followed refused = Follow(bad + data, LogKind::kManifest);
+    REQUIRE(EndStateOf(refused.status) == EndState::kRefused);
+    REQUIRE(MessageOf(refused.status)
+                .starts_with("MANIFEST: expected record types 1 to 4, found a "
+                             "record of type "));
+    REQUIRE(refused.records.empty());
+  }
+  const Followed ignored =
+      Follow(PhysicalRecord(200, "of the future") + data, LogKind::kManifest);
+  REQUIRE_OK(ignored.status);
+  REQUIRE(ignored.records == std::vector<std::string>{"data"});
+}
+
 TEST_CASE("After a failed callback, the same record is passed again",
           "[format][rocksdb]") {
   const std::string log = PlainLog();

@@ -126,6 +126,29 @@ TEST_CASE("Mutated version edits are read or refused within memory bounds",
   Survive(GoldenRecords("manifest", LogKind::kManifest), AddToManifest);
 }
 
+TEST_CASE("A compressed MANIFEST is refused within memory bounds",
+          "[format][rocksdb][corruption]") {
+  std::string edits;
+  while (edits.size() < (16u << 20)) {
+    edits.append("\6\0\5", 3);  // deletes table 5 of level 0
+  }
+  std::string small(ZSTD_compressBound(edits.size()), '\0');
+  small.resize(ZSTD_compress(small.data(), small.size(), edits.data(),
+                             edits.size(), /*compressionLevel=*/1));
+  REQUIRE(small.size() < 30'000);
+  const std::string log = PhysicalRecord(9, std::string("\7\0\0\0", 4)) +
+                          PhysicalRecord(1, small);
+  const Status status = WithinBounds(log, [](const Slice& bytes) {
+    ManifestReader reader;
+    LogFollower follower(LogKind::kManifest);
+    return follower.Follow(SliceSource(bytes),
+                           [&reader](const Slice& record, uint64_t) {
+                             return reader.Add(record);
+                           });
+  });
+  REQUIRE(status.IsNotSupported());
+}
+
 TEST_CASE("Mutated write batches are read or refused within memory bounds",
           "[format][rocksdb][corruption]") {
   Survive(GoldenRecords("wal", LogKind::kWal), AddToFacts);
