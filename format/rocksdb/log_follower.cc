@@ -63,12 +63,14 @@ struct LogFollower::Physical {
   uint8_t type = 0;
   Slice payload;
   size_t bytes = 0;  // header and payload
+  uint64_t offset = 0;
   uint64_t end_offset = 0;
 };
 
 struct LogFollower::Reading {
   bool in_record = false;
   std::string record;  // collected parts, or decompressed bytes
+  std::string wrong;   // why the last record is wrong
 };
 
 // Decompresses logical records part by part.
@@ -131,6 +133,7 @@ Status LogFollower::Follow(const ByteSource& source,
   Step step = Step::kNext;
   std::string scratch;
   stopped_inside_ = false;
+  is_damaged_ = false;
   for (uint64_t at = end_; at < size && step <= Step::kNextBlock;) {
     const uint64_t block_end = (at / kLogBlockBytes + 1) * kLogBlockBytes;
     Slice rest;
@@ -141,10 +144,11 @@ Status LogFollower::Follow(const ByteSource& source,
       return s;
     }
     for (step = Step::kNext; step == Step::kNext && !rest.empty();) {
-      step = Look(rest, block_end <= size, &physical);
+      physical.offset = at;
+      step = Look(rest, block_end <= size, &physical, &reading);
       if (step == Step::kNextBlock && physical.bytes > 0 &&
           reading.in_record) {
-        step = Step::kEndsInside;
+        step = Wrong("the rest of a record", "zeros", &reading);
       }
       if (step == Step::kNext) {
         at += physical.bytes;
@@ -158,8 +162,13 @@ Status LogFollower::Follow(const ByteSource& source,
     }
     at = block_end;
   }
-  stopped_inside_ = step == Step::kEndsInside || reading.in_record;
-  return Status::OK();
+  stopped_inside_ = step >= Step::kEndsInside || reading.in_record;
+  is_damaged_ = step == Step::kDamaged;
+  return is_damaged_ ? MakeStatus(EndState::kCorrupt,
+                                  "MANIFEST: record at offset " +
+                                      std::to_string(physical.offset) + ": " +
+                                      reading.wrong)
+                     : Status::OK();
 }
 
 void LogFollower::SkipTo(uint64_t end) {
@@ -174,12 +183,17 @@ void LogFollower::SkipTo(uint64_t end) {
 // block. If it returns kNextBlock, physical->bytes > 0 means that `rest` had
 // room for a header.
 LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
-                                    Physical* physical) const {
+                                    Physical* physical,
+                                    Reading* reading) const {
   physical->bytes = 0;
   if (rest.size() < kPlainHeaderBytes) {
     return whole_block ? Step::kNextBlock : EndOfDamage(rest);
   }
   physical->type = static_cast<uint8_t>(rest[6]);
+  if (kind_ == LogKind::kManifest && IsRecyclable(physical->type)) {
+    return Wrong(kManifestTypes, "type " + std::to_string(physical->type),
+                 reading);
+  }
   const size_t length = DecodeFixed16(rest.data() + 4);
   const size_t header = HeaderBytes(physical->type);
   if (rest.size() < header) {
@@ -193,13 +207,32 @@ LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
   if (physical->type == kNotWritten && length == 0) {
     return Step::kNextBlock;
   }
-  if (physical->bytes > rest.size() ||
-      Crc32c(rest.data() + 6, physical->bytes - 6) !=
-          UnmaskCrc32c(DecodeFixed32(rest.data()))) {
-    return EndOfDamage(rest);
+  if (physical->bytes > rest.size()) {
+    return kind_ == LogKind::kWal || !whole_block
+               ? EndOfDamage(rest)
+               : Wrong("at most " + std::to_string(rest.size() - header) +
+                           " bytes up to the block's end",
+                       std::to_string(length), reading);
+  }
+  const uint32_t stored = DecodeFixed32(rest.data());
+  const uint32_t found =
+      MaskCrc32c(Crc32c(rest.data() + 6, physical->bytes - 6));
+  if (found != stored) {
+    return kind_ == LogKind::kWal
+               ? EndOfDamage(rest)
+               : Wrong("checksum " + std::to_string(stored),
+                       std::to_string(found), reading);
   }
   physical->payload = Slice(rest.data() + header, length);
   return Step::kNext;
+}
+
+// Ends the log at a record that is complete, but wrong or out of place.
+LogFollower::Step LogFollower::Wrong(const std::string& expected,
+                                     const std::string& found,
+                                     Reading* reading) const {
+  reading->wrong = "expected " + expected + ", found " + found;
+  return kind_ == LogKind::kWal ? Step::kEndsInside : Step::kDamaged;
 }
 
 // Interprets a truncated or damaged record: either the log ends here, or
@@ -217,7 +250,8 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   const uint8_t type = physical.type;
   if ((IsRecyclable(type) && first_read_ && !recyclable_) ||
       type == kNotWritten) {
-    *step = Step::kEndsInside;
+    *step = Wrong("a type that fits the earlier records",
+                  "type " + std::to_string(type), reading);
     return Status::OK();
   }
   recyclable_ = recyclable_ || IsRecyclable(type);
@@ -229,7 +263,8 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   // Old writers may leave an empty first fragment before the record.
   if (begins ? reading->in_record && !reading->record.empty()
              : !reading->in_record) {
-    *step = Step::kEndsInside;
+    *step = Wrong(begins ? "the rest of a record" : "the begin of a record",
+                  "type " + std::to_string(type), reading);
     return Status::OK();
   }
   Slice record = physical.payload;
@@ -295,7 +330,8 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
                     physical.end_offset);
   }
   if (!fits) {
-    *step = Step::kEndsInside;
+    *step = Wrong("a record of this type elsewhere, or with another size",
+                  "type " + std::to_string(type), reading);
     return Status::OK();
   }
   if (type == kCompression) {

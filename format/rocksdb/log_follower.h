@@ -74,11 +74,12 @@ class LogFollower {
 
   // Calls `on_record` for each complete logical record after those of earlier
   // calls, up to source.size() (read once) or up to the first byte that is not
-  // part of a complete valid record. Returns OK in both cases. May be called
-  // again after the file has grown. Skips what RocksDB's reader skips silently
-  // (zeros up to a block's end) and stops where RocksDB's reader reports
-  // damage.
-  //   Corruption    a logical record larger than kMaxLogRecordBytes.
+  // part of a complete valid record. Returns OK in both cases, unless a
+  // MANIFEST is damaged. May be called again after the file has grown. Skips
+  // what RocksDB's reader skips silently (zeros up to a block's end) and stops
+  // where RocksDB's reader reports damage.
+  //   Corruption    a logical record larger than kMaxLogRecordBytes; or
+  //                 is_damaged().
   //   kRefused      a MANIFEST larger than kMaxManifestFileBytes.
   //   NotSupported  a valid record of a type or compression that this version
   //                 does not know and RocksDB does not let a reader ignore; or
@@ -112,6 +113,14 @@ class LogFollower {
   // belong to the previous WAL in the file.
   bool stopped_inside() const { return stopped_inside_; }
 
+  // Returns true if the last Follow() found a record of a MANIFEST that is
+  // wrong although none of its bytes is missing. RocksDB opens no database with
+  // such a MANIFEST. (If bytes are missing at the file's end, RocksDB takes the
+  // last complete record for the MANIFEST's end, and so does Follow(): the
+  // owner writes the next record, or crashed while it did.) Always false for a
+  // WAL, where RocksDB's options decide.
+  bool is_damaged() const { return is_damaged_; }
+
  private:
   struct Physical;  // one physical record
   struct Reading;   // state of one Follow()
@@ -123,11 +132,14 @@ class LogFollower {
     kNextBlock,   // at the next block, since the rest of this one is empty
     kEnd,         // stop: no more bytes of this log
     kEndsInside,  // stop: more bytes of this log follow
+    kDamaged,     // stop: as is_damaged()
   };
 
-  Step Look(const rocksdb::Slice& rest, bool whole_block,
-            Physical* physical) const;
+  Step Look(const rocksdb::Slice& rest, bool whole_block, Physical* physical,
+            Reading* reading) const;
   Step EndOfDamage(const rocksdb::Slice& rest) const;
+  Step Wrong(const std::string& expected, const std::string& found,
+             Reading* reading) const;
   rocksdb::Status Take(const Physical& physical, Reading* reading,
                        const OnRecord& on_record, Step* step);
   rocksdb::Status TakeMeta(const Physical& physical, Reading* reading,
@@ -140,6 +152,7 @@ class LogFollower {
   bool first_read_ = false;  // on_record was called
   bool recyclable_ = false;
   bool stopped_inside_ = false;
+  bool is_damaged_ = false;
   std::set<uint8_t> meta_types_;
   std::unique_ptr<Inflater> inflater_;  // null: not compressed
 };

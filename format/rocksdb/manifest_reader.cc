@@ -26,8 +26,30 @@ Status Against(const std::string& what, const std::string& expected,
 
 }  // namespace
 
-ManifestReader::ManifestReader(Watch watch) : watch_(std::move(watch)) {
+ManifestReader::ManifestReader(Watch watch)
+    : watch_(std::move(watch)), log_(LogKind::kManifest) {
   state_.families[0].name = "default";
+}
+
+Status ManifestReader::Follow(const ByteSource& source) {
+  is_damaged_ = false;
+  const Status status =
+      log_.Follow(source, [this](const Slice& record, uint64_t end) {
+        const uint64_t before = std::exchange(end_, end);
+        const Status added = Add(record);
+        if (!added.ok() || in_group()) {
+          end_ = before;
+        }
+        return added;
+      });
+  const bool opens = has_log_number_ && has_next_file_ && has_last_sequence_;
+  is_damaged_ = log_.is_damaged() || (status.ok() && !opens);
+  return status.ok() && !opens
+             ? Against("records before offset " + std::to_string(log_.end()),
+                       "a log number, the next file and the last sequence, "
+                       "without which RocksDB opens no database",
+                       "not all of them")
+             : status;
 }
 
 Status ManifestReader::Add(const Slice& record) {
@@ -219,6 +241,7 @@ void ManifestReader::ApplyNumbers(const VersionEdit& edit,
   }
   if (family != nullptr) {
     if (edit.log_number) {
+      has_log_number_ = true;
       family->log_number = std::max(family->log_number, *edit.log_number);
     }
     if (edit.comparator) {
@@ -229,6 +252,8 @@ void ManifestReader::ApplyNumbers(const VersionEdit& edit,
       family->full_history_ts_low = edit.full_history_ts_low;
     }
   }
+  has_next_file_ = has_next_file_ || edit.next_file.has_value();
+  has_last_sequence_ = has_last_sequence_ || edit.last_sequence.has_value();
   state_.prev_log_number =
       edit.prev_log_number.value_or(state_.prev_log_number);
   state_.next_file = edit.next_file.value_or(state_.next_file);

@@ -4,6 +4,11 @@
 //
 // A record is a version edit: pairs of a varint32 tag and its fields, in any
 // order, about one column family (0 unless a tag specifies another).
+//
+// A MANIFEST may end inside a record or a group: its owner writes it, or
+// crashed while it did. RocksDB opens such a database without the incomplete
+// end, but no database with a damaged record, or with too few records. Follow()
+// decides the same for all readers of MANIFESTs.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +19,8 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/byte_source.h"
+#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/version_edit.h"
 
@@ -23,12 +30,13 @@ namespace sstferry {
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  the state and the records of an open atomic group; both have only
-//          bytes that were read, so a false length in a record allocates
-//          nothing.
+// Memory:  the state, the records of an open atomic group, and one record of
+//          the log; all have only bytes that were read, so a false length in a
+//          record allocates nothing.
 class ManifestReader {
  public:
-  // Receives each edit before it is applied to the state.
+  // Receives each edit before it is applied to the state; end() already has its
+  // value after the edit's record or group.
   using Watch = std::function<void(const VersionEdit& edit,
                                    const ManifestState& before)>;
 
@@ -36,6 +44,24 @@ class ManifestReader {
   explicit ManifestReader(Watch watch = nullptr);
   ManifestReader(const ManifestReader&) = delete;
   ManifestReader& operator=(const ManifestReader&) = delete;
+
+  // Applies the complete records after those of earlier calls. May be called
+  // again after the MANIFEST has grown. After a failure the reader must not be
+  // used, unless the error is one of `source`, or is_damaged().
+  //   Corruption  as Add(); or is_damaged(), with the record's offset, and what
+  //               was expected and found there
+  //   others      errors of LogFollower::Follow(), Add() and `source`
+  [[nodiscard]] rocksdb::Status Follow(const ByteSource& source);
+
+  // Returns true if the last Follow() found that RocksDB opens no database with
+  // this MANIFEST: a record is damaged (LogFollower::is_damaged()), or the
+  // records lack a log number, the next file or the last sequence. Another
+  // Follow() may find it mended: it may have read while the owner wrote.
+  bool is_damaged() const { return is_damaged_; }
+
+  // Returns the offset after the last complete record or group that Follow()
+  // has read.
+  uint64_t end() const { return end_; }
 
   // Applies one record. After a failure the reader must not be used.
   //   Corruption    damaged, or in conflict with the state (a file that is
@@ -61,6 +87,13 @@ class ManifestReader {
   void DropUnneededBlobs(ManifestFamily* family);
 
   const Watch watch_;
+  LogFollower log_;
+  uint64_t end_ = 0;
+  bool is_damaged_ = false;
+  // Set if a record has them.
+  bool has_log_number_ = false;
+  bool has_next_file_ = false;
+  bool has_last_sequence_ = false;
   ManifestState state_;
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;

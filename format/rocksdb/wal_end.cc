@@ -76,11 +76,8 @@ Status FindWalEnd(const std::vector<CloneFile>& files, const OpenWal& open,
 Status IsFlushedBy(const Slice& manifest, uint64_t wal_number,
                    bool* is_flushed) {
   ManifestReader reader;
-  LogFollower follower(LogKind::kManifest);
-  RETURN_IF_ERROR(follower.Follow(
-      SliceSource(manifest),
-      [&reader](const Slice& edit, uint64_t) { return reader.Add(edit); }));
-  *is_flushed = follower.end() == manifest.size() &&
+  RETURN_IF_ERROR(reader.Follow(SliceSource(manifest)));
+  *is_flushed = reader.end() == manifest.size() &&
                 wal_number < OldestNeededWal(reader.state(), /*allow_2pc=*/false);
   return Status::OK();
 }

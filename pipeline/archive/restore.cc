@@ -79,9 +79,10 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
                                 Digest128* digest) override;
 
  private:
-  // Removes the files of unselected families, according to the MANIFEST.
-  [[nodiscard]] Status ChooseFamilies(const std::vector<std::string>& wanted,
-                                      const std::function<bool()>& cancelled);
+  // Checks the MANIFEST, and removes the files of unselected families,
+  // according to it.
+  [[nodiscard]] Status ReadManifest(const std::vector<std::string>& wanted,
+                                    const std::function<bool()>& cancelled);
   // Computes the index of each file's first unit.
   [[nodiscard]] Status CountUnits();
   // Appends the log to the WALs.
@@ -144,9 +145,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   notes_.push_back(NoteOfSet(set_));
   RETURN_IF_ERROR(CountUnits());
   RETURN_IF_ERROR(reader_->LookFor(files_of_set_));
-  if (!options.families.empty()) {
-    RETURN_IF_ERROR(ChooseFamilies(options.families, cancelled));
-  }
+  RETURN_IF_ERROR(ReadManifest(options.families, cancelled));
   if (path != nullptr) {
     RETURN_IF_ERROR(AddLog(*path, point, cancelled));
   }
@@ -201,11 +200,16 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
   return CountUnits();
 }
 
-Status ArchiveSnapshot::ChooseFamilies(const std::vector<std::string>& wanted,
-                                       const std::function<bool()>& cancelled) {
+Status ArchiveSnapshot::ReadManifest(const std::vector<std::string>& wanted,
+                                     const std::function<bool()>& cancelled) {
   std::string manifest;
   ManifestState state;
-  RETURN_IF_ERROR(reader_->ReadManifest(cancelled, &manifest, &state));
+  const Status read = reader_->ReadManifest(cancelled, &manifest, &state);
+  if (wanted.empty()) {
+    // If it is too large or too new to be read here, only the target checks it.
+    return EndStateOf(read) == EndState::kRefused ? Status::OK() : read;
+  }
+  RETURN_IF_ERROR(read);
   const bool leaves_out = wanted.size() < state.families.size();
   RETURN_IF_ERROR(KeepFamilies(wanted, &state, &files_.files));
   // Both lists are in the same order.

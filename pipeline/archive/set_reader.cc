@@ -5,9 +5,9 @@
 #include "format/byte_source.h"
 #include "format/end_state.h"
 #include "format/printable.h"
-#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/archive/check.h"
+#include "sstferry/options.h"
 
 namespace sstferry {
 
@@ -50,22 +50,10 @@ std::string NextBest(const CheckSummary& summary,
 
 Status ReadManifestText(const std::string& text, ManifestState* state,
                         uint64_t* end) {
-  LogFollower follower(LogKind::kManifest);
   ManifestReader reader;
-  *end = 0;
-  RETURN_IF_ERROR(WithContext(
-      follower.Follow(SliceSource(text),
-                      [&reader, end](const Slice& record, uint64_t behind) {
-                        *end = behind;
-                        return reader.Add(record);
-                      }),
-      EndState::kCorrupt, "MANIFEST"));
-  if (reader.in_group()) {
-    return MakeStatus(EndState::kCorrupt,
-                      "MANIFEST: expected whole groups of records, found an "
-                      "incomplete group");
-  }
+  RETURN_IF_ERROR(reader.Follow(SliceSource(text)));
   *state = reader.state();
+  *end = reader.end();
   return Status::OK();
 }
 
@@ -178,9 +166,28 @@ Status SetReader::ReadManifest(const Cancelled& cancelled, std::string* text,
   RETURN_IF_ERROR(
       ReadText(CloneFileKind::kManifest, kMaxManifestBytes, cancelled, text));
   uint64_t end = 0;
-  RETURN_IF_ERROR(ReadManifestText(*text, state, &end));
+  const Status read = ReadManifestText(*text, state, &end);
+  if (EndStateOf(read) == EndState::kCorrupt) {
+    return BadManifest(read);
+  }
   text->resize(static_cast<size_t>(end));
-  return Status::OK();
+  return read;
+}
+
+// Explains a MANIFEST that was damaged when it was pushed, so that its object
+// has the right digest.
+Status SetReader::BadManifest(const Status& why) {
+  Status status = why;
+  for (const ArchivedFile& file : set_.files) {
+    if (file.file.kind == CloneFileKind::kManifest) {
+      status = Lost(file, MessageOf(why));
+    }
+  }
+  return EndStateOf(status) == EndState::kCorrupt
+             ? MakeStatus(EndState::kCorrupt, SentenceOf(status),
+                          "sstferry archive list " +
+                              ShellWord(store_->place()))
+             : status;
 }
 
 Status SetReader::ReadChecked(const ArchivedFile& file, uint64_t offset,

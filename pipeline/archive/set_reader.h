@@ -70,6 +70,8 @@ class SetReader {
                                          const Cancelled& cancelled,
                                          std::string* text);
   // Reads the MANIFEST up to its last complete record, and applies its records.
+  // kCorrupt: RocksDB opens no database with it; the message says which set can
+  // be restored.
   [[nodiscard]] rocksdb::Status ReadManifest(const Cancelled& cancelled,
                                              std::string* text,
                                              ManifestState* state);
@@ -88,6 +90,7 @@ class SetReader {
                                      const std::string& what);
 
  private:
+  [[nodiscard]] rocksdb::Status BadManifest(const rocksdb::Status& why);
   // Counts a failed read of a unit. Returns kDeadPeer while retries remain.
   [[nodiscard]] rocksdb::Status Distrust(const ArchivedFile& file,
                                          uint64_t offset,
@@ -107,8 +110,8 @@ class SetReader {
   rocksdb::Status lost_;  // the first; guarded by lost_mu_
 };
 
-// Reads the complete records of a MANIFEST; *end is the end of the last one.
-// kCorrupt: it is damaged.
+// Reads the complete records of a MANIFEST; *end is the end of the last one, or
+// of the last complete group. kCorrupt: it is damaged.
 [[nodiscard]] rocksdb::Status ReadManifestText(const std::string& text,
                                                ManifestState* state,
                                                uint64_t* end);

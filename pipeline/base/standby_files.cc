@@ -10,7 +10,6 @@
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/file_name.h"
-#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/known_fault.h"
@@ -20,7 +19,6 @@
 namespace sstferry {
 namespace {
 
-using rocksdb::Slice;
 using rocksdb::Status;
 
 // Checks the size of a file. With `or_more`, the file may be larger.
@@ -65,11 +63,7 @@ Status ReadManifestOf(rocksdb::FileSystem* file_system,
                           std::to_string(record.manifest_bytes) +
                           " bytes changed since the last cut");
   }
-  LogFollower follower(LogKind::kManifest);
-  const Status status =
-      follower.Follow(*source, [reader](const Slice& edit, uint64_t) {
-        return reader->Add(edit);
-      });
+  const Status status = reader->Follow(*source);
   return WithContext(status, EndStateOf(status), path);
 }
 

@@ -320,10 +320,8 @@ Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
   const std::string path = dir + "/" + ManifestNameOf(record);
   std::unique_ptr<FileSource> source;
   RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
-  LogFollower follower(LogKind::kManifest);
-  return follower.Follow(*source, [reader](const Slice& edit, uint64_t) {
-    return reader->Add(edit);
-  });
+  const Status status = reader->Follow(*source);
+  return WithContext(status, EndStateOf(status), path);
 }
 
 bool IsSameTable(const ManifestFile& a, const ManifestFile& b) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "format/end_state.h"
-#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_append.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/base/file_source.h"
@@ -95,7 +94,6 @@ class Finisher {
   FinishedClone* const finished_;
   std::unordered_map<uint64_t, const CloneFile*> by_number_;
   ManifestReader manifest_;
-  uint64_t manifest_end_ = 0;
 };
 
 Status Finisher::ReadManifest() {
@@ -104,22 +102,14 @@ Status Finisher::ReadManifest() {
   std::unique_ptr<FileSource> source;
   RETURN_IF_ERROR(
       FileSource::Open(file_system_, layout_.PathOf(file), &source));
-  LogFollower follower(LogKind::kManifest);
-  Status status =
-      follower.Follow(*source, [this](const Slice& record, uint64_t end) {
-        const Status added = manifest_.Add(record);
-        if (added.ok() && !manifest_.in_group()) {
-          manifest_end_ = end;
-        }
-        return added;
-      });
+  Status status = manifest_.Follow(*source);
   if (status.IsNotSupported()) {
     status = MakeStatus(EndState::kIncompatible, MessageOf(status));
   }
-  if (status.ok() && manifest_end_ != file.records_end) {
+  if (status.ok() && manifest_.end() != file.records_end) {
     status = Bad("expected complete records up to byte " +
                  std::to_string(file.records_end) + ", found " +
-                 std::to_string(manifest_end_));
+                 std::to_string(manifest_.end()));
   }
   return WithContext(status, EndState::kCorrupt,
                      finished_->manifest + " of the source");
@@ -299,11 +289,11 @@ std::string Finisher::Edits(uint64_t bytes) const {
 }
 
 // Writes the MANIFEST. If edits are added, they follow the last complete
-// record, and replace an incomplete one. Otherwise the MANIFEST stays
-// unchanged.
+// record, and replace an incomplete one at the end, which RocksDB ignores.
+// Otherwise the MANIFEST stays unchanged.
 Status Finisher::WriteManifest() {
   const CloneFile& file = *layout_.Find(CloneFileKind::kManifest);
-  const std::string edits = Edits(manifest_end_);
+  const std::string edits = Edits(manifest_.end());
   std::unique_ptr<FileSource> source;
   Status status =
       FileSource::Open(file_system_, layout_.PathOf(file), &source);
@@ -316,7 +306,7 @@ Status Finisher::WriteManifest() {
   if (!status.ok()) {
     return WithContext(status, EndStateOf(status), "write " + path);
   }
-  const uint64_t bytes = edits.empty() ? file.bytes : manifest_end_;
+  const uint64_t bytes = edits.empty() ? file.bytes : manifest_.end();
   std::string scratch;
   for (uint64_t at = 0; at < bytes && status.ok();) {
     const size_t n =

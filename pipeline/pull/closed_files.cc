@@ -93,25 +93,18 @@ Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
 }  // namespace
 
 Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
-                    ManifestReader* reader, ManifestFileFound* found,
-                    const std::function<Status(const Slice&)>& each) {
+                    ManifestReader* reader, ManifestFileFound* found) {
   std::string current;
   RETURN_IF_ERROR(ReadCurrent(file_system, dir, &current));
   const std::string path = dir + "/" + current;
   std::unique_ptr<FileSource> source;
   Status status = FileSource::OpenForeign(file_system, path, &source,
                                           EndState::kCorrupt);
-  uint64_t end = 0;
   if (status.ok()) {
-    LogFollower log(LogKind::kManifest);
-    status = log.Follow(*source, [&](const Slice& record, uint64_t at) {
-      const Status added = reader->Add(record);
-      end = added.ok() && !reader->in_group() ? at : end;
-      return added.ok() && each ? each(record) : added;
-    });
+    status = reader->Follow(*source);
   }
   if (status.ok() && found != nullptr) {
-    *found = {path, source->size(), end};
+    *found = {path, source->size(), reader->end()};
   }
   return WithContext(status, EndStateOf(status), "MANIFEST " + path);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "pipeline/pull/live_tables.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -25,15 +23,13 @@ struct ManifestFileFound {
 };
 
 // Reads the MANIFEST of the database in `dir`, which may be open. `found` may
-// be null. Calls `each`, if set, with every record after the reader accepted
-// it.
+// be null.
 //   kRefused  `dir` contains no database
 //   kCorrupt  the MANIFEST is damaged
-//   others    errors of `each`
-[[nodiscard]] rocksdb::Status ReadManifest(
-    rocksdb::FileSystem* file_system, const std::string& dir,
-    ManifestReader* reader, ManifestFileFound* found,
-    const std::function<rocksdb::Status(const rocksdb::Slice&)>& each = {});
+[[nodiscard]] rocksdb::Status ReadManifest(rocksdb::FileSystem* file_system,
+                                           const std::string& dir,
+                                           ManifestReader* reader,
+                                           ManifestFileFound* found);
 
 // Reads the WALs in `dir` that recovery replays: number `oldest` and higher.
 // Returns false if not all of them can be read.

@@ -11,13 +11,14 @@
 namespace sstferry {
 namespace {
 
-using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
 // Time limit for an owner that is replacing its MANIFEST; it takes less.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kReadPause{5};
+// A record that is damaged in this many looks is not being written.
+constexpr int kDamagedLooks = 4;
 
 // Finds the MANIFEST of a standby, which has its own record instead of CURRENT.
 Status ReadStandby(const std::string& directory, std::string* manifest) {
@@ -60,10 +61,9 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   name_ = name;
   identity_ = file;
   generation_++;
-  follower_ = std::make_unique<LogFollower>(LogKind::kManifest);
   reader_ = std::make_unique<ManifestReader>(
       watch_ ? [this](const VersionEdit& edit, const ManifestState& before) {
-        watch_(edit, before, watched_end_);
+        watch_(edit, before, reader_->end());
       } : ManifestReader::Watch());
   end_ = 0;
   bytes_ = 0;
@@ -80,6 +80,20 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
 
 Status ManifestTail::Follow(bool* changed) {
   *changed = false;
+  for (int looks = 1;; ++looks) {
+    bool changed_now = false;
+    const Status status = Look(&changed_now);
+    *changed = *changed || changed_now;
+    const bool is_damaged = reader_ != nullptr && reader_->is_damaged();
+    if (status.ok() || !is_damaged || looks == kDamagedLooks) {
+      return status;
+    }
+    std::this_thread::sleep_for(kReadPause);
+  }
+}
+
+Status ManifestTail::Look(bool* changed) {
+  *changed = false;
   std::string name;
   RETURN_IF_ERROR(ReadCurrent(directory_, &name));
   const std::string path = directory_ + "/" + name;
@@ -91,15 +105,8 @@ Status ManifestTail::Follow(bool* changed) {
   const DescriptorSource source(file_.get(), path);
   const uint64_t before = end_;
   const uint64_t bytes = source.size();
-  const Status status = follower_->Follow(
-      source, [this](const rocksdb::Slice& record, uint64_t end) {
-        watched_end_ = end;
-        const Status added = reader_->Add(record);
-        if (added.ok() && !reader_->in_group()) {
-          end_ = end;
-        }
-        return added;
-      });
+  const Status status = reader_->Follow(source);
+  end_ = reader_->end();
   if (status.IsTryAgain()) {
     return status;
   }

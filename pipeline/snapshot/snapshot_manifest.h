@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/status.h"
@@ -28,11 +27,13 @@ class ManifestTail {
       : directory_(std::move(directory)), watch_(std::move(watch)) {}
 
   // Reads new records. *changed: there were new records, or CURRENT refers to
-  // another file.
+  // another file. If a record is damaged, looks again for some milliseconds:
+  // the owner may be writing it.
   //   NotFound      the MANIFEST in CURRENT does not exist.
   //   TryAgain      it was truncated meanwhile.
   //   kSourceError  no CURRENT in the directory, or a file cannot be read.
-  //   kCorrupt      CURRENT or a record of the MANIFEST is damaged.
+  //   kCorrupt      CURRENT or a record of the MANIFEST is damaged, and stays
+  //                 so; RocksDB does not open the database.
   //   kRefused      a record that this version does not understand.
   [[nodiscard]] rocksdb::Status Follow(bool* changed);
   // Does the same for a caller that reads once: waits, for two seconds at most,
@@ -47,8 +48,8 @@ class ManifestTail {
 
   // Returns true if there are bytes after the last complete record or group.
   // tail_age() is the number of calls of Follow() since these bytes last
-  // changed. If they stop growing, they are damaged, or left incomplete by an
-  // owner that crashed.
+  // changed. If they stop growing, an owner that crashed left them incomplete:
+  // RocksDB ignores them.
   bool has_tail() const { return bytes_ > end_; }
   uint64_t tail_age() const { return tail_age_; }
   uint64_t end() const { return end_; }
@@ -68,6 +69,8 @@ class ManifestTail {
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory) const;
 
  private:
+  // Does the same as Follow(), but looks only once.
+  [[nodiscard]] rocksdb::Status Look(bool* changed);
   [[nodiscard]] rocksdb::Status Begin(const std::string& name,
                                       const FileId& file);
 
@@ -77,10 +80,8 @@ class ManifestTail {
   uint64_t generation_ = 0;
   Descriptor file_;
   FileId identity_;
-  std::unique_ptr<LogFollower> follower_;
   std::unique_ptr<ManifestReader> reader_;
   uint64_t end_ = 0;  // offset after the last complete record or group
-  uint64_t watched_end_ = 0;  // the same, for the record that is being read
   uint64_t bytes_ = 0;
   uint64_t tail_age_ = 0;
 };

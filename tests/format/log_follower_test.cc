@@ -166,6 +166,75 @@ TEST_CASE("A log cut at any byte yields the complete records before the cut",
   }
 }
 
+TEST_CASE("A MANIFEST ends only at a record whose end is missing",
+          "[format][rocksdb]") {
+  const std::string log = PlainLog();
+  const Followed whole = Follow(log, LogKind::kManifest);
+  REQUIRE_OK(whole.status);
+  REQUIRE(whole.records.size() == 3);
+  // Bytes are missing at the end.
+  for (size_t size = kLogBlockBytes - 40; size < log.size(); ++size) {
+    const Followed cut = Follow(Slice(log.data(), size), LogKind::kManifest);
+    REQUIRE_OK(cut.status);
+    REQUIRE_FALSE(cut.is_damaged);
+  }
+  // A record is complete, but has a wrong byte.
+  const std::string two = PhysicalRecord(1, "one") + PhysicalRecord(1, "two");
+  const size_t record = two.size() / 2;
+  for (size_t at = 0; at < two.size(); ++at) {
+    std::string bad = two;
+    bad[at] ^= 0x40;
+    INFO(at);
+    const Followed followed = Follow(bad, LogKind::kManifest);
+    // The length seems to reach beyond the end of the file.
+    const bool is_cut = at % record == 4 || at % record == 5;
+    REQUIRE(followed.stopped_inside);
+    REQUIRE(followed.is_damaged == !is_cut);
+    REQUIRE(followed.status.ok() == is_cut);
+    REQUIRE(followed.records.size() == at / record);
+    if (!is_cut) {
+      REQUIRE(EndStateOf(followed.status) == EndState::kCorrupt);
+      REQUIRE(MessageOf(followed.status)
+                  .starts_with("MANIFEST: record at offset " +
+                               std::to_string(at / record * record) +
+                               ": expected checksum "));
+    }
+    const Followed wal = Follow(bad);
+    REQUIRE_OK(wal.status);
+    REQUIRE(wal.stopped_inside);
+    REQUIRE_FALSE(wal.is_damaged);
+  }
+  // The length reaches beyond the end of the block.
+  std::string block = two;
+  block += PhysicalRecord(1, std::string(kLogBlockBytes - two.size() - 7, 'x'));
+  block[5] ^= '\x80';
+  const Followed followed = Follow(block, LogKind::kManifest);
+  REQUIRE(MessageOf(followed.status) ==
+          "MANIFEST: record at offset 0: expected at most 32761 bytes up to "
+          "the block's end, found 32771");
+  REQUIRE(followed.is_damaged);
+}
+
+TEST_CASE("Records of a MANIFEST that are out of place are damage",
+          "[format][rocksdb]") {
+  const std::string data = PhysicalRecord(1, "data");
+  std::string zeros = PhysicalRecord(2, "part");
+  zeros.resize(kLogBlockBytes - data.size());
+  for (const std::string& bad :
+       {PhysicalRecord(3, "middle"), PhysicalRecord(4, "last"),
+        PhysicalRecord(2, "part") + data,
+        PhysicalRecord(2, "part") + PhysicalRecord(200, "of the future"),
+        PhysicalRecord(0, "written"), PhysicalRecord(5, "recyclable"),
+        PhysicalRecord(131, "recyclable"), zeros}) {
+    const Followed followed = Follow(data + bad + data, LogKind::kManifest);
+    INFO(followed.status.ToString());
+    REQUIRE(EndStateOf(followed.status) == EndState::kCorrupt);
+    REQUIRE(followed.is_damaged);
+    REQUIRE(followed.records == std::vector<std::string>{"data"});
+    REQUIRE(followed.end == data.size());
+  }
+}
+
 TEST_CASE("Records that RocksDB does not write into a MANIFEST are refused",
           "[format][rocksdb]") {
   const std::string data = PhysicalRecord(1, "data");
@@ -178,6 +247,7 @@ TEST_CASE("Records that RocksDB does not write into a MANIFEST are refused",
                 .starts_with("MANIFEST: expected record types 1 to 4, found a "
                              "record of type "));
     REQUIRE(refused.records.empty());
+    REQUIRE_FALSE(refused.is_damaged);
   }
   const Followed ignored =
       Follow(PhysicalRecord(200, "of the future") + data, LogKind::kManifest);

@@ -140,11 +140,7 @@ TEST_CASE("A compressed MANIFEST is refused within memory bounds",
                           PhysicalRecord(1, small);
   const Status status = WithinBounds(log, [](const Slice& bytes) {
     ManifestReader reader;
-    LogFollower follower(LogKind::kManifest);
-    return follower.Follow(SliceSource(bytes),
-                           [&reader](const Slice& record, uint64_t) {
-                             return reader.Add(record);
-                           });
+    return reader.Follow(SliceSource(bytes));
   });
   REQUIRE(status.IsNotSupported());
 }

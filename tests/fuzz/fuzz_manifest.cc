@@ -1,6 +1,5 @@
 // Input: a complete MANIFEST, which is also used as one record that is added
 // twice.
-#include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_reader.h"
 
 namespace {
@@ -29,14 +28,8 @@ void RequireSound(const sstferry::ManifestReader& reader) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sstferry;
   const rocksdb::Slice input(reinterpret_cast<const char*>(data), size);
-  LogFollower follower(LogKind::kManifest);
   ManifestReader reader;
-  follower
-      .Follow(SliceSource(input),
-              [&](const rocksdb::Slice& record, uint64_t) {
-                return reader.Add(record);
-              })
-      .PermitUncheckedError();
+  reader.Follow(SliceSource(input)).PermitUncheckedError();
   RequireSound(reader);
   ManifestReader record;
   record.Add(input).PermitUncheckedError();

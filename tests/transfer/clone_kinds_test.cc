@@ -256,6 +256,46 @@ void DamageTable(const std::string& path) {
   }
 }
 
+TEST_CASE("A database whose MANIFEST has a damaged record is neither cloned "
+          "nor pushed",
+          "[transfer][clone][corruption]") {
+  const ScratchDir dir;
+  rocksdb::DBOptions named;
+  named.write_dbid_to_manifest = true;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()), named);
+    for (int table = 0; table < 2; ++table) {
+      db.Put(NumberedKey(table), "value");
+      db.Flush();
+    }
+  }
+  std::string name = BytesOf(dir / "source/CURRENT");
+  name.pop_back();
+  const std::string path = dir / ("source/" + name);
+  std::string bytes = BytesOf(path);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  WriteBytes(path, bytes);
+  PullOptions clone;
+  clone.method = PullMethod::kClone;
+  const Ferried moved = Ferry(dir / "source", dir / "target", clone);
+  INFO(moved.message());
+  REQUIRE(moved.state() == EndState::kCorrupt);
+  REQUIRE(moved.message().find(name + ": MANIFEST: record at offset ") !=
+          std::string::npos);
+  REQUIRE(moved.message().find(": expected checksum ") != std::string::npos);
+  REQUIRE(moved.summary.wire_bytes < 10'000);
+  REQUIRE_FALSE(std::filesystem::exists(dir / "target"));
+  InitArchive(dir / "archive");
+  ArchiveOptions push;
+  push.action = ArchiveAction::kPush;
+  push.store.where.directory = dir / "archive";
+  push.source.directory = dir / "source";
+  ArchiveReport report;
+  const rocksdb::Status pushed = MakeArchiveJob(push)->Run(&report);
+  INFO(pushed.ToString());
+  REQUIRE(EndStateOf(pushed) == EndState::kCorrupt);
+}
+
 TEST_CASE("Tables without checksums are compared with the file checksums of "
           "the MANIFEST",
           "[transfer][clone]") {

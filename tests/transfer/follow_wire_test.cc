@@ -476,6 +476,35 @@ TEST_CASE("A follower stops only at records, entries and tags that must not be "
   REQUIRE((round.end.cut == CutReason::kBarrier) == asks_for_cut);
 }
 
+TEST_CASE("A follower ends at a damaged record of its source's MANIFEST, and "
+          "waits for one that is being written",
+          "[transfer][follow][corruption]") {
+  const ScratchDir dir;
+  {
+    OpenDb db(dir / "db", OneFamily(Quiet()));
+    db.Put("key", "value");
+  }
+  std::string manifest;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir / "db")) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("MANIFEST-")) manifest = entry.path();
+  }
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(dir / "db");
+  FollowedSource source(options);
+  bool more = false;
+  REQUIRE_OK(source.ReadRound(true, &more));
+  std::string record = PhysicalRecord(1, "\xf4\x43\x01x");
+  record.pop_back();
+  AppendTo(manifest, record);
+  REQUIRE_OK(source.ReadRound(true, &more));
+  AppendTo(manifest, "y");  // not the byte of the checksum
+  const Status status = source.ReadRound(true, &more);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(MessageOf(status).find(": expected checksum ") != std::string::npos);
+}
+
 TEST_CASE("A compaction filter requires a cut if the follower must be exact",
           "[transfer][follow]") {
   const KeepsAll filter;

@@ -65,6 +65,12 @@ void Flip(const std::string& path) {
   REQUIRE(file.good());
 }
 
+std::string ManifestOf(const std::string& dir) {
+  std::string current = BytesOf(dir + "/CURRENT");
+  current.pop_back();
+  return dir + "/" + current;
+}
+
 std::string IdOf(const std::string& dir) {
   ServedDatabase database;
   database.directory = dir;
@@ -209,6 +215,33 @@ TEST_CASE("A refresh mends a clone with a known fault",
   world.RequireCurrent();
 }
 
+TEST_CASE("A clone with a damaged MANIFEST is not current, but damaged",
+          "[transfer][clone][refresh][health]") {
+  const World world;
+  const std::string id = IdOf(world.target);
+  const std::string manifest = ManifestOf(world.target);
+  std::string bytes = BytesOf(manifest);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  WriteBytes(manifest, bytes);
+  REQUIRE(HealthOf(world.target) == ReplicaHealth::kDamaged);
+  if (GENERATE(false, true)) {
+    VerifyOptions compare;
+    compare.left.directory = world.source;
+    compare.right.directory = world.target;
+    Summary compared;
+    const rocksdb::Status status = MakeVerify(compare)->Run(&compared);
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  }
+  const Ferried mended = world.Refresh();
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  REQUIRE(mended.summary.exchanged);
+  REQUIRE(IdOf(world.target) == id);
+  REQUIRE(HealthOf(world.target) == ReplicaHealth::kComplete);
+  world.RequireCurrent();
+}
+
 TEST_CASE("A refresh of a clone with --verify reads what it links",
           "[transfer][clone][refresh]") {
   const World world;
@@ -340,9 +373,7 @@ TEST_CASE("A refresh of a clone keeps its database id, or says that it cannot",
   Change(world.source, "changed");
   const bool is_there = GENERATE(false, true);
   const auto damage_manifest = [&] {
-    std::string current = BytesOf(world.target + "/CURRENT");
-    current.pop_back();
-    const std::string manifest = world.target + "/" + current;
+    const std::string manifest = ManifestOf(world.target);
     fs::remove(manifest);
     if (is_there) std::ofstream(manifest) << std::string(500, 'x');
   };
@@ -409,6 +440,30 @@ TEST_CASE("A refresh of a clone without a database id adds none",
   REQUIRE(night.summary.exchanged);
   REQUIRE(IdOf(dir / "target").empty());
   ExpectSameEntries(dir / "source", dir / "target");
+}
+
+TEST_CASE("A refresh of a clone whose database id may be in an incomplete "
+          "record is refused",
+          "[transfer][clone][refresh]") {
+  const ScratchDir dir;
+  rocksdb::DBOptions database;
+  database.write_dbid_to_manifest = false;
+  MakeSource(dir / "source", database);
+  fs::remove(dir / "source/IDENTITY");
+  PullOptions options;
+  options.source.directory = dir / "source";
+  options.source_id = "named-by-the-operator";
+  options.snapshot_ttl = std::chrono::seconds(0);
+  options.target_dir = dir / "target";
+  options.method = PullMethod::kClone;
+  REQUIRE_OK(World::Run(options).status);
+  const std::string manifest = ManifestOf(dir / "target");
+  fs::resize_file(manifest, fs::file_size(manifest) - 1);
+  options.mode = PullMode::kRefresh;
+  const Ferried night = World::Run(options);
+  INFO(night.message());
+  REQUIRE(night.state() == EndState::kRefused);
+  REQUIRE(NextOf(night.status).starts_with("sstferry swap "));
 }
 
 TEST_CASE("A refresh of a clone changes neither an open one nor one of another "

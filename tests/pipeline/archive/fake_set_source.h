@@ -1,5 +1,4 @@
-// A database for pushes that is only a list of tables. Tables with the same
-// number have the same bytes in every source.
+// Sources of pushes without a database.
 #pragma once
 
 #include <memory>
@@ -10,6 +9,36 @@
 
 namespace sstferry {
 
+// A file of one piece, in memory.
+class MemorySetFile : public SetFile {
+ public:
+  MemorySetFile(const CloneFile& file, uint64_t unit_bytes,
+                const std::string& text)
+      : file_(file), unit_bytes_(unit_bytes), text_(text), bytes_(text_) {}
+  uint64_t size() const override { return text_.size(); }
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* scratch,
+                                     rocksdb::Slice* out) const override {
+    return bytes_.Read(offset, n, scratch, out);
+  }
+  [[nodiscard]] rocksdb::Status Digest(uint64_t, uint64_t bytes,
+                                       FileDigests* digests) override {
+    UnitDigester units(file_, unit_bytes_);
+    units.Add(text_);
+    digests->pieces = {Sha256Of(rocksdb::Slice(text_.data(), bytes))};
+    digests->units = units.units();
+    return rocksdb::Status::OK();
+  }
+
+ private:
+  const CloneFile file_;
+  const uint64_t unit_bytes_;
+  const std::string text_;
+  const SliceSource bytes_;
+};
+
+// A database that is only a list of tables. Tables with the same number have
+// the same bytes in every source.
 class FakeSetSource : public SetSource {
  public:
   // `manifest` is the text of the MANIFEST. It differs between points in time.
@@ -33,39 +62,12 @@ class FakeSetSource : public SetSource {
   CloneFile* file(size_t index) { return &set_.files[index].file; }
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override {
-    *opened = std::make_unique<File>(set_.files[file].file, set_.unit_bytes,
-                                     texts_[file]);
+    *opened = std::make_unique<MemorySetFile>(
+        set_.files[file].file, set_.unit_bytes, texts_[file]);
     return rocksdb::Status::OK();
   }
 
  private:
-  class File : public SetFile {
-   public:
-    File(const CloneFile& file, uint64_t unit_bytes, const std::string& text)
-        : file_(file), unit_bytes_(unit_bytes), text_(text), bytes_(text_) {}
-    uint64_t size() const override { return text_.size(); }
-    [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
-                                       std::string* scratch,
-                                       rocksdb::Slice* out) const override {
-      return bytes_.Read(offset, n, scratch, out);
-    }
-    // Each table is one piece.
-    [[nodiscard]] rocksdb::Status Digest(uint64_t, uint64_t bytes,
-                                         FileDigests* digests) override {
-      UnitDigester units(file_, unit_bytes_);
-      units.Add(text_);
-      digests->pieces = {Sha256Of(rocksdb::Slice(text_.data(), bytes))};
-      digests->units = units.units();
-      return rocksdb::Status::OK();
-    }
-
-   private:
-    const CloneFile file_;
-    const uint64_t unit_bytes_;
-    const std::string text_;
-    const SliceSource bytes_;
-  };
-
   void Add(CloneFile file, const std::string& text) {
     file.bytes = text.size();
     set_.files.emplace_back().file = file;

@@ -24,6 +24,7 @@
 #include "pipeline/disk/durable.h"
 #include "sstferry/archive.h"
 #include "sstferry/target.h"
+#include "tests/pipeline/archive/fake_set_source.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/restored.h"
@@ -41,6 +42,33 @@ std::string Setting(const char* name) {
   const char* const text = std::getenv(name);
   return text == nullptr ? "" : text;
 }
+
+// A source of a push that does not check the MANIFEST: one of its bytes changed
+// before the push.
+class DamagedManifest : public SetSource {
+ public:
+  explicit DamagedManifest(SetSource* source) : source_(source) {}
+  const ArchiveSet& set() const override { return source_->set(); }
+  Status Open(size_t file, std::unique_ptr<SetFile>* opened) override {
+    RETURN_IF_ERROR(source_->Open(file, opened));
+    const CloneFile& known = set().files[file].file;
+    if (known.kind == CloneFileKind::kManifest) {
+      std::string scratch;
+      rocksdb::Slice bytes;
+      RETURN_IF_ERROR((*opened)->Read(0, static_cast<size_t>(known.bytes),
+                                      &scratch, &bytes));
+      std::string text = bytes.ToString();
+      text.back() = static_cast<char>(text.back() ^ 1);
+      *opened =
+          std::make_unique<MemorySetFile>(known, set().unit_bytes, text);
+    }
+    return Status::OK();
+  }
+  Status Finish() override { return source_->Finish(); }
+
+ private:
+  SetSource* const source_;
+};
 
 // A database, and an archive in memory with sets of it.
 class World {
@@ -69,7 +97,7 @@ class World {
     db.Put(NumberedKey(key), "changed");
     db.Flush();
   }
-  SetName Push(const std::string& label = "") {
+  SetName Push(const std::string& label = "", bool is_damaged = false) {
     const std::unique_ptr<ObjectStore> client = server.NewClient();
     SnapshotOptions options;
     options.database_dir = dir / "source";
@@ -84,7 +112,10 @@ class World {
       return id;
     };
     PushSummary summary;
-    REQUIRE_OK(PushSet(Archive(client.get()), source.get(), push, &summary));
+    DamagedManifest damaged(source.get());
+    SetSource* from = source.get();
+    if (is_damaged) from = &damaged;
+    REQUIRE_OK(PushSet(Archive(client.get()), from, push, &summary));
     return summary.name;
   }
   // Sets the id of the next set. Ids count up from it.
@@ -304,8 +335,8 @@ TEST_CASE("A restore resumes: received units are not fetched again",
   REQUIRE_OK(world.Restore("latest", count(1000), "whole").status);
   const int all = gets.exchange(0);
   REQUIRE(all >= 6);
-  // 4 reads: each run first reads OPTIONS, then the units.
-  REQUIRE_FALSE(world.Restore("latest", count(4)).status.ok());
+  // 5 reads: each run first reads the MANIFEST and OPTIONS, then the units.
+  REQUIRE_FALSE(world.Restore("latest", count(5)).status.ok());
   gets = 0;
   // A resumed restore keeps the tables that it has.
   const Ferried resumed = world.Restore("latest", count(1000));
@@ -476,6 +507,41 @@ TEST_CASE("A damaged object is named, with its sets and the newest that is "
                                   SetNameText(first)) != std::string::npos);
   REQUIRE_FALSE(world.HasTarget());
   // The set that the error names can be restored.
+  REQUIRE_OK(world.Restore(SetNameText(first)).status);
+}
+
+TEST_CASE("A set that was pushed with a damaged MANIFEST is refused before its "
+          "tables are read, and another set is named",
+          "[archive]") {
+  World world;
+  const SetName first = world.Push();
+  world.server.Advance(60);
+  world.Change(1);
+  const SetName second = world.Push("", /*is_damaged=*/true);
+  if (GENERATE(false, true)) {
+    world.drill = [](const std::string&) { return Status::OK(); };
+  }
+  std::atomic<int> tables{0};
+  const Ferried restored = world.Restore("latest", [&tables](StoreCall* call) {
+    tables += call->kind == StoreCallKind::kGet &&
+                      call->key.starts_with(kArchiveFilesPrefix)
+                  ? 1
+                  : 0;
+    return CallFate::kArrives;
+  });
+  INFO(restored.message());
+  REQUIRE(restored.state() == EndState::kCorrupt);
+  REQUIRE(tables == 0);
+  for (const std::string& words :
+       {"set " + SetNameText(second) + ": ",
+        std::string("MANIFEST: record at offset "),
+        std::string(": expected checksum "),
+        "the newest set that is whole is @" + SetNameText(first),
+        std::string("sstferry archive list ")}) {
+    INFO(words);
+    REQUIRE(restored.message().find(words) != std::string::npos);
+  }
+  REQUIRE_FALSE(world.HasTarget());
   REQUIRE_OK(world.Restore(SetNameText(first)).status);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/merge_operator.h"
@@ -205,6 +206,47 @@ TEST_CASE("Snapshot never opens a WAL with a flipped byte",
       FlipByte(wal, at, bit);
     }
   }
+}
+
+TEST_CASE("Snapshot by files accepts a changed MANIFEST only if RocksDB opens "
+          "the database",
+          "[snapshot][corruption]") {
+  ScratchDir tree;
+  MakeDatabase(tree / "db");
+  std::string name = BytesOf(tree / "db/CURRENT");
+  name.pop_back();
+  const std::string manifest = tree / ("db/" + name);
+  SnapshotOptions options;
+  options.database_dir = tree / "db";
+  options.as_files = true;
+  const auto opens = [&tree] {
+    std::filesystem::remove_all(tree / "copy");
+    std::filesystem::copy(tree / "db", tree / "copy");
+    std::unique_ptr<rocksdb::DB> db;
+    return rocksdb::DB::OpenForReadOnly(Plain(), tree / "copy", IntoDb(&db))
+        .ok();
+  };
+  REQUIRE_OK(TakeStatus(options));
+  REQUIRE(opens());
+  const uint64_t bytes = std::filesystem::file_size(manifest);
+  int refused = 0;
+  for (uint64_t at = 0; at < bytes; at += 3) {
+    INFO("offset " << at);
+    FlipByte(manifest, at, 0x40);
+    const rocksdb::Status status = TakeStatus(options);
+    INFO(status.ToString());
+    CHECK(status.ok() == opens());
+    if (!status.ok()) {
+      RequireFailure(status, EndState::kCorrupt, name + ": MANIFEST: record");
+      ++refused;
+    }
+    FlipByte(manifest, at, 0x40);
+  }
+  CHECK(refused > static_cast<int>(bytes / 6));
+  // A crash leaves the begin of a record.
+  std::filesystem::resize_file(manifest, bytes - 1);
+  CHECK(opens());
+  REQUIRE_OK(TakeStatus(options));
 }
 
 TEST_CASE("Snapshot accepts a WAL that ends in the middle of a record",
