@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "format/end_state.h"
-#include "format/rocksdb/wal_facts.h"
 #include "format/rocksdb/write_batch_reader.h"
 
 namespace sstferry {
@@ -21,9 +19,6 @@ constexpr size_t kMaxExcused = 1u << 16;
 // If there are more holes, the first two are merged into one that spans both.
 constexpr size_t kMaxHoles = 4096;
 
-// Returns the approximate memory of a kept name, in bytes.
-size_t PreparedBytes(const std::string& name) { return name.size() + 64; }
-
 Status RefusedPolicy() {
   return MakeStatus(EndState::kRefused,
                     "WAL: expected transactions of the policy WriteCommitted, "
@@ -37,22 +32,24 @@ Status RefusedPolicy() {
 // Counts the sequence numbers that one batch takes.
 class WalContinuity::Handler : public BatchHandler {
  public:
-  Handler(WalContinuity* owner, uint64_t wal) : owner_(owner), wal_(wal) {}
+  Handler(PreparedSections* prepared, uint64_t wal)
+      : counter_(prepared, wal) {}
 
-  uint64_t sequences() const { return sequences_; }
-  bool is_known() const { return is_known_; }
+  uint64_t sequences() const { return counter_.sequences(); }
+  bool takes_any() const { return counter_.takes_any(); }
+  bool is_known() const { return counter_.is_known(); }
   // Returns the fewest numbers that the batch took if numbers were counted per
   // batch instead of per entry; 0 if this is impossible, or would not be fewer
   // than sequences().
   uint64_t least() const {
     const bool may_count_batches = run_ == 0 && batches_ > 0 && !is_of_2pc_;
-    return may_count_batches && batches_ < sequences_ ? batches_ : 0;
+    return may_count_batches && batches_ < sequences() ? batches_ : 0;
   }
   bool has_blob_index() const { return has_blob_index_; }
 
   Status OnEntry(BatchEntryKind kind, uint32_t, const Slice&,
                  const Slice&) override {
-    ++(in_section_ ? section_ : sequences_);
+    counter_.AddEntry();
     ++run_;
     has_blob_index_ |= kind == BatchEntryKind::kBlobIndex;
     return Status::OK();
@@ -61,75 +58,32 @@ class WalContinuity::Handler : public BatchHandler {
   Status OnMarker(BatchMarker marker, const Slice& name) override {
     is_of_2pc_ |= marker != BatchMarker::kNoop;
     switch (marker) {
-      case BatchMarker::kBeginPrepare:
-        in_section_ = true;
-        section_ = 0;
-        break;
       case BatchMarker::kBeginPersistedPrepare:
       case BatchMarker::kBeginUnprepare:
         return RefusedPolicy();
-      case BatchMarker::kEndPrepare:
-        in_section_ = false;
-        return Prepare(name.ToString());
-      case BatchMarker::kCommit:
-      case BatchMarker::kCommitWithTimestamp:
-        Close(name.ToString(), true);
-        break;
-      case BatchMarker::kRollback:
-        Close(name.ToString(), false);
-        break;
       case BatchMarker::kNoop:
         batches_ += run_ > 0 ? 1 : 0;
         run_ = 0;
         break;
+      default:
+        break;
     }
-    return Status::OK();
+    return counter_.AddMarker(marker, name);
   }
 
  private:
-  Status Prepare(const std::string& name) {
-    if (PreparedBytes(name) > kMaxPreparedNameBytes - owner_->name_bytes_) {
-      return MakeStatus(EndState::kRefused,
-                        "open transactions: expected names of at most " +
-                            std::to_string(kMaxPreparedNameBytes) +
-                            " bytes, found more; commit or roll back "
-                            "some transactions");
-    }
-    if (owner_->prepared_.insert_or_assign(name, Prepared{section_, wal_})
-            .second) {
-      owner_->name_bytes_ += PreparedBytes(name);
-    }
-    return Status::OK();
-  }
-
-  void Close(const std::string& name, bool is_commit) {
-    const auto found = owner_->prepared_.find(name);
-    if (found == owner_->prepared_.end()) {
-      is_known_ = is_known_ && !is_commit;
-      return;
-    }
-    sequences_ += is_commit ? found->second.entries : 0;
-    owner_->name_bytes_ -= PreparedBytes(name);
-    owner_->prepared_.erase(found);
-  }
-
-  WalContinuity* const owner_;
-  const uint64_t wal_;
-  uint64_t sequences_ = 0;
-  uint64_t section_ = 0;  // entries of the current section
+  SequenceCounter counter_;
   uint64_t batches_ = 0;  // runs of entries that end with a no-op marker
   uint64_t run_ = 0;      // entries after the last no-op marker
   bool is_of_2pc_ = false;
-  bool in_section_ = false;
-  bool is_known_ = true;
   bool has_blob_index_ = false;
 };
 
 Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   BatchHeader header;
-  Handler handler(this, wal);
+  Handler handler(&prepared_, wal);
   RETURN_IF_ERROR(ReadWriteBatch(record, &header, &handler));
-  const bool takes_any = handler.sequences() > 0 || !handler.is_known();
+  const bool takes_any = handler.takes_any();
   while (takes_any && header.sequence > next_sequence_ &&
          excused_.erase(next_sequence_) > 0) {
     ++next_sequence_;
@@ -178,23 +132,12 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
 }
 
 std::string WalContinuity::PreparedBefore(uint64_t wal) const {
-  for (const auto& [name, prepared] : prepared_) {
+  for (const auto& [name, prepared] : prepared_.by_name()) {
     if (prepared.wal < wal) {
       return name;
     }
   }
   return "";
-}
-
-void WalContinuity::ForgetPreparedBefore(uint64_t wal) {
-  for (auto prepared = prepared_.begin(); prepared != prepared_.end();) {
-    if (prepared->second.wal < wal) {
-      name_bytes_ -= PreparedBytes(prepared->first);
-      prepared = prepared_.erase(prepared);
-    } else {
-      ++prepared;
-    }
-  }
 }
 
 void WalContinuity::Excuse(uint64_t sequence) {

@@ -11,8 +11,9 @@
 // has.
 //
 // A batch takes a number for each entry. Entries of a prepared section
-// (two-phase commit) take their numbers at the commit, in a later record. So
-// after a commit whose section was not seen, the next number is unknown.
+// (two-phase commit) take their numbers at the commit, in a later record
+// (batch_sequences.h). So after a commit whose section was not seen, the next
+// number is unknown.
 //
 // WRITE_PREPARED is refused: there a batch takes one number for all its
 // entries, and ends with a no-op marker (kNoop). Under other policies a record
@@ -29,6 +30,8 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/rocksdb/batch_sequences.h"
+
 namespace sstferry {
 
 enum class WalStep : uint8_t {
@@ -39,7 +42,7 @@ enum class WalStep : uint8_t {
 
 // Follows the records of all WALs of one database.
 //
-// Threads: one. Memory: the names of open transactions, as in WalFacts.
+// Threads: one. Memory: as PreparedSections.
 class WalContinuity {
  public:
   // Expects the first record to continue after `last_sequence`.
@@ -72,7 +75,7 @@ class WalContinuity {
   std::string PreparedBefore(uint64_t wal) const;
   // Removes all transactions that were prepared before this WAL, because they
   // have ended in a WAL that was not seen.
-  void ForgetPreparedBefore(uint64_t wal);
+  void ForgetPreparedBefore(uint64_t wal) { prepared_.CloseBefore(wal); }
 
   // Records that tables have all entries up to `sequence`, even if WALs lack
   // some.
@@ -113,13 +116,7 @@ class WalContinuity {
   bool are_lost_ = false;
   bool trusts_next_ = false;
   bool trusts_unknown_ = false;
-  // A prepared section that has not ended.
-  struct Prepared {
-    uint64_t entries = 0;
-    uint64_t wal = 0;
-  };
-  std::map<std::string, Prepared> prepared_;  // by transaction name
-  size_t name_bytes_ = 0;
+  PreparedSections prepared_;
   std::set<uint64_t> excused_;
   // Ranges [begin, end) of numbers that no WAL has, by begin. Includes all
   // numbers below the first record's.

@@ -11,26 +11,18 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-namespace {
-
-// Returns the approximate memory of a kept name, in bytes.
-size_t NameBytes(const Slice& name) { return name.size() + 64; }
-
-}  // namespace
-
 // Collects the entries and markers of one batch.
 class WalFacts::Handler : public BatchHandler {
  public:
-  explicit Handler(WalFacts* facts) : facts_(facts) {}
+  Handler(WalFacts* facts, uint64_t wal)
+      : facts_(facts), counter_(&facts->prepared_, wal) {}
 
-  // Returns the number of entries that take a sequence number in this batch.
-  // Entries of a write-committed section take their numbers at the commit.
-  uint64_t sequences() const { return sequences_; }
-  bool takes_any() const { return sequences_ > 0 || has_commit_; }
+  uint64_t sequences() const { return counter_.sequences(); }
+  bool takes_any() const { return counter_.takes_any(); }
 
   Status OnEntry(BatchEntryKind kind, uint32_t family_id, const Slice& /*key*/,
                  const Slice& value) override {
-    sequences_ += in_section_ ? 0 : 1;
+    counter_.AddEntry();
     ++facts_->entries_;
     WalFamily& family = facts_->families_[family_id];
     if (facts_->families_.size() > kMaxFamilies) {
@@ -52,46 +44,31 @@ class WalFacts::Handler : public BatchHandler {
   Status OnMarker(BatchMarker marker, const Slice& name) override {
     switch (marker) {
       case BatchMarker::kBeginPrepare:
-        in_section_ = true;
         facts_->has_prepare_sections_ = true;
         break;
       case BatchMarker::kBeginUnprepare:
-        in_unprepared_ = true;
-        [[fallthrough]];
       case BatchMarker::kBeginPersistedPrepare:
-        in_section_ = true;
         facts_->has_prepare_sections_ = true;
         facts_->counts_batches_ = true;
         break;
       case BatchMarker::kEndPrepare:
-        in_section_ = false;
-        facts_->prepares_twice_ |= facts_->prepared_.count(name.ToString()) > 0;
-        return std::exchange(in_unprepared_, false) ? Status::OK()
-                                                    : facts_->Open(name);
-      case BatchMarker::kCommit:
-      case BatchMarker::kCommitWithTimestamp:
-        has_commit_ = true;
-        [[fallthrough]];
-      case BatchMarker::kRollback:
-        facts_->Close(name);
+        facts_->prepares_twice_ |=
+            facts_->prepared_.by_name().count(name.ToString()) > 0;
         break;
-      case BatchMarker::kNoop:
+      default:
         break;
     }
-    return Status::OK();
+    return counter_.AddMarker(marker, name);
   }
 
  private:
   WalFacts* const facts_;
-  uint64_t sequences_ = 0;
-  bool has_commit_ = false;
-  bool in_section_ = false;
-  bool in_unprepared_ = false;
+  SequenceCounter counter_;
 };
 
 Status WalFacts::Add(uint64_t log_number, const Slice& record) {
   BatchHeader header;
-  Handler handler(this);
+  Handler handler(this, log_number);
   const Status s = ReadWriteBatch(record, &header, &handler);
   if (!s.ok()) {
     return WithContext(s, EndStateOf(s), "WAL " + std::to_string(log_number));
@@ -119,24 +96,12 @@ void WalFacts::KeepBlobFile(const Slice& value) {
   blob_files_.insert(is_kept ? reference.file : 0);
 }
 
-Status WalFacts::Open(const Slice& name) {
-  if (NameBytes(name) > kMaxPreparedNameBytes - name_bytes_) {
-    return MakeStatus(EndState::kRefused,
-                      "prepared transactions: expected names of at most " +
-                          std::to_string(kMaxPreparedNameBytes) +
-                          " bytes, found more; commit or roll back "
-                          "some transactions");
+std::set<std::string> WalFacts::prepared() const {
+  std::set<std::string> names;
+  for (const auto& [name, section] : prepared_.by_name()) {
+    names.insert(name);
   }
-  if (prepared_.insert(name.ToString()).second) {
-    name_bytes_ += NameBytes(name);
-  }
-  return Status::OK();
-}
-
-void WalFacts::Close(const Slice& name) {
-  if (prepared_.erase(name.ToString()) > 0) {
-    name_bytes_ -= NameBytes(name);
-  }
+  return names;
 }
 
 }  // namespace sstferry

@@ -12,12 +12,11 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/rocksdb/batch_sequences.h"
 #include "format/rocksdb/write_batch_reader.h"
 
 namespace sstferry {
 
-// Maximum bytes of the names of prepared transactions.
-inline constexpr size_t kMaxPreparedNameBytes = 16u << 20;
 // Maximum number of blob files that are remembered.
 inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
 
@@ -49,10 +48,11 @@ class WalFacts {
   uint64_t first_sequence() const { return first_sequence_; }
 
   // Returns the sequence number of the last entry, or of the last batch if
-  // counts_batches(); 0: no entry. (If the last record is a transaction's
-  // commit, this is the number of the transaction's first entry.) A batch
-  // without entries takes no number: after RocksDB has recovered up to damage,
-  // it writes such a batch with the number of the next entry.
+  // counts_batches(); 0: no entry. Prepared entries that were committed count
+  // (SequenceCounter). If the last record commits a transaction whose section
+  // is in no WAL, tables may have later entries. A batch without entries takes
+  // no number: after RocksDB has recovered up to damage, it writes such a batch
+  // with the number of the next entry.
   uint64_t newest_sequence() const {
     return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
@@ -60,9 +60,9 @@ class WalFacts {
   // Returns the facts by column family id.
   const std::map<uint32_t, WalFamily>& families() const { return families_; }
 
-  // Names of transactions that were prepared but neither committed nor rolled
-  // back.
-  const std::set<std::string>& prepared() const { return prepared_; }
+  // Returns the names of transactions that were prepared but neither committed
+  // nor rolled back.
+  std::set<std::string> prepared() const;
 
   // Returns true if a section of any write policy begins a prepared
   // transaction. Only a recovery with allow_2pc understands these.
@@ -94,8 +94,6 @@ class WalFacts {
   class Handler;
 
   void KeepBlobFile(const rocksdb::Slice& value);
-  rocksdb::Status Open(const rocksdb::Slice& name);
-  void Close(const rocksdb::Slice& name);
 
   bool has_batch_ = false;
   uint64_t entries_ = 0;
@@ -105,9 +103,8 @@ class WalFacts {
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
   uint64_t newest_sequence_ = 0;
-  size_t name_bytes_ = 0;
   std::map<uint32_t, WalFamily> families_;
-  std::set<std::string> prepared_;
+  PreparedSections prepared_;
   std::set<uint64_t> blob_files_;
   bool has_prepare_sections_ = false;
   bool counts_batches_ = false;

@@ -254,6 +254,43 @@ TEST_CASE("Entries of a write-committed section take no sequence",
   REQUIRE(facts.prepares_twice());
 }
 
+TEST_CASE("A commit takes the sequences of the entries that it commits",
+          "[format][rocksdb]") {
+  std::string section = BatchAt(10, {"a", "b", "c"});
+  section.insert(12, "\x09");
+  section += "\x0a\x01t";
+  const std::string commit = BatchAt(10, {}) + "\x0b\x01t";
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(1, BatchAt(9, {"z"})));
+  REQUIRE_OK(facts.Add(1, section));
+  REQUIRE(facts.newest_sequence() == 9);
+  REQUIRE_OK(facts.Add(2, commit));
+  REQUIRE(facts.newest_sequence() == 12);
+  REQUIRE_OK(facts.Add(2, BatchAt(13, {"a"})));
+  REQUIRE(facts.newest_sequence() == 13);
+  REQUIRE_FALSE(facts.counts_batches());
+  // Tables have all entries of a section that is in no WAL.
+  WalFacts later;
+  REQUIRE_OK(later.Add(2, commit));
+  REQUIRE(later.newest_sequence() == 10);
+}
+
+TEST_CASE("RocksDB counts the sequences of transactions in the same way",
+          "[format][rocksdb]") {
+  const ScratchDir dir;
+  Transactions db(dir / "db", rocksdb::WRITE_COMMITTED);
+  REQUIRE_OK(db->Put({}, "plain", "value"));
+  const auto commits = db.Prepare("commits");
+  const auto rolls_back = db.Prepare("rolls back");
+  REQUIRE(db.Facts().newest_sequence() == db->GetLatestSequenceNumber());
+  REQUIRE_OK(db->Put({}, "plain", "value"));
+  REQUIRE_OK(commits->Commit());
+  REQUIRE(db->GetLatestSequenceNumber() == 5);
+  REQUIRE(db.Facts().newest_sequence() == 5);
+  REQUIRE_OK(rolls_back->Rollback());
+  REQUIRE(db.Facts().newest_sequence() == db->GetLatestSequenceNumber());
+}
+
 TEST_CASE("WALs report which blob files they refer to", "[format][rocksdb]") {
   const auto referring = [](const std::string& value) {
     std::string batch(12, '\0');
