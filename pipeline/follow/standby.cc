@@ -22,7 +22,6 @@
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/wal_end.h"
-#include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/file_source.h"
@@ -295,7 +294,7 @@ Status FindNewestOptions(const std::string& dir, uint64_t* number) {
   return Status::OK();
 }
 
-// Finds the sequence number of the first entry of a WAL; 0: no entry.
+// Finds the first sequence number that a WAL's records take; 0: they take none.
 Status FindFirstSequence(rocksdb::FileSystem* file_system,
                          const std::string& dir, uint64_t number,
                          uint64_t* sequence) {
@@ -304,9 +303,12 @@ Status FindFirstSequence(rocksdb::FileSystem* file_system,
   RETURN_IF_ERROR(FileSource::Open(file_system, dir + "/" + WalName(number),
                                    &source));
   LogFollower follower(LogKind::kWal, number);
+  WalContinuity continuity(0);
   const Status status =
-      follower.Follow(*source, [sequence](const Slice& record, uint64_t) {
-        if (LastSequenceOf(record) == 0) {
+      follower.Follow(*source, [&](const Slice& record, uint64_t) {
+        WalStep step = WalStep::kContinues;
+        RETURN_IF_ERROR(continuity.Add(number, record, &step));
+        if (!continuity.has_entries()) {
           return Status::OK();
         }
         *sequence = DecodeFixed64(record.data());
@@ -358,7 +360,7 @@ using OnWalEnd =
     std::function<Status(uint64_t wal, uint64_t end, uint64_t bytes)>;
 
 // Reads the WALs in `dir`; with `from_mark`, only the bytes after the newest
-// mark. *end: as FindStandbyEnd().
+// mark. *end: as FindStandbyEnd(), with the mark's sequence number.
 Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
                 bool from_mark, const OnWalRecord& on_record,
                 const OnWalEnd& on_end, StandbyPosition* end) {
@@ -398,8 +400,6 @@ Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
           *source, [&](const Slice& record, uint64_t record_end) {
             RETURN_IF_ERROR(on_record(wal->first, record, record_end));
             has_record = true;
-            end->last_sequence =
-                std::max(end->last_sequence, LastSequenceOf(record));
             return Status::OK();
           });
     }
@@ -520,12 +520,14 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
       return MakeStatus(EndState::kCorrupt,
                         GapAt("records are missing", each, step).note);
     }
-    return torn_wal == 0
-               ? Status::OK()
-               : MakeStatus(EndState::kCorrupt,
-                            "expected no records, because " +
-                                WalName(torn_wal) +
-                                " ends with other bytes, found some");
+    if (torn_wal != 0) {
+      return MakeStatus(EndState::kCorrupt,
+                        "expected no records, because " + WalName(torn_wal) +
+                            " ends with other bytes, found some");
+    }
+    wals->end.last_sequence = std::max(wals->end.last_sequence,
+                                       wals->continuity->last_sequence());
+    return Status::OK();
   };
   const OnWalEnd on_end = [&](uint64_t wal, uint64_t end, uint64_t bytes) {
     const auto of_cut = cut.find(wal);
@@ -543,9 +545,9 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
     return OtherThanCut(dir, cut.begin()->first, cut.begin()->second, 0);
   }
   if (!is_behind_cut) wals->continuity->BeginBehindCut(record.sequence);
-  wals->end.last_sequence =
-      std::max({wals->end.last_sequence, wals->continuity->last_sequence(),
-                record.sequence});
+  // All records were read, so the mark's number is not needed. Marks of older
+  // sstferry versions also count prepared entries that were not committed.
+  wals->end.last_sequence = wals->continuity->last_sequence();
   return Status::OK();
 }
 

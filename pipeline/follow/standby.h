@@ -57,7 +57,8 @@ namespace sstferry {
                                           Descriptor* lock);
 
 // Finds the end of the WALs in `dir`: reads the bytes after the newest mark, or
-// all bytes if there is no mark. Proves nothing about earlier bytes.
+// all bytes if there is no mark. Proves nothing about earlier bytes, and does
+// not count sequence numbers: end->last_sequence is the mark's.
 //   kCorrupt  a WAL is shorter than the mark says, or has wrong bytes; *end is
 //             the end of the intact records
 [[nodiscard]] rocksdb::Status FindStandbyEnd(rocksdb::FileSystem* file_system,

@@ -28,6 +28,7 @@
 #include "tests/support/log_bytes.h"
 #include "tests/support/standby_world.h"
 #include "tests/support/power_loss_file_system.h"
+#include "tests/support/transaction_source.h"
 
 namespace sstferry::test::standby_test {
 namespace {
@@ -95,6 +96,32 @@ TEST_CASE("A standby keeps its position over a restart of its follower",
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+TEST_CASE("Prepared entries count in a standby's sequence once they commit",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(10);
+  world.CloseSource();
+  TransactionSource source(world.source_dir());
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  source.Prepare("txn:", 100);
+  source.Put("put:");
+  const auto require_sequence = [&world](uint64_t sequence) {
+    REQUIRE(world.standby()->received().last_sequence == sequence);
+    REQUIRE_OK(world.standby()->Sync());
+    world.CloseStandby();
+    REQUIRE_OK(world.Open());  // reads all WALs
+    REQUIRE(world.standby()->received().last_sequence == sequence);
+  };
+  REQUIRE_OK(world.Follow());
+  const uint64_t sequence = source.sequence();
+  require_sequence(sequence);
+  source.Commit("txn:");
+  REQUIRE(source.sequence() == sequence + 100);
+  REQUIRE_OK(world.Follow());
+  require_sequence(sequence + 100);
 }
 
 TEST_CASE("Only one follower runs at a time, and no promotion while it runs",
