@@ -165,11 +165,4 @@ Status ReadWriteBatch(const Slice& record, BatchHeader* header,
                             : BatchReader(record, handler).Read(header->count);
 }
 
-uint64_t LastSequenceOf(const Slice& record) {
-  BatchHeader header;
-  return !ReadWriteBatch(record, &header, nullptr).ok() || header.count == 0
-             ? 0
-             : header.sequence + header.count - 1;
-}
-
 }  // namespace sstferry

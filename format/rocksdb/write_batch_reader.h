@@ -89,7 +89,4 @@ class BatchHandler {
                                              BatchHeader* header,
                                              BatchHandler* handler);
 
-// Returns the sequence number of the last entry of a record; 0: no entry.
-uint64_t LastSequenceOf(const rocksdb::Slice& record);
-
 }  // namespace sstferry

@@ -12,7 +12,6 @@
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/wal_continuity.h"
 #include "format/rocksdb/wal_end.h"
-#include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/archive/set_source.h"
 #include "sstferry/options.h"
 
@@ -378,10 +377,11 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
                      const std::function<bool()>& cancelled,
                      std::unique_ptr<LogTail>* result) {
   std::unique_ptr<LogTail> tail(new LogTail(archive, set));
+  tail->until_ = point.sequence;
+  tail->why_ = path.why;
   RETURN_IF_ERROR(tail->FindBase());
   const std::vector<LogKey>& keys = path.segments;
   bool is_reached = false;
-  Place known{tail->base_.wal_number, tail->base_.wal_bytes};
   for (size_t at = 0; at < keys.size() && !is_reached; ++at) {
     if (at == tail->segments_.size()) {
       size_t end = at;
@@ -406,29 +406,12 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
         is_reached = true;  // its first records may still be needed
         break;
       }
-      if (moment.sequence != 0) {
-        tail->sequence_ = std::max(tail->sequence_, moment.sequence);
-        known = std::max(known, tail->PlaceAfter(at, moment.bytes));
-      }
+      tail->sequence_ = std::max(tail->sequence_, moment.sequence);
     }
     RETURN_IF_ERROR(tail->AddPayload(at, bytes));
     is_reached = is_reached || EndsAtOrAfter(keys[at], point);
   }
-  if (point.sequence.has_value()) {
-    RETURN_IF_ERROR(tail->CutAfter(*point.sequence, known));
-    const uint64_t reached = std::max(tail->sequence_, set.sequence);
-    if (reached < *point.sequence && !is_reached) {
-      return MakeStatus(EndState::kRefused,
-                        archive.store()->place() + ": sequence " +
-                            std::to_string(*point.sequence) +
-                            " is not in the log after " +
-                            SetNameText(set.name) + ", which ends at " +
-                            std::to_string(reached) +
-                            (path.why.empty() ? "" : " (" + path.why + ")") +
-                            "; @sequence:" + std::to_string(reached) +
-                            " is the last one that can be restored");
-    }
-  }
+  tail->is_reached_ = is_reached;
   *result = std::move(tail);
   return Status::OK();
 }
@@ -453,89 +436,6 @@ Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
       RETURN_IF_ERROR(ReadBytes(number, at, end - at, append).status);
     }
   }
-  return Status::OK();
-}
-
-// Returns the WAL position after the first `bytes` of a payload.
-LogTail::Place LogTail::PlaceAfter(size_t segment, uint64_t bytes) const {
-  const LogHead& head = segments_[segment].head;
-  Place place{head.begin.wal_number, head.begin.wal_bytes};
-  for (const LogWal& wal : head.wals) {
-    if (bytes == 0) {
-      break;
-    }
-    if (wal.wal_number != place.first) {
-      place = {wal.wal_number, 0};
-    }
-    place.second += std::min(wal.bytes, bytes);
-    bytes -= std::min(wal.bytes, bytes);
-  }
-  return place;
-}
-
-// Ends the log after the last record whose entries are all at or before
-// `sequence`. This is known of all records before `known`. A record is a batch,
-// which is restored completely or not at all.
-Status LogTail::CutAfter(uint64_t sequence, const Place& known) {
-  uint64_t reached = std::max(sequence_, set_.sequence);
-  for (const auto& [number, wal] : std::map<uint64_t, Wal>(wals_)) {
-    if (number < known.first ||
-        (number == known.first && wal.end <= known.second)) {
-      continue;
-    }
-    const PieceSource::Fill fill = [this, number = number](
-                                     uint64_t offset, uint64_t bytes,
-                                     std::string* out) {
-      return ReadSome(number, offset, bytes, out);
-    };
-    LogFollower follower(LogKind::kWal, number);
-    // Reads one record first: it shows which record format the WAL uses.
-    const uint64_t begin = number == known.first ? known.second : 0;
-    const uint64_t first_bytes =
-        wal.set_bytes > 0 ? wal.set_bytes : extents_.at(number)[0].bytes;
-    bool is_known = begin == 0;
-    for (const uint64_t most : {first_bytes, kLogBlockBytes}) {
-      if (!is_known) {
-        RETURN_IF_ERROR(follower.Follow(
-            PieceSource(std::min({begin, most, kLogBlockBytes}), fill),
-            [&is_known](const Slice&, uint64_t) {
-              is_known = true;
-              return Status::OK();
-            }));
-      }
-    }
-    follower.SkipTo(begin);
-    uint64_t end = begin;
-    bool is_behind = false;
-    const PieceSource source(wal.end, fill);
-    Status status =
-        follower.Follow(source, [&](const Slice& record, uint64_t at) {
-          const uint64_t last = LastSequenceOf(record);
-          if (last > sequence) {
-            is_behind = true;
-            return Status::Aborted("after the sequence");
-          }
-          reached = std::max(reached, last);
-          end = at;
-          return Status::OK();
-        });
-    if (is_behind) {
-      CutAt(number, end);
-      sequence_ = reached;
-      return Status::OK();
-    }
-    if (status.ok() && follower.end() != wal.end) {
-      status = MakeStatus(EndState::kCorrupt,
-                          archive_.store()->place() + ": WAL " +
-                              std::to_string(number) +
-                              " of the log: expected whole records up to "
-                              "byte " + std::to_string(wal.end) +
-                              ", found whole ones only up to byte " +
-                              std::to_string(follower.end()));
-    }
-    RETURN_IF_ERROR(status);
-  }
-  sequence_ = reached;
   return Status::OK();
 }
 
@@ -595,7 +495,7 @@ Status LogTail::CheckRecords(uint64_t most_bytes,
 
 Status LogTail::TryRecords(uint64_t* most_bytes,
                            const std::function<bool()>& cancelled) {
-  if (wals_.empty()) {
+  if (wals_.empty() && !until_.has_value()) {
     return Status::OK();
   }
   WalContinuity continuity(0);
@@ -633,6 +533,8 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
           RETURN_IF_ERROR(KeepPayload(number, offset, bytes, most_bytes));
           return ReadSome(number, offset, bytes, out);
         });
+    uint64_t kept_bytes = set_bytes;  // end of the last record to restore
+    bool is_past = false;             // the next record is past the point
     Status status =
         follower.Follow(source, [&](const Slice& record, uint64_t at) {
           if (cancelled && cancelled()) {
@@ -644,14 +546,30 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
           }
           WalStep step = WalStep::kContinues;
           RETURN_IF_ERROR(continuity.Add(number, record, &step));
+          // A record is a batch, which is restored completely or not at all.
+          const bool is_later =
+              until_.has_value() && continuity.last_sequence() > *until_;
+          if (is_later && at <= set_bytes) {
+            return SetIsLater(continuity.last_sequence());
+          }
+          if (is_later && (step != WalStep::kGap || reached >= *until_)) {
+            is_past = true;
+            return Status::Aborted("past the sequence number");
+          }
           if (is_after_set && step != WalStep::kContinues) {
             return bad("expected a record with sequence number " +
                        std::to_string(reached + 1) + ", found " +
                        std::to_string(DecodeFixed64(record.data())));
           }
           reached = std::max(reached, continuity.last_sequence());
+          kept_bytes = std::max(kept_bytes, at);
           return Status::OK();
         });
+    if (is_past) {
+      CutAt(number, kept_bytes);
+      sequence_ = std::max(sequence_, reached);
+      return Status::OK();
+    }
     if (status.ok() && follower.end() != end) {
       status = bad("expected whole records up to byte " + std::to_string(end) +
                    ", found whole ones only up to "
@@ -659,7 +577,34 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
     }
     RETURN_IF_ERROR(status);
   }
-  return Status::OK();
+  sequence_ = std::max(sequence_, reached);
+  if (!until_.has_value() || is_reached_ || *until_ <= sequence_) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    archive_.store()->place() + ": sequence " +
+                        std::to_string(*until_) +
+                        " is not in the log after " + SetNameText(set_.name) +
+                        ", which ends at " + std::to_string(sequence_) +
+                        (why_.empty() ? "" : " (" + why_ + ")") +
+                        "; @sequence:" + std::to_string(sequence_) +
+                        " is the last one that can be restored");
+}
+
+// Returns the error for a set that has records after the sequence number up to
+// which it is restored. Records of sets by older sstferry versions say a number
+// that is too small if the set ends with the commit of a prepared transaction.
+Status LogTail::SetIsLater(uint64_t last) const {
+  return MakeStatus(EndState::kRefused,
+                    archive_.store()->place() + ": set " +
+                        SetNameText(set_.name) +
+                        ": expected no record after sequence " +
+                        std::to_string(*until_) + ", found one up to " +
+                        std::to_string(last) +
+                        "; an older set may restore it: @SET+sequence:" +
+                        std::to_string(*until_),
+                    "sstferry archive list " +
+                        ShellWord(archive_.store()->place()));
 }
 
 std::map<LogKey, uint64_t> LogTail::SegmentsRead() const {

@@ -61,7 +61,7 @@ class LogTail {
   // to the point. The archive and the set must outlive this object.
   //   kCorrupt  a segment is damaged, was replaced, or does not continue the
   //             set: the message names the segment and the last time before it
-  //   kRefused  a segment is missing, or the point is after the last segment
+  //   kRefused  a segment is missing
   [[nodiscard]] static rocksdb::Status Read(
       const Archive& archive, const ArchiveSet& set, const LogPath& path,
       const LogPoint& point, const std::function<bool()>& cancelled,
@@ -71,10 +71,14 @@ class LogTail {
   // Returns a sequence number that the log certainly reaches; 0: unknown.
   uint64_t sequence() const { return sequence_; }
   // Reads the records of the set's WALs and of the log, and checks that the
-  // sequence numbers after the set are consecutive. Keeps up to `most_bytes` of
-  // payloads for ReadBytes(). Call it before ReadBytes().
+  // sequence numbers after the set are consecutive. If the point is a sequence
+  // number, ends the log before the first record that takes a later number.
+  // Keeps up to `most_bytes` of payloads for ReadBytes(). Call it before wals()
+  // and ReadBytes().
   //   kCorrupt  they are not consecutive: the message names the last sequence
   //             number before the fault
+  //   kRefused  the point is after the last record, or the set has records
+  //             after the point
   [[nodiscard]] rocksdb::Status CheckRecords(
       uint64_t most_bytes, const std::function<bool()>& cancelled);
   // Returns the segments that CheckRecords() reads, with the size of their
@@ -110,9 +114,6 @@ class LogTail {
   [[nodiscard]] rocksdb::Status CheckLink(size_t segment) const;
   // Adds the first `bytes` of a payload.
   [[nodiscard]] rocksdb::Status AddPayload(size_t segment, uint64_t bytes);
-  Place PlaceAfter(size_t segment, uint64_t bytes) const;
-  [[nodiscard]] rocksdb::Status CutAfter(uint64_t sequence,
-                                          const Place& known);
   [[nodiscard]] rocksdb::Status TryRecords(
       uint64_t* most_bytes, const std::function<bool()>& cancelled);
   // Keeps in memory the payloads that contain bytes [offset, offset + least) of
@@ -120,7 +121,9 @@ class LogTail {
   [[nodiscard]] rocksdb::Status KeepPayload(uint64_t wal_number,
                                             uint64_t offset, uint64_t least,
                                             uint64_t* most_bytes);
+  // Ends the log at offset `end` of a WAL.
   void CutAt(uint64_t wal_number, uint64_t end);
+  [[nodiscard]] rocksdb::Status SetIsLater(uint64_t last) const;
   [[nodiscard]] rocksdb::Status Amiss(size_t segment,
                                       const std::string& what) const;
   // Appends bytes of a WAL from the set, not from the log.
@@ -133,6 +136,9 @@ class LogTail {
 
   const Archive& archive_;
   const ArchiveSet& set_;
+  std::optional<uint64_t> until_;  // the point, if it is a sequence number
+  bool is_reached_ = false;        // the heads show that the log has the point
+  std::string why_;                // as LogPath::why
   LogBegin base_;  // the set's end; without the MANIFEST's digest
   // End of the set's newest WAL, which may contain no record. Logs of older
   // sstferry versions begin there.

@@ -43,6 +43,7 @@
 #include "tests/support/memory_store.h"
 #include "tests/support/restored.h"
 #include "tests/support/standby_world.h"
+#include "tests/support/transaction_source.h"
 
 namespace sstferry::test::log_test {
 namespace {
@@ -156,11 +157,14 @@ class World {
   }
   // Follows until the target has everything that the source has, and the set
   // counts.
-  Status Follow() {
+  Status Follow() { return FollowTo(source.sequence()); }
+  // Follows until the target has everything up to `sequence`, and the set
+  // counts.
+  Status FollowTo(uint64_t sequence) {
     heard = 0;
     for (int i = 0; i < 5000; ++i) {
       RETURN_IF_ERROR(Step());
-      if (target->exists() && heard >= source.sequence() &&
+      if (target->exists() && heard >= sequence &&
           !target->state().is_pushing) {
         return Status::OK();
       }
@@ -393,6 +397,134 @@ TEST_CASE("A log restores every sequence at which a batch ends", "[archive]") {
   REQUIRE(behind.state() == EndState::kRefused);
   REQUIRE(world.Restore("sequence:1", "restored").state() ==
           EndState::kRefused);
+}
+
+TEST_CASE("A sequence restores what had committed by then, and nothing that "
+          "was only prepared",
+          "[archive]") {
+  World world;
+  world.source.CloseSource();
+  TransactionSource source(world.source.source_dir());
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.FollowTo(source.sequence()));
+  source.Prepare("txn:", 100);
+  for (int i = 0; i < 10; ++i) source.Put("put:" + std::to_string(i));
+  const uint64_t before = source.sequence();
+  // The log knows this sequence, or only the ones around it.
+  if (GENERATE(true, false)) {
+    REQUIRE_OK(world.FollowTo(before));
+    REQUIRE_OK(world.target->Sync());
+  }
+  source.Commit("txn:");
+  REQUIRE(source.sequence() == before + 100);
+  source.Put("late");
+  REQUIRE_OK(world.FollowTo(source.sequence()));
+  REQUIRE_OK(world.target->Sync());
+  world.Stop();
+  // A batch is restored completely or not at all.
+  for (const uint64_t at : {before, before + 50, before + 99, before + 100}) {
+    const Ferried restored =
+        world.Restore("sequence:" + std::to_string(at), "restored");
+    INFO((at - before) << ": " << restored.message());
+    REQUIRE_OK(restored.status);
+    TransactionSource replica(world.TargetDir());
+    const bool has_committed = at == before + 100;
+    REQUIRE(replica.sequence() == (has_committed ? at : before));
+    REQUIRE(replica.Rollback("txn:") == !has_committed);
+    REQUIRE(replica.Count("txn:") == (has_committed ? 100u : 0u));
+    REQUIRE(replica.Count("put:") == 10);
+    REQUIRE(replica.Count("late") == 0);
+  }
+}
+
+// Commits a transaction with three entries.
+void Transact(int number, TransactionSource* source) {
+  const std::string name = "txn" + std::to_string(number) + ":";
+  source->Prepare(name, 3);
+  source->Commit(name);
+}
+
+TEST_CASE("A set that ends with a transaction has its last sequence, and its "
+          "log continues",
+          "[archive]") {
+  World world;
+  world.source.CloseSource();
+  TransactionSource source(world.source.source_dir());
+  Transact(0, &source);
+  const uint64_t first = source.sequence();
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.FollowTo(first));
+  for (int i = 1; i <= 5; ++i) {
+    Transact(i, &source);
+    REQUIRE_OK(world.FollowTo(source.sequence()));
+    REQUIRE_OK(world.target->Sync());
+  }
+  world.Stop();
+  const ArchiveLog log = world.Index();
+  REQUIRE(log.sets.size() == 1);
+  REQUIRE(log.sets[0].sequence == first);
+  const Ferried restored =
+      world.Restore("sequence:" + std::to_string(first), "restored");
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  TransactionSource replica(world.TargetDir());
+  replica.Rollback("txn1:");
+  REQUIRE(replica.Count("txn0:") == 3);
+  REQUIRE(replica.Count("txn1:") == 0);
+}
+
+// Changes the sequence in the record of the only set.
+void SetSequence(uint64_t sequence, World* world) {
+  const std::unique_ptr<ObjectStore> client = world->server.NewClient();
+  const Archive archive(client.get());
+  std::vector<FoundSet> found;
+  REQUIRE_OK(archive.ListSets(&found));
+  REQUIRE(found.size() == 1);
+  std::optional<ArchiveSet> set;
+  REQUIRE_OK(archive.ReadSet(found[0], &set));
+  set->sequence = sequence;
+  std::string object;
+  REQUIRE_OK(EncodeArchiveSet(*set, &object));
+  world->server.Overwrite(SetKey(set->name), object);
+  ArchiveDone done;
+  done.set = DigestOf(object);
+  std::string committed;
+  EncodeArchiveDone(done, &committed);
+  world->server.Overwrite(DoneKey(set->name), committed);
+}
+
+// An older sstferry recorded the sequence of the transaction's first entry.
+TEST_CASE("A set that has more than its record says is not restored to a "
+          "sequence before its end",
+          "[archive]") {
+  World world;
+  world.source.CloseSource();
+  TransactionSource source(world.source.source_dir());
+  Transact(0, &source);
+  const uint64_t last = source.sequence();
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.FollowTo(last));
+  if (GENERATE(true, false)) {
+    source.Put("put:");
+    REQUIRE_OK(world.FollowTo(last + 1));
+    REQUIRE_OK(world.target->Sync());
+  }
+  world.Stop();
+  SetSequence(last - 2, &world);
+  for (const uint64_t at : {last - 2, last - 1}) {
+    const Ferried refused =
+        world.Restore("sequence:" + std::to_string(at), "restored");
+    INFO(refused.message());
+    REQUIRE(refused.state() == EndState::kRefused);
+    REQUIRE_FALSE(fs::exists(world.TargetDir()));
+  }
+  const Ferried restored =
+      world.Restore("sequence:" + std::to_string(last), "restored");
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  const TransactionSource replica(world.TargetDir());
+  REQUIRE(replica.Count("txn0:") == 3);
+  REQUIRE(replica.Count("put:") == 0);
 }
 
 TEST_CASE("A restarted follower continues the log if it can prove its place",
