@@ -333,7 +333,8 @@ class Follow : public StandbyJob {
         where.until = until;
         return OpenStore(where, store);
       };
-      RETURN_IF_ERROR(OpenLogRounds(options_, &endpoint_, open, &target));
+      RETURN_IF_ERROR(
+          OpenLogRounds(options_, &endpoint_, open, MicrosNow, &target));
     } else {
       RETURN_IF_ERROR(CheckApartFromSource(
           options_.pull, TargetDirectories(options_.pull, nullptr)));

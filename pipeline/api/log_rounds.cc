@@ -311,8 +311,12 @@ class CutSource : public SetSource, public History {
 class LogRounds : public RoundTarget {
  public:
   LogRounds(const FollowOptions& options,
-            const std::unique_ptr<Endpoint>* endpoint, StoreOpener open)
-      : options_(options), endpoint_(endpoint), open_(std::move(open)) {}
+            const std::unique_ptr<Endpoint>* endpoint, StoreOpener open,
+            std::function<uint64_t()> now_micros)
+      : options_(options),
+        endpoint_(endpoint),
+        open_(std::move(open)),
+        now_micros_(std::move(now_micros)) {}
   ~LogRounds() override {
     Cancel();
     JoinPush();
@@ -370,6 +374,10 @@ class LogRounds : public RoundTarget {
   [[nodiscard]] Status EndLog(const std::shared_ptr<LogWriter>& log,
                               CutReason reason, const std::string& note);
   void SayOfClock(const LogKey& key, uint64_t end_micros, uint64_t now) const;
+  // REQUIRES for the next three: mu_ is locked.
+  void NoteTime(uint64_t micros, uint64_t now);
+  void ForgetWriter();
+  uint64_t MomentOfCut();
   void RunPush();
   void JoinPush() {
     if (pusher_.joinable()) pusher_.join();
@@ -386,6 +394,7 @@ class LogRounds : public RoundTarget {
   const FollowOptions& options_;
   const std::unique_ptr<Endpoint>* const endpoint_;
   const StoreOpener open_;
+  const std::function<uint64_t()> now_micros_;
   std::unique_ptr<ObjectStore> store_;
   std::shared_ptr<SealKey> key_;  // null: nothing is sealed
   ArchiveHead head_;
@@ -402,6 +411,7 @@ class LogRounds : public RoundTarget {
   // Guarded by mu_: all members below.
   std::deque<Candidate> candidates_;
   std::shared_ptr<LogWriter> writer_;  // null: a candidate or a cut comes next
+  uint64_t latest_micros_ = 0;  // in sets and in logs before the writer's
   RemoteSource* remote_ = nullptr;     // runs now, so that Cancel() can stop it
   Status failed_;
   uint64_t set_micros_ = 0;  // time of the newest pushed set
@@ -422,6 +432,7 @@ LogWriterOptions LogRounds::WriterOptions() const {
       std::chrono::microseconds(options_.max_gap).count());
   writer.host = HostName();
   writer.software = "sstferry " SSTFERRY_VERSION;
+  writer.now_micros = now_micros_;
   return writer;
 }
 
@@ -437,13 +448,21 @@ Status LogRounds::Open() {
   return FindCandidates();
 }
 
-// Finds the ends of all log paths, latest first.
+// Finds the ends of all log paths, latest first, and the latest time of all
+// logs.
 Status LogRounds::FindCandidates() {
   const Archive archive(store_.get(), key_.get());
   ArchiveLog log;
   RETURN_IF_ERROR(ReadLog(archive, &log));
+  const uint64_t now = now_micros_();
+  for (const auto& [id, lineage] : log.lineages) {
+    for (const auto& [number, key] : lineage.segments) {
+      NoteTime(key.end_micros, now);
+    }
+  }
   std::map<LogKey, uint64_t> ends;  // -> moment of the newest set
   for (const LoggedSet& set : log.sets) {
+    NoteTime(set.log.moment_micros, now);
     for (const LogPath& path : log.PathsOf(set.log)) {
       if (!path.segments.empty() && path.ended == CutReason::kNone) {
         ends[path.segments.back()] = set.log.moment_micros;
@@ -473,7 +492,6 @@ Status LogRounds::FindCandidates() {
       continue;
     }
     // If a log ends in the future, nothing could be appended to it until then.
-    const uint64_t now = MicrosNow();
     const uint64_t end_micros = candidate.head.moments.empty()
                                     ? key.end_micros
                                     : std::max(key.end_micros,
@@ -483,6 +501,7 @@ Status LogRounds::FindCandidates() {
       SayOfClock(key, end_micros, now);
       continue;
     }
+    NoteTime(end_micros, now);
     if (candidates_.size() < kMaxCandidates) {
       candidates_.push_back(std::move(candidate));
       cut_micros_ = std::max<uint64_t>(cut_micros_, moment);
@@ -611,8 +630,31 @@ Status LogRounds::EndLog(const std::shared_ptr<LogWriter>& log,
   earlier_.segments += state.segments;
   earlier_.bytes += state.bytes;
   earlier_.gaps += state.gaps + 1;
-  writer_.reset();
+  ForgetWriter();
   return Status::OK();
+}
+
+// Records a time in a log or of a set. If it is farther ahead of the clock than
+// a log permits, the log has ended, and times before it are ambiguous.
+void LogRounds::NoteTime(uint64_t micros, uint64_t now) {
+  if (micros <= now + kMostClockBackMicros) {
+    latest_micros_ = std::max(latest_micros_, micros);
+  }
+}
+
+void LogRounds::ForgetWriter() {
+  if (writer_ != nullptr) NoteTime(writer_->latest_micros(), now_micros_());
+  writer_.reset();
+}
+
+// Returns the time of a snapshot that was just taken. It is not before any time
+// in the logs, because a restore to a time takes the newest set before that
+// time, which must contain nothing later.
+uint64_t LogRounds::MomentOfCut() {
+  const uint64_t now = now_micros_();
+  if (latest_micros_ > now + kMostClockBackMicros) latest_micros_ = 0;
+  if (writer_ != nullptr) NoteTime(writer_->latest_micros(), now);
+  return std::max(now, latest_micros_);
 }
 
 Status LogRounds::Cut(const CutRequest& request) {
@@ -654,7 +696,7 @@ Status LogRounds::Cut(const CutRequest& request) {
     remote_ = nullptr;
     return pinned;
   }
-  const uint64_t moment = MicrosNow();
+  const uint64_t moment = MomentOfCut();
   push->id = RandomSetId();
   push->moment = moment;
   if (!continues) {
@@ -709,7 +751,7 @@ void LogRounds::RunPush() {
       failed_ = status;
       // A log cannot be restored without its set.
       if (writer_ != nullptr && writer_->lineage() == done->id) {
-        writer_.reset();
+        ForgetWriter();
       }
     }
     if (status.ok()) set_micros_ = done->moment;
@@ -759,8 +801,10 @@ StandbyState LogRounds::state() const {
 Status OpenLogRounds(const FollowOptions& options,
                      const std::unique_ptr<Endpoint>* endpoint,
                      const StoreOpener& open,
+                     const std::function<uint64_t()>& now_micros,
                      std::unique_ptr<RoundTarget>* target) {
-  auto rounds = std::make_unique<LogRounds>(options, endpoint, open);
+  auto rounds =
+      std::make_unique<LogRounds>(options, endpoint, open, now_micros);
   RETURN_IF_ERROR(rounds->Open());
   *target = std::move(rounds);
   return Status::OK();

@@ -12,8 +12,12 @@
 // archive. This works if the source still has all bytes after that end.
 // Otherwise the follower tries the end of the next log, and finally takes a
 // cut.
+//
+// A cut has no earlier time than the records of all logs that it contains, even
+// if the clock was set back a little since.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -29,10 +33,12 @@ using StoreOpener = std::function<rocksdb::Status(
     Clock::time_point until, std::unique_ptr<ObjectStore>* store)>;
 
 // Opens the archive's log for rounds. The options and the endpoint must outlive
-// *target; the endpoint is opened before the first cut.
+// *target; the endpoint is opened before the first cut. `now_micros` returns
+// microseconds since 1970: the clock of the log and of the cuts.
 //   kRefused  the archive is missing
 [[nodiscard]] rocksdb::Status OpenLogRounds(
     const FollowOptions& options, const std::unique_ptr<Endpoint>* endpoint,
-    const StoreOpener& open, std::unique_ptr<RoundTarget>* target);
+    const StoreOpener& open, const std::function<uint64_t()>& now_micros,
+    std::unique_ptr<RoundTarget>* target);
 
 }  // namespace sstferry

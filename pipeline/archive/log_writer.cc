@@ -79,6 +79,11 @@ uint64_t LogWriter::next_to_put() const {
   return sealed_ != nullptr ? sealed_->key.number : head_.key.number;
 }
 
+uint64_t LogWriter::latest_micros() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return now_;
+}
+
 Gap LogWriter::gap() const {
   const std::lock_guard<std::mutex> lock(mu_);
   return gap_;

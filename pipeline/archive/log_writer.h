@@ -50,7 +50,7 @@ struct LogWriterOptions {
   const SealKey* key = nullptr;        // must outlive it; null: not sealed
   std::string host;
   std::string software;
-  // Returns microseconds since 1970; tests replace it.
+  // Returns microseconds since 1970; null: MicrosNow().
   std::function<uint64_t()> now_micros;
 };
 
@@ -107,6 +107,8 @@ class LogWriter {
   // Returns the number of the first segment that is not known to be put.
   uint64_t next_to_put() const;
   LogState state() const;
+  // Returns the latest time in the log, which may be ahead of the clock.
+  uint64_t latest_micros() const;
   // Returns why this log cannot continue, so that a new log with a new set must
   // begin; kNone: it can continue.
   Gap gap() const;

@@ -125,7 +125,7 @@ class World {
           *store = server.NewClient(hook);
           return Status::OK();
         },
-        &target);
+        [this] { return Micros() + clock_ahead; }, &target);
   }
   // Stops the follower without a last sync, as if it was killed.
   void Stop() {
@@ -325,6 +325,8 @@ class World {
   MemoryStore server;
   FollowOptions options;
   LogFunction log;  // used by the next follower
+  // Microseconds by which the follower's clock is ahead; a push reads it, too.
+  std::atomic<uint64_t> clock_ahead{0};
   std::shared_ptr<SealKey> key;  // null: nothing is sealed
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<SourceRounds> rounds;
@@ -1513,6 +1515,47 @@ TEST_CASE("A log of a clock that was ahead is not continued, and a warning says 
                            " are ambiguous") != std::string::npos);
   REQUIRE(world.Index().sets.size() == 2);
   REQUIRE(world.Index().sets[1].sequence == world.source.sequence());
+}
+
+TEST_CASE("After a clock was set back a little, no set is earlier than the log "
+          "that it contains",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  const uint64_t wanted = world.source.sequence();
+  const uint64_t time = world.Index().Windows().back().end_micros;
+  world.clock_ahead = 8'000'000;
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  const uint64_t end = world.Index().Windows().back().end_micros;
+  REQUIRE(end >= time + 8'000'000);
+  world.clock_ahead = 2'000'000;
+  switch (GENERATE(0, 1, 2)) {
+    case 0:
+      REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
+      break;
+    case 1:
+      world.MakeBarrier();
+      break;
+    default:
+      world.Stop();
+      world.Reopen();
+      REQUIRE_OK(world.Start());  // finds the end of the log
+  }
+  world.Write(1);
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  const ArchiveLog log = world.Index();
+  REQUIRE(log.sets.size() == 2);
+  REQUIRE(log.sets[1].log.moment_micros >= end);
+  const Ferried restored =
+      world.Restore(LogTimeText(time + 5'000'000), "restored");
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) == wanted);
 }
 
 // --- Tests of LogWriter alone -----------------------------------------------
