@@ -455,16 +455,18 @@ class Job : public ArchiveJob {
     }
     for (auto older = std::make_reverse_iterator(set);
          older != log.sets.rend(); ++older) {
-      for (const LogPath& path : log.PathsOf(older->log)) {
-        const bool is_continued = std::any_of(
+      bool is_continued = false;
+      log.PathsOf(older->log, [&](const LogPath& path) {
+        is_continued = std::any_of(
             path.segments.begin(), path.segments.end(), [&](const LogKey& key) {
               return key.lineage == set->log.lineage &&
                      key.number + 1 >= set->log.segment;
             });
-        if (is_continued) {
-          *before = SetNameText(older->name);
-          return Status::OK();
-        }
+        return !is_continued;
+      });
+      if (is_continued) {
+        *before = SetNameText(older->name);
+        return Status::OK();
       }
     }
     AddNotCompared(newest, "no older set has a log that continues up to this "

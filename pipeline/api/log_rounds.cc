@@ -463,11 +463,12 @@ Status LogRounds::FindCandidates() {
   std::map<LogKey, uint64_t> ends;  // -> moment of the newest set
   for (const LoggedSet& set : log.sets) {
     NoteTime(set.log.moment_micros, now);
-    for (const LogPath& path : log.PathsOf(set.log)) {
+    log.PathsOf(set.log, [&](const LogPath& path) {
       if (!path.segments.empty() && path.ended == CutReason::kNone) {
         ends[path.segments.back()] = set.log.moment_micros;
       }
-    }
+      return true;
+    });
   }
   std::vector<std::pair<uint64_t, LogKey>> newest;
   for (const auto& [key, moment] : ends) {

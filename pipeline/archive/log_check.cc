@@ -49,6 +49,32 @@ Status CheckPayload(const Archive& archive, const LogKey& key,
   return Status::OK();
 }
 
+// Checks the chain of a path's segments and, if all of them are to be read,
+// their records. *proved: the segments whose records were checked, with the
+// size of their payloads.
+Status CheckPath(const Archive& archive, const ArchiveSet& set,
+                 const LogPath& path,
+                 const std::function<bool(const std::string&)>& reads,
+                 const std::function<bool()>& cancelled,
+                 std::map<LogKey, uint64_t>* proved) {
+  LogPoint end;
+  end.micros = kMaxLogMicros;
+  std::unique_ptr<LogTail> tail;
+  RETURN_IF_ERROR(LogTail::Read(archive, set, path, end, cancelled, &tail));
+  // Records can be checked only if all payloads are read and decrypted.
+  const bool is_read = (!set.is_sealed || archive.key() != nullptr) &&
+                       std::all_of(path.segments.begin(), path.segments.end(),
+                                   [&reads](const LogKey& key) {
+                                     return reads(LogKeyText(key));
+                                   });
+  if (!is_read) {
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(tail->CheckRecords(0, cancelled));
+  proved->merge(tail->SegmentsRead());
+  return Status::OK();
+}
+
 }  // namespace
 
 Status CheckLog(const Archive& archive,
@@ -77,46 +103,28 @@ Status CheckLog(const Archive& archive,
       found->second = set;
     }
   }
-  LogPoint end;
-  end.micros = kMaxLogMicros;
   for (const auto& [id, logged] : first) {
     std::optional<ArchiveSet> set;
     const Status read = ReadSetOf(archive, logged.name, &set);
     if (!read.ok() && !IsDamage(read)) {
       return read;
     }
-    for (const LogPath& path : log.PathsOf(logged.log)) {
+    Status checked;
+    log.PathsOf(logged.log, [&](const LogPath& path) {
       used.insert(path.segments.begin(), path.segments.end());
       if (path.why.ends_with("is missing")) {
         problems.insert(archive.store()->place() + ": " + path.why);
       }
-      if (!set.has_value()) {
-        continue;  // reported by the check of sets
+      if (set.has_value()) {  // otherwise the check of sets reports it
+        checked = CheckPath(archive, *set, path, reads, cancelled, &proved);
       }
-      std::unique_ptr<LogTail> tail;
-      const Status status =
-          LogTail::Read(archive, *set, path, end, cancelled, &tail);
-      if (IsDamage(status)) {
-        problems.insert(MessageOf(status));
-        continue;
+      if (IsDamage(checked)) {
+        problems.insert(MessageOf(checked));
+        checked = Status::OK();
       }
-      RETURN_IF_ERROR(status);
-      // Records can be checked only if all payloads are read and decrypted.
-      const bool is_read =
-          (!set->is_sealed || archive.key() != nullptr) &&
-          std::all_of(path.segments.begin(), path.segments.end(),
-                      [&reads](const LogKey& key) {
-                        return reads(LogKeyText(key));
-                      });
-      const Status records =
-          is_read ? tail->CheckRecords(0, cancelled) : Status::OK();
-      if (IsDamage(records)) {
-        problems.insert(MessageOf(records));
-      } else {
-        RETURN_IF_ERROR(records);
-        if (is_read) proved.merge(tail->SegmentsRead());
-      }
-    }
+      return checked.ok();
+    });
+    RETURN_IF_ERROR(checked);
   }
   for (const auto& [id, lineage] : log.lineages) {
     for (const auto& [number, key] : lineage.segments) {

@@ -1,8 +1,8 @@
 #include "pipeline/archive/log_index.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "format/end_state.h"
@@ -70,6 +70,32 @@ std::string WhyEnded(const ArchiveLog::Lineage& lineage) {
              ? ""
              : std::string(CutReasonName(lineage.ended)) +
                    (lineage.note.empty() ? "" : ": ") + lineage.note;
+}
+
+// Says why no segment follows a path whose last lineage has the consecutive
+// segments from `begin` to before `end`.
+void SetEnd(const ArchiveLog& log, const SetId& id, uint64_t begin,
+            uint64_t end, LogPath* path) {
+  path->ended = CutReason::kNone;
+  path->why.clear();
+  const auto found = log.lineages.find(id);
+  const uint64_t left = log.FirstSegment(id);
+  // A prune with --keep-log keeps segments from the one of a set on.
+  const bool is_pruned =
+      path->segments.empty() && begin < left &&
+      std::any_of(log.sets.begin(), log.sets.end(), [&](const LoggedSet& set) {
+        return set.log.lineage == id && set.log.segment == left;
+      });
+  if (is_pruned) {
+    path->why = "a prune removed the log after it";
+  } else if (found != log.lineages.end() &&
+             found->second.segments.rbegin()->first >= end) {
+    path->why = "segment " + std::to_string(end) + " of wal/" + ToHex(id) +
+                " is missing";
+  } else if (found != log.lineages.end()) {
+    path->ended = found->second.ended;
+    path->why = WhyEnded(found->second);
+  }
 }
 
 }  // namespace
@@ -216,69 +242,83 @@ uint64_t ArchiveLog::FirstSegment(const SetId& lineage) const {
   return found == lineages.end() ? 0 : found->second.segments.begin()->first;
 }
 
-std::vector<LogPath> ArchiveLog::PathsOf(const SetLog& log) const {
-  std::vector<LogPath> paths;
+void ArchiveLog::PathsOf(
+    const SetLog& log, const std::function<bool(const LogPath&)>& take) const {
+  std::map<SetId, std::vector<SetId>> continuing;  // by the lineage before
+  for (const auto& [id, lineage] : lineages) {
+    if (lineage.parent_number != 0) {
+      continuing[lineage.parent].push_back(id);
+    }
+  }
+  // A lineage on the current path.
+  struct Step {
+    SetId id{};
+    uint64_t begin = 0;  // number of its first segment on the path
+    uint64_t end = 0;    // number after its last consecutive segment
+    size_t before = 0;   // segments on the path before this lineage
+    // Lineages that continue this one and were not entered yet, the most recent
+    // last.
+    std::vector<SetId> next;
+    bool is_continued = false;  // one of them continues it at its end
+  };
   // Each lineage continues only one other, so a repeated lineage is damage.
   std::set<SetId> seen = {log.lineage};
-  // Extends `path` with the segments of a lineage from `number` on.
-  const std::function<void(const SetId&, uint64_t, LogPath)> walk =
-      [&](const SetId& id, uint64_t number, LogPath path) {
-        const auto found = lineages.find(id);
-        uint64_t end = number;  // number after the last consecutive segment
-        if (found != lineages.end()) {
-          while (found->second.segments.count(end) != 0) {
-            ++end;
-          }
-        }
-        // Lineages that continue this one, the most recent first.
-        std::vector<std::pair<uint64_t, SetId>> children;
-        for (const auto& [child, lineage] : lineages) {
-          if (lineage.parent == id && lineage.parent_number != 0 &&
-              lineage.parent_number + 1 >= number &&
-              lineage.parent_number < end && seen.insert(child).second) {
-            children.emplace_back(
-                lineage.segments.rbegin()->second.end_micros, child);
-          }
-        }
-        std::sort(children.rbegin(), children.rend());
-        bool is_continued = false;
-        for (const auto& [micros, child] : children) {
-          const uint64_t last = lineages.at(child).parent_number;
-          LogPath longer = path;
-          for (uint64_t i = number; i <= last; ++i) {
-            longer.segments.push_back(found->second.segments.at(i));
-          }
-          is_continued |= last + 1 == end;
-          walk(child, last + 1, std::move(longer));
-        }
-        if (is_continued) {
-          return;
-        }
-        for (uint64_t i = number; i < end; ++i) {
-          path.segments.push_back(found->second.segments.at(i));
-        }
-        const uint64_t left = FirstSegment(id);
-        // A prune with --keep-log keeps segments from the one of a set on.
-        const bool is_pruned =
-            path.segments.empty() && number < left &&
-            std::any_of(sets.begin(), sets.end(), [&](const LoggedSet& set) {
-              return set.log.lineage == id && set.log.segment == left;
-            });
-        if (is_pruned) {
-          path.why = "a prune removed the log after it";
-        } else if (found != lineages.end() &&
-                   found->second.segments.rbegin()->first >= end) {
-          LogKey missing = found->second.segments.rbegin()->second;
-          path.why = "segment " + std::to_string(end) + " of wal/" +
-                     ToHex(missing.lineage) + " is missing";
-        } else if (found != lineages.end()) {
-          path.ended = found->second.ended;
-          path.why = WhyEnded(found->second);
-        }
-        paths.push_back(std::move(path));
-      };
-  walk(log.lineage, log.segment, LogPath());
-  return paths;
+  std::vector<Step> steps;
+  LogPath path;
+  const auto end_of = [this](const SetId& id) {
+    return lineages.at(id).segments.rbegin()->second.end_micros;
+  };
+  const auto enter = [&](const SetId& id, uint64_t number) {
+    Step step;
+    step.id = id;
+    step.begin = step.end = number;
+    step.before = path.segments.size();
+    const auto found = lineages.find(id);
+    while (found != lineages.end() &&
+           found->second.segments.count(step.end) != 0) {
+      ++step.end;
+    }
+    for (const SetId& next : continuing[id]) {
+      const uint64_t last = lineages.at(next).parent_number;
+      if (last + 1 >= number && last < step.end && seen.insert(next).second) {
+        step.next.push_back(next);
+        step.is_continued |= last + 1 == step.end;
+      }
+    }
+    std::sort(step.next.begin(), step.next.end(),
+              [&end_of](const SetId& a, const SetId& b) {
+                return std::pair(end_of(a), a) < std::pair(end_of(b), b);
+              });
+    steps.push_back(std::move(step));
+  };
+  // Makes the path end with the segments of the last step before `end`.
+  const auto go_to = [&](uint64_t end) {
+    const Step& step = steps.back();
+    path.segments.resize(step.before);
+    for (uint64_t i = step.begin; i < end; ++i) {
+      path.segments.push_back(lineages.at(step.id).segments.at(i));
+    }
+  };
+  enter(log.lineage, log.segment);
+  while (!steps.empty()) {
+    Step& step = steps.back();
+    if (!step.next.empty()) {
+      const SetId next = step.next.back();
+      step.next.pop_back();
+      const uint64_t number = lineages.at(next).parent_number + 1;
+      go_to(number);
+      enter(next, number);
+      continue;
+    }
+    if (!step.is_continued) {
+      go_to(step.end);
+      SetEnd(*this, step.id, step.begin, step.end, &path);
+      if (!take(path)) {
+        return;
+      }
+    }
+    steps.pop_back();
+  }
 }
 
 std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
@@ -303,25 +343,27 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
 }
 
 std::vector<LogWindow> ArchiveLog::Windows() const {
-  std::vector<LogWindow> all;
+  // Paths have most of their windows in common.
+  const auto less = [](const LogWindow& a, const LogWindow& b) {
+    return std::tie(a.begin_micros, a.set, a.end_micros, a.why) <
+           std::tie(b.begin_micros, b.set, b.end_micros, b.why);
+  };
+  std::set<LogWindow, decltype(less)> all(less);
   for (const LoggedSet& set : sets) {
-    for (const LogPath& path : PathsOf(set.log)) {
+    PathsOf(set.log, [&](const LogPath& path) {
       for (LogWindow& window : WindowsOf(set, path)) {
-        all.push_back(std::move(window));
+        all.insert(std::move(window));
       }
-    }
+      return true;
+    });
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const LogWindow& a, const LogWindow& b) {
-                     return a.begin_micros < b.begin_micros;
-                   });
   std::vector<LogWindow> merged;
-  for (LogWindow& window : all) {
+  for (const LogWindow& window : all) {
     if (merged.empty() || window.begin_micros > merged.back().end_micros) {
-      merged.push_back(std::move(window));
+      merged.push_back(window);
     } else if (window.end_micros >= merged.back().end_micros) {
       merged.back().end_micros = window.end_micros;
-      merged.back().why = std::move(window.why);
+      merged.back().why = window.why;
     }
   }
   for (size_t i = 0; i + 1 < merged.size(); ++i) {

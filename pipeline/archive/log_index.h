@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -64,9 +65,12 @@ struct ArchiveLog {
 
   // Returns the number of the first segment of a lineage; 0: it has none.
   uint64_t FirstSegment(const SetId& lineage) const;
-  // Returns the paths after a set, the most recently begun first. Each path
-  // starts with the segment that `log` names. There is at least one path.
-  std::vector<LogPath> PathsOf(const SetLog& log) const;
+  // Passes the paths after a set to `take`, the most recently begun first,
+  // until `take` returns false. Each path starts with the segment that `log`
+  // names. There is at least one path. Each restart of a follower may add a
+  // path, so only one is in memory.
+  void PathsOf(const SetLog& log,
+               const std::function<bool(const LogPath&)>& take) const;
   // Returns the windows of one path after a set.
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;

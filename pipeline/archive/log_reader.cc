@@ -136,19 +136,20 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
     if (point.set.has_value() && !(set->name == *point.set)) {
       continue;
     }
-    for (LogPath& path : log.PathsOf(set->log)) {
-      if (point.sequence.has_value()) {
-        // The heads on the path show later whether it reaches the number.
-        *choice = {set->name, std::move(path)};
-        return Status::OK();
-      }
-      for (const LogWindow& window : log.WindowsOf(*set, path)) {
-        if (window.begin_micros <= *point.micros &&
-            *point.micros <= window.end_micros) {
-          *choice = {set->name, std::move(path)};
-          return Status::OK();
+    log.PathsOf(set->log, [&](const LogPath& path) {
+      // The heads on the path show later whether it reaches a number.
+      bool has_point = point.sequence.has_value();
+      if (!has_point) {
+        for (const LogWindow& window : log.WindowsOf(*set, path)) {
+          has_point |= window.begin_micros <= *point.micros &&
+                       *point.micros <= window.end_micros;
         }
       }
+      if (has_point) *choice = {set->name, path};
+      return !has_point;
+    });
+    if (choice->has_value()) {
+      return Status::OK();
     }
   }
   if (point.set.has_value()) {

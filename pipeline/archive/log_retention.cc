@@ -46,11 +46,12 @@ std::set<SetName> ChooseLogSets(const ArchiveLog& log,
     // yet, and a later one if its log has not begun: both may get segments.
     bool is_needed = set < later ? set == sets.begin()
                                  : log.lineages.count(set->log.lineage) == 0;
-    for (const LogPath& path : log.PathsOf(set->log)) {
+    log.PathsOf(set->log, [&](const LogPath& path) {
       for (const LogKey& key : path.segments) {
         is_needed |= unreached.erase(key) != 0;
       }
-    }
+      return true;
+    });
     if (is_needed) {
       needed.insert(set->name);
     }

@@ -54,6 +54,15 @@ std::string PushTo(const std::string& archive, const std::string& source_dir,
   return RunJob(options).sets.at(0).name;
 }
 
+LogPath FirstPathOf(const ArchiveLog& log, const SetLog& after) {
+  LogPath first;
+  log.PathsOf(after, [&first](const LogPath& path) {
+    first = path;
+    return false;
+  });
+  return first;
+}
+
 Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
                     PullOptions options) {
   const std::string place = archive.substr(0, archive.find('@'));

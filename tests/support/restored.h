@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pipeline/api/operation_parts.h"
+#include "pipeline/archive/log_index.h"
 #include "pipeline/snapshot/snapshot_origin.h"
 #include "sstferry/archive.h"
 #include "sstferry/options.h"
@@ -18,6 +19,8 @@ void InitArchive(const std::string& archive);
 // Pushes the database in source_dir; returns the name of the set.
 std::string PushTo(const std::string& archive, const std::string& source_dir,
                    const std::string& label = "");
+// Returns the first path after a set.
+LogPath FirstPathOf(const ArchiveLog& log, const SetLog& after);
 // Pulls from the archive. Requires that this changes nothing in the archive.
 Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,
                     PullOptions options = {});

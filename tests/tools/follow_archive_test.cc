@@ -236,7 +236,7 @@ TEST_CASE("A drill reports a set that differs from its log up to that set",
   const Archive opened(store.get());
   ArchiveLog log;
   REQUIRE_OK(ReadLog(opened, &log));
-  const LogPath path = log.PathsOf(log.sets.at(0).log).at(0);
+  const LogPath path = FirstPathOf(log, log.sets.at(0).log);
   PushOptions push;
   push.log = {path.segments.back().lineage, path.segments.back().number,
               path.segments.back().end_micros};

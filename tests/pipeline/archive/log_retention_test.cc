@@ -176,5 +176,78 @@ TEST_CASE("A set keeps the segments after it, in logs that continue it too",
   REQUIRE(kept(3) == expected);
 }
 
+// A follower that is killed each minute restarts as often in five weeks.
+TEST_CASE("A log of 50,000 restarts is one path", "[archive]") {
+  constexpr uint64_t kRestarts = 50'000;
+  const auto id_of = [](uint64_t n) {
+    SetId id{};
+    for (size_t i = 0; i < id.size(); ++i) {
+      id[i] = static_cast<uint8_t>(n >> (8 * i));
+    }
+    return id;
+  };
+  ArchiveLog log;
+  for (uint64_t n = 1; n <= kRestarts; ++n) {
+    ArchiveLog::Lineage& lineage = log.lineages[id_of(n)];
+    lineage.segments[n] = LogKey{id_of(n), n, n * 10 - 10, n * 10};
+    if (n > 1) {
+      lineage.parent = id_of(n - 1);
+      lineage.parent_number = n - 1;
+    }
+  }
+  SetLog first;
+  first.lineage = id_of(1);
+  first.segment = 1;
+  first.moment_micros = 1;
+  uint64_t paths = 0;
+  log.PathsOf(first, [&](const LogPath& path) {
+    ++paths;
+    REQUIRE(path.segments.size() == kRestarts);
+    REQUIRE(path.segments.front().number == 1);
+    REQUIRE(path.segments.back().number == kRestarts);
+    return true;
+  });
+  REQUIRE(paths == 1);
+  log.sets.push_back({SetName(), 0, first});
+  const std::vector<LogWindow> windows = log.Windows();
+  REQUIRE(windows.size() == 1);
+  REQUIRE(windows[0].end_micros == kRestarts * 10);
+}
+
+TEST_CASE("Logs that continue a log at several places are paths of their own",
+          "[archive]") {
+  // 1: 1 to 6; 2 continues it at 4, 3 at its end, and 4 continues 2 at 5.
+  World world;
+  world.Add(1, 1, 6);
+  world.Add(2, 5, 9);
+  world.Continue(2, 1, 4);
+  world.Add(3, 7, 8);
+  world.Continue(3, 1, 6);
+  world.Add(4, 6, 7);
+  world.Continue(4, 2, 5);
+  SetLog first;
+  first.lineage = Id(1);
+  first.segment = 2;
+  std::vector<std::string> paths;
+  bool goes_on = true;
+  const auto take = [&](const LogPath& path) {
+    std::string& text = paths.emplace_back();
+    for (const LogKey& key : path.segments) {
+      text += std::to_string(key.lineage[0]) + ":" +
+              std::to_string(key.number) + " ";
+    }
+    return goes_on;
+  };
+  world.log.PathsOf(first, take);
+  REQUIRE(paths == std::vector<std::string>{
+                       "1:2 1:3 1:4 2:5 4:6 4:7 ",
+                       "1:2 1:3 1:4 2:5 2:6 2:7 2:8 2:9 ",
+                       "1:2 1:3 1:4 1:5 1:6 3:7 3:8 "});
+  paths.clear();
+  goes_on = false;
+  world.log.PathsOf(first, take);
+  REQUIRE(paths.size() == 1);
+}
+
 }  // namespace
 }  // namespace sstferry::log_retention_test

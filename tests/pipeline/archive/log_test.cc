@@ -1627,7 +1627,7 @@ TEST_CASE("Segments contain the time range in which the source answered",
   }
   const LoggedSet set{{0, SetId{1}}, 0, {SetId{1}, 1, begin}};
   const std::vector<LogWindow> windows =
-      log.WindowsOf(set, log.PathsOf(set.log).at(0));
+      log.WindowsOf(set, FirstPathOf(log, set.log));
   REQUIRE(windows.size() == 2);
   REQUIRE(windows[0].why == "outage");
 }
