@@ -88,7 +88,11 @@ Status Bool(const pugi::xml_node& node, const char* name, bool* out) {
   std::string text;
   RETURN_IF_ERROR(Text(node, name, 5, &text));
   *out = text == "true";
-  return Status::OK();
+  return *out || text == "false"
+             ? Status::OK()
+             : Wrong("<" + std::string(name) +
+                     ">: expected true or false, found '" + Printable(text) +
+                     "'");
 }
 
 // Returns the time of an upload or object; 0 if it is unreadable.
@@ -193,6 +197,11 @@ Status ParseS3Listing(const Slice& xml, S3Listing* listing) {
   RETURN_IF_ERROR(Bool(root, "IsTruncated", &listing->truncated));
   RETURN_IF_ERROR(Text(root, "NextContinuationToken", kMaxTokenBytes,
                        &listing->next_token));
+  if (!listing->truncated && !listing->next_token.empty()) {
+    return Wrong(
+        "<IsTruncated>: expected true, because a token of the next page is "
+        "there, found false");
+  }
   for (const pugi::xml_node& node : root.children("Contents")) {
     if (listing->objects.size() == kMaxStorePage) {
       return Wrong("a page of more than " + std::to_string(kMaxStorePage) +

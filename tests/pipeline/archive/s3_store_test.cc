@@ -536,8 +536,10 @@ TEST_CASE("A list with false entries is damage", "[archive]") {
     return answer;
   });
   const auto store = Open(OptionsOf(server));
-  const auto page = [](const std::string& keys, const std::string& more = "") {
-    std::string xml = "<ListBucketResult>" + more;
+  const std::string last = "<IsTruncated>false</IsTruncated>";
+  const auto page = [&last](const std::string& keys,
+                            const std::string& more = "") {
+    std::string xml = "<ListBucketResult>" + (more.empty() ? last : more);
     for (size_t at = 0; at < keys.size();) {
       const size_t comma = std::min(keys.find(',', at), keys.size());
       xml += "<Contents><Key>" + keys.substr(at, comma - at) +
@@ -551,15 +553,23 @@ TEST_CASE("A list with false entries is damage", "[archive]") {
     thousand_and_one += (i == 0 ? "p/" : ",p/") + std::to_string(10'000 + i);
   }
   ListPage got;
+  const std::string next =
+      "<NextContinuationToken>next</NextContinuationToken>";
   const std::vector<std::string> lies = {
-      page("p/b,p/b"), page("q/b"), page("p"), page(thousand_and_one), "", "rubbish", "<Other/>",
-      page("p/b") + "<", "<ListBucketResult><Contents/></ListBucketResult>",
-      "<ListBucketResult><Contents><Key>p/b</Key><Size>-1</Size></Contents>"
-      "</ListBucketResult>",
-      "<ListBucketResult><Contents><Key>p/b</Key>"
+      page("p/b,p/b"), page("q/b"), page("p"), page(thousand_and_one), "",
+      "rubbish", "<Other/>", page("p/b") + "<",
+      "<ListBucketResult>" + last + "<Contents/></ListBucketResult>",
+      "<ListBucketResult>" + last + "<Contents><Key>p/b</Key><Size>-1</Size>"
+      "</Contents></ListBucketResult>",
+      "<ListBucketResult>" + last + "<Contents><Key>p/b</Key>"
       "<Size>99999999999999999999</Size></Contents></ListBucketResult>",
       std::string(5u << 20, ' ') + page("p/b"),
-      page("", "<IsTruncated>true</IsTruncated>")};
+      page("", "<IsTruncated>true</IsTruncated>"),
+      // It is unknown whether these are the last page.
+      page("p/b", next), page("p/b", last + next), page("p/b", "<Other/>"),
+      page("p/b", "<IsTruncated>True</IsTruncated>" + next),
+      page("p/b", "<IsTruncated>1</IsTruncated>" + next),
+      page("p/b", "<IsTruncated> true</IsTruncated>" + next)};
   for (const std::string& lie : lies) {
     INFO(lie.substr(0, 200));
     body = lie;
@@ -614,10 +624,12 @@ TEST_CASE("A list that is not ordered is collected and sorted", "[archive]") {
         token == request.query.end() ? 0 : std::stoull(token->second);
     const size_t end = std::min<size_t>(begin + 1000, keys.size());
     FakeAnswer answer;
-    answer.body = "<ListBucketResult><IsTruncated>" +
-                  std::string(end < keys.size() ? "true" : "false") +
-                  "</IsTruncated><NextContinuationToken>" +
-                  std::to_string(end) + "</NextContinuationToken>";
+    answer.body =
+        end < keys.size()
+            ? "<ListBucketResult><IsTruncated>true</IsTruncated>"
+              "<NextContinuationToken>" + std::to_string(end) +
+                  "</NextContinuationToken>"
+            : "<ListBucketResult><IsTruncated>false</IsTruncated>";
     for (size_t i = begin; i < end; ++i) {
       answer.body += "<Contents><Key>" + keys[i] + "</Key><Size>" +
                      std::to_string(i) + "</Size></Contents>";
