@@ -8,6 +8,7 @@
 
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/rocksdb/batch_sequences.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/snapshot/snapshot_tables.h"
 #include "pipeline/snapshot/wal_check.h"
@@ -43,6 +44,40 @@ class LimitedWal : public ByteSource {
   const uint64_t size_;
 };
 
+// Counts the sequence numbers of one record, without those of prepared sections
+// in other WALs: the WAL before may not be completely read yet.
+class RecordCounter : public BatchHandler {
+ public:
+  // `prepared`: the sections of this WAL.
+  RecordCounter(PreparedSections* prepared, uint64_t wal)
+      : prepared_(prepared), counter_(prepared, wal) {}
+
+  uint64_t sequences() const { return counter_.sequences(); }
+  // Returns the names of transactions that the record commits and whose
+  // sections are in other WALs.
+  const std::vector<std::string>& commits() const { return commits_; }
+
+  Status OnEntry(BatchEntryKind, uint32_t, const rocksdb::Slice&,
+                 const rocksdb::Slice&) override {
+    counter_.AddEntry();
+    return Status::OK();
+  }
+
+  Status OnMarker(BatchMarker marker, const rocksdb::Slice& name) override {
+    const bool is_commit = marker == BatchMarker::kCommit ||
+                           marker == BatchMarker::kCommitWithTimestamp;
+    if (is_commit && !prepared_->by_name().contains(name.ToString())) {
+      commits_.push_back(name.ToString());
+    }
+    return counter_.AddMarker(marker, name);
+  }
+
+ private:
+  PreparedSections* const prepared_;
+  SequenceCounter counter_;
+  std::vector<std::string> commits_;
+};
+
 }  // namespace
 
 struct PinnedWals::Wal {
@@ -51,9 +86,11 @@ struct PinnedWals::Wal {
 
   void AddRecord(const rocksdb::Slice& record) {
     BatchHeader header;  // stays zero if the record is no batch
-    ReadWriteBatch(record, &header, nullptr).PermitUncheckedError();
+    RecordCounter counter(&prepared, number);
+    ReadWriteBatch(record, &header, &counter).PermitUncheckedError();
     first_sequence = has_records ? first_sequence : header.sequence;
-    next_sequence = header.sequence + header.count;
+    next_sequence = header.sequence + counter.sequences();
+    commits = counter.commits();
     has_records = true;
   }
 
@@ -63,7 +100,11 @@ struct PinnedWals::Wal {
   LogFollower follower;
   bool has_records = false;
   uint64_t first_sequence = 0;  // first sequence number of its records
-  uint64_t next_sequence = 0;   // sequence number after its last record
+  // The sequence number after its last record, without those of the commits of
+  // sections in other WALs.
+  uint64_t next_sequence = 0;
+  std::vector<std::string> commits;  // these commits of the last record
+  PreparedSections prepared;         // sections that did not end in this WAL
   uint64_t bytes = 0;          // file size at the last read
   uint64_t same_looks = 0;     // reads that found the same end and size
   uint64_t tail_looks = 0;     // reads that found bytes after the end
@@ -232,6 +273,24 @@ Status PinnedWals::CheckEnd(Wal* wal) {
              : status;
 }
 
+// Returns the sequence number after the last record of `wal`, as recovery
+// counts: a section in a WAL that is gone was flushed, and is not committed
+// again.
+uint64_t PinnedWals::NextSequence(const Wal& wal) const {
+  uint64_t next = wal.next_sequence;
+  for (const std::string& name : wal.commits) {
+    for (auto older = std::make_reverse_iterator(wals_.find(wal.number));
+         older != wals_.rend(); ++older) {
+      const auto& sections = older->second->prepared.by_name();
+      if (const auto found = sections.find(name); found != sections.end()) {
+        next += found->second.entries;
+        break;
+      }
+    }
+  }
+  return next;
+}
+
 // Returns true if the WALs after `wal` continue its sequence numbers, or have
 // no records.
 bool PinnedWals::IsContinued(const Wal& wal) const {
@@ -241,7 +300,7 @@ bool PinnedWals::IsContinued(const Wal& wal) const {
       continue;
     }
     if (number > wal.number) {
-      return last == nullptr || other->first_sequence == last->next_sequence;
+      return last == nullptr || other->first_sequence == NextSequence(*last);
     }
     last = other.get();
   }

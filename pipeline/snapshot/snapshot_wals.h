@@ -95,6 +95,7 @@ class PinnedWals {
   [[nodiscard]] rocksdb::Status CheckNames() const;
   bool IsNewest(const Wal& wal) const;
   bool IsRecyclable(const Wal& wal) const;
+  uint64_t NextSequence(const Wal& wal) const;
   bool IsContinued(const Wal& wal) const;
   bool NeedsRest(const Wal& wal) const;
   bool MovesTheStop(const Wal& wal) const;

@@ -25,12 +25,14 @@ constexpr uint8_t kPlain = 1;
 constexpr uint8_t kWhole = 5;  // a record in a recycled WAL
 constexpr uint8_t kFirst = 6;  // the first part of such a record
 
-// Returns a batch of two entries.
-std::string Batch(uint64_t sequence) {
+// Returns a batch of two entries, between other bytes.
+std::string Batch(uint64_t sequence, const std::string& before = "",
+                  const std::string& behind = "") {
   std::string batch;
   PutFixed64(&batch, sequence);
   PutFixed32(&batch, 2);
-  return batch + "the entries";
+  const std::string entry("\x01\x01k\x01v", 5);
+  return batch + before + entry + entry + behind;
 }
 
 // Returns how many bytes are copied from the older and the newer of two WALs.
@@ -83,6 +85,35 @@ TEST_CASE("Bytes after a recycled WAL's own records are copied only if "
     Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(12), 7));
     REQUIRE(CopiedOfOlder(dir, &wals) == own.size() + torn.size());
   }
+}
+
+TEST_CASE("The WAL after a transaction's commit continues the numbers that the "
+          "commit took",
+          "[source]") {
+  const ScratchDir dir;
+  std::filesystem::create_directories(dir / "pinned");
+  const bool is_split = GENERATE(false, true);  // prepared in an earlier WAL
+  const std::string section = PhysicalRecord(
+      kWhole, Batch(10, "\x09", "\x0a\x01t"), is_split ? 3 : 4);
+  std::string commit;
+  PutFixed64(&commit, 10);
+  PutFixed32(&commit, 0);
+  commit = PhysicalRecord(kWhole, commit + "\x0b\x01t", 4);
+  const std::string own = is_split ? commit : section + commit;
+  const std::string old = PhysicalRecord(kWhole, Batch(3), 2);
+  if (is_split) Append(dir / "000003.log", section);
+  Append(dir / "000004.log", own + old);
+  Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(12), 7));
+  PinnedWals wals(dir.path(), dir / "pinned");
+  wals.set_may_buffer(false);
+  REQUIRE_OK(wals.Follow(0));
+  REQUIRE_OK(wals.CheckEnds());
+  std::filesystem::create_directories(dir / "copy");
+  std::vector<CopiedWal> copied;
+  REQUIRE_OK(wals.CopyInto(dir / "copy", &copied));
+  const CopiedWal& wal = copied.at(is_split ? 1 : 0);
+  REQUIRE(wal.number == 4);
+  REQUIRE(wal.bytes == own.size());
 }
 
 TEST_CASE("A WAL with only records from before recycling is copied if recovery "
