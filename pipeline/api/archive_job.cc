@@ -380,26 +380,28 @@ class Job : public ArchiveJob {
     const bool has_log = !windows.empty();
     DrillAndTell(archive, "", &report->drill, has_log ? &newest : nullptr,
                  &status, report);
-    if (has_log && !Stopped()()) {
+    if (has_log) {
       DrillAndTell(archive, LogTimeText(RandomTimeOf(windows)),
                    &report->log_drill, nullptr, &status, report);
     }
-    if (!has_log || !report->drill->is_opened || Stopped()()) {
+    if (!has_log || !report->drill->is_opened) {
       return status;
     }
     std::string before;
     const Status found =
         FindSetBefore(archive, report->drill->set, &before, report);
-    if (!found.ok() || before.empty()) {
-      return status.ok() ? found : status;
+    if (found.ok() && before.empty()) {
+      return status;
     }
     FamilyDigests continued;
     const uint64_t sequence = report->drill->sequence;
     ArchiveDrill* const drill = &report->continued_drill.emplace();
     drill->status =
-        Drill(archive, before + "+sequence:" + std::to_string(sequence),
-              drill, &continued, report);
-    if (EndStateOf(drill->status) == EndState::kRefused) {
+        found.ok()
+            ? Drill(archive, before + "+sequence:" + std::to_string(sequence),
+                    drill, &continued, report)
+            : found;
+    if (found.ok() && EndStateOf(drill->status) == EndState::kRefused) {
       // The source wrote nothing after the older set, so the log has no segment
       // up to the newest set.
       AddNotCompared(report->drill->set, MessageOf(drill->status), report);

@@ -7,19 +7,24 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "format/end_state.h"
 #include "pipeline/archive/archive.h"
 #include "pipeline/archive/log_index.h"
 #include "pipeline/archive/open_store.h"
 #include "pipeline/archive/push.h"
 #include "pipeline/archive/snapshot_source.h"
+#include "pipeline/disk/durable.h"
+#include "sstferry/archive.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/restored.h"
 #include "tests/support/standby_world.h"
+#include "tools/sstferry/archive_metrics.h"
 
 namespace sstferry::test::follow_archive_test {
 namespace {
@@ -202,6 +207,58 @@ TEST_CASE("A drill confirms that a set equals its log up to that set",
   REQUIRE(continued["entries"] == drilled["drill"]["entries"]);
   REQUIRE(continued["entries"] > 0);
   REQUIRE_FALSE(fs::exists(target));
+}
+
+TEST_CASE("A drill that ends before it has restored the log is not good",
+          "[tools][follow]") {
+  using Clock = std::chrono::steady_clock;
+  StandbyWorld world;
+  world.Write(50);
+  const std::string archive = world.root() + "/archive";
+  InitArchive(archive);
+  Process follower(
+      Sstferry({"follow", world.source_dir(), archive, "--segment", "100ms"}));
+  AwaitLog(world, archive, {});
+  world.Write(20);
+  AwaitLog(world, archive, {});
+  follower.Signal(SIGTERM);
+  REQUIRE(follower.Wait() == 0);
+  ArchiveOptions options;
+  options.action = ArchiveAction::kCheck;
+  options.store.where.directory = archive;
+  options.drill_dir = world.root() + "/restored";
+  EndState expected = EndState::kOk;
+  SECTION("it is stopped") { expected = EndState::kCancelled; }
+  SECTION("its deadline passes") {
+    expected = EndState::kDeadline;
+    options.deadline = std::chrono::seconds(3);
+  }
+  const Clock::time_point late =
+      Clock::now() + options.deadline + std::chrono::seconds(1);
+  const std::unique_ptr<ArchiveJob> job = MakeArchiveJob(options);
+  ArchiveReport report;
+  // Ends the job while it removes the first database, which it has opened.
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name != "Workspace:LeftoverRemoved" || !report.drill.has_value() ||
+        !report.drill->is_opened) {
+      return;
+    }
+    if (expected == EndState::kCancelled) {
+      job->Cancel();
+    }
+    while (expected == EndState::kDeadline && Clock::now() < late) {
+      std::this_thread::yield();
+    }
+  });
+  const rocksdb::Status status = job->Run(&report);
+  TEST_SetFaultHook(nullptr);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == expected);
+  const std::string last =
+      "sstferry_archive_last_drill_timestamp_seconds{archive=\"" + archive +
+      "\"} 7\n";
+  REQUIRE(ArchiveMetricsText(options, report, last).find(last) !=
+          std::string::npos);
 }
 
 TEST_CASE("A drill reports a set that differs from its log up to that set",
