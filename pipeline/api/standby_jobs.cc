@@ -138,11 +138,11 @@ class Promote : public StandbyJob {
   Status CheckWhole(StandbyState* state) {
     HealthFile fault;
     RETURN_IF_ERROR(ProveStandby(disk_.get(), options_.dir, &fault));
+    state->fault = fault.what;
     if (fault.fault == ReplicaFault::kNone) {
       return Status::OK();
     }
     fault_ = fault;
-    state->fault = fault.what;
     const std::string found =
         options_.dir + ": the standby was not promoted, because " +
         FaultSentence(fault);
@@ -511,7 +511,10 @@ Status ReadStandbyState(const std::string& dir, bool* found,
       state->replay_bytes += gone ? 0 : bytes;
     }
   }
-  return Status::OK();
+  HealthFile fault;
+  const Status looked = ReadKnownFault(dir, &fault);
+  state->fault = looked.ok() ? fault.what : MessageOf(looked);
+  return looked;
 }
 
 std::unique_ptr<StandbyJob> MakePromote(const PromoteOptions& options) {

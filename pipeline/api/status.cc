@@ -55,6 +55,9 @@ class Query : public StatusQuery {
     if (is_standby) report->standby = standby;
     Status status =
         ReadTargetState(directory, &report->target, &report->is_target);
+    if (is_standby && !report->target.fault.empty()) {
+      report->standby->fault = report->target.fault;  // also if not recorded
+    }
     if (EndStateOf(status) == EndState::kDenied && !found.dirs.empty()) {
       // The account of a server may ask for its own snapshots of a replica.
       status = Status::OK();

@@ -198,7 +198,7 @@ TEST_CASE("serve adds and removes series with its databases",
   REQUIRE(text(state).find("\"db\"") == std::string::npos);
 }
 
-TEST_CASE("A standby's metrics have the last answer of its source",
+TEST_CASE("A standby's metrics have its fault and its source's last answer",
           "[tools][metrics]") {
   const MetricLabels labels = {{"target", "/s"}};
   StandbyMetrics metrics("/s", TlsFiles());
@@ -207,6 +207,10 @@ TEST_CASE("A standby's metrics have the last answer of its source",
   metrics.Take(state);
   REQUIRE(Count(metrics.Collect().Text(), "sstferry_standby_heard") == 0);
   REQUIRE(Count(metrics.Collect().Text(), "sstferry_standby_source_open") == 0);
+  REQUIRE(metrics.Collect().Get(metric::kStandbyFault, labels) == 0);
+  state.fault = "000012.sst is missing";
+  metrics.Take(state);
+  REQUIRE(metrics.Collect().Get(metric::kStandbyFault, labels) == 1);
   state.heard_micros = 1'795'385'083'500'000;
   for (const bool is_open : {true, false}) {
     state.source_process =

@@ -16,10 +16,13 @@
 #include <nlohmann/json.hpp>
 
 #include "format/end_state.h"
+#include "pipeline/pull/health.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/standby_world.h"
+#include "tests/support/test_db.h"
 #include "tools/sstferry/host_file.h"
 #include "tools/sstferry/job_status.h"
 #include "tools/sstferry/metric_set.h"
@@ -675,6 +678,43 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   OutputOf({"status", "--all"}, 2);
   OutputOf({"status", "--all", dir / "replica", "--config", dir / "host.toml"},
            2);
+}
+
+TEST_CASE("A standby with a fault is a problem, although its follower runs",
+          "[tools][units]") {
+  test::StandbyWorld world;
+  world.Write(20);
+  world.source()->Flush();
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());  // keeps the lock of a follower
+  const HostFile host =
+      Host("[[database]]\nname = \"s\"\nsource = \"" + world.source_dir() +
+           "\"\npath = \"" + world.dir() + "\"\nfollow = {}\n");
+  const auto read = [&host] {
+    return ReadJobStates(host, std::time(nullptr));
+  };
+  REQUIRE(read().size() == 1);
+  REQUIRE(read()[0].problem.empty());
+  REQUIRE_OK(StatusOfJobs(host, read()));
+  std::string what;
+  SECTION("a recorded one") {
+    what = "key 7 differs";
+    HealthFile fault = MakeFault(ReplicaFault::kDifferent, what, Selection());
+    REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.dir(),
+                           &fault));
+    bool found = false;
+    StandbyState state;  // a follower publishes it
+    REQUIRE_OK(ReadStandbyState(world.dir(), &found, &state));
+    REQUIRE(state.fault == what);
+  }
+  SECTION("a missing file") {
+    what = test::PathsWith(world.dir(), ".sst").front();
+    std::filesystem::remove(what);
+  }
+  const std::vector<JobState> jobs = read();
+  INFO(jobs[0].problem);
+  REQUIRE(jobs[0].problem.find(what) != std::string::npos);
+  REQUIRE(EndStateOf(StatusOfJobs(host, jobs)) == EndState::kRefused);
 }
 
 }  // namespace sstferry::units_test

@@ -231,6 +231,10 @@ inline const MetricSpec kStandbyLost = {
 inline const MetricSpec kStandbyUnknownOptions = {
     "sstferry_standby_unknown_options", kGauge, "target",
     "Options in the OPTIONS of the last cut that this version does not know."};
+inline const MetricSpec kStandbyFault = {
+    "sstferry_standby_fault", kGauge, "target",
+    "1 if the standby is known to be damaged or to differ from its source, "
+    "else 0."};
 inline const MetricSpec kAuditOldest = {
     "sstferry_standby_audit_oldest_timestamp_seconds", kGauge, "target",
     "Time after which all audited entries of the standby were compared with "

@@ -92,6 +92,7 @@ MetricSet StandbyMetrics::Collect() const {
   }
   if (!state_.is_archive) {
     const AuditState& audit = state_.audit;
+    set.Set(metric::kStandbyFault, labels, state_.fault.empty() ? 0 : 1);
     set.Set(metric::kAuditOldest, labels, SecondsOf(audit.oldest_micros));
     set.Set(metric::kAuditSlices, labels, static_cast<double>(audit.slices));
     set.Set(metric::kAuditEntries, labels, static_cast<double>(audit.entries));

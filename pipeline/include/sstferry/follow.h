@@ -53,7 +53,8 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   uint64_t moment_micros = 0;
   // The source was closed at that moment, so the standby misses nothing.
   bool source_closed = false;
-  // The recorded fault of the standby; empty: no fault.
+  // The recorded fault of the standby, or the one that a status or a promotion
+  // found; empty: no fault is known.
   std::string fault;
   uint64_t behind_bytes = 0;       // bytes of source WALs not yet in DIR
   uint64_t replay_bytes = 0;       // WALs to replay at the next open
@@ -95,7 +96,7 @@ inline constexpr std::chrono::seconds kSourceHeard{5};
 
 // Reads the state of the standby in `dir`, without changing it. *found: `dir`
 // holds a standby. Does not read the WALs, so `sequence` is the durable
-// sequence number.
+// sequence number, and does not look for faults that are not recorded.
 //   kCorrupt  the standby's record is damaged
 [[nodiscard]] rocksdb::Status ReadStandbyState(const std::string& dir,
                                                bool* found,
