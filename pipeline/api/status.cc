@@ -1,6 +1,11 @@
 #include "sstferry/status.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
@@ -68,22 +73,50 @@ class Query : public StatusQuery {
         status.ok() && !report->is_target &&
         fs::exists(directory + "/" + kFleetRecordName, error);
     if (report->is_mirror) {
-      for (const std::string& name : ListReplicas(directory)) {
-        ReplicaStatus& replica = report->replicas.emplace_back();
-        bool is_target = false;
-        replica.name = name;
-        replica.status = ReadTargetState(directory + "/" + name,
-                                         &replica.state, &is_target);
-      }
+      return LookAtReplicas(directory, report);
     }
-    if (status.ok() && !report->is_source && !report->is_target &&
-        !report->is_mirror) {
+    if (status.ok() && !report->is_source && !report->is_target) {
       return MakeStatus(EndState::kRefused,
                         directory + ": expected a database or the TARGET_DIR "
                                     "of a pull, found neither, nor " +
                             directory + ".sstferry");
     }
     return status;
+  }
+
+  // Reads the state of each replica that a mirror has, or should have.
+  static Status LookAtReplicas(const std::string& directory,
+                               StatusReport* report) {
+    std::unique_ptr<ReplicaTree> tree;
+    FleetRecord record;
+    bool has_record = false;
+    RETURN_IF_ERROR(ReplicaTree::Look(directory, &tree));
+    if (tree != nullptr) {
+      RETURN_IF_ERROR(tree->ReadRecord(&has_record, &record));
+    }
+    std::set<std::string> names;
+    const Status searched = FindReplicas(directory, &names);
+    std::erase_if(record.missed,
+                  [](const auto& one) { return one.second != 0; });
+    for (const auto& [name, unused] : record.missed) {
+      names.insert(name);
+    }
+    for (const std::string& name : names) {
+      const std::string path = directory + "/" + name;
+      ReplicaStatus& replica = report->replicas.emplace_back();
+      bool is_target = false;
+      replica.name = name;
+      replica.status = ReadTargetState(path, &replica.state, &is_target);
+      std::error_code error;
+      if (replica.status.ok() && !is_target && record.missed.contains(name) &&
+          !fs::exists(path + "/CURRENT", error)) {
+        replica.status = MakeStatus(
+            EndState::kRefused,
+            path + ": expected a replica, because the last run's source has "
+                   "its database, found none (is a volume not mounted?)");
+      }
+    }
+    return searched;
   }
 
   // Lists the databases of a server, or those below a directory that is no

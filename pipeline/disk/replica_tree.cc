@@ -37,8 +37,6 @@ constexpr char kNewRecordName[] = "sstferry.fleet.new";
 constexpr off_t kMaxRecordBytes = 4 << 20;
 constexpr mode_t kDirectoryMode = 0755;  // less the umask
 
-constexpr int kMaxDepth = 8;  // like serve --db-dir
-
 Status TreeError(const std::string& what, const std::string& path, int error) {
   return MakeStatus(
       IsOutOfRoom(error) ? EndState::kNoSpace : EndState::kRefused,
@@ -61,40 +59,60 @@ Status DamagedRecord(const std::string& path, const std::string& why) {
                               "again");
 }
 
-}  // namespace
-
-std::vector<std::string> ListReplicas(const std::string& directory) {
-  namespace fs = std::filesystem;
-  const std::string workspace = Workspace::DirOf("");
-  std::set<std::string> names;
-  std::error_code error;
-  std::error_code unknown;
-  fs::recursive_directory_iterator at(
-      directory, fs::directory_options::skip_permission_denied, error);
-  for (; !error && at != fs::recursive_directory_iterator() &&
-         names.size() < kMaxServedDatabases;
-       at.increment(error)) {
-    if (at->is_symlink(unknown) || !at->is_directory(unknown)) {
-      continue;
-    }
-    std::string name = at->path().lexically_relative(directory).string();
-    const std::string last = LastOf(name);
-    if (last.ends_with(workspace)) {
-      names.insert(name.substr(0, name.size() - workspace.size()));
-    } else if (fs::exists(at->path() / "CURRENT", unknown) ||
-               fs::exists(at->path() / kLastTransferName, unknown)) {
-      if (last.find(".old-") == std::string::npos) {
-        names.insert(std::move(name));
-      }
-    } else if (at.depth() + 1 < kMaxDepth) {
-      continue;
-    }
-    at.disable_recursion_pending();
+// Returns OK if there was no error, or if nothing is there.
+Status NotSearched(const std::string& path, const std::error_code& error) {
+  const int code = error.value();
+  if (code == 0 || code == ENOENT || code == ENOTDIR) {
+    return Status::OK();
   }
-  return {names.begin(), names.end()};
+  return MakeStatus(
+      code == EACCES || code == EPERM ? EndState::kDenied : EndState::kInternal,
+      path + ": cannot be searched for replicas: " + error.message());
 }
 
-ReplicaTree::ReplicaTree(std::string directory, bool is_made, Descriptor top)
+// Adds the replicas below top/NAME; `name` is empty for `top` itself.
+Status AddReplicas(const std::string& top, const std::string& name,
+                   std::set<std::string>* names) {
+  namespace fs = std::filesystem;
+  const std::string workspace = Workspace::DirOf("");
+  const std::string path = name.empty() ? top : top + "/" + name;
+  Status status;
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    const fs::path& below = at->path();
+    std::error_code unknown;
+    const bool is_directory = fs::is_directory(at->symlink_status(unknown));
+    std::string one = below.filename().string();
+    const bool is_workspace = one.ends_with(workspace);
+    one.resize(one.size() - (is_workspace ? workspace.size() : 0));
+    one = name.empty() ? one : name + "/" + one;
+    // Others, such as lost+found, hold no replica.
+    const bool is_name = is_directory && CheckReplicaName(one).ok();
+    Status searched;
+    if (is_name && (is_workspace || fs::exists(below / "CURRENT", unknown) ||
+                    fs::exists(below / kLastTransferName, unknown))) {
+      names->insert(one);
+    } else if (is_name && !unknown) {
+      searched = AddReplicas(top, one, names);
+    }
+    if (searched.ok()) searched = NotSearched(below.string(), unknown);
+    status = status.ok() ? searched : status;
+  }
+  const Status listed = NotSearched(path, error);
+  return status.ok() ? listed : status;
+}
+
+}  // namespace
+
+Status FindReplicas(const std::string& directory,
+                    std::set<std::string>* names) {
+  names->clear();
+  return AddReplicas(directory, "", names);
+}
+
+ReplicaTree::ReplicaTree(std::string directory, bool is_made, bool is_locked,
+                         Descriptor top)
     : directory_([&directory] {
         while (directory.size() > 1 && directory.ends_with('/')) {
           directory.pop_back();
@@ -102,6 +120,7 @@ ReplicaTree::ReplicaTree(std::string directory, bool is_made, Descriptor top)
         return directory;
       }()),
       is_made_(is_made),
+      is_locked_(is_locked),
       top_(std::move(top)) {}
 
 Status ReplicaTree::Look(const std::string& directory,
@@ -114,7 +133,8 @@ Status ReplicaTree::Look(const std::string& directory,
                : TreeError("cannot open the directory of replicas", directory,
                            errno);
   }
-  out->reset(new ReplicaTree(directory, /*is_made=*/false, std::move(top)));
+  out->reset(new ReplicaTree(directory, /*is_made=*/false, /*is_locked=*/false,
+                             std::move(top)));
   return Status::OK();
 }
 
@@ -149,7 +169,8 @@ Status ReplicaTree::Open(const std::string& directory,
                       "another process mirrors into " + directory +
                           "; wait until it ends");
   }
-  out->reset(new ReplicaTree(directory, is_made, std::move(top)));
+  out->reset(
+      new ReplicaTree(directory, is_made, /*is_locked=*/true, std::move(top)));
   return Status::OK();
 }
 
@@ -219,13 +240,21 @@ Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
   *record = FleetRecord();
   const std::string path = PathOf(kFleetRecordName);
   const Descriptor file = OpenIn(top_.get(), kFleetRecordName, O_RDONLY);
+  if (!file.is_open() && errno == EACCES) {
+    return MakeStatus(EndState::kDenied, "cannot read " + path + ": " +
+                                             std::strerror(EACCES));
+  }
   if (!file.is_open()) {
     return errno == ENOENT ? Status::OK()
                            : DamagedRecord(path, std::strerror(errno));
   }
   struct stat info;
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      (info.st_uid != geteuid() && info.st_uid != 0) ||
+  struct stat top;
+  // Nothing is done by the record of a tree that is only looked at.
+  if (fstat(file.get(), &info) != 0 || fstat(top_.get(), &top) != 0 ||
+      !S_ISREG(info.st_mode) ||
+      (info.st_uid != geteuid() && info.st_uid != 0 &&
+       (is_locked_ || info.st_uid != top.st_uid)) ||
       info.st_size > kMaxRecordBytes) {
     return DamagedRecord(path, "something other than a file of this account");
   }

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "rocksdb/status.h"
 #include "sstferry/descriptor.h"
@@ -18,10 +18,14 @@ namespace sstferry {
 // Name of the file in a mirror's directory that contains its record.
 inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 
-// Returns the names of the replicas below a mirror's directory, complete or
-// unfinished, sorted. Returns at most kMaxServedDatabases names, searches as
-// deep as a server, and follows no link. Changes nothing and takes no lock.
-std::vector<std::string> ListReplicas(const std::string& directory);
+// Finds the names of the replicas below a mirror's directory, complete or
+// unfinished. Searches as deep as a server, and follows no link. Changes
+// nothing and takes no lock. After a failure, *names has what was found
+// elsewhere.
+//   kDenied    this account may not search a directory
+//   kInternal  a directory cannot be read
+[[nodiscard]] rocksdb::Status FindReplicas(const std::string& directory,
+                                           std::set<std::string>* names);
 
 // Record of earlier runs, in the directory's file sstferry.fleet.
 struct FleetRecord {
@@ -64,7 +68,9 @@ class ReplicaTree {
   bool Has(const std::string& name) const;
 
   // Reads the record; *found is false if there is no record.
-  //   kCorrupt  it is damaged, or another account could have written it
+  //   kCorrupt  it is damaged, or another account could have written it; the
+  //             owner of a directory that is only looked at may have
+  //   kDenied   this account may not read it
   [[nodiscard]] rocksdb::Status ReadRecord(bool* found, FleetRecord* record);
   [[nodiscard]] rocksdb::Status WriteRecord(const FleetRecord& record);
 
@@ -77,7 +83,8 @@ class ReplicaTree {
                                          const LogFunction& log, bool* moved);
 
  private:
-  ReplicaTree(std::string directory, bool is_made, Descriptor top);
+  ReplicaTree(std::string directory, bool is_made, bool is_locked,
+              Descriptor top);
 
   // Opens the parent directory of the replica. With `make`, creates missing
   // directories. Without `make`, if a directory is missing, returns OK and
@@ -87,7 +94,8 @@ class ReplicaTree {
 
   const std::string directory_;
   const bool is_made_;    // Open() created it
-  const Descriptor top_;  // after Open(), this process holds its flock
+  const bool is_locked_;  // by Open(): top_ has its flock
+  const Descriptor top_;
 };
 
 }  // namespace sstferry

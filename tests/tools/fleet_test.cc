@@ -202,6 +202,31 @@ TEST_CASE("Status of a mirror shows each of its replicas", "[tools][fleet]") {
   REQUIRE(text.out().find("mirror: " + mirror + ", 2 replicas\n") == 0);
   REQUIRE(text.out().find("details: sstferry status " + mirror +
                           "/app/one\n") != std::string::npos);
+
+  // The record says which replicas should be there.
+  const auto look = [&](int code) {
+    Process again(Sstferry({"status", mirror, "--json"}));
+    REQUIRE(again.Wait() == code);
+    return json::parse(again.out(), nullptr, false);
+  };
+  fs::remove_all(mirror + "/two");
+  for (const bool is_made : {false, true}) {
+    if (is_made) fs::create_directory(mirror + "/two");  // is not mounted
+    const json now = look(0);
+    INFO(now.dump(2));
+    REQUIRE(now["replicas"].size() == 2);
+    REQUIRE(now["replicas"][1]["name"] == "two");
+    REQUIRE(now["replicas"][1]["problem"].get<std::string>().find(
+                mirror + "/two: expected a replica") != std::string::npos);
+  }
+  if (geteuid() == 0) {
+    constexpr uid_t kOther = 65534;
+    REQUIRE(chown(mirror.c_str(), kOther, kOther) == 0);
+    REQUIRE(chown((mirror + "/sstferry.fleet").c_str(), kOther, kOther) == 0);
+    REQUIRE(look(0)["replicas"].size() == 2);
+  }
+  WriteBytes(mirror + "/sstferry.fleet", "{}");
+  REQUIRE(look(1)["status"] == "CORRUPT");
 }
 
 TEST_CASE("refresh --all --delete moves a replica whose source two runs missed",

@@ -680,6 +680,33 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
            2);
 }
 
+TEST_CASE("A replica that a mirror should have is a problem of its job",
+          "[tools][units]") {
+  const ScratchDir dir;
+  const std::string mirror = dir / "mirror";
+  std::filesystem::create_directory(dir / "top");
+  SampleShape shape;
+  shape.entries = 50;
+  MakeSampleDatabase(dir / "top/a", shape);
+  MakeSampleDatabase(dir / "top/b", shape);
+  OutputOf({"pull", "--all", dir / "top", mirror});
+  const HostFile host =
+      Host("[[database]]\nname = \"all\"\nsource = \"" + (dir / "top") +
+           "\"\npath = \"" + mirror +
+           "\"\nrefresh = {when = \"03:00 UTC\", all = true}\n");
+  const auto read = [&host] {
+    return ReadJobStates(host, std::time(nullptr));
+  };
+  REQUIRE(read().size() == 1);
+  REQUIRE(read()[0].problem.empty());
+  std::filesystem::remove_all(mirror + "/b");
+  const std::vector<JobState> jobs = read();
+  INFO(jobs[0].problem);
+  REQUIRE(jobs[0].problem.starts_with("b: " + mirror +
+                                      "/b: expected a replica"));
+  REQUIRE(EndStateOf(StatusOfJobs(host, jobs)) == EndState::kRefused);
+}
+
 TEST_CASE("A standby with a fault is a problem, although its follower runs",
           "[tools][units]") {
   test::StandbyWorld world;

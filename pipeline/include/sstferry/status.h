@@ -120,10 +120,12 @@ struct ServedState {
   std::string problem;  // why a pull would fail; then all numbers are 0
 };
 
-// A replica in a mirror's directory.
+// A replica that a mirror's directory has, or should have.
 struct ReplicaStatus {
   std::string name;
-  rocksdb::Status status;  // not OK if its state cannot be read
+  // Not OK if its state cannot be read, or if there is no replica although the
+  // last run's source has its database.
+  rocksdb::Status status;
   TargetState state;
 };
 
@@ -157,7 +159,8 @@ class StatusQuery {
   virtual ~StatusQuery() = default;
   // report->status equals the returned status.
   //   kRefused   neither a source nor a TARGET_DIR; no such database name
-  //   kDenied    this side may not read the database
+  //   kDenied    this side may not read the database, or a part of the mirror
+  //   kCorrupt   a record of the directory is damaged
   //   kDeadPeer  the server does not answer
   [[nodiscard]] virtual rocksdb::Status Run(StatusReport* report) = 0;
   virtual void Cancel() = 0;
