@@ -4,7 +4,7 @@
 //   list the databases of the source, by name
 //   ReplicaTree: lock DIR, read its record, count missing databases (*)
 //   pin all databases to pull: linked, then confirmed, then copied (*)
-//   pull each pinned database, `jobs` at once
+//   pull each database, `jobs` at once
 //   move away the replicas of databases that were missing twice (*)
 //
 // If one database fails at any step after the list, the others continue. With a
@@ -424,18 +424,15 @@ class FleetOperation : public Fleet {
     return Status::OK();
   }
 
-  bool IsToPull(const FleetMember& member) const {
-    return member.summary.status.ok() && !member.is_present;
-  }
-
-  // Pins all databases. After a failure the pulls still run, but their
+  // Pins all databases to pull. After a failure the pulls still run, but their
   // snapshots are not taken together.
   void PinAll() {
     PinRequest ask;
     std::vector<size_t> places;
     for (size_t i = 0; i < report_.members.size(); ++i) {
-      if (IsToPull(report_.members[i])) {
-        ask.names.push_back(report_.members[i].name);
+      const FleetMember& member = report_.members[i];
+      if (member.summary.status.ok() && !member.is_present) {
+        ask.names.push_back(member.name);
         places.push_back(i);
       }
     }
@@ -475,7 +472,7 @@ class FleetOperation : public Fleet {
   void PullAll() {
     std::vector<size_t> to_pull;
     for (size_t i = 0; i < report_.members.size(); ++i) {
-      if (IsToPull(report_.members[i])) {
+      if (report_.members[i].summary.status.ok()) {
         to_pull.push_back(i);
       }
     }
@@ -544,6 +541,9 @@ class FleetOperation : public Fleet {
       one.deadline =
           std::max(std::chrono::milliseconds(1), one.deadline - passed);
     }
+    if (member.is_present) {
+      one.if_absent = true;
+    }
     if (IsPinned(i)) {
       one.snapshot_of = pin_id_;
     }
@@ -598,6 +598,7 @@ class FleetOperation : public Fleet {
     if (IsPinned(i) && !cancelled_) {
       EndPins(member->name);
     }
+    member->is_present = status.ok() && member->summary.state == "present";
   }
 
   Status RunOne(const PullOptions& options, Summary* summary) {

@@ -117,8 +117,7 @@ class PullOperation : public Operation {
     summary->target = options_.target_dir;
     summary->state = status.ok() ? "present" : "";
     summary->notes.push_back(options_.target_dir +
-                             " holds a database already: nothing was pulled "
-                             "(--if-absent)");
+                             " holds a database already: nothing was pulled");
     FinishSummary(status, {FailedPart::kTarget}, summary);
     return status;
   }

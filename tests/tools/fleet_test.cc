@@ -17,6 +17,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/base/database_name.h"
+#include "pipeline/pull/health.h"
 #include "sstferry/fleet.h"
 #include "tests/support/catch.h"
 #include "tests/support/certificates.h"
@@ -175,6 +176,22 @@ TEST_CASE("pull --all mirrors every database, even if one is damaged",
   REQUIRE(again.of("users")["present"] == true);
   REQUIRE(again.of("new")["present"] == false);
   REQUIRE(EntriesOf(mirror + "/new") == EntriesOf(top + "/new"));
+
+  // But one that is known to be damaged is a failure, as for one database.
+  HealthFile fault = MakeFault(ReplicaFault::kDamaged, "k1", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(),
+                         mirror + "/users", &fault));
+  MakeDatabase(top, "newer");
+  server.process().Signal(SIGHUP);
+  REQUIRE(server.process().WaitForErr("now serves newer"));
+  const Ran damaged = RunAllOf({"pull", server.list_url(), mirror});
+  INFO(damaged.report.dump(2) << damaged.err);
+  REQUIRE(damaged.code == 1);
+  REQUIRE(damaged.report["status"] == "CORRUPT");
+  REQUIRE(damaged.of("users")["present"] == false);
+  REQUIRE(damaged.of("users")["summary"]["status"] == "CORRUPT");
+  REQUIRE(damaged.of("new")["present"] == true);
+  REQUIRE(damaged.of("newer")["summary"]["status"] == "OK");
 }
 
 TEST_CASE("Status of a mirror shows each of its replicas", "[tools][fleet]") {

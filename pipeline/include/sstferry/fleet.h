@@ -49,7 +49,8 @@ struct FleetMember {
   std::string name;
   std::string target_dir;  // empty if the fleet's target_dir is empty
   // PullMode::kPull only: the directory already holds a database, which was not
-  // changed; `summary` is empty.
+  // changed. A known fault of that database is a failure, as with
+  // PullOptions::if_absent.
   bool is_present = false;
   // The pull failed because the source no longer has the database. The mirror
   // does not count this as a failure.
@@ -79,7 +80,8 @@ struct FleetReport {
 
 // A mirror run. report() is complete even if Run() fails. The summary of Run()
 // contains the sums over all pulls.
-//   OK        every database was pulled, or already present
+//   OK        every database was pulled, or already present without a known
+//             fault
 //   kBusy     another mirror uses the directory
 //   kRefused  the source serves no database; or nothing was moved
 //             (delete_refused)
