@@ -22,12 +22,15 @@
 #include <thread>
 #include <utility>
 
+#include "format/archive.h"
 #include "format/limits.h"
 #include "format/printable.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/one_session.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/api/swap_window.h"
+#include "pipeline/archive/archive.h"
+#include "pipeline/archive/open_store.h"
 #include "pipeline/base/database_name.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/disk/replica_tree.h"
@@ -143,6 +146,9 @@ class FleetOperation : public Fleet {
     pin_session_.Cancel();
     gone_session_.Cancel();
     const std::lock_guard<std::mutex> lock(mu_);
+    if (archives_ != nullptr) {
+      archives_->Cancel();
+    }
     for (Operation* const one : running_) {
       one->Cancel();
     }
@@ -195,17 +201,19 @@ class FleetOperation : public Fleet {
     }
   }
 
-  // Returns null if the run neither fills nor plans a mirror.
+  // Returns null if there is no directory of replicas.
   ReplicaTree* opened_tree() const {
-    return tree_ != nullptr ? tree_.get() : planned_tree_.get();
+    return tree_ != nullptr ? tree_.get() : looked_tree_.get();
   }
 
   Status OpenTree(bool* has_record) {
     const std::string& directory = options_.pull.target_dir;
     if (!options_.has_own_operations) {
       RETURN_IF_ERROR(ReplicaTree::Open(directory, &tree_));
-    } else if (options_.delete_vanished && !directory.empty()) {
-      RETURN_IF_ERROR(ReplicaTree::Look(directory, &planned_tree_));
+    } else if (!options_.replicas_dir.empty()) {
+      known_status_ = ReplicaTree::Look(options_.replicas_dir, &looked_tree_);
+    } else if (!directory.empty()) {
+      RETURN_IF_ERROR(ReplicaTree::Look(directory, &looked_tree_));
     }
     if (opened_tree() == nullptr) {
       return Status::OK();
@@ -236,6 +244,8 @@ class FleetOperation : public Fleet {
     endpoint.is_tree = true;
     RETURN_IF_ERROR(Endpoint::Open(endpoint, &endpoint_));
     dialer_ = endpoint_->dialer();
+    const Status known = FindKnown(has_record);
+    known_status_ = known_status_.ok() ? known : known_status_;
     ListReply list;
     BorrowedDialer dialer(dialer_);
     // Waits for a source that is not reachable yet, as a single pull does.
@@ -245,7 +255,7 @@ class FleetOperation : public Fleet {
     ask.log = options_.pull.log;
     RETURN_IF_ERROR(list_session_.Run(
         &dialer, ask, {FailedPart::kList}, [&](SourceSession* session) {
-          return AskList(KnownReplicas(), session, &list);
+          return AskList(known_, session, &list);
         }));
     file_system_ = list.file_system;
     return TakeList(has_record, list);
@@ -265,15 +275,48 @@ class FleetOperation : public Fleet {
     return status;
   }
 
-  // Returns the names of the recorded replicas that exist.
-  std::vector<std::string> KnownReplicas() const {
-    std::vector<std::string> known;
+  // Finds the databases of which this side has a replica or an archive. A
+  // mirror, and a plan of it, know what its record names.
+  Status FindKnown(bool has_record) {
+    std::set<std::string> found;
+    Status status;
+    if (options_.archives.has_value()) {
+      status = FindArchived(&found);
+    } else if (!options_.replicas_dir.empty() && !has_record) {
+      status = FindReplicas(options_.replicas_dir, &found);
+    }
     for (const auto& [name, missed] : record_.missed) {
       if (opened_tree()->Has(name)) {
-        known.push_back(name);
+        found.insert(name);
       }
     }
-    return known;
+    for (const std::string& name : found) {
+      if (CheckReplicaName(name).ok()) {
+        known_.push_back(name);
+      }
+    }
+    return status;
+  }
+
+  Status FindArchived(std::set<std::string>* names) {
+    StoreOptions where = *options_.archives;
+    if (where.where.is_directory()) {
+      return FindHolders(where.where.directory, {kArchiveHeadKey}, names);
+    }
+    if (options_.pull.deadline.count() > 0) {
+      where.until = started_ + options_.pull.deadline;
+    }
+    where.on_retry = RetryLog(options_.pull.log);
+    std::unique_ptr<ObjectStore> store;
+    RETURN_IF_ERROR(OpenStore(where, &store));
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      if (cancelled_) {
+        return CancelledBeforeStart();
+      }
+      archives_ = std::move(store);
+    }
+    return FindArchives(archives_.get(), names);
   }
 
   // Returns OK if the list has every database of the source.
@@ -283,7 +326,7 @@ class FleetOperation : public Fleet {
       return Status::OK();
     }
     std::string lacks;
-    for (const std::string& known : KnownReplicas()) {
+    for (const std::string& known : known_) {
       if (!names.contains(known)) {
         lacks = " and lacks " + Printable(known);
       }
@@ -298,6 +341,7 @@ class FleetOperation : public Fleet {
   Status TakeList(bool has_record, const ListReply& list) {
     const std::set<std::string> names(list.names.begin(), list.names.end());
     list_status_ = CheckComplete(names, list);
+    list_status_ = list_status_.ok() ? known_status_ : list_status_;
     for (const std::string& name : names) {
       FleetMember member;
       member.name = name;
@@ -315,8 +359,8 @@ class FleetOperation : public Fleet {
     }
     if (tree_ != nullptr) {
       RETURN_IF_ERROR(RecordNames(has_record, names, list));
-    } else if (planned_tree_ != nullptr) {
-      FindVanished(has_record, names, list, *planned_tree_);
+    } else if (looked_tree_ != nullptr && options_.delete_vanished) {
+      FindVanished(has_record, names, list, *looked_tree_);
     }
     if (!names.empty()) {
       return Status::OK();
@@ -793,8 +837,10 @@ class FleetOperation : public Fleet {
   OneSession pin_session_;
   OneSession gone_session_;
   std::unique_ptr<ReplicaTree> tree_;
-  std::unique_ptr<ReplicaTree> planned_tree_;  // of a plan with --delete
+  std::unique_ptr<ReplicaTree> looked_tree_;  // of a plan or a verify
   FleetRecord record_;
+  std::vector<std::string> known_;  // what the list must have, or is gone
+  Status known_status_;  // why `known_` may lack some; OK: it lacks none
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;
   std::optional<TransferId> pin_id_;
@@ -805,7 +851,8 @@ class FleetOperation : public Fleet {
   uint64_t file_system_ = 0;  // of the list
   Status may_move_;  // why replicas must not be moved away; OK: they may
   mutable std::mutex mu_;
-  std::set<Operation*> running_;  // guarded by mu_
+  std::unique_ptr<ObjectStore> archives_;  // set under mu_
+  std::set<Operation*> running_;           // guarded by mu_
   Progress ended_progress_;       // guarded by mu_
 };
 

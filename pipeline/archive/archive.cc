@@ -98,6 +98,36 @@ std::string InitCommand(const StoreOptions& options) {
          AccessWords(access, place);
 }
 
+Status FindArchives(ObjectStore* store, std::set<std::string>* names) {
+  names->clear();
+  const std::string end = std::string("/") + kArchiveHeadKey;
+  std::string last;  // the last name that was found, with a slash
+  for (std::string after;;) {
+    ListPage page;
+    RETURN_IF_ERROR(store->List("", after, &page).status);
+    for (const ObjectInfo& object : page.objects) {
+      if (object.key.ends_with(end)) {
+        last = object.key.substr(0, object.key.size() - end.size() + 1);
+        names->insert(last.substr(0, last.size() - 1));
+      }
+    }
+    if (!page.more) {
+      return Status::OK();
+    }
+    if (page.next <= after) {
+      return StoreError(StoreCode::kDamaged,
+                        store->place() + ": expected a page of the list after " +
+                            after + ", found the same page again")
+          .status;
+    }
+    after = page.next;
+    if (!last.empty() && after.starts_with(last)) {
+      after = last;
+      after.back() = '0';  // sorts after all keys of that archive
+    }
+  }
+}
+
 Status Archive::NoArchive() const {
   constexpr size_t kMostNamed = 3;
   const std::string place = store_->place();

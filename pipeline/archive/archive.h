@@ -109,6 +109,12 @@ class SealKey;
 // Returns the command that makes the archive in the store.
 std::string InitCommand(const StoreOptions& options);
 
+// Finds the names of the archives below a bucket's prefix: each one's prefix
+// without the bucket's. Of an archive with many objects, lists only the first
+// page.
+[[nodiscard]] rocksdb::Status FindArchives(ObjectStore* store,
+                                           std::set<std::string>* names);
+
 // Reads the objects of one archive.
 //
 // Threads: any.

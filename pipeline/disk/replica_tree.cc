@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -67,12 +68,13 @@ Status NotSearched(const std::string& path, const std::error_code& error) {
   }
   return MakeStatus(
       code == EACCES || code == EPERM ? EndState::kDenied : EndState::kInternal,
-      path + ": cannot be searched for replicas: " + error.message());
+      path + ": cannot be searched: " + error.message());
 }
 
-// Adds the replicas below top/NAME; `name` is empty for `top` itself.
-Status AddReplicas(const std::string& top, const std::string& name,
-                   std::set<std::string>* names) {
+// Adds what is below top/NAME; `name` is empty for `top` itself.
+Status AddHolders(const std::string& top, const std::string& name,
+                  const std::vector<std::string>& files,
+                  std::set<std::string>* names) {
   namespace fs = std::filesystem;
   const std::string workspace = Workspace::DirOf("");
   const std::string path = name.empty() ? top : top + "/" + name;
@@ -87,14 +89,17 @@ Status AddReplicas(const std::string& top, const std::string& name,
     const bool is_workspace = one.ends_with(workspace);
     one.resize(one.size() - (is_workspace ? workspace.size() : 0));
     one = name.empty() ? one : name + "/" + one;
-    // Others, such as lost+found, hold no replica.
+    // Others, such as lost+found, are no database's.
     const bool is_name = is_directory && CheckReplicaName(one).ok();
+    const auto is_there = [&](const std::string& file) {
+      return fs::exists(below / file, unknown);
+    };
     Status searched;
-    if (is_name && (is_workspace || fs::exists(below / "CURRENT", unknown) ||
-                    fs::exists(below / kLastTransferName, unknown))) {
+    if (is_name && (is_workspace || std::any_of(files.begin(), files.end(),
+                                                is_there))) {
       names->insert(one);
     } else if (is_name && !unknown) {
-      searched = AddReplicas(top, one, names);
+      searched = AddHolders(top, one, files, names);
     }
     if (searched.ok()) searched = NotSearched(below.string(), unknown);
     status = status.ok() ? searched : status;
@@ -105,10 +110,16 @@ Status AddReplicas(const std::string& top, const std::string& name,
 
 }  // namespace
 
+Status FindHolders(const std::string& directory,
+                   const std::vector<std::string>& files,
+                   std::set<std::string>* names) {
+  names->clear();
+  return AddHolders(directory, "", files, names);
+}
+
 Status FindReplicas(const std::string& directory,
                     std::set<std::string>* names) {
-  names->clear();
-  return AddReplicas(directory, "", names);
+  return FindHolders(directory, {"CURRENT", kLastTransferName}, names);
 }
 
 ReplicaTree::ReplicaTree(std::string directory, bool is_made, bool is_locked,

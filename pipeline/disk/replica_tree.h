@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "rocksdb/status.h"
 #include "sstferry/descriptor.h"
@@ -18,12 +19,16 @@ namespace sstferry {
 // Name of the file in a mirror's directory that contains its record.
 inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 
-// Finds the names of the replicas below a mirror's directory, complete or
-// unfinished. Searches as deep as a server, and follows no link. Changes
-// nothing and takes no lock. After a failure, *names has what was found
-// elsewhere.
+// Finds the directories below `directory` that have one of these files, or a
+// workspace beside them. Their names are paths relative to `directory`.
+// Searches as deep as a server, and follows no link. Changes nothing and takes
+// no lock. After a failure, *names has what was found elsewhere.
 //   kDenied    this account may not search a directory
 //   kInternal  a directory cannot be read
+[[nodiscard]] rocksdb::Status FindHolders(const std::string& directory,
+                                          const std::vector<std::string>& files,
+                                          std::set<std::string>* names);
+// Does the same with the replicas of a mirror, complete or unfinished.
 [[nodiscard]] rocksdb::Status FindReplicas(const std::string& directory,
                                            std::set<std::string>* names);
 

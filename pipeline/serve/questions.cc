@@ -36,7 +36,7 @@ Status FindNames(const SessionHost& host, const Channel& channel,
 }
 
 // Lists the databases of the set that the peer may read. A database of which
-// the peer has a replica must be listed, or certainly not exist: *why says why
+// the peer has a copy must be listed, or certainly not exist: *why says why
 // this is not so; empty if it is.
 ListReply ListFor(const SessionHost& host, const ListRequest& request,
                   const PeerIdentity* peer, const ServedSet& set,
@@ -60,7 +60,7 @@ ListReply ListFor(const SessionHost& host, const ListRequest& request,
     const bool is_hidden = is_served && !host.databases->MayRead(name, peer);
     if (is_hidden || (!is_served && set.others.contains(name))) {
       reply.is_complete = false;
-      *why = name + ", of which a target has a replica, is " +
+      *why = name + ", of which a target has a copy, is " +
              (is_hidden ? "hidden from it (serve --allow)"
                         : "a directory or a link without a database now (is a "
                           "volume not mounted?)");

@@ -285,8 +285,13 @@ TEST_CASE("A database that may still exist does not count as gone",
   const ScratchDir dir;
   const std::string top = dir / "top";
   const std::string mirror = dir / "mirror";
+  const std::string backup = dir / "backup";
   MakeDatabases(top);
   REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  fs::create_directory(backup);
+  const std::vector<std::vector<std::string>> others = {
+      {"verify", top, mirror}, {"archive", "push", top, backup}};
+  for (const auto& words : others) REQUIRE(RunAllOf(words).code == 0);
   bool is_listed = false;
   SECTION("its CURRENT is lost") {
     fs::remove(top + "/a/CURRENT");
@@ -315,13 +320,22 @@ TEST_CASE("A database that may still exist does not count as gone",
       REQUIRE(ran.report["error"]["message"].get<std::string>().find(
                   "lacks a;") != std::string::npos);
       REQUIRE(ran.report["delete_refused"].is_null() != deletes);
-      REQUIRE(ran.err.find("a, of which a target has a replica, is a "
-                           "directory or a link without") !=
+      REQUIRE(ran.err.find("a, of which a target has a copy, is a directory or "
+                           "a link without") !=
               std::string::npos);
     }
   }
+  for (const auto& words : others) {
+    const Ran ran = RunAllOf(words);
+    INFO(ran.report.dump(2) << ran.err);
+    REQUIRE(ran.code == 1);
+    REQUIRE(ran.of("b")["summary"]["status"] == "OK");
+    REQUIRE(ran.of("a").is_null() != is_listed);
+    REQUIRE((is_listed || ran.report["status"] == "SOURCE_ERROR"));
+  }
   // Those runs do not count once the database is certainly gone.
   fs::remove_all(top + "/a");
+  for (const auto& words : others) REQUIRE(RunAllOf(words).code == 0);
   const std::vector<std::string> refresh = {"refresh", top, mirror, "--delete"};
   const Ran gone = RunAllOf(refresh);
   INFO(gone.report.dump(2) << gone.err);
@@ -645,8 +659,8 @@ TEST_CASE("A mirror over TLS gets the databases that its certificate may read",
   REQUIRE(hidden.report["status"] == "SOURCE_ERROR");
   REQUIRE(hidden.of("a")["summary"]["status"] == "OK");
   REQUIRE(hidden.report["vanished"].empty());
-  REQUIRE(narrowed.process().WaitForErr("deep/b, of which a target has a "
-                                        "replica, is hidden from it"));
+  REQUIRE(narrowed.process().WaitForErr("deep/b, of which a target has a copy, "
+                                        "is hidden from it"));
 }
 
 TEST_CASE("Hooks run as root when root swaps a mirror of another account",

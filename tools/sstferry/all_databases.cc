@@ -501,6 +501,9 @@ int VerifyAll(const VerifyArguments& arguments, Console* console) {
   all.options.pull.log = console->log_function();
   all.options.jobs = arguments.jobs;
   all.options.has_own_operations = true;
+  if (options.right.is_directory()) {
+    all.options.replicas_dir = options.right.directory;
+  }
   all.options.wrap = [&](const PullOptions& one,
                          std::unique_ptr<Operation> /*pull*/) {
     VerifyOptions verify = options;
@@ -546,6 +549,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
   all.options.pull.log = options.log;
   all.options.jobs = arguments.jobs;
   all.options.has_own_operations = true;
+  all.options.archives = options.store;
   all.options.wrap = [&](const PullOptions& one,
                          std::unique_ptr<Operation> /*pull*/) {
     ArchiveOptions push = options;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sstferry/options.h"
+#include "sstferry/store_options.h"
 #include "sstferry/target.h"
 
 namespace sstferry {
@@ -39,6 +40,13 @@ struct FleetOptions {
   // databases' snapshots are not taken together. With delete_vanished, the
   // report lists what a run would move.
   bool has_own_operations = false;
+  // Only with has_own_operations: a directory in which databases have replicas,
+  // or an address below which they have archives, under their names. It is only
+  // looked at. As in a mirror, the run fails at its end if the source's list
+  // lacks one of them whose database may still exist, or if it is unknown which
+  // there are.
+  std::string replicas_dir;
+  std::optional<StoreOptions> archives;
 };
 
 // Returns the address of database `name` of the source `all`.
@@ -87,8 +95,9 @@ struct FleetReport {
 //             (delete_refused)
 //   kSourceError  the source's list may lack databases; all that it lists were
 //                 completed
-//   others    the worst error of all operations, with the name of its database;
-//             the other operations were completed
+//   others    the worst error of all operations, with the name of its database,
+//             or why replicas_dir or archives could not be searched; the other
+//             operations were completed
 class Fleet : public Operation {
  public:
   virtual const FleetReport& report() const = 0;  // after Run()

@@ -1,5 +1,9 @@
 // The store in memory that model tests use keeps the contract of stores. It
 // returns wrong answers only where a test asks for them.
+#include <set>
+#include <string>
+
+#include "pipeline/archive/archive.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
@@ -71,6 +75,28 @@ TEST_CASE("A test stops, delays and deceives a client in memory",
   server.rules().honours_if_absent = false;
   CHECK(PutBytes(client.get(), "late", "2", true).ok());
   CHECK(server.Objects().at("late") == "2");
+}
+
+TEST_CASE("The archives below a prefix are found, but not their objects",
+          "[archive]") {
+  MemoryStore server({.max_page = 4});
+  size_t lists = 0;
+  const auto client = server.NewClient([&lists](StoreCall* call) {
+    lists += call->kind == StoreCallKind::kList ? 1 : 0;
+    return CallFate::kArrives;
+  });
+  const std::set<std::string> archives = {"a", "a-b", "deep/er/c", "z"};
+  for (const std::string& name : archives) {
+    REQUIRE(PutBytes(client.get(), name + "/ARCHIVE", "1", true).ok());
+    for (int i = 0; i < 100; ++i) {
+      const std::string key = name + "/files/" + std::to_string(i);
+      REQUIRE(PutBytes(client.get(), key, "1", true).ok());
+    }
+  }
+  std::set<std::string> found;
+  REQUIRE_OK(FindArchives(client.get(), &found));
+  REQUIRE(found == archives);
+  REQUIRE(lists <= 2 * archives.size());
 }
 
 }  // namespace sstferry::memory_store_test
