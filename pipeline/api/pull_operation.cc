@@ -308,6 +308,7 @@ std::unique_ptr<Operation> MakeRefresh(const PullOptions& options,
   PullOptions refresh = options;
   refresh.mode = PullMode::kRefresh;
   refresh.target_dir = replica.db->GetName();
+  refresh.if_absent = false;
   return std::make_unique<PullOperation>(refresh, replica);
 }
 

@@ -10,7 +10,7 @@ std::string ShellWord(const std::string& text) {
   const bool plain =
       !text.empty() &&
       std::all_of(text.begin(), text.end(), [](unsigned char c) {
-        return c >= 0x80 || isalnum(c) || strchr("@%+=:,./-_[]", c) != nullptr;
+        return c >= 0x80 || isalnum(c) || strchr("@%+=:,./-_", c) != nullptr;
       });
   if (plain) {
     return text;

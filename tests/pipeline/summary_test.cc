@@ -379,6 +379,16 @@ TEST_CASE("NowRfc3339 is UTC with milliseconds", "[pipeline]") {
       std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")));
 }
 
+TEST_CASE("ShellWord quotes what a shell would change", "[pipeline]") {
+  REQUIRE(ShellWord("s3://b/p@2026-11-24T03:00:00Z") ==
+          "s3://b/p@2026-11-24T03:00:00Z");
+  REQUIRE(ShellWord("/backup/[p]") == "'/backup/[p]'");
+  REQUIRE(ShellWord("sst://[::1]:7420/db") == "'sst://[::1]:7420/db'");
+  REQUIRE(ShellWord("a*") == "'a*'");
+  REQUIRE(ShellWord("it's") == "'it'\\''s'");
+  REQUIRE(ShellWord("") == "''");
+}
+
 TEST_CASE("PeakRssBytes includes memory that was used", "[pipeline]") {
   const uint64_t before = PeakRssBytes();
   REQUIRE(before > 1'000'000);

@@ -121,8 +121,10 @@ TEST_CASE("A refresh of an open database shows all of it at once",
   {
     OpenDb target(dir / "target", OneFamily(Quiet()));
     const rocksdb::Snapshot* before = target->GetSnapshot();
-    const Ferried refreshed = RefreshOpen(dir / "source", &target, {"default"},
-                                          Small());
+    PullOptions options = Small();
+    options.if_absent = true;  // does not apply
+    const Ferried refreshed =
+        RefreshOpen(dir / "source", &target, {"default"}, options);
     REQUIRE_OK(refreshed.status);
     REQUIRE(refreshed.summary.ingest_calls == 1);
     REQUIRE(refreshed.summary.write_blocked_micros.count("max") == 1);

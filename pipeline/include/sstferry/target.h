@@ -70,9 +70,10 @@ std::unique_ptr<Operation> MakePull(const PullOptions& options);
 
 // Refreshes an open database from options.source while the application reads
 // and writes it. Removes entries that the source does not have from the
-// refreshed column families, including entries written meanwhile. options.mode
-// and target_dir do not apply. A family that options.drop_missing drops no
-// longer exists when Run() returns; the application still owns its handle.
+// refreshed column families, including entries written meanwhile. options.mode,
+// target_dir and if_absent do not apply. A family that options.drop_missing
+// drops no longer exists when Run() returns; the application still owns its
+// handle.
 //   OK           the database has the contents of the snapshot
 //   kRefused     the database was made from another or an unknown source and
 //                options.adopt is not set, one side has a SingleDelete, or this
