@@ -114,6 +114,7 @@ class FleetOperation : public Fleet {
     summary->mode = PullModeName(options_.pull.mode);
     FailurePlace place = {FailedPart::kList};
     Status status = Prepare();
+    report_.list_status = status.ok() ? list_status_ : status;
     if (status.ok()) {
       place = {FailedPart::kTarget};
       PinAll();
@@ -376,11 +377,11 @@ class FleetOperation : public Fleet {
   // its path. The source chose the name.
   Status PlaceOf(const std::string& name, std::string* target_dir,
                  bool* exists) {
+    RETURN_IF_ERROR(CheckReplicaName(name));
     if (tree_ != nullptr) {
       *target_dir = tree_->PathOf(name);
       return tree_->Prepare(name, exists);
     }
-    RETURN_IF_ERROR(CheckReplicaName(name));
     const std::string& all = options_.pull.target_dir;
     if (!all.empty()) {
       *target_dir = all + "/" + name;

@@ -246,6 +246,94 @@ TEST_CASE("Status of a mirror shows each of its replicas", "[tools][fleet]") {
   REQUIRE(look(1)["status"] == "CORRUPT");
 }
 
+TEST_CASE("The metrics of a mirror keep each replica, and count each failure",
+          "[tools][fleet][metrics]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  const std::string file = dir / "m.prom";
+  MakeDatabases(top, {"a", "deep/b", "c"});
+  const auto run = [&](const std::string& command, const std::string& source) {
+    return RunAllOf({command, source, mirror, "--metrics-file", file}).code;
+  };
+  // Returns the value of a metric of a replica; "" if it has none.
+  const auto value = [&](const std::string& metric, const std::string& name) {
+    const std::string text = "\n" + BytesOf(file);
+    const std::string series = "\nsstferry_replica_" + metric + "{target=\"" +
+                               mirror + "/" + name + "\"} ";
+    const size_t at = text.find(series);
+    REQUIRE(text.find(series, at + 1) == std::string::npos);
+    return at == std::string::npos
+               ? ""
+               : text.substr(at + series.size(),
+                             text.find('\n', at + 1) - at - series.size());
+  };
+  const std::string failures = "consecutive_failures";
+  const std::string taken = "snapshot_timestamp_seconds";
+  REQUIRE(run("pull", top) == 0);
+  for (const std::string name : {"a", "deep/b", "c"}) {
+    REQUIRE(value(failures, name) == "0");
+    REQUIRE_FALSE(value(taken, name).empty());
+  }
+  // No database can be listed.
+  const std::string before = value(taken, "a");
+  for (const std::string count : {"1", "2"}) {
+    REQUIRE(run("refresh", dir / "missing") != 0);
+    for (const std::string name : {"a", "deep/b", "c"}) {
+      REQUIRE(value(failures, name) == count);
+    }
+  }
+  REQUIRE(value(taken, "a") == before);
+  // The place of one is refused, and the database of one is gone.
+  fs::rename(mirror + "/deep", dir / "away");
+  fs::create_directory_symlink(dir / "away", mirror + "/deep");
+  fs::remove_all(top + "/a");
+  REQUIRE(run("refresh", top) == 1);
+  REQUIRE(value(failures, "a") == "2");
+  REQUIRE(value(taken, "a") == before);
+  REQUIRE(value(failures, "deep/b") == "3");
+  REQUIRE(value(failures, "c") == "0");
+  // The series end with the replica.
+  fs::remove_all(mirror + "/a");
+  REQUIRE(run("refresh", top) == 1);
+  REQUIRE(value(taken, "a").empty());
+  REQUIRE(value(failures, "deep/b") == "4");
+}
+
+TEST_CASE("Root writes all metrics of a large mirror of another account",
+          "[tools][fleet][metrics]") {
+  if (geteuid() != 0) {
+    WARN("not run: it needs root, to act as two accounts");
+    return;
+  }
+  constexpr uid_t kOther = 65534;
+  constexpr int kReplicas = 400;  // more than a megabyte
+  const ScratchDir dir;
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  const std::string place = dir / "app";
+  fs::create_directory(place);
+  REQUIRE(chown(place.c_str(), kOther, kOther) == 0);
+  const std::string file = dir / "m.prom";
+  const std::string target = "{target=\"" + place + "/mirror/";
+  std::string known;
+  for (int i = 0; i < kReplicas; ++i) {
+    known += "sstferry_replica_last_success_timestamp_seconds" + target +
+             std::to_string(i) + "\"} 7\n";
+  }
+  WriteBytes(file, known);
+  const Ran ran = RunAllOf({"refresh", dir / "missing", place + "/mirror",
+                            "--metrics-file", file});
+  INFO(ran.report.dump(2) << ran.err);
+  REQUIRE(ran.code != 0);
+  const std::string text = BytesOf(file);
+  REQUIRE(text.size() > 1'048'576);
+  REQUIRE(text.ends_with("\n"));
+  for (int i = 0; i < kReplicas; ++i) {
+    REQUIRE(text.find("\nsstferry_replica_consecutive_failures" + target +
+                      std::to_string(i) + "\"} 1\n") != std::string::npos);
+  }
+}
+
 TEST_CASE("refresh --all --delete moves a replica whose source two runs missed",
           "[tools][fleet]") {
   const ScratchDir dir;

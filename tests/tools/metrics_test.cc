@@ -240,6 +240,9 @@ TEST_CASE("A metrics file is replaced atomically and readable by others",
   REQUIRE((found.st_mode & 07777) == 0644);
   REQUIRE_OK(WriteMetricsFile(file, "two\n"));
   REQUIRE(ReadMetricsFile(file) == "two\n");
+  const std::string large(3'000'000, 'x');  // of a mirror
+  REQUIRE_OK(WriteMetricsFile(file, large));
+  REQUIRE(ReadMetricsFile(file) == large);
   REQUIRE(std::distance(fs::directory_iterator(dir.path()), {}) == 1);
 
   REQUIRE(MessageOf(WriteMetricsFile(dir / "none/m.prom", "x"))

@@ -21,6 +21,7 @@
 #include "format/quantity.h"
 #include "sstferry/descriptor.h"
 #include "tools/sstferry/archive_metrics.h"
+#include "tools/sstferry/metric_set.h"
 #include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/old_databases.h"
 #include "tools/sstferry/operation_runner.h"
@@ -59,21 +60,58 @@ std::string ResultOf(const FleetMember& member) {
                                             member.summary.status));
 }
 
-// The metrics of all databases, for one file. Threads: any may call Add().
+// The metrics of all databases, for one file: those of this run, and those of
+// other databases that the file has. Threads: any may call Before() and Set().
 class MergedMetrics {
  public:
-  void Add(const std::string& text) {
-    const std::lock_guard<std::mutex> lock(mu_);
-    texts_.push_back(text);
+  // `before`: the text of the file. The values of `label` are `top` followed by
+  // the name of a database.
+  MergedMetrics(const std::string& before, const std::string& label,
+                const std::string& top)
+      : label_(label), top_(Printable(top)) {
+    for (const auto& [value, series] : SeriesBy(label, before)) {
+      if (value.starts_with(top_)) {
+        before_[value.substr(top_.size())] = series;
+      }
+    }
   }
-  bool empty() const { return texts_.empty(); }
+
+  // Returns the series that the file has of a database.
+  std::string Before(const std::string& name) const {
+    const auto found = before_.find(name);
+    return found == before_.end() ? "" : found->second;
+  }
+  void Set(const std::string& name, const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    texts_[name] = text;
+  }
+  // Keeps the series that the file has of a database.
+  void Keep(const std::string& name) {
+    const MetricLabels labels = {{label_, top_ + name}};
+    MetricSet series(labels);
+    series.Restore(Before(name), label_, top_ + name, /*all=*/true);
+    Set(name, series.Text());
+  }
+
+  // The members below are for one thread, after the operations.
+  bool Has(const std::string& name) const { return texts_.contains(name); }
+  // Returns the databases of which only the file has series.
+  std::vector<std::string> Others() const {
+    std::vector<std::string> names;
+    for (const auto& [name, series] : before_) {
+      if (!Has(name)) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
 
   // Returns the merged text: for each metric its HELP and TYPE once, followed
   // by the series of all databases.
   std::string Text() const {
     std::vector<std::string> order;
     std::map<std::string, std::pair<std::string, std::string>> metrics;
-    for (const std::string& text : texts_) {
+    for (const auto& [unused, text] : texts_) {
       std::string name;
       size_t begin = 0;
       while (begin < text.size()) {
@@ -102,8 +140,11 @@ class MergedMetrics {
   }
 
  private:
+  const std::string label_;
+  const std::string top_;
+  std::map<std::string, std::string> before_;  // by database, like texts_
   std::mutex mu_;
-  std::vector<std::string> texts_;  // guarded by mu_ while operations run
+  std::map<std::string, std::string> texts_;  // Set() is guarded by mu_
 };
 
 std::string VanishedLine(const VanishedDatabase& gone) {
@@ -128,7 +169,7 @@ struct AllCommand {
   // Return the JSON objects of all databases and of one.
   std::function<ordered_json(const Summary&)> json;
   std::function<ordered_json(const FleetMember&)> member_json;
-  std::function<void()> write_metrics;     // may be null
+  std::function<void(const FleetReport&)> write_metrics;  // may be null
   std::function<void(Operation*)> reload;  // may be null
 };
 
@@ -242,10 +283,10 @@ int RunAll(const AllCommand& all, const CommonArguments& common,
                               [&fleet] { return fleet->progress(); });
     status = fleet->Run(&summary);
   }
-  if (all.write_metrics) {
-    all.write_metrics();
-  }
   *report = fleet->report();
+  if (all.write_metrics) {
+    all.write_metrics(*report);
+  }
   const auto json = [&] { return JsonOf(all, summary, *report); };
   return FinishCommand(
       all.name, status, summary.error_where,
@@ -258,7 +299,8 @@ int RunAll(const AllCommand& all, const CommonArguments& common,
 
 void WriteMerged(const std::string& file, const MergedMetrics& metrics,
                  const MetricsWriter& write, Console* console) {
-  const Status written = write(file, metrics.Text());
+  const std::string text = metrics.Text();
+  const Status written = text.empty() ? Status::OK() : write(file, text);
   if (!written.ok()) {
     console->Log(LogLevel::kError, MessageOf(written));
   }
@@ -332,14 +374,25 @@ Status MakeBelow(const std::string& top, const std::string& name) {
                                                   std::strerror(errno));
 }
 
-// Returns the address of one database's archive, below the address `all`.
-StoreAddress ArchiveOfDatabase(const StoreAddress& all,
-                               const std::string& name) {
-  StoreAddress one = all;
-  std::string& path = one.is_directory() ? one.directory : one.prefix;
-  path += (path.empty() || path.ends_with('/') ? "" : "/") + name;
-  return one;
-}
+// A pull that failed before it could begin.
+class FailedPull : public Operation {
+ public:
+  FailedPull(PullMode mode, const Status& status)
+      : mode_(mode), status_(status) {}
+
+  Status Run(Summary* summary) override {
+    summary->mode = PullModeName(mode_);
+    summary->status = status_;
+    return status_;
+  }
+  void Cancel() override {}
+  void SetMaxRate(uint64_t /*bytes_per_sec*/) override {}
+  Progress progress() const override { return {}; }
+
+ private:
+  const PullMode mode_;
+  const Status status_;
+};
 
 // A push of one database. Makes the database's archive if it is missing.
 class PushOperation : public Operation {
@@ -401,30 +454,74 @@ std::vector<std::string> PushCells(const ArchiveReport& report) {
 
 }  // namespace
 
+StoreAddress ArchiveOfDatabase(const StoreAddress& all,
+                               const std::string& name) {
+  StoreAddress one = all;
+  std::string& path = one.is_directory() ? one.directory : one.prefix;
+  path += (path.empty() || path.ends_with('/') ? "" : "/") + name;
+  return one;
+}
+
+std::string ArchivesBegin(const StoreAddress& all) {
+  std::string begin = ArchiveOfDatabase(all, "x").ToString();
+  begin.pop_back();
+  return begin;
+}
+
 int PullAll(const PullArguments& arguments, Console* console,
             const MetricsWriter& write_metrics,
             const std::function<void(Operation*)>& reload) {
-  MergedMetrics metrics;
   const std::string& file = arguments.metrics.file;
+  const std::string& top = arguments.options.target_dir;
+  std::string targets = TargetLabel(top + "/x");
+  targets.pop_back();
+  MergedMetrics metrics(ReadMetricsFile(file), "target", targets);
   AllCommand all;
   all.name = all.word = PullModeName(arguments.options.mode);
-  all.target = arguments.options.target_dir;
+  all.target = top;
   all.options.pull = arguments.options;
   all.options.jobs = arguments.jobs;
   all.options.delete_vanished = arguments.delete_vanished;
-  if (!file.empty()) {
-    all.options.wrap = [&](const PullOptions& options,
+  const auto measure = [&](const PullOptions& options,
                            std::unique_ptr<Operation> pull) {
-      PullArguments one = arguments;
-      one.options = options;
-      return std::make_unique<MeasuredPull>(
-          one, std::move(pull),
-          [&metrics](const std::string&, const std::string& text) {
-            metrics.Add(text);
-            return Status::OK();
-          });
-    };
-    all.write_metrics = [&] {
+    PullArguments one = arguments;
+    one.options = options;
+    const std::string name = options.source.name;
+    return std::make_unique<MeasuredPull>(
+        one, std::move(pull),
+        [&metrics, name](const std::string&, const std::string& text) {
+          metrics.Set(name, text);
+          return Status::OK();
+        },
+        metrics.Before(name));
+  };
+  // Counts the failure of a pull that did not run.
+  const auto fail = [&](const std::string& name, const Status& status) {
+    PullOptions one = arguments.options;
+    one.source = AddressOfDatabase(arguments.options.source, name);
+    one.target_dir = top + "/" + name;
+    Summary unused;
+    measure(one, std::make_unique<FailedPull>(one.mode, status))
+        ->Run(&unused)
+        .PermitUncheckedError();
+  };
+  if (!file.empty()) {
+    all.options.wrap = measure;
+    all.write_metrics = [&](const FleetReport& report) {
+      for (const FleetMember& member : report.members) {
+        const Status& status = member.summary.status;
+        if (!metrics.Has(member.name) && !member.target_dir.empty()) {
+          fail(member.name, status.ok() ? report.list_status : status);
+        }
+      }
+      for (const std::string& name : metrics.Others()) {
+        std::error_code error;
+        if (!report.list_status.ok()) {
+          fail(name, report.list_status);
+        } else if (std::filesystem::exists(top + "/" + name, error) || error) {
+          metrics.Keep(name);  // its database is gone, its replica is not
+        }
+      }
       WriteMerged(file, metrics, write_metrics, console);
     };
   }
@@ -534,7 +631,6 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
   const ArchiveOptions& options = arguments.options;
   const StoreAddress& where = options.store.where;
   const std::string& file = arguments.metrics.file;
-  MergedMetrics metrics;
   Pushes pushes;
   AllCommand all;
   all.name = "archive";
@@ -565,15 +661,23 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
                                            one.source.name, &made.report);
   };
   if (!file.empty()) {
-    all.write_metrics = [&] {
+    all.write_metrics = [&](const FleetReport& report) {
       const Descriptor lock = LockMetrics(file);
-      const std::string before = ReadMetricsFile(file);
+      MergedMetrics metrics(ReadMetricsFile(file), "archive",
+                            ArchivesBegin(where));
       for (const auto& [name, push] : pushes.of) {
-        metrics.Add(ArchiveMetricsText(push.options, push.report, before));
+        metrics.Set(name, ArchiveMetricsText(push.options, push.report,
+                                             metrics.Before(name)));
       }
-      if (!metrics.empty()) {
-        WriteMerged(file, metrics, WriteMetricsFile, console);
+      for (const std::string& name : metrics.Others()) {
+        const bool is_listed = std::any_of(
+            report.members.begin(), report.members.end(),
+            [&name](const FleetMember& one) { return one.name == name; });
+        if (is_listed || !report.list_status.ok()) {
+          metrics.Keep(name);  // it has no push, but its database is not gone
+        }
       }
+      WriteMerged(file, metrics, WriteMetricsFile, console);
     };
   }
   all.columns = {"SET", "UPLOADED", "REUSED", "TIME"};

@@ -14,6 +14,12 @@
 
 namespace sstferry {
 
+// Returns the address of one database's archive, below the address `all`.
+StoreAddress ArchiveOfDatabase(const StoreAddress& all,
+                               const std::string& name);
+// Returns what the addresses of these archives begin with, before the name.
+std::string ArchivesBegin(const StoreAddress& all);
+
 // Run one command for all databases and return the exit code. `reload` is
 // called on SIGHUP, with the operation that covers all databases.
 int PullAll(const PullArguments& arguments, Console* console,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sstferry/status.h"
-#include "tools/sstferry/metrics_file.h"
 
 namespace sstferry {
 namespace {
@@ -31,18 +30,6 @@ double Of(const std::map<std::string, Value>& values, const char* name) {
   return found == values.end() ? 0 : static_cast<double>(found->second);
 }
 
-// Returns the label: one name per directory, independent of the working
-// directory.
-std::string Absolute(const std::string& directory) {
-  std::error_code error;
-  const std::string path = std::filesystem::absolute(directory, error)
-                               .lexically_normal()
-                               .string();
-  return path.size() > 1 && path.back() == '/'
-             ? path.substr(0, path.size() - 1)
-             : path;
-}
-
 double BytesOf(const Summary& summary, const std::string& kind) {
   const bool is_clone = summary.method == "clone";
   const uint64_t bytes =
@@ -56,20 +43,29 @@ double BytesOf(const Summary& summary, const std::string& kind) {
 
 }  // namespace
 
+std::string TargetLabel(const std::string& target_dir) {
+  std::error_code error;
+  const std::string path = std::filesystem::absolute(target_dir, error)
+                               .lexically_normal()
+                               .string();
+  return path.size() > 1 && path.back() == '/'
+             ? path.substr(0, path.size() - 1)
+             : path;
+}
+
 MeasuredPull::MeasuredPull(const PullArguments& arguments,
                            std::unique_ptr<Operation> pull,
-                           MetricsWriter write)
+                           MetricsWriter write, const std::string& before)
     : options_(arguments.options),
       file_(arguments.metrics.file),
-      target_(Absolute(arguments.options.target_dir)),
+      is_first_(before.empty()),
+      target_(TargetLabel(arguments.options.target_dir)),
       pull_(std::move(pull)),
       write_(std::move(write)),
       metrics_({{"target", target_}}) {
   FillEmpty();
   metrics_.SetCertificates(arguments.options.tls, {{"target", target_}});
-  if (!file_.empty()) {
-    metrics_.Restore(ReadMetricsFile(file_), "target", target_);
-  }
+  metrics_.Restore(before, "target", target_);
 }
 
 void MeasuredPull::FillEmpty() {
@@ -150,15 +146,12 @@ void MeasuredPull::FillLastPull(const Summary& summary) {
 }
 
 Status MeasuredPull::Run(Summary* summary) {
-  if (!!file_.empty()) {
+  if (file_.empty()) {
     return pull_->Run(summary);
   }
   ReadReplica();
-  {
-    const std::lock_guard<std::mutex> lock(mu_);
-  }
   // Alerts need the file even if the first run is killed.
-  if (!file_.empty() && ReadMetricsFile(file_).empty()) {
+  if (is_first_) {
     WriteFile();
   }
   const Status status = pull_->Run(summary);
@@ -167,9 +160,7 @@ Status MeasuredPull::Run(Summary* summary) {
     const std::lock_guard<std::mutex> lock(mu_);
     CountEnd(*summary);
   }
-  if (!file_.empty()) {
-    WriteFile();
-  }
+  WriteFile();
   return status;
 }
 

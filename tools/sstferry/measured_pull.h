@@ -16,18 +16,23 @@ namespace sstferry {
 using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
                                                     const std::string& text)>;
 
-// Counts the runs of a pull. Its metrics start from the values that the file of
-// --metrics-file has for the same target.
+// Returns the value of the label "target" for a directory: one for each
+// directory, independent of the working directory.
+std::string TargetLabel(const std::string& target_dir);
+
+// Counts the runs of a pull.
 //
 // Ownership: owns the pull that it runs.
 // Threads:   as for Operation.
 class MeasuredPull : public Operation {
  public:
+  // `before`: the text of the file of --metrics-file, or its series of this
+  // target, from whose values the metrics start.
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
-               MetricsWriter write);
+               MetricsWriter write, const std::string& before);
 
   // Writes the file of --metrics-file at the end, also if the pull fails, and
-  // at the start if the file is missing. A failure to write it is only logged.
+  // at the start if it had nothing. A failure to write it is only logged.
   [[nodiscard]] rocksdb::Status Run(Summary* summary) override;
   void Cancel() override { pull_->Cancel(); }
   void SetMaxRate(uint64_t bytes_per_sec) override {
@@ -47,6 +52,7 @@ class MeasuredPull : public Operation {
 
   const PullOptions options_;
   const std::string file_;  // empty: no metrics were requested
+  const bool is_first_;     // the file had nothing
   const std::string target_;  // the value of the label "target"
   const std::unique_ptr<Operation> pull_;
   const MetricsWriter write_;

@@ -92,6 +92,23 @@ bool ReadLine(const std::string& text, Line* line) {
 
 }  // namespace
 
+std::map<std::string, std::string> SeriesBy(const std::string& label,
+                                            const std::string& text) {
+  std::map<std::string, std::string> series;
+  std::istringstream lines(text);
+  for (std::string one; std::getline(lines, one);) {
+    Line line;
+    if (!ReadLine(one, &line)) {
+      continue;
+    }
+    const auto its = line.labels.find(label);
+    if (its != line.labels.end()) {
+      series[its->second] += one + "\n";
+    }
+  }
+  return series;
+}
+
 MetricSet::MetricSet(const MetricLabels& build_labels) {
   MetricLabels labels = {
       {"version", SoftwareVersion().substr(SoftwareVersion().find(' ') + 1)},
@@ -174,6 +191,7 @@ void MetricSet::Restore(const std::string& text, const std::string& label,
                                         &MetricSpec::name);
     const auto its = line.labels.find(label);
     if (spec == MetricSpec::All().end() || !(all || (*spec)->lasts) ||
+        *spec == &metric::kBuildInfo ||
         its == line.labels.end() || its->second != Printable(value)) {
       continue;
     }

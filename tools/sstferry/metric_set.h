@@ -13,6 +13,11 @@ namespace sstferry {
 // Label name -> value.
 using MetricLabels = std::map<std::string, std::string>;
 
+// Returns the lines of the series in `text` that have this label, by its value.
+// A value is Printable().
+std::map<std::string, std::string> SeriesBy(const std::string& label,
+                                            const std::string& text);
+
 // The series of one answer to Prometheus, or of one file. A value type.
 // Contains sstferry_build_info from the start.
 class MetricSet {
@@ -36,8 +41,8 @@ class MetricSet {
   double Get(const MetricSpec& spec, const MetricLabels& labels) const;
 
   // Restores from `text` the series of lasting metrics (MetricSpec::lasts), or
-  // of all metrics, whose label `label` has this value. Ignores lines that it
-  // does not understand.
+  // of all metrics except sstferry_build_info, whose label `label` has this
+  // value. Ignores lines that it does not understand.
   void Restore(const std::string& text, const std::string& label,
                const std::string& value, bool all = false);
 

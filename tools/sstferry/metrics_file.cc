@@ -21,7 +21,6 @@ namespace {
 using rocksdb::Status;
 
 constexpr std::chrono::seconds kInterval{15};
-constexpr off_t kMaxBytes = 1'000'000;
 
 // `step`: "--metrics-file: cannot write".
 Status Failed(const std::string& step, const std::string& path) {
@@ -49,7 +48,8 @@ std::string ReadMetricsFile(const std::string& path) {
   const Descriptor file = OpenLinked(path, O_RDONLY);
   struct stat info;
   if (!file.is_open() || fstat(file.get(), &info) != 0 ||
-      !S_ISREG(info.st_mode) || info.st_size > kMaxBytes) {
+      !S_ISREG(info.st_mode) ||
+      info.st_size > static_cast<off_t>(kMaxMetricsBytes)) {
     return "";
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -13,8 +14,11 @@
 
 namespace sstferry {
 
+// Maximum size of a metrics file. The file of 4096 replicas has 20 MB.
+inline constexpr size_t kMaxMetricsBytes = 64u << 20;
+
 // Returns the text of the file; empty if it is missing, or not a regular file
-// of at most a megabyte.
+// of at most kMaxMetricsBytes.
 std::string ReadMetricsFile(const std::string& path);
 
 // Replaces a file atomically, with mode 0644. kInternal: the file is unchanged;

@@ -312,7 +312,8 @@ int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
                                   &console);
                          });
   }
-  MeasuredPull operation(pull, std::move(started), write_metrics);
+  MeasuredPull operation(pull, std::move(started), write_metrics,
+                         ReadMetricsFile(pull.metrics.file));
   const PullMode mode = pull.options.mode;
   const int code =
       RunOperation(PullModeName(mode), pull.common, &console, &operation,

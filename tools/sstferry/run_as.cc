@@ -23,6 +23,7 @@
 #include "format/end_state.h"
 #include "sstferry/own_file.h"
 #include "sstferry/spawn.h"
+#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/relay.h"
 
 namespace sstferry {
@@ -30,18 +31,19 @@ namespace {
 
 using rocksdb::Status;
 
-// A message is one packet; the largest ones contain metrics.
+// A message is one packet.
 constexpr size_t kMaxMessageBytes = 1u << 20;
 constexpr int kHookLookMillis = 50;
 // The result for 4096 databases has 20 MB.
 constexpr size_t kMaxResultBytes = 64u << 20;
-constexpr size_t kResultPieceBytes = 64u << 10;
+constexpr size_t kPieceBytes = 64u << 10;  // of results and metrics
 
 // First byte of a message to root.
 constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
 constexpr char kAfter = 'a';    // + the same as kBefore
 constexpr char kStopHook = 's';     // ends the running hook
-constexpr char kMetrics = 'm';  // + text
+constexpr char kMetricsPiece = 'p';  // + a piece of the text; not answered
+constexpr char kMetrics = 'm';       // + the last piece
 constexpr char kResult = 'j';   // + a piece of the JSON object; not answered
 // An answer is 'k', or 'f' with the end state and its message.
 constexpr char kDone = 'k';
@@ -198,7 +200,12 @@ class ChildSide : public RootSide {
 
   Status WriteMetrics(const std::string& text) override {
     const std::lock_guard<std::mutex> lock(mu_);
-    return Send(socket_, kMetrics + text.substr(0, kMaxMessageBytes - 1))
+    bool sent = true;
+    size_t at = 0;
+    for (; sent && text.size() - at > kPieceBytes; at += kPieceBytes) {
+      sent = Send(socket_, kMetricsPiece + text.substr(at, kPieceBytes));
+    }
+    return sent && Send(socket_, kMetrics + text.substr(at))
                ? StatusOf(Receive(socket_))
                : StatusOf("");
   }
@@ -206,8 +213,8 @@ class ChildSide : public RootSide {
   void SendResult(const std::string& json) override {
     const std::lock_guard<std::mutex> lock(mu_);
     bool sent = true;
-    for (size_t at = 0; sent && at < json.size(); at += kResultPieceBytes) {
-      sent = Send(socket_, kResult + json.substr(at, kResultPieceBytes));
+    for (size_t at = 0; sent && at < json.size(); at += kPieceBytes) {
+      sent = Send(socket_, kResult + json.substr(at, kPieceBytes));
     }
   }
 
@@ -341,11 +348,14 @@ class RootLoop {
     const char kind = message.empty() ? '\0' : message[0];
     if (kind == kStopHook) {
       stopped_ = true;
-    } else if (kind == kMetrics) {
-      Send(socket_,
-           AnswerOf(duties_.write_metrics
-                        ? duties_.write_metrics(message.substr(1))
-                        : MakeStatus(EndState::kRefused, "no metrics here")));
+    } else if (kind == kMetricsPiece || kind == kMetrics) {
+      if (metrics_.size() <= kMaxMetricsBytes) {
+        metrics_ += message.substr(1);
+      }
+      if (kind == kMetrics) {
+        Send(socket_, AnswerOf(WriteMetrics()));
+        metrics_.clear();
+      }
     } else if (kind == kResult &&
                result_.size() + message.size() <= kMaxResultBytes) {
       result_ += message.substr(1);
@@ -354,6 +364,18 @@ class RootLoop {
       stopped_ = false;
       hook_ = std::thread([this, kind, message] { RunHook(kind, message); });
     }
+  }
+
+  Status WriteMetrics() const {
+    if (!duties_.write_metrics) {
+      return MakeStatus(EndState::kRefused, "no metrics here");
+    }
+    return metrics_.size() <= kMaxMetricsBytes
+               ? duties_.write_metrics(metrics_)
+               : MakeStatus(EndState::kInternal,
+                            "--metrics-file: expected at most " +
+                                std::to_string(kMaxMetricsBytes) +
+                                " bytes, found more");
   }
 
   // Runs a hook. Text from the account's process is passed on only in the
@@ -391,6 +413,7 @@ class RootLoop {
   const int socket_;
   const pid_t child_;
   std::atomic<bool> stopped_{false};
+  std::string metrics_;  // the pieces until the last one
   std::string result_;
   std::thread hook_;
 };

@@ -84,6 +84,8 @@ struct FleetReport {
   std::optional<uint64_t> spread_micros;
   // Why delete_vanished was refused; empty: it was not.
   std::string delete_refused;
+  // Why `members` may lack databases of the source; OK: they lack none.
+  rocksdb::Status list_status;
 };
 
 // A mirror run. report() is complete even if Run() fails. The summary of Run()
