@@ -656,6 +656,9 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   jobs = ReadJobStates(host, now + 3600);
   is(0, JobKind::kFollow, whole - 20, 3620);
   REQUIRE(jobs[0].problem == "does not run, or writes no metrics");
+  // Nor does a file prove that it runs which is from before the clock was set
+  // back.
+  REQUIRE(ReadJobStates(host, now - 86'400)[0].problem == jobs[0].problem);
 
   // status --all shows the same states.
   WriteBytes(dir / "host.toml", text);
@@ -678,6 +681,35 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   OutputOf({"status", "--all"}, 2);
   OutputOf({"status", "--all", dir / "replica", "--config", dir / "host.toml"},
            2);
+}
+
+TEST_CASE("The state of a push of all databases is that of the oldest one",
+          "[tools][units]") {
+  const ScratchDir dir;
+  const HostFile host =
+      Host("metrics-dir = \"" + dir.path() +
+           "\"\n[[database]]\nname = \"all\"\npath = \"/var/lib/app\"\n"
+           "archive = \"s3://b/app\"\n"
+           "push = {when = \"02:00 UTC\", all = true}\n");
+  const std::time_t now = std::time(nullptr);
+  const auto read = [&](double second) {
+    const MetricLabels one = {{"archive", "s3://b/app/deep/x"}};
+    const MetricLabels two = {{"archive", "s3://b/app/y"}};
+    const MetricLabels other = {{"archive", "s3://b/apples"}};
+    MetricSet pushed;
+    pushed.Set(metric::kArchiveLastPush, one, static_cast<double>(now) - 100);
+    pushed.Set(metric::kArchiveLastPush, two, second);
+    pushed.Set(metric::kArchiveLastPush, other, 0);
+    WriteBytes(dir / "sstferry-all-archive.prom", pushed.Text());
+    return ReadJobStates(host, now).at(0);
+  };
+  REQUIRE(ReadJobStates(host, now).at(0).problem.starts_with(
+      "has never run: found none of its metrics in "));
+  const JobState good = read(static_cast<double>(now) - 50);
+  REQUIRE(good.problem.empty());
+  REQUIRE(good.last_good_seconds == static_cast<uint64_t>(now) - 100);
+  REQUIRE(good.lag_seconds == 100);
+  REQUIRE(read(0).problem == "s3://b/app/y: has never succeeded");
 }
 
 TEST_CASE("A replica that a mirror should have is a problem of its job",

@@ -1,6 +1,7 @@
 #include "tools/sstferry/job_status.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "sstferry/status.h"
+#include "tools/sstferry/all_databases.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/metric_set.h"
 #include "tools/sstferry/metrics_file.h"
@@ -40,6 +42,30 @@ class Record {
     }
   }
 
+  // Sets the oldest time of the last success of a job on several archives,
+  // whose addresses begin so.
+  void SetSuccessOfAll(const std::string& begin, const MetricSpec& last) {
+    std::optional<double> oldest;
+    std::string problem;
+    for (const auto& [archive, series] :
+         SeriesBy("archive", ReadMetricsFile(job_.metrics_file))) {
+      labels_ = {{"archive", archive}};
+      set_.Restore(series, "archive", archive, /*all=*/true);
+      const std::optional<double> at = Get(last);
+      if (!archive.starts_with(Printable(begin)) || !at.has_value()) {
+        continue;
+      }
+      oldest = std::min(oldest.value_or(*at), *at);
+      if (*at == 0 && problem.empty()) {
+        problem = archive + ": has never succeeded";
+      }
+    }
+    if (oldest.has_value()) {
+      SetGood(*oldest);
+    }
+    state_->problem = oldest.has_value() ? problem : WithoutRecord();
+  }
+
   // Sets the time of the last success.
   void SetSuccess(const MetricSpec& last) {
     const std::optional<double> at = Get(last);
@@ -61,7 +87,8 @@ class Record {
       state_->problem = WithoutRecord();
       return;
     }
-    const bool runs = now_ - *at <= kMetricsLateSeconds;
+    // A time ahead of the clock is from before the clock was set back.
+    const bool runs = std::abs(now_ - *at) <= kMetricsLateSeconds;
     state_->problem = runs ? "" : "does not run, or writes no metrics";
     state_->last_good_seconds = static_cast<uint64_t>(*at);
     if (put == nullptr) {
@@ -70,7 +97,8 @@ class Record {
     state_->last_good_seconds = static_cast<uint64_t>(Get(*put).value_or(0));
     const std::optional<double> since = runs ? Get(*unput) : Get(*put);
     if (Get(*put).has_value()) {
-      state_->lag_seconds = since.has_value() ? now_ - *since : 0;
+      state_->lag_seconds =
+          since.has_value() ? std::max(0.0, now_ - *since) : 0;
     }
   }
 
@@ -204,7 +232,12 @@ JobState StateOf(const HostJob& job, std::time_t now) {
     record.Open("listen", ToString(serve.listen));
     record.SetRunning(metric::kSourceWritten, nullptr, nullptr);
   } else if (job.words[0] == "archive" && ParseArchive(words, &archive).ok()) {
-    record.Open("archive", archive.options.store.where.ToString());
+    const StoreAddress& where = archive.options.store.where;
+    if (archive.all) {
+      record.SetSuccessOfAll(ArchivesBegin(where), metric::kArchiveLastPush);
+      return state;
+    }
+    record.Open("archive", where.ToString());
     record.SetSuccess(job.kind == JobKind::kPush    ? metric::kArchiveLastPush
                       : job.kind == JobKind::kCheck ? metric::kArchiveLastCheck
                       : job.kind == JobKind::kDrill ? metric::kArchiveLastDrill
