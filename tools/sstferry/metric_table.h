@@ -9,11 +9,15 @@ namespace sstferry {
 enum class MetricKind { kCounter, kGauge };
 
 struct MetricSpec {
-  // Adds this metric to All(). `labels`: names, separated by ", ". If `lasts`,
-  // the file of --metrics-file keeps the metric across runs.
-  MetricSpec(const char* name, MetricKind kind, const char* labels,
-             const char* help, bool lasts = false)
-      : name(name), kind(kind), labels(labels), help(help), lasts(lasts) {
+  // Adds this metric to All(). `with_labels`: names, separated by ", ". If
+  // `does_last`, the file of --metrics-file keeps the metric across runs.
+  MetricSpec(const char* of_name, MetricKind of_kind, const char* with_labels,
+             const char* with_help, bool does_last = false)
+      : name(of_name),
+        kind(of_kind),
+        labels(with_labels),
+        help(with_help),
+        lasts(does_last) {
     All().push_back(this);
   }
   MetricSpec(const MetricSpec&) = delete;
