@@ -18,7 +18,7 @@ constexpr char kManifestPrefix[] = "MANIFEST-";
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kReadPause{5};
 // A record that is damaged in this many looks is not being written.
-constexpr int kDamagedLooks = 4;
+constexpr int kManifestLooks = 4;
 
 // Finds the MANIFEST of a standby, which has its own record instead of CURRENT.
 Status ReadStandby(const std::string& directory, std::string* manifest) {
@@ -85,7 +85,7 @@ Status ManifestTail::Follow(bool* changed) {
     const Status status = Look(&changed_now);
     *changed = *changed || changed_now;
     const bool is_damaged = reader_ != nullptr && reader_->is_damaged();
-    if (status.ok() || !is_damaged || looks == kDamagedLooks) {
+    if (status.ok() || !is_damaged || looks == kManifestLooks) {
       return status;
     }
     std::this_thread::sleep_for(kReadPause);
