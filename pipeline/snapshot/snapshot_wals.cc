@@ -160,6 +160,9 @@ Status PinnedWals::AdvanceAll() {
 // Lists the WALs. A listing may miss a name that is created during the listing,
 // and still contain a newer name. But it contains all names that existed before
 // it began, so it has all names up to the newest name of the previous listing.
+// A held WAL that it lacks was removed, or renamed to be recycled. RocksDB does
+// that only once the MANIFEST says that the WAL is not needed. So a round in
+// which the MANIFEST did not change does not need it.
 Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
@@ -179,6 +182,9 @@ Status PinnedWals::List(uint64_t oldest) {
     listed.erase(listed.upper_bound(limit_->number), listed.end());
   }
   wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
+  std::erase_if(wals_, [&listed](const auto& held) {
+    return !listed.contains(held.first);
+  });
   for (auto named = listed.lower_bound(oldest); named != listed.end();
        ++named) {
     RETURN_IF_ERROR(Hold(named->first, named->second));

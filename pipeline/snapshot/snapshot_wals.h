@@ -60,8 +60,8 @@ class PinnedWals {
   void set_passes_damage(bool passes) { passes_damage_ = passes; }
 
   // Lists the directory, pins each WAL whose number is at least `oldest`, drops
-  // the others, and reads new records. The WAL ends then mark one point in
-  // time, if the MANIFEST did not change meanwhile.
+  // the others and those that are gone, and reads new records. The WAL ends
+  // then mark one point in time, if the MANIFEST did not change meanwhile.
   //   TryAgain  a WAL disappeared, or the listing may have missed one.
   //   others    a WAL cannot be read, or has unknown records.
   [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);

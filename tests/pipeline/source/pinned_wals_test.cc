@@ -151,6 +151,29 @@ TEST_CASE("A WAL with only records from before recycling is copied if recovery "
   }
 }
 
+// RocksDB 6.28 does not record which WAL is the oldest that it needs.
+TEST_CASE("A WAL that its owner recycles during a snapshot is no longer copied",
+          "[source]") {
+  const ScratchDir dir;
+  std::filesystem::create_directories(dir / "pinned");
+  std::filesystem::create_directories(dir / "copy");
+  Append(dir / "000004.log", PhysicalRecord(kWhole, Batch(10), 4));
+  Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(12), 7));
+  PinnedWals wals(dir.path(), dir / "pinned");
+  REQUIRE_OK(wals.Follow(0));
+  std::filesystem::rename(dir / "000004.log", dir / "000009.log");
+  std::fstream(dir / "000009.log",
+               std::ios::in | std::ios::out | std::ios::binary)
+      << PhysicalRecord(kWhole, Batch(14), 9);
+  REQUIRE_OK(wals.Follow(0));
+  REQUIRE_OK(wals.CheckEnds());
+  std::vector<CopiedWal> copied;
+  REQUIRE_OK(wals.CopyInto(dir / "copy", &copied));
+  REQUIRE(copied.size() == 2);
+  REQUIRE(copied[0].number == 7);
+  REQUIRE(copied[1].number == 9);
+}
+
 TEST_CASE("Zeros that are too few for a header are copied with an older WAL",
           "[source]") {
   // kPointInTimeRecovery takes the zeros for a truncated header.
