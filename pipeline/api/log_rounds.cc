@@ -24,8 +24,8 @@
 #include "pipeline/archive/seal.h"
 #include "pipeline/base/start_thread.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/options/options_text.h"
 #include "pipeline/options/unknown_options.h"
-#include "pipeline/snapshot/options_text.h"
 
 namespace sstferry {
 namespace {

@@ -11,7 +11,7 @@
 #include "format/rocksdb/edit_judge.h"
 #include "format/rocksdb/wal_end.h"
 #include "pipeline/base/database_open.h"
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "format/rocksdb/manifest_state.h"
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 
 namespace sstferry {
 

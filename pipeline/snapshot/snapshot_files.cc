@@ -11,7 +11,7 @@
 #include "format/rocksdb/manifest_state.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/standby_record.h"
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
 

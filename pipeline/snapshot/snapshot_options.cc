@@ -7,7 +7,7 @@
 #include "format/end_state.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/options/options_file.h"
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/memtablerep.h"

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "format/limits.h"
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 
 namespace sstferry {

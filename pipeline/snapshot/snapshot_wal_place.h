@@ -5,7 +5,7 @@
 #include <string>
 
 #include "format/rocksdb/manifest_state.h"
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {

@@ -1,4 +1,4 @@
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 
 #include "format/options_line.h"
 #include "tests/support/catch.h"
@@ -30,6 +30,19 @@ TEST_CASE("OptionsText finds database settings and the names of objects",
   CHECK(text.FamilyObject("odd#name", "comparator") == "x");
   CHECK(text.HasFamily("odd#name"));
   CHECK_FALSE(text.HasFamily("other"));
+  CHECK(text.HasDatabase());
+}
+
+TEST_CASE("OptionsText knows a database's settings only if all are there",
+          "[snapshot]") {
+  const std::string begin = "[DBOptions]\n  wal_dir=/a\n  wal_dir=/b\n";
+  CHECK_FALSE(OptionsText("").HasDatabase());
+  CHECK_FALSE(OptionsText(begin).HasDatabase());
+  CHECK_FALSE(OptionsText("[CFOptions \"default\"]\n  a=1\n").HasDatabase());
+  const OptionsText text(begin + "[CFOptions \"default\"]\n  a=1\n");
+  CHECK(text.HasDatabase());
+  // RocksDB uses the first value of a key.
+  CHECK(text.DatabaseOption("wal_dir", "") == "/a");
 }
 
 TEST_CASE("OptionsText skips lines that are not settings", "[snapshot]") {

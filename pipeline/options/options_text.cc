@@ -1,4 +1,4 @@
-#include "pipeline/snapshot/options_text.h"
+#include "pipeline/options/options_text.h"
 
 #include "format/options_line.h"
 
@@ -53,7 +53,7 @@ OptionsText::OptionsText(const std::string& text) {
     std::string name;
     std::string value;
     if (section != nullptr && SplitOptionLine(line, &name, &value)) {
-      (*section)[name] = Unescape(value);
+      section->emplace(name, Unescape(value));
     }
   });
 }
