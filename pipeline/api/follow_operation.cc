@@ -336,8 +336,9 @@ class Follow : public StandbyJob {
       RETURN_IF_ERROR(
           OpenLogRounds(options_, &endpoint_, open, MicrosNow, &target));
     } else {
-      RETURN_IF_ERROR(CheckApartFromSource(
-          options_.pull, TargetDirectories(options_.pull, nullptr)));
+      std::vector<std::string> dirs;
+      RETURN_IF_ERROR(TargetDirectories(options_.pull, nullptr, &dirs));
+      RETURN_IF_ERROR(CheckApartFromSource(options_.pull, dirs));
       RETURN_IF_ERROR(CheckOutsideOfDatabases(options_.pull.target_dir));
       auto standby =
           std::make_unique<StandbyRounds>(options_, &endpoint_);

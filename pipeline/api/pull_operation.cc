@@ -159,9 +159,11 @@ class PullOperation : public Operation {
     if (!outcome.status.ok()) {
       return outcome;
     }
-    outcome = {CheckApartFromSource(
-                   options_, TargetDirectories(options_, replica_.db)),
-               {FailedPart::kSource}};
+    std::vector<std::string> dirs;
+    outcome.status = TargetDirectories(options_, replica_.db, &dirs);
+    if (outcome.status.ok()) {
+      outcome = {CheckApartFromSource(options_, dirs), {FailedPart::kSource}};
+    }
     if (outcome.status.ok() && dialer_ == nullptr) {
       outcome.status = Endpoint::Open(
           EndpointFor(options_), &endpoint);

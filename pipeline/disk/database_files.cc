@@ -31,26 +31,25 @@ bool IsDatabaseDirectory(const std::string& name) {
   return name == "archive" || name == "lost";
 }
 
-// Returns the database's WAL directory if it is not `dir`; else an empty
-// string. The next process that opens TARGET_DIR would replay the WALs there.
-// If no process has ever opened the database (there is no LOCK), it may be a
-// copy whose OPTIONS contain the original's WAL directory, so they are ignored.
-std::string WalDirElsewhere(const std::string& dir) {
-  std::error_code error;
-  const std::string wal_dir =
-      fs::exists(dir + "/LOCK", error) ? DirectoriesNamedBy(dir).wal_dir : "";
-  return !wal_dir.empty() && fs::is_directory(wal_dir, error) &&
-                 !IsSameDirectory(wal_dir, dir)
-             ? wal_dir
-             : "";
-}
-
 Status Refused(const std::string& dir, const std::string& what,
                const std::string& next = "") {
   return MakeStatus(EndState::kRefused, "target " + dir + what, next);
 }
 
-Status RefusedWals(const std::string& dir, const std::string& wal_dir) {
+// Refuses a database whose WALs are in another directory: the next process that
+// opens TARGET_DIR would replay them. If no process has ever opened the
+// database (there is no LOCK), it may be a copy whose OPTIONS contain the
+// original's WAL directory, so they are ignored.
+Status CheckWals(const std::string& dir) {
+  std::error_code error;
+  std::string wal_dir;
+  if (fs::exists(dir + "/LOCK", error)) {
+    RETURN_IF_ERROR(FindNamedWalDir(dir, &wal_dir));
+  }
+  if (wal_dir.empty() || !fs::is_directory(wal_dir, error) ||
+      IsSameDirectory(wal_dir, dir)) {
+    return Status::OK();
+  }
   return Refused(dir, " has its write-ahead log in " + wal_dir +
                           ", which a new database in its place would "
                           "replay; keep the log in the directory itself, or "
@@ -166,8 +165,7 @@ Status CheckExchangeable(const std::string& dir, const std::string& in_place) {
   if (!has_current) {
     return Refused(dir, ": expected a database, found none (no CURRENT)");
   }
-  const std::string wal_dir = WalDirElsewhere(dir);
-  return wal_dir.empty() ? Status::OK() : RefusedWals(dir, wal_dir);
+  return CheckWals(dir);
 }
 
 }  // namespace sstferry

@@ -48,8 +48,8 @@ bool HoldsDatabase(const std::string& dir);
 // else. The application's own files move to the new database (other_files.h).
 //   kRefused  not a database (a replica may have lost its CURRENT); a directory
 //             or link that RocksDB did not create; a WAL in another directory,
-//             which the new database would replay; or an immutable directory.
-//             The message names it
+//             which the new database would replay, or OPTIONS that do not say
+//             where it is; or an immutable directory. The message names it
 // `in_place`: the command that changes the database in place, if there is one.
 [[nodiscard]] rocksdb::Status CheckExchangeable(
     const std::string& dir, const std::string& in_place = "");

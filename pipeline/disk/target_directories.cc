@@ -1,23 +1,26 @@
 #include "pipeline/disk/target_directories.h"
 
+#include "format/end_state.h"
 #include "pipeline/disk/workspace.h"
 #include "pipeline/options/directories.h"
 
 namespace sstferry {
 using rocksdb::Status;
 
-std::vector<std::string> TargetDirectories(const PullOptions& options,
-                                           rocksdb::DB* open) {
-  if (open == nullptr && options.target_dir.empty()) {
-    return {};
+Status TargetDirectories(const PullOptions& options, rocksdb::DB* open,
+                         std::vector<std::string>* dirs) {
+  dirs->clear();
+  if (open != nullptr) {
+    *dirs = DirectoriesOf(open);
+  } else if (options.target_dir.empty()) {
+    return Status::OK();
+  } else if (options.mode == PullMode::kRefresh) {
+    RETURN_IF_ERROR(DirectoriesOf(options.target_dir, dirs));
+  } else {
+    dirs->push_back(options.target_dir);
   }
-  const bool stays = options.mode == PullMode::kRefresh;
-  std::vector<std::string> dirs =
-      open != nullptr ? DirectoriesOf(open)
-      : stays         ? DirectoriesOf(options.target_dir)
-                      : std::vector<std::string>{options.target_dir};
-  dirs.push_back(Workspace::DirOf(dirs.front()));
-  return dirs;
+  dirs->push_back(Workspace::DirOf(dirs->front()));
+  return Status::OK();
 }
 
 Status CheckApartFromSource(const PullOptions& options,
@@ -30,8 +33,10 @@ Status CheckApartFromSource(const PullOptions& options,
   if (!options.source.is_directory()) {
     return Status::OK();
   }
-  std::vector<std::string> source_dirs =
-      DirectoriesOf(options.source.directory);
+  std::vector<std::string> source_dirs;
+  // If OPTIONS do not say where the WALs are, a snapshot uses only WALs in the
+  // directory itself.
+  DirectoriesOf(options.source.directory, &source_dirs).PermitUncheckedError();
   if (!options.wal_dir.empty()) {
     source_dirs.push_back(options.wal_dir);
   }

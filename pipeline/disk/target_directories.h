@@ -12,11 +12,12 @@
 
 namespace sstferry {
 
-// Returns all directories to which a pull may write. `open`: the target
-// database that an application has open; null: the target is
-// options.target_dir.
-std::vector<std::string> TargetDirectories(const PullOptions& options,
-                                           rocksdb::DB* open);
+// Finds all directories to which a pull may write. `open`: the target database
+// that an application has open; null: the target is options.target_dir.
+//   kRefused  the OPTIONS of options.target_dir do not say where its WALs are
+[[nodiscard]] rocksdb::Status TargetDirectories(const PullOptions& options,
+                                                rocksdb::DB* open,
+                                                std::vector<std::string>* dirs);
 
 // Checks a directory source, before anything is opened or created. Returns OK
 // for a server.

@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <system_error>
 
 #include "format/coding.h"
@@ -12,6 +16,7 @@
 #include "format/limits.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/options/options_file.h"
+#include "pipeline/options/options_text.h"
 #include "rocksdb/db.h"
 #include "sstferry/descriptor.h"
 
@@ -22,6 +27,7 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
+constexpr int kMaxListings = 5;
 // Maximum number of digests per directory. Databases are not nested more
 // deeply.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
@@ -31,21 +37,6 @@ constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
 std::string BootId() {
   const std::string id = ReadProc("sys/kernel/random/boot_id");
   return id.substr(0, id.find('\n'));
-}
-
-// Resolves backslash escapes. Escapes of line ends become line ends; any other
-// escaped character becomes itself.
-std::string Unescaped(const std::string& value) {
-  std::string text;
-  for (size_t i = 0; i < value.size(); ++i) {
-    if (value[i] == '\\' && i + 1 < value.size()) {
-      ++i;
-      text += value[i] == 'n' ? '\n' : value[i] == 'r' ? '\r' : value[i];
-    } else {
-      text += value[i];
-    }
-  }
-  return text;
 }
 
 // Returns `dir`, or its nearest existing parent, with all symbolic links
@@ -129,53 +120,73 @@ Status CheckApartOn(const std::string& machine, const std::string& source,
   return Status::OK();
 }
 
-}  // namespace
+// Paths of OPTIONS files by their numbers, newest first.
+using OptionsFiles = std::map<uint64_t, std::string, std::greater<>>;
 
-bool ReadNewestOptions(const std::string& dir, std::string* text) {
+Status UnknownWalDir(const std::string& dir, const std::string& why) {
+  return MakeStatus(EndState::kRefused,
+                    dir + ": cannot find out where its write-ahead log is: " +
+                        why);
+}
+
+Status ListOptions(const std::string& dir, const std::string& own_path,
+                   OptionsFiles* files) {
   std::error_code error;
-  std::string newest;
-  const Descriptor opened = OpenDirectory(fs::canonical(dir, error).string());
-  if (error || !opened.is_open()) {
-    return false;
-  }
-  const std::string own_path = PathOfOpen(opened);
   for (fs::directory_iterator it(own_path, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
     const std::string number =
-        name.rfind(kOptionsPrefix, 0) == 0
+        name.starts_with(kOptionsPrefix)
             ? name.substr(sizeof(kOptionsPrefix) - 1)
             : "";
     if (!number.empty() &&
-        number.find_first_not_of("0123456789") == std::string::npos &&
-        (name.size() > newest.size() ||
-         (name.size() == newest.size() && name > newest))) {
-      newest = name;
+        number.find_first_not_of("0123456789") == std::string::npos) {
+      (*files)[strtoull(number.c_str(), nullptr, 10)] = own_path + "/" + name;
     }
   }
-  if (newest.empty()) {
-    return false;
-  }
-  *text = ReadStart(own_path + "/" + newest, kMaxOptionsTextBytes + 1);
-  return !text->empty() && text->size() <= kMaxOptionsTextBytes;
+  return error ? UnknownWalDir(dir, error.message()) : Status::OK();
 }
 
-NamedDirectories DirectoriesNamedBy(const std::string& dir) {
-  NamedDirectories named;
-  DatabaseDescription description;
-  std::vector<std::string> notes;
-  std::string text;
-  if (ReadNewestOptions(dir, &text) &&
-      ParseOptionsText(text, &description, &notes).ok()) {
-    for (const NamedValue& option : description.options) {
-      if (option.name == "wal_dir") {
-        named.wal_dir = Unescaped(option.value);
-      } else if (option.name == "db_log_dir") {
-        named.db_log_dir = Unescaped(option.value);
+}  // namespace
+
+Status FindNamedWalDir(const std::string& dir, std::string* wal_dir) {
+  wal_dir->clear();
+  std::error_code error;
+  const Descriptor opened = OpenDirectory(fs::canonical(dir, error).string());
+  if (error || !opened.is_open()) {
+    return Status::OK();
+  }
+  const std::string own_path = PathOfOpen(opened);
+  // If the owner replaced all listed files before they were read, lists again.
+  bool all_gone = true;
+  for (int listings = 0; all_gone && listings < kMaxListings; ++listings) {
+    OptionsFiles files;
+    RETURN_IF_ERROR(ListOptions(dir, own_path, &files));
+    if (files.empty()) {
+      return Status::OK();
+    }
+    for (const auto& [number, path] : files) {
+      bool found = false;
+      std::string text;
+      const Status read = ReadRecord(path, kMaxOptionsTextBytes, &found, &text);
+      if (!read.ok()) {
+        return UnknownWalDir(dir, ShownPath(path) + " cannot be read");
       }
+      const OptionsText options(text);
+      if (options.HasDatabase()) {
+        *wal_dir = options.DatabaseOption("wal_dir", "");
+        return Status::OK();
+      }
+      all_gone = all_gone && !found;
     }
   }
-  return named;
+  // If there is no LOCK, no process has ever opened the database with WALs
+  // elsewhere.
+  return fs::exists(own_path + "/LOCK", error)
+             ? UnknownWalDir(dir, "it has no complete OPTIONS file; its "
+                                  "application writes one when it opens the "
+                                  "database")
+             : Status::OK();
 }
 
 std::vector<std::string> DirectoriesOf(rocksdb::DB* db) {
@@ -190,13 +201,14 @@ std::vector<std::string> DirectoriesOf(rocksdb::DB* db) {
   return dirs;
 }
 
-std::vector<std::string> DirectoriesOf(const std::string& dir) {
-  std::vector<std::string> dirs = {dir};
-  const std::string wal_dir = DirectoriesNamedBy(dir).wal_dir;
+Status DirectoriesOf(const std::string& dir, std::vector<std::string>* dirs) {
+  *dirs = {dir};
+  std::string wal_dir;
+  RETURN_IF_ERROR(FindNamedWalDir(dir, &wal_dir));
   if (!wal_dir.empty()) {
-    dirs.push_back(wal_dir);
+    dirs->push_back(wal_dir);
   }
-  return dirs;
+  return Status::OK();
 }
 
 bool IsSameDirectory(const std::string& a, const std::string& b) {

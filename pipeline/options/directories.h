@@ -15,23 +15,22 @@ class DB;
 
 namespace sstferry {
 
-// Reads the newest OPTIONS file of a database directory. Returns false if the
-// file is missing or cannot be read.
-bool ReadNewestOptions(const std::string& dir, std::string* text);
-
-// Directories that the newest OPTIONS file specifies. A path that it does not
-// specify is empty.
-struct NamedDirectories {
-  std::string wal_dir;
-  std::string db_log_dir;
-};
-NamedDirectories DirectoriesNamedBy(const std::string& dir);
+// Finds the WAL directory that the OPTIONS of a database directory specify;
+// empty: they specify none, or there are no OPTIONS or no directory. Uses the
+// newest OPTIONS file that has all settings of the database.
+//   kRefused  it is unknown: a file cannot be read, or no file has these
+//             settings although RocksDB opened the directory (and so created a
+//             LOCK)
+[[nodiscard]] rocksdb::Status FindNamedWalDir(const std::string& dir,
+                                              std::string* wal_dir);
 
 // Returns all directories into which RocksDB writes the data of an open
 // database.
 std::vector<std::string> DirectoriesOf(rocksdb::DB* db);
-// Returns a database directory and the possible directories of its WALs.
-std::vector<std::string> DirectoriesOf(const std::string& dir);
+// Finds a database directory and the possible directories of its WALs. Returns
+// the errors of FindNamedWalDir(); *dirs then has only the first.
+[[nodiscard]] rocksdb::Status DirectoriesOf(const std::string& dir,
+                                            std::vector<std::string>* dirs);
 
 // Returns true if both paths lead to the same directory. Returns false if one
 // path does not exist.

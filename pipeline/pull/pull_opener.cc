@@ -232,8 +232,11 @@ Status PullOpener::OpenSession(SnapshotUse use) {
   }
   if (status.ok()) {
     // The plan shows whether the source is on this machine.
-    status = CheckApartFromPlaces(options(), target_->Directories(),
-                                  plan_->opened.places);
+    std::vector<std::string> dirs;
+    status = target_->Directories(&dirs);
+    if (status.ok()) {
+      status = CheckApartFromPlaces(options(), dirs, plan_->opened.places);
+    }
   }
   if (status.ok()) {
     for (const std::string& note : plan_->opened.notes) {

@@ -10,12 +10,12 @@ using rocksdb::Status;
 
 // Adds reuse_dir, from which a clone links: it must not be the source's
 // directory either.
-std::vector<std::string> PullTarget::Directories() const {
-  std::vector<std::string> all = TargetDirectories(options(), open_db_);
+Status PullTarget::Directories(std::vector<std::string>* dirs) const {
+  RETURN_IF_ERROR(TargetDirectories(options(), open_db_, dirs));
   if (reuse_ != nullptr && !options().reuse_dir.empty()) {
-    all.push_back(options().reuse_dir);
+    dirs->push_back(options().reuse_dir);
   }
-  return all;
+  return Status::OK();
 }
 
 void PullTarget::SetUse(WorkspaceUse use,

@@ -134,8 +134,10 @@ class PullTarget {
   InPlaceTarget* in_place() const { return in_place_; }
   // Returns null if the target is made of chunks, not of files.
   FileReuse* reuse() const { return reuse_; }
-  // Returns all directories that the target writes to or links from.
-  std::vector<std::string> Directories() const;
+  // Finds all directories that the target writes to or links from. Returns the
+  // errors of TargetDirectories().
+  [[nodiscard]] rocksdb::Status Directories(
+      std::vector<std::string>* dirs) const;
 
   // Opens the workspace beside TARGET_DIR and reads its state. With
   // WorkspaceUse::kLook the pull is only planned: nothing is changed from here

@@ -284,7 +284,9 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   if (database_.db != nullptr) {
     dirs = DirectoriesOf(database_.db);
   } else if (has_directory()) {
-    dirs = DirectoriesOf(database_.directory);
+    // If OPTIONS do not say where the WALs are, the snapshot found them in the
+    // directory itself.
+    DirectoriesOf(database_.directory, &dirs).PermitUncheckedError();
   }
   if (!database_.wal_dir.empty()) {
     dirs.push_back(database_.wal_dir);

@@ -7,7 +7,7 @@
 
 #include "pipeline/base/database_open.h"
 #include "pipeline/disk/durable.h"
-#include "pipeline/options/directories.h"
+#include "pipeline/options/replica_options.h"
 #include "rocksdb/compaction_filter.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
@@ -328,6 +328,40 @@ TEST_CASE("WALs of an old database are not left for a new one",
   REQUIRE(world.All() == before);
 }
 
+TEST_CASE("WALs of an old database are found by OPTIONS that no peer may send, "
+          "or the swap is refused",
+          "[transfer][untouched]") {
+  World world;
+  {
+    rocksdb::DBOptions options;
+    options.wal_dir = world.dir / "other";
+    OpenDb(world.T(), OneFamily(Quiet()), options).Put("mine", "value");
+  }
+  const bool truncated = GENERATE(false, true);
+  if (truncated) {
+    for (const std::string& path : PathsWith(world.T(), "")) {
+      if (path.find("/OPTIONS-") != std::string::npos) {
+        fs::resize_file(path, 100);
+      }
+    }
+  } else {
+    EditOptions(world.T(), "  merge_operator=nullptr\n",
+                "  merge_operator={id=App;text=" + std::string(2000, 'x') +
+                    ";}\n");
+  }
+  const std::string before = world.All();
+  world.options.mode = PullMode::kSwap;
+  world.options.adopt = true;
+  Summary summary;
+  MakePull(world.options)->Run(&summary).PermitUncheckedError();
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+  REQUIRE(MessageOf(summary.status).find(
+              truncated ? "cannot find out where its write-ahead log is"
+                        : "write-ahead log in") != std::string::npos);
+  REQUIRE(world.All() == before);
+}
+
 TEST_CASE("No process can open a database while a swap moves it",
           "[transfer][untouched]") {
   World world;
@@ -349,7 +383,7 @@ TEST_CASE("No process can open a database while a swap moves it",
 
 std::string NewestOptions(const std::string& dir) {
   std::string text;
-  REQUIRE(ReadNewestOptions(dir, &text));
+  REQUIRE_OK(ReadNewestOptions(rocksdb::Env::Default(), dir, &text));
   return text;
 }
 
