@@ -12,6 +12,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
+constexpr int kMaxListings = 5;
 
 bool ParseName(const std::string& name, uint64_t* number) {
   const size_t prefix = sizeof(kOptionsPrefix) - 1;
@@ -26,6 +27,18 @@ bool ParseName(const std::string& name, uint64_t* number) {
 }  // namespace
 
 Status SeenOptions::Look() {
+  for (int listings = 0; listings < kMaxListings; ++listings) {
+    bool listed = false;
+    RETURN_IF_ERROR(ReadNewer(&listed));
+    if (!listed || !name_.empty()) {
+      return Status::OK();
+    }
+  }
+  return Status::TryAgain("all OPTIONS files in " + directory_ +
+                          " were replaced before they were read");
+}
+
+Status SeenOptions::ReadNewer(bool* listed) {
   std::vector<std::string> names;
   Status status = ListDirectory(directory_, &names);
   std::map<uint64_t, std::string> newer;
@@ -35,6 +48,7 @@ Status SeenOptions::Look() {
       newer[number] = name;
     }
   }
+  *listed = !newer.empty();
   for (const auto& [number, name] : newer) {
     bool found = false;
     std::string text;
@@ -49,6 +63,9 @@ Status SeenOptions::Look() {
     number_ = number;
     for (auto& [family, section] : FamilySections(text)) {
       sections_[family] = std::move(section);
+    }
+    if (OptionsText(text).HasDatabase()) {
+      database_text_ = text;
     }
     text_ = std::move(text);
   }

@@ -18,7 +18,10 @@ class SeenOptions {
   explicit SeenOptions(std::string directory)
       : directory_(std::move(directory)) {}
 
-  // Reads files newer than the last one read.
+  // Reads files newer than the last one read. If it returns OK and name() is
+  // empty, there are none.
+  //   TryAgain  the owner replaced all listed files before they were read, in
+  //             several listings
   [[nodiscard]] rocksdb::Status Look();
 
   // Returns the name of the newest file that was read, such as
@@ -27,15 +30,22 @@ class SeenOptions {
   // Returns the text of this file, plus the sections of those `families` that
   // only older files describe.
   std::string TextFor(const std::vector<std::string>& families) const;
+  // Returns the text of the newest file that has all settings of the database:
+  // a crash can leave the newest file empty or truncated. Empty: none has.
+  const std::string& DatabaseText() const { return database_text_; }
   // Returns the names in `families` that no file describes.
   std::vector<std::string> MissingOf(
       const std::vector<std::string>& families) const;
 
  private:
+  // Reads newer files. *listed: the directory lists one.
+  [[nodiscard]] rocksdb::Status ReadNewer(bool* listed);
+
   const std::string directory_;
   std::string name_;
   uint64_t number_ = 0;
   std::string text_;
+  std::string database_text_;
   // Newest section of each family.
   std::map<std::string, std::string> sections_;
 };
