@@ -68,7 +68,7 @@ inline constexpr Effects kIdentity =
     With(kManifest, In("pipeline/pull/seed_target.cc"), kFollowed);
 inline constexpr Effects kNewManifest = Everywhere(kManifest);
 inline constexpr Effects kReusedManifest =
-    With(kNothing, kCompat, In("pipeline/follow/standby.cc"));
+    With(kWalDir, kCompat, In("pipeline/follow/standby.cc"));
 inline constexpr Effects kMoreInManifest = Everywhere(kEdits);
 inline constexpr Effects kWalFiles = With(kWals, kWals, kFollowed);
 inline constexpr Effects kDataFiles = With(kLinks, kLinks, kNothing);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <utility>
 
 #include "format/clone_file.h"
@@ -35,7 +34,6 @@ constexpr size_t kMaxBegins = 256;
 // Maximum number of lives of the source that one round begins; if more begin,
 // the next round continues.
 constexpr int kMaxLives = 3;
-constexpr char kManifestPrefix[] = "MANIFEST-";
 
 uint64_t NowMicros() {
   return static_cast<uint64_t>(
@@ -250,10 +248,14 @@ Status FollowedSource::BeginLife() {
                           "RocksDB writes one");
   }
   std::string directory;
-  RETURN_IF_ERROR(FindWalDirectory(
-      WalPlaceOf(options_.database_dir, options_.wal_dir,
-                 OptionsText(seen_options_->TextFor({})), state),
-      &directory));
+  const Status found = FindWalDirectory(
+      WalPlaceOf(options_.database_dir, options_.wal_dir, *seen_options_,
+                 *manifest_),
+      &directory);
+  if (found.IsIncomplete()) {  // perhaps it is just being opened
+    return MakeStatus(EndState::kSourceError, found.getState());
+  }
+  RETURN_IF_ERROR(found);
   oldest_ = state.min_log_number_to_keep;
   newest_listed_ = 0;
   continuity_ = std::make_unique<WalContinuity>(state.last_sequence);
@@ -573,9 +575,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
   }
   FindFiltered();
   std::lock_guard<std::mutex> lock(mu_);
-  manifest_number_ =
-      strtoull(manifest_->name().c_str() + sizeof(kManifestPrefix) - 1,
-               nullptr, 10);
+  manifest_number_ = manifest_->number();
   manifest_end_ = manifest_->end();
   if (judged_.barrier.end > manifest_barrier_.end) {
     manifest_barrier_ = judged_.barrier;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "format/end_state.h"
 #include "format/release.h"
+#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/chunk_estimate.h"
 #include "pipeline/snapshot/file_snapshot.h"
 #include "pipeline/snapshot/retained_snapshots.h"
@@ -63,11 +65,17 @@ Status DescribeDatabase(const ServedDatabase& database,
   ManifestTail manifest(directory);
   RETURN_IF_ERROR(manifest.Read());
   SeenOptions options(directory);
-  RETURN_IF_ERROR(options.Look());
-  const OptionsText text(options.TextFor({}));
   std::string wals;
-  RETURN_IF_ERROR(FindWalDirectory(
-      WalPlaceOf(directory, database.wal_dir, text, manifest.state()), &wals));
+  Status found = options.Look();
+  if (found.ok()) {
+    found = FindWalDirectory(
+        WalPlaceOf(directory, database.wal_dir, options, manifest), &wals);
+  }
+  if (found.IsTryAgain() || found.IsIncomplete()) {
+    return MakeStatus(EndState::kSourceError, found.getState());
+  }
+  RETURN_IF_ERROR(found);
+  const OptionsText text(options.TextFor({}));
   RETURN_IF_ERROR(CheckSnapshotPlace(
       directory, SnapshotParent(directory, asked.snapshot_dir),
       asked.snapshot_dir, /*command=*/""));

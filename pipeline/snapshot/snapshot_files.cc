@@ -46,7 +46,7 @@ Status Remove(const std::string& path) {
 }
 
 bool MayPass(const Status& status) {
-  return status.IsTryAgain() || status.IsNotFound();
+  return status.IsTryAgain() || status.IsNotFound() || status.IsIncomplete();
 }
 
 }  // namespace
@@ -71,10 +71,7 @@ Status SnapshotFiles::AwaitRound() {
   }
 }
 
-Status SnapshotFiles::Link() {
-  RETURN_IF_ERROR(seen_options_.Look());
-  return AwaitRound();
-}
+Status SnapshotFiles::Link() { return AwaitRound(); }
 
 Status SnapshotFiles::Confirm() {
   start_ = Clock::now();
@@ -85,7 +82,9 @@ Status SnapshotFiles::Confirm() {
 
 Status SnapshotFiles::Take() {
   start_ = Clock::now();
-  RETURN_IF_ERROR(seen_options_.Look());
+  if (knows_wals_) {
+    RETURN_IF_ERROR(seen_options_.Look());  // Link() read them some time ago
+  }
   for (;;) {
     if (!std::exchange(confirmed_, false)) {
       RETURN_IF_ERROR(AwaitRound());
@@ -110,39 +109,57 @@ Status SnapshotFiles::FollowManifest(bool* changed) {
   const Status status = manifest_.Follow(changed);
   if (status.ok() && manifest_.generation() != generation_) {
     generation_ = manifest_.generation();
+    // An application that opened the database may have another wal_dir now.
+    knows_wals_ = false;
     return tables_.DropOthers();
   }
   return status;
 }
 
 Status SnapshotFiles::FindWals() {
-  const OptionsText text(seen_options_.TextFor({}));
+  RETURN_IF_ERROR(seen_options_.Look());
   std::string directory;
-  const Status status =
-      FindWalDirectory(WalPlaceOf(options_.database_dir, options_.wal_dir, text,
-                                  manifest_.state()),
-                       &directory);
-  if (status.ok()) {
+  RETURN_IF_ERROR(
+      FindWalDirectory(WalPlaceOf(options_.database_dir, options_.wal_dir,
+                                  seen_options_, manifest_),
+                       &directory));
+  if (pinned_wals_ == nullptr || directory != wal_directory_) {
     wal_directory_ = directory;
     pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);
-    pinned_wals_->set_may_recycle(
-        text.DatabaseOption("recycle_log_file_num", "1") != "0");
-    pinned_wals_->set_may_buffer(
-        text.DatabaseOption("manual_wal_flush", "true") != "false");
-    pinned_wals_->set_passes_damage(
-        text.DatabaseOption("wal_recovery_mode", "") ==
-        "kSkipAnyCorruptedRecords");
-    pinned_wals_->set_limit(options_.wal_limit);
-    pinned_wals_->set_is_standby(IsStandby(options_.database_dir));
   }
-  return status;
+  const OptionsText text(seen_options_.TextFor({}));
+  pinned_wals_->set_may_recycle(
+      text.DatabaseOption("recycle_log_file_num", "1") != "0");
+  pinned_wals_->set_may_buffer(
+      text.DatabaseOption("manual_wal_flush", "true") != "false");
+  pinned_wals_->set_passes_damage(
+      text.DatabaseOption("wal_recovery_mode", "") ==
+      "kSkipAnyCorruptedRecords");
+  pinned_wals_->set_limit(options_.wal_limit);
+  pinned_wals_->set_is_standby(IsStandby(options_.database_dir));
+  knows_wals_ = true;
+  return Status::OK();
+}
+
+// Checks that the WALs that were pinned still continue the MANIFEST. If they
+// belong to another database, it may have removed some of them before they were
+// pinned.
+Status SnapshotFiles::CheckWals() {
+  if (wal_directory_ == options_.database_dir || !options_.wal_dir.empty()) {
+    return Status::OK();
+  }
+  const std::string pinned = wal_directory_;
+  RETURN_IF_ERROR(FindWals());
+  return wal_directory_ == pinned
+             ? Status::OK()
+             : Status::TryAgain("OPTIONS name another directory of WALs");
 }
 
 Status SnapshotFiles::Round() {
   rounds_++;
   bool changed = false;
   RETURN_IF_ERROR(FollowManifest(&changed));
-  if (pinned_wals_ == nullptr) {
+  if (!knows_wals_) {
     RETURN_IF_ERROR(FindWals());
   }
   std::string missing;
@@ -163,7 +180,7 @@ Status SnapshotFiles::Round() {
   RETURN_IF_ERROR(pinned_wals_->CheckEnds());
   moment_begin_ = begin;
   moment_end_ = Clock::now();
-  return Status::OK();
+  return CheckWals();
 }
 
 // Checks that there is room for twice the WALs' bytes: for their copies, and
@@ -207,6 +224,9 @@ Status SnapshotFiles::Again(const Status& why) {
     return Lost(reason);
   }
   const auto spent = Clock::now() - start_;
+  if (spent >= options_.deadline && why.IsIncomplete()) {
+    return MakeStatus(EndState::kRefused, why.getState());
+  }
   if (spent >= options_.deadline) {
     return MakeStatus(
         EndState::kSourceError,

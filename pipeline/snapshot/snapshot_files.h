@@ -5,7 +5,8 @@
 //
 //   1. read new records of the MANIFEST (snapshot_manifest.h)
 //   2. link each table and blob file in it (snapshot_tables.h)
-//   3. list the WALs, pin them, read their new records (snapshot_wals.h)
+//   3. find the directory of the WALs (snapshot_wal_place.h); list the WALs,
+//      pin them, read their new records (snapshot_wals.h)
 //   4. read the MANIFEST again: if it has new records, start another round
 //   5. copy the part of the MANIFEST and of the WALs that was read; move the
 //      MANIFEST's table and blob files to db/
@@ -91,12 +92,13 @@ class SnapshotFiles {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // For all functions below, NotFound (a file is missing) and TryAgain mean
-  // that another round is needed.
+  // For all functions below, NotFound (a file is missing), Incomplete (there is
+  // no WAL) and TryAgain mean that another round is needed.
   [[nodiscard]] rocksdb::Status Round();
   [[nodiscard]] rocksdb::Status AwaitRound();
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
   [[nodiscard]] rocksdb::Status FindWals();
+  [[nodiscard]] rocksdb::Status CheckWals();
   [[nodiscard]] rocksdb::Status CheckRoom() const;
   [[nodiscard]] rocksdb::Status Copy();
 
@@ -116,8 +118,9 @@ class SnapshotFiles {
   Clock::time_point start_ = Clock::now();
   ManifestTail manifest_;
   PinnedTables tables_;
-  std::unique_ptr<PinnedWals>
-      pinned_wals_;  // null until the WAL directory is known
+  // The WAL directory is known for this life of the database.
+  bool knows_wals_ = false;
+  std::unique_ptr<PinnedWals> pinned_wals_;  // null until the first is known
   std::string wal_directory_;
   SeenOptions seen_options_;
   // Generation of the MANIFEST that lists the linked files.

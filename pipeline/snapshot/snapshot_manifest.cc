@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "format/end_state.h"
@@ -114,6 +115,12 @@ Status ManifestTail::Look(bool* changed) {
   bytes_ = std::max(bytes, end_);
   *changed = *changed || end_ != before;
   return WithContext(status, EndState::kSourceError, path);
+}
+
+uint64_t ManifestTail::number() const {
+  return name_.empty() ? 0
+                       : strtoull(name_.c_str() + sizeof(kManifestPrefix) - 1,
+                                  nullptr, 10);
 }
 
 Status ManifestTail::Read() {

@@ -42,6 +42,8 @@ class ManifestTail {
 
   const ManifestState& state() const { return reader_->state(); }
   const std::string& name() const { return name_; }
+  // Returns the number in name(); 0: no MANIFEST was found yet.
+  uint64_t number() const;
   // Returns the number of MANIFESTs seen; grows when CURRENT refers to another
   // file.
   uint64_t generation() const { return generation_; }

@@ -1,12 +1,18 @@
 #include "pipeline/snapshot/snapshot_wal_place.h"
 
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <vector>
 
 #include "format/end_state.h"
-#include "pipeline/snapshot/retained_snapshots.h"
+#include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_state.h"
+#include "format/rocksdb/write_batch_reader.h"
+#include "pipeline/base/database_open.h"
+#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 
 namespace sstferry {
@@ -14,17 +20,33 @@ namespace {
 
 using rocksdb::Status;
 
+constexpr char kAsk[] = "; name the directory of its WALs with --wal-dir";
+
 // Describes which WALs that recovery would read are in a directory.
 struct NeededWals {
   bool any = false;      // includes empty ones, which the last owner leaves
   bool holding = false;  // at least one is not empty
 };
 
-Status FindNeeded(const std::string& directory, uint64_t oldest,
-                  NeededWals* needed) {
+// Describes where the WALs of a directory begin.
+struct FirstWals {
+  uint64_t oldest = 0;       // number of the oldest one from `oldest_kept` on
+  uint64_t with_record = 0;  // number of the oldest needed one with a record
+  uint64_t sequence = 0;     // sequence number of that record
+};
+
+Status ListWals(const std::string& directory,
+                std::map<uint64_t, std::string>* wals) {
   std::vector<std::string> names;
   const Status status = ListDirectory(directory, &names);
-  const auto wals = WalsIn(names);
+  *wals = WalsIn(names);
+  return status;
+}
+
+Status FindNeeded(const std::string& directory, uint64_t oldest,
+                  NeededWals* needed) {
+  std::map<uint64_t, std::string> wals;
+  const Status status = ListWals(directory, &wals);
   for (auto wal = wals.lower_bound(oldest); wal != wals.end(); ++wal) {
     needed->any = true;
     needed->holding |= FileIdOf(directory + "/" + wal->second).bytes > 0;
@@ -32,40 +54,109 @@ Status FindNeeded(const std::string& directory, uint64_t oldest,
   return status;
 }
 
+// Reads the sequence number of a WAL's first record. *found is false if the WAL
+// has no record, or was removed. TryAgain: it was truncated meanwhile.
+Status ReadFirstRecord(const std::string& path, uint64_t number, bool* found,
+                       uint64_t* sequence) {
+  *found = false;
+  Descriptor file;
+  RETURN_IF_ERROR(OpenForeign(path, &file));
+  if (!file.is_open()) {
+    return Status::OK();
+  }
+  LogFollower follower(LogKind::kWal, number);
+  const Status status = follower.Follow(
+      DescriptorSource(file.get(), path),
+      [&](const rocksdb::Slice& record, uint64_t) -> Status {
+        BatchHeader header;
+        RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
+        *found = true;
+        *sequence = header.sequence;
+        return Status::Aborted("one record is enough");
+      });
+  if (*found || status.ok()) {
+    return Status::OK();
+  }
+  return status.IsTryAgain()
+             ? status
+             : WithContext(status, EndState::kSourceError, path);
+}
+
+Status FindFirst(const WalPlace& place, const std::string& directory,
+                 FirstWals* first) {
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(directory, &wals));
+  const auto oldest = wals.lower_bound(place.oldest_kept);
+  first->oldest = oldest == wals.end() ? 0 : oldest->first;
+  for (auto wal = wals.lower_bound(place.oldest_needed); wal != wals.end();
+       ++wal) {
+    bool found = false;
+    RETURN_IF_ERROR(ReadFirstRecord(directory + "/" + wal->second, wal->first,
+                                    &found, &first->sequence));
+    if (found) {
+      first->with_record = wal->first;
+      break;
+    }
+  }
+  return Status::OK();
+}
+
 Status Uncertain(const WalPlace& place, const std::string& why) {
   return MakeStatus(EndState::kRefused,
                     "wal_dir of " + place.database_dir + " is " + place.named +
-                        why +
-                        "; name the directory of its WALs with --wal-dir");
+                        why + kAsk);
 }
 
-}  // namespace
-
-WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
-                    const OptionsText& options, const ManifestState& state) {
-  WalPlace place;
-  place.database_dir = database_dir;
-  place.asked = asked;
-  place.named = options.DatabaseOption("wal_dir", "");
-  place.oldest_needed = OldestNeededWal(
-      state, options.DatabaseOption("allow_2pc", "") == "true");
-  return place;
-}
-
-Status FindWalDirectory(const WalPlace& place, std::string* directory) {
-  *directory =
-      place.asked.empty() ? place.database_dir : RealPath(place.asked);
-  std::error_code error;
-  if (!place.asked.empty() || place.named.empty() ||
-      std::filesystem::equivalent(place.named, place.database_dir, error) ||
-      !FileIdOf(place.database_dir + "/LOCK").exists()) {
+// Checks that the WALs in `directory` continue the MANIFEST.
+Status CheckOwn(const WalPlace& place, const std::string& directory) {
+  if (IsDatabaseOpen(place.database_dir)) {
     return Status::OK();
+  }
+  FirstWals first;
+  RETURN_IF_ERROR(FindFirst(place, directory, &first));
+  const bool is_kept =
+      place.oldest_kept != 0 && first.oldest == place.oldest_kept;
+  const bool is_of_open =
+      place.oldest_kept == 0 || first.oldest <= place.newest_of_open;
+  if (first.with_record == 0 || is_kept ||
+      (is_of_open && first.sequence <= place.last_sequence + 1)) {
+    return Status::OK();
+  }
+  return Uncertain(
+      place,
+      ", but no process has the database open, and those WALs do not continue "
+      "it, as if they were of the database of which it is a copy: expected " +
+          (is_of_open
+               ? "a first sequence number of at most " +
+                     std::to_string(place.last_sequence + 1) + ", found " +
+                     std::to_string(first.sequence) + " in WAL " +
+                     std::to_string(first.with_record)
+               : "WAL " + std::to_string(place.oldest_kept) + ", found WAL " +
+                     std::to_string(first.oldest) + " as the oldest"));
+}
+
+Status ChooseDirectory(const WalPlace& place, std::string* directory) {
+  *directory = place.database_dir;
+  std::error_code error;
+  const bool is_here =
+      !place.is_unknown &&
+      (place.named.empty() ||
+       std::filesystem::equivalent(place.named, place.database_dir, error));
+  if (is_here || !FileIdOf(place.database_dir + "/LOCK").exists()) {
+    return Status::OK();
+  }
+  NeededWals here;
+  RETURN_IF_ERROR(FindNeeded(place.database_dir, place.oldest_needed, &here));
+  if (place.is_unknown) {
+    return here.any ? Status::OK()
+                    : MakeStatus(EndState::kRefused,
+                                 "no OPTIONS file of " + place.database_dir +
+                                     " is complete, and it has none of the "
+                                     "WALs that it needs" + kAsk);
   }
   if (place.named.front() != '/') {
     return Uncertain(place, ": a relative path cannot be resolved here");
   }
-  NeededWals here;
-  RETURN_IF_ERROR(FindNeeded(place.database_dir, place.oldest_needed, &here));
   if (!FileIdOf(place.named).exists()) {
     return here.holding
                ? Status::OK()
@@ -99,7 +190,53 @@ Status FindWalDirectory(const WalPlace& place, std::string* directory) {
                             "its WALs may belong to either");
   }
   *directory = real;
-  return Status::OK();
+  return CheckOwn(place, real);
+}
+
+// Checks that there is a WAL if a process has the database open: RocksDB makes
+// one before it accepts a write, and never removes the newest one.
+Status CheckHasWal(const WalPlace& place, const std::string& directory) {
+  std::map<uint64_t, std::string> wals;
+  RETURN_IF_ERROR(ListWals(directory, &wals));
+  if (!wals.empty() || !IsDatabaseOpen(place.database_dir)) {
+    return Status::OK();
+  }
+  return Status::Incomplete("a process has " + place.database_dir +
+                            " open, but there is no WAL in " + directory +
+                            kAsk);
+}
+
+}  // namespace
+
+WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
+                    const SeenOptions& options, const ManifestTail& manifest) {
+  const OptionsText text(options.DatabaseText());
+  const ManifestState& state = manifest.state();
+  WalPlace place;
+  place.database_dir = database_dir;
+  place.asked = asked;
+  place.named = text.DatabaseOption("wal_dir", "");
+  place.is_unknown = !options.name().empty() && !text.HasDatabase();
+  place.oldest_needed = OldestNeededWal(
+      state, text.DatabaseOption("allow_2pc", "") == "true");
+  place.oldest_kept = state.min_log_number_to_keep;
+  // An open makes its WAL just before or after its MANIFEST, unless it goes on
+  // with an older MANIFEST.
+  const bool makes_manifest =
+      text.DatabaseOption("reuse_manifest_on_open", "") != "true" &&
+      text.DatabaseOption("optimize_manifest_for_recovery", "") != "true";
+  place.newest_of_open = makes_manifest ? manifest.number() + 1 : UINT64_MAX;
+  place.last_sequence = state.last_sequence;
+  return place;
+}
+
+Status FindWalDirectory(const WalPlace& place, std::string* directory) {
+  if (!place.asked.empty()) {
+    *directory = RealPath(place.asked);
+    return Status::OK();
+  }
+  RETURN_IF_ERROR(ChooseDirectory(place, directory));
+  return CheckHasWal(place, *directory);
 }
 
 }  // namespace sstferry

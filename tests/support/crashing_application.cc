@@ -405,6 +405,16 @@ class Application {
   std::vector<std::unique_ptr<Transaction>> open_;
 };
 
+bool AnyStep(const AppHistory& history,
+             const std::function<bool(AppAct)>& is_one) {
+  return std::any_of(
+      history.lives.begin(), history.lives.end(), [&](const AppLife& life) {
+        return std::any_of(
+            life.steps.begin(), life.steps.end(),
+            [&](const AppStep& step) { return is_one(step.act); });
+      });
+}
+
 rc::Gen<AppSetup> SetupGen(bool has_styles) {
   using rc::gen::arbitrary;
   using rc::gen::inRange;
@@ -476,11 +486,15 @@ const char* AppKindName(AppKind kind) {
 }
 
 bool AppHistory::merges() const {
-  return std::any_of(lives.begin(), lives.end(), [](const AppLife& life) {
-    return std::any_of(
-        life.steps.begin(), life.steps.end(),
-        [](const AppStep& step) { return step.act == AppAct::kMerge; });
-  });
+  return AnyStep(*this, [](AppAct act) { return act == AppAct::kMerge; });
+}
+
+bool AppHistory::hides_sequences() const {
+  return setup.kind == AppKind::kWritePrepared ||
+         setup.kind == AppKind::kWriteUnprepared ||
+         AnyStep(*this, [](AppAct act) {
+           return act == AppAct::kPutUnlogged || act == AppAct::kDropFamily;
+         });
 }
 
 void showValue(const AppHistory& history, std::ostream& os) {

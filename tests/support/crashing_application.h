@@ -62,6 +62,9 @@ struct AppHistory {
   AppSetup setup;
   std::vector<AppLife> lives;
   bool merges() const;
+  // Returns true if entries may be in no table although a WAL begins after
+  // them. If no process has the database open, its wal_dir must then be named.
+  bool hides_sequences() const;
 };
 
 void showValue(const AppHistory& history, std::ostream& os);

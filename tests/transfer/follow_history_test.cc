@@ -363,6 +363,7 @@ class FollowedApplication {
     if (source_ == nullptr) {
       FollowedSourceOptions options;
       options.database_dir = fs::canonical(dir_ / "source");
+      options.wal_dir = AskedWalDir();
       options.wals_read = [this] {
         if (between_) between_();
       };
@@ -424,6 +425,11 @@ class FollowedApplication {
 
   std::string dir() const { return dir_ / "disk/standby"; }
 
+  // Returns the WAL directory if an operator may have to name it.
+  std::string AskedWalDir() const {
+    return followed_.history.hides_sequences() ? wal_dir_ : "";
+  }
+
   FollowRequest Request() const {
     FollowRequest request;
     request.position = standby_->position();
@@ -461,6 +467,7 @@ class FollowedApplication {
       if (status.ok()) {
         PullOptions options;
         options.source.directory = fs::canonical(dir_ / "source");
+        options.wal_dir = AskedWalDir();
         options.target_dir = dir();
         options.lanes = 1;
         options.full_rate = true;  // full speed on a busy machine, too

@@ -137,22 +137,15 @@ class CrashedSource {
     std::string notes;
   };
 
+  // Pulls. If the pull is refused although nothing is damaged, because the
+  // operator must name the WAL directory, names it and pulls again.
   Pulled Pull(PullMethod method) {
-    const std::string before = Print();
-    const int code = RunForked(
-        [&] { return PullInto(method, dir_ / "pulled"); });
-    RC_ASSERT(Print() == before);
-    Pulled pulled;
-    pulled.message = "the pull died with " + std::to_string(code);
-    std::ifstream in(dir_ / "pulled");
-    int state = 0;
-    if (code == 0 && in >> state) {
-      pulled.state = static_cast<EndState>(state);
-      std::getline(in, pulled.message);
-      std::getline(in, pulled.message);
-      std::getline(in, pulled.notes, '\0');
-    }
-    return pulled;
+    const Pulled pulled = PullOnce(method, "");
+    const bool is_asked = !wal_dir_.empty() && crash_.stale == 0 &&
+                          crash_.damage == Damage::kNone &&
+                          crash_.history.hides_sequences() &&
+                          pulled.state == EndState::kRefused;
+    return is_asked ? PullOnce(method, wal_dir_) : pulled;
   }
 
   bool has_target() const { return fs::exists(dir_ / "target"); }
@@ -167,6 +160,24 @@ class CrashedSource {
   int cut_lives() const { return cut_lives_; }
 
  private:
+  Pulled PullOnce(PullMethod method, const std::string& wal_dir) {
+    const std::string before = Print();
+    const int code = RunForked(
+        [&] { return PullInto(method, wal_dir, dir_ / "pulled"); });
+    RC_ASSERT(Print() == before);
+    Pulled pulled;
+    pulled.message = "the pull died with " + std::to_string(code);
+    std::ifstream in(dir_ / "pulled");
+    int state = 0;
+    if (code == 0 && in >> state) {
+      pulled.state = static_cast<EndState>(state);
+      std::getline(in, pulled.message);
+      std::getline(in, pulled.message);
+      std::getline(in, pulled.notes, '\0');
+    }
+    return pulled;
+  }
+
   static int RunQuietly(const std::function<void()>& work) {
     return RunForked([&] {
       const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -251,8 +262,10 @@ class CrashedSource {
     return ReadView(file);
   }
 
-  int PullInto(PullMethod method, const std::string& file) {
+  int PullInto(PullMethod method, const std::string& wal_dir,
+               const std::string& file) {
     PullOptions options;
+    options.wal_dir = wal_dir;
     options.method = method;
     options.source.directory = dir_ / "source";
     options.target_dir = dir_ / "target";

@@ -6,9 +6,13 @@
 #include <system_error>
 
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/follow/followed_source.h"
+#include "pipeline/snapshot/pinned_files.h"
 #include "pipeline/snapshot/snapshot.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "sstferry/source.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_bytes.h"
@@ -485,6 +489,87 @@ TEST_CASE("Snapshot asks for the WAL directory if OPTIONS name a wrong one",
   SnapshotOptions asked = Of(tree / "db");
   asked.wal_dir = tree / "elsewhere";
   CHECK(ReadAll(*Take(asked), "default") == Entries{{"k", "v"}});
+}
+
+// A copy that the file system made has the original's OPTIONS and LOCK.
+TEST_CASE("The WALs that an original wrote since are not read as those of its "
+          "copy",
+          "[snapshot][recovery]") {
+  ScratchDir tree;
+  fs::create_directory(tree / "wals");
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  DieAfter(moved, tree / "db", {{"a", "1"}}, true);
+  fs::copy(tree / "db", tree / "copy");
+  // The WALs are still those of the copy.
+  CHECK(ReadAll(*Take(Of(tree / "copy")), "default") == Entries{{"a", "1"}});
+  std::unique_ptr<PinnedFiles> pinned;
+  REQUIRE_OK(PinnedFiles::Link(Of(tree / "copy"), &pinned));
+
+  DieAfter(moved, tree / "db", {{"b", "1"}}, true);
+  DieAfter(moved, tree / "db", {{"c", "1"}});
+  RequireRefused(TakeStatus(Of(tree / "copy")), "--wal-dir");
+  RequireRefused(pinned->Confirm(), "--wal-dir");
+  ServedDatabase served;
+  served.directory = tree / "copy";
+  DatabaseFacts facts;
+  RequireRefused(DescribeDatabase(served, {}, &facts), "--wal-dir");
+  FollowedSourceOptions followed;
+  followed.database_dir = tree / "copy";
+  bool more = false;
+  RequireRefused(FollowedSource(followed).ReadRound(true, &more), "--wal-dir");
+
+  CHECK(ReadAll(*Take(Of(tree / "db")), "default") ==
+        Entries{{"a", "1"}, {"b", "1"}, {"c", "1"}});
+  // The copy has everything that was flushed before.
+  SnapshotOptions asked = Of(tree / "copy");
+  asked.wal_dir = tree / "copy";
+  CHECK(ReadAll(*Take(asked), "default") == Entries{{"a", "1"}});
+}
+
+TEST_CASE("WALs from which one family of a copy needs an older one are not "
+          "read",
+          "[snapshot][recovery]") {
+  ScratchDir tree;
+  fs::create_directory(tree / "wals");
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  test::OpenDb db(moved, tree / "db", {{"default", moved}, {"slow", moved}});
+  REQUIRE_OK(db->Put(WriteOptions(), db.family(1), "s", "1"));
+  REQUIRE_OK(db->Put(WriteOptions(), "a", "1"));
+  REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+  CopyOpen(tree / "db", tree / "copy");
+  CHECK(ReadAll(*Take(Of(tree / "copy")), "slow") == Entries{{"s", "1"}});
+
+  const std::string oldest = WalOf(tree / "wals", 0);
+  REQUIRE_OK(db->Put(WriteOptions(), "a", "2"));
+  REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), db.family(1)));
+  // Waits until the flush has removed the WAL that it made obsolete.
+  rocksdb::CancelAllBackgroundWork(db.get(), /*wait=*/true);
+  REQUIRE_FALSE(fs::exists(oldest));
+  // The oldest WAL begins with the next sequence number of the copy's tables.
+  RequireRefused(TakeStatus(Of(tree / "copy")), "--wal-dir");
+  CHECK(ReadAll(*Take(Of(tree / "db")), "slow") == Entries{{"s", "1"}});
+}
+
+TEST_CASE("Snapshot asks for the WAL directory if all OPTIONS are truncated",
+          "[snapshot][recovery]") {
+  ScratchDir tree;
+  fs::create_directory(tree / "wals");
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  DieAfter(moved, tree / "db", {{"k", "v"}});
+  for (const std::string& name : NamesIn(tree / "db")) {
+    if (name.starts_with("OPTIONS-")) {
+      fs::resize_file(tree / ("db/" + name), 100);
+    }
+  }
+  SnapshotOptions options = Of(tree / "db");
+  options.as_files = true;
+  options.options_patience = std::chrono::milliseconds(20);
+  RequireRefused(TakeStatus(options), "--wal-dir");
+  options.wal_dir = tree / "wals";
+  REQUIRE_OK(TakeStatus(options));
 }
 
 TEST_CASE("A snapshot reports whether its WALs have entries",

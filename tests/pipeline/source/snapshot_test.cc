@@ -177,6 +177,29 @@ TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
   CHECK(MessageOf(status).find(tree / "wals") != std::string::npos);
 }
 
+TEST_CASE("Snapshot refuses an open database if it finds no WAL of it",
+          "[snapshot]") {
+  ScratchDir tree;
+  std::filesystem::create_directory(tree / "wals");
+  rocksdb::Options options = Plain();
+  options.wal_dir = tree / "wals";
+  test::OpenDb db(options, tree / "db");
+  Fill(&db, 0, 0, 10);
+  for (const std::string& name : NamesIn(tree / "db")) {
+    if (name.rfind("OPTIONS-", 0) == 0) {
+      std::filesystem::remove(tree / ("db/" + name));
+    }
+  }
+  SnapshotOptions asked = Of(tree / "db");
+  asked.deadline = std::chrono::milliseconds(20);
+  std::unique_ptr<Snapshot> snapshot;
+  const auto status = Snapshot::Create(asked, &snapshot);
+  CHECK(EndStateOf(status) == EndState::kRefused);
+  CHECK(MessageOf(status).find("--wal-dir") != std::string::npos);
+  asked.wal_dir = tree / "wals";
+  CHECK(ReadAll(*Take(asked), "default").size() == 10);
+}
+
 TEST_CASE(
     "Snapshot of an open handle has entries that were written without WAL",
     "[snapshot]") {
