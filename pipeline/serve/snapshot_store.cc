@@ -305,10 +305,12 @@ void SnapshotStore::RemoveLeftovers() {
         parent,
         [this](const std::string& line) { Log(LogLevel::kInfo, line); },
         leased_.rules());
-    if (!status.ok()) {
-      Log(LogLevel::kWarning,
-          "leftover snapshots in " + parent + ": " + MessageOf(status));
+    const std::string failure = status.ok() ? "" : MessageOf(status);
+    if (!status.ok() && failure != failed_sweeps_[parent]) {
+      Log(LogLevel::kWarning, "leftover snapshots in " + parent + ": " +
+                                  failure);
     }
+    failed_sweeps_[parent] = failure;
   }
 }
 

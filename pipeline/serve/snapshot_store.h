@@ -169,6 +169,8 @@ class SnapshotStore {
   ShareWindows windows_;
   PinSets pins_;
   uint64_t ticks_ = 0;          // used only by Tick()
+  // By parent: the last message of RemoveLeftovers(), which is logged once.
+  std::map<std::string, std::string> failed_sweeps_;
   uint64_t renewed_ = 0;        // steady seconds
   mutable std::mutex mu_;
   std::condition_variable changed_;

@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 using rocksdb::Status;
 
 constexpr char kRelease[] = "release";
+constexpr char kNewLock[] = "lock.new";
+constexpr char kLockMark[] = "sstferry snapshot 1\n";
+constexpr size_t kMaxLockBytes = 64;
 constexpr char kMarker[] = ".sstferry-snapshot-";
 constexpr int kRandomDigits = 16;
 // Age at which a directory without a lock counts as abandoned. Making and
@@ -44,7 +47,8 @@ std::string RandomHex() {
 }
 
 // Returns true only for names that Create() makes,
-// NAME.sstferry-snapshot-PID-RANDOM: other directories are never removed.
+// NAME.sstferry-snapshot-PID-RANDOM. Other directories are never removed, nor
+// those that got such a name by a rename: their locks lack the right mark.
 bool IsPrivateName(const std::string& name) {
   const size_t marker = name.rfind(kMarker);
   if (marker == std::string::npos || marker == 0) {
@@ -120,17 +124,36 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
   }
 }
 
+// Returns the contents of the lock in this directory; it names the directory by
+// its inode.
+std::string LockText(const Descriptor& dir) {
+  return kLockMark + std::to_string(FileIdOf(dir.get()).inode) + "\n";
+}
+
+// Returns true if Create() made this lock, for this directory.
+bool IsLockOf(int lock_fd, const Descriptor& dir) {
+  char text[kMaxLockBytes];
+  const ssize_t bytes = pread(lock_fd, text, sizeof(text), 0);
+  return bytes > 0 &&
+         std::string(text, static_cast<size_t>(bytes)) == LockText(dir);
+}
+
 // Makes the lock file. The file gets its name only after this process has
-// locked it, so that no other process sees a new directory with a free lock.
+// locked it and its mark is durable, so that no other process sees a new
+// directory with a free lock or without a mark.
 Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
   const int fd =
-      OpenIn(dir.get(), "lock.new", O_CREAT | O_EXCL | O_RDWR, 0600).Release();
+      OpenIn(dir.get(), kNewLock, O_CREAT | O_EXCL | O_RDWR, 0600).Release();
   if (fd < 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot create",
-                       path + "/lock.new", errno);
+                       path + "/" + kNewLock, errno);
   }
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0 ||
-      renameat(dir.get(), "lock.new", dir.get(), "lock") != 0) {
+  const std::string text = LockText(dir);
+  errno = ENOSPC;  // a write of less sets no error
+  if (write(fd, text.data(), text.size()) !=
+          static_cast<ssize_t>(text.size()) ||
+      fdatasync(fd) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 ||
+      renameat(dir.get(), kNewLock, dir.get(), "lock") != 0) {
     const int error = errno;
     close(fd);
     return ErrnoStatus(EndState::kSourceError, "cannot lock", path, error);
@@ -169,6 +192,28 @@ Descriptor OpenParent(const std::string& path) {
   return OpenDirectory(path.substr(0, path.rfind('/') + 1));
 }
 
+// Removes a directory without a lock, if it is of an owner that crashed before
+// it had made the lock, or after it had removed everything else. Then there is
+// nothing in it but the beginning of a lock or a request for its release.
+Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
+                      const std::string& path, bool* removed) {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ListDirectory(PathOfOpen(dir), &names));
+  for (const std::string& name : names) {
+    if ((name != kNewLock && name != kRelease) ||
+        FileIdOfNameIn(dir, name).bytes > kMaxLockBytes) {
+      return Status::OK();
+    }
+  }
+  for (const std::string& name : names) {
+    unlinkat(dir.get(), name.c_str(), 0);
+  }
+  const std::string own_name = fs::path(path).filename().string();
+  *removed = FileIdOfNameIn(parent, own_name).IsSameFile(FileIdOf(dir.get())) &&
+             unlinkat(parent.get(), own_name.c_str(), AT_REMOVEDIR) == 0;
+  return Status::OK();
+}
+
 Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
                          bool* removed) {
   *removed = false;
@@ -180,15 +225,18 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
   }
   const int fd = OpenLock(dir);
   if (fd < 0) {
-    if (errno != ENOENT || !IsAbandonedYoung(dir)) {
-      return Status::OK();
-    }
-    *removed = true;
-    return RemoveTree(parent, dir, path);
+    return errno == ENOENT && IsAbandonedYoung(dir)
+               ? RemoveUnlocked(parent, dir, path, removed)
+               : Status::OK();
   }
   Status status;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-      !IsLeased(PathOfOpen(dir), rules)) {
+  const bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  if (is_free && !IsLockOf(fd, dir)) {
+    status = MakeStatus(EndState::kSourceError,
+                        path + ": expected the lock of a private snapshot, "
+                               "found another file named lock; if an earlier "
+                               "sstferry left this directory, remove it");
+  } else if (is_free && !IsLeased(PathOfOpen(dir), rules)) {
     *removed = true;
     status = RemoveTree(parent, dir, path);
   }
@@ -301,7 +349,8 @@ Status PrivateDir::Adopt(const std::string& path,
   }
   // Reads the lease again under the lock, because its owner may just have
   // removed it.
-  if (!LockFile(fd) || ReadLease(own_path, &lease) != LeaseState::kGood ||
+  if (!IsLockOf(fd, dir) || !LockFile(fd) ||
+      ReadLease(own_path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(own_path + "/db")) {
     close(fd);
     return Status::OK();

@@ -1,11 +1,12 @@
 // The private directory of a snapshot. It is next to the source, or under
 // another parent on the same file system, or anywhere if the source's file
-// system is read-only. Its name marks it as sstferry's. Its owner process holds
-// its lock and removes it.
+// system is read-only. Its name and its lock mark it as sstferry's: whoever may
+// write to the parent can give the name to another directory. Its owner process
+// holds its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
-//     lock    the owner holds its flock; another process that gets the lock may
-//             remove the directory
+//     lock    names the directory's inode; the owner holds its flock; another
+//             process that gets the lock may remove the directory
 //     held/   links that only keep the source's files alive
 //     db/     the database that RocksDB opens
 //     lease   the transfer for which the snapshot is retained, and how long
@@ -117,11 +118,14 @@ void ForgetRelease(const std::string& path);
 
 // Removes the private directories under `parent` whose owner process has ended
 // and whose lease is missing or expired. The owner has ended if its lock is
-// free, or if the directory has no lock and is older than a minute (the owner
-// crashed while it made or removed the directory). Never changes directories of
-// running owners or other users. If a lease's renewal time is in the future
-// (the clock was set back), sets it to now. Ignores directories that disappear
-// meanwhile. `log` (may be null) receives one line per removed directory.
+// free, or if the directory has no lock, holds nothing and is older than a
+// minute (the owner crashed while it made or removed the directory). Never
+// changes directories of running owners or other users. If a lease's renewal
+// time is in the future (the clock was set back), sets it to now. Ignores
+// directories that disappear meanwhile. `log` (may be null) receives one line
+// per removed directory.
+//   kSourceError  a directory cannot be read or removed, or has a lock that
+//                 Create() did not make for it; such a directory is not changed
 [[nodiscard]] rocksdb::Status RemoveLeftoverSnapshots(
     const std::string& parent,
     const std::function<void(const std::string&)>& log,

@@ -265,6 +265,21 @@ TEST_CASE("A lease that another process holds is busy", "[held][lease]") {
   REQUIRE_OK(OpenAs(server.address(), bench.Resume(), &control, &opened));
 }
 
+TEST_CASE("A snapshot is adopted only in the directory that was made for it",
+          "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  const std::string copy =
+      bench.parent() + "/db.sstferry-snapshot-1-0123456789abcdef";
+  fs::copy(path, copy, fs::copy_options::recursive);
+  std::unique_ptr<PrivateDir> dir;
+  REQUIRE_OK(PrivateDir::Adopt(copy, &dir));
+  REQUIRE(dir == nullptr);
+  fs::remove_all(copy);
+  REQUIRE_OK(PrivateDir::Adopt(path, &dir));
+  REQUIRE(dir != nullptr);
+}
+
 TEST_CASE("A refused request leaves the lease for the correct request",
           "[held][lease]") {
   StoppedBench bench;

@@ -81,22 +81,60 @@ TEST_CASE("RemoveLeftoverSnapshots changes nothing that it does not recognize",
     std::filesystem::create_directory(tree / name);
     std::ofstream(tree / (name + "/lock")) << "";
   }
-  const std::string dead = "db.sstferry-snapshot-1-0123456789abcdef";
-  std::filesystem::create_directory(tree / dead);
-  std::ofstream(tree / (dead + "/lock")) << "";
+  std::string dead;
+  {
+    std::unique_ptr<PrivateDir> dir;
+    REQUIRE_OK(PrivateDir::Create(tree.path(), "db", &dir));
+    WriteBytes(dir->db() + "/file", "of the snapshot");
+    dir->Keep(true);  // as if its process had died
+    dead = dir->path();
+  }
   const std::string young = "db.sstferry-snapshot-2-0123456789abcdef";
   std::filesystem::create_directory(tree / young);
   const std::string old = "db.sstferry-snapshot-3-0123456789abcdef";
   std::filesystem::create_directory(tree / old);
+  std::ofstream(tree / (old + "/lock.new")) << "sstf";
   const utimbuf long_ago{1000, 1000};
   REQUIRE(utime((tree / old).c_str(), &long_ago) == 0);
   REQUIRE_OK(RemoveLeftoverSnapshots(tree.path(), nullptr));
-  CHECK_FALSE(std::filesystem::exists(tree / dead));
+  CHECK_FALSE(std::filesystem::exists(dead));
   CHECK_FALSE(std::filesystem::exists(tree / old));
   CHECK(std::filesystem::exists(tree / young));
   for (const std::string& name : foreign) {
     CHECK(std::filesystem::exists(tree / name));
   }
+}
+
+// Whoever owns the parent can rename a directory of another account there.
+TEST_CASE("RemoveLeftoverSnapshots empties no directory that was given the "
+          "name of a snapshot",
+          "[snapshot][hostile]") {
+  namespace fs = std::filesystem;
+  ScratchDir tree;
+  const std::string name = tree / "db.sstferry-snapshot-4-0123456789abcdef";
+  fs::create_directories(name + "/db");
+  WriteBytes(name + "/db/file", "precious");
+  WriteBytes(name + "/release", "precious");
+  bool has_lock = true;
+  SECTION("without a lock") { has_lock = false; }
+  SECTION("with an empty lock") { WriteBytes(name + "/lock", ""); }
+  SECTION("with the lock of a workspace") {
+    WriteBytes(name + "/lock", "sstferry workspace 1\n");
+  }
+  SECTION("with the lock of a snapshot") {
+    std::unique_ptr<PrivateDir> dir;
+    REQUIRE_OK(PrivateDir::Create(tree.path(), "db", &dir));
+    fs::copy(dir->own_path() + "/lock", name + "/lock");
+  }
+  const utimbuf long_ago{1000, 1000};
+  REQUIRE(utime(name.c_str(), &long_ago) == 0);
+  const std::string before = Fingerprint(name);
+  const auto status = RemoveLeftoverSnapshots(tree.path(), nullptr);
+  INFO(status.ToString());
+  CHECK(status.ok() != has_lock);
+  CHECK((status.ok() || MessageOf(status).find(name) != std::string::npos));
+  REQUIRE(fs::exists(name));
+  CHECK(Fingerprint(name) == before);
 }
 
 TEST_CASE("PrivateDir says what to do if its parent cannot be used",
