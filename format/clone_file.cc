@@ -149,7 +149,6 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
 Status CheckCloneFiles(const std::vector<CloneFile>& files) {
   // RocksDB numbers all files, including tables and blob files, with one
   // counter.
-  constexpr uint64_t kMaxNumber = 1ull << 62;
   std::set<uint64_t> numbers;
   std::set<CloneFileKind> once;
   for (const CloneFile& file : files) {
@@ -172,9 +171,10 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
                  std::to_string(file.records_end));
     }
     const bool numbered = file.kind != CloneFileKind::kIdentity;
-    if (file.number > kMaxNumber || numbered != (file.number != 0)) {
-      return BadSet("expected a number of 1 to " + std::to_string(kMaxNumber) +
-                 ", found " + CloneFileName(file));
+    if (file.number > kMaxFileNumber || numbered != (file.number != 0)) {
+      return BadSet("expected a number of 1 to " +
+                    std::to_string(kMaxFileNumber) + ", found " +
+                    CloneFileName(file));
     }
     if (numbered && !numbers.insert(file.number).second) {
       return BadSet("expected each file number once, found the number of " +

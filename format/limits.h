@@ -83,6 +83,10 @@ inline constexpr size_t kMaxReplicaFamilyBytes = 256u << 10;
 // Databases that one server lists.
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 
+// Number of a database's file, from 1 on. RocksDB counts on from the largest one
+// that it finds, so a larger number could make its counter wrap.
+inline constexpr uint64_t kMaxFileNumber = 1ull << 62;
+
 // Piece of a clone's file in one request for digests: the maximum that S3
 // accepts in one request. Units that begin in a piece: their digests fit into
 // one payload.

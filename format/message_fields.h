@@ -514,7 +514,7 @@ void Fields(A& a, M& m) {
 
 template <typename A, FieldsOf<WalBytes> M>
 void Fields(A& a, M& m) {
-  Number(a, "wal_number", m.wal_number);
+  Number(a, "wal_number", m.wal_number, kMaxFileNumber, 1);
   Number(a, "offset_bytes", m.offset_bytes);
   a.Bytes("bytes", m.bytes, kMaxFollowBytes);
 }

@@ -858,7 +858,9 @@ Status Standby::ForgetClosed() {
 Status Standby::AppendTo(const WalBytes& log) {
   const bool is_new = log.wal_number > received_.wal_number;
   const uint64_t expected = is_new ? 0 : received_.wal_bytes;
-  if (log.wal_number < received_.wal_number || log.offset_bytes != expected) {
+  // 0 is the number in received_ if there is no WAL, but of no file.
+  if (log.wal_number == 0 || log.wal_number < received_.wal_number ||
+      log.offset_bytes != expected) {
     return MakeStatus(
         EndState::kCorrupt,
         "records of a WAL: expected bytes from offset " +

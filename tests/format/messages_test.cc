@@ -158,6 +158,17 @@ TEST_CASE("A decode error names message, field, bound and offset",
           "Ping: end: expected no more bytes, found 1, offset 8");
 }
 
+TEST_CASE("The bytes of a WAL have the number of a file",
+          "[format][corruption]") {
+  std::string payload = Encode(SampleWalBytes());
+  payload.replace(0, 8, 8, '\0');
+  REQUIRE(ErrorOf<WalBytes>(payload) ==
+          "WalBytes: wal_number: expected at least 1, found 0, offset 0");
+  payload.replace(0, 8, 8, '\xff');
+  REQUIRE(ErrorOf<WalBytes>(payload).starts_with(
+      "WalBytes: wal_number: expected at most 4611686018427387904, found "));
+}
+
 TEST_CASE("Unknown values of enums and flags are rejected",
           "[format][corruption]") {
   std::string payload = Encode(SampleEnd());

@@ -173,6 +173,27 @@ TEST_CASE("Records that do not continue the standby's are refused",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
+TEST_CASE("A standby without a WAL refuses bytes of WAL 0", "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  world.source()->Flush();
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  REQUIRE(world.standby()->record().wals.empty());
+  world.CloseStandby();
+  for (const std::string& wal : PathsWith(world.dir(), ".log")) {
+    fs::remove(wal);
+  }
+  REQUIRE_OK(world.Open());
+  REQUIRE(world.standby()->gap().reason == CutReason::kNone);
+  const FollowPosition at = world.standby()->position();
+  REQUIRE(at.wal_number == 0);
+  Round round;
+  round.logs.push_back(WalBytes{0, 0, "x"});
+  REQUIRE(EndStateOf(world.standby()->Append(at, round)) ==
+          EndState::kCorrupt);
+}
+
 TEST_CASE("A standby has no time while bytes up to that time are missing",
           "[follow]") {
   StandbyWorld world;
