@@ -27,8 +27,9 @@ void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
   }
   if (log && now.unproven_dirs != before.unproven_dirs) {
     log(LogLevel::kInfo,
-        "the source was reopened, and its WALs do not show whether it has "
-        "everything that the standby had; the standby's WALs are kept in " +
+        "the source was reopened or began another MANIFEST, and nothing "
+        "proves that it has everything that the standby had; the standby's "
+        "WALs are kept in " +
             now.unproven_dirs.back() + " (the newest " +
             std::to_string(kMaxUnprovenDirs) + " such directories stay)");
   }

@@ -1023,6 +1023,38 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
   return Status::OK();
 }
 
+// Checks whether the cut has DIR's newest WAL, and all bytes of each WAL that
+// both have: then the source has every record that DIR received since its cut.
+bool Standby::HasAllReceived(
+    const std::string& new_dir,
+    const std::map<uint64_t, std::string>& there) const {
+  std::map<uint64_t, std::string> here;
+  if (received_.wal_bytes == 0 || !there.contains(received_.wal_number) ||
+      !ListWals(dir_, &here).ok() || !here.contains(received_.wal_number)) {
+    return false;
+  }
+  for (const auto& [number, name] : here) {
+    if (number > received_.wal_number || !there.contains(number)) {
+      continue;
+    }
+    const std::string ours = dir_ + "/" + name;
+    const std::string theirs = new_dir + "/" + name;
+    uint64_t bytes = 0;
+    uint64_t bytes_there = 0;
+    bool same = false;
+    // A WAL of DIR that cannot be read must not prevent a cut.
+    if (!BytesOf(file_system_.get(), ours, &bytes).ok() ||
+        !BytesOf(file_system_.get(), theirs, &bytes_there).ok() ||
+        bytes > bytes_there ||
+        !CompareBytes(file_system_.get(), theirs, ours, 0, bytes, &same)
+             .ok() ||
+        !same) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // Finds the sequence number up to which the cut and DIR may be equal.
 //
 //   cut: MANIFEST 10 (recovery flushed up to 92), WAL 12 from 93 on
@@ -1037,9 +1069,11 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
       record.source_database_id != record_.source_database_id) {
     return Status::OK();
   }
-  *sequence = record.sequence;
   std::map<uint64_t, std::string> there;
   RETURN_IF_ERROR(ListWals(new_dir, &there));
+  const bool has_all = HasAllReceived(new_dir, there);
+  *sequence = has_all ? std::max(record.sequence, received_.last_sequence)
+                      : record.sequence;
   for (auto wal = there.lower_bound(received_.wal_number);
        wal != there.end(); ++wal) {
     const std::string path = new_dir + "/" + wal->second;
@@ -1062,7 +1096,8 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
       break;
     }
   }
-  // A flush of WALs older than the MANIFEST was made by a recovery.
+  // A recovery flushes WALs older than the MANIFEST. A running process that
+  // begins another MANIFEST during a flush does so, too, but loses nothing.
   uint64_t recovered = 0;
   ManifestReader reader([&](const VersionEdit& edit, const ManifestState&) {
     if (edit.next_file && edit.log_number && !edit.new_files.empty() &&
@@ -1073,7 +1108,7 @@ Status Standby::FindCommonEnd(const std::string& new_dir,
   });
   RETURN_IF_ERROR(
       ReadManifest(file_system_.get(), new_dir, record, &reader));
-  if (recovered != 0) {
+  if (recovered != 0 && !has_all) {
     *sequence = std::min(*sequence, recovered);
   }
   bool has_left = false;

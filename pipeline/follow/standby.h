@@ -215,6 +215,8 @@ class Standby {
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
                                          const FollowFile& record,
                                          CutReason reason, bool* proven) const;
+  bool HasAllReceived(const std::string& new_dir,
+                      const std::map<uint64_t, std::string>& there) const;
   [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,
                                               const FollowFile& record,
                                               uint64_t* sequence) const;

@@ -935,6 +935,29 @@ TEST_CASE("Records that a source lost are kept, however much it wrote since",
   REQUIRE(lost_and_passed > 3);
 }
 
+TEST_CASE("A source that begins another MANIFEST while it runs has lost "
+          "nothing",
+          "[follow]") {
+  // RocksDB begins one as soon as the last one has this size.
+  StandbyWorld world(DatabaseWith({{"max_manifest_file_size", "1"},
+                                   {"max_manifest_space_amp_pct", "0"}}));
+  MakeStandby(&world);
+  const uint64_t manifest = world.standby()->record().manifest_number;
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.source()->Flush();
+  world.Write(5);
+  REQUIRE_OK(world.Follow());
+  REQUIRE_OK(world.Cut(CutReason::kNewLife));
+  const FollowFile record = world.standby()->record();
+  REQUIRE(record.manifest_number != manifest);
+  REQUIRE(record.lost_sequences == 0);
+  REQUIRE(record.lost_dir.empty());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
 // Copies a database that no process has open.
 void CopyTo(const std::string& from, const std::string& to) {
   fs::remove_all(to);
