@@ -294,6 +294,12 @@ class Follow : public StandbyJob {
 
   void Cancel() override {
     cancelled_ = true;
+    End();
+  }
+
+ private:
+  // Ends all threads, and a cut that one of them takes.
+  void End() {
     stop_.Stop();
     pace_.Close();
     std::lock_guard<std::mutex> lock(mu_);
@@ -301,7 +307,6 @@ class Follow : public StandbyJob {
     if (rounds_ != nullptr) rounds_->Close();
   }
 
- private:
   Status Begin() {
     PullOptions& pull = options_.pull;
     if (pull.file_system == nullptr) {
@@ -499,7 +504,7 @@ class Follow : public StandbyJob {
     if (is_dropped_) target_->DropCut();
     cutter_.join();
     if (is_dropped_.exchange(false)) target_->Renew();
-    if (cancelled_) target_->Cancel();
+    if (stop_.stopped()) target_->Cancel();
   }
 
   void SyncAgainAndAgain() {
@@ -539,9 +544,8 @@ class Follow : public StandbyJob {
     {
       std::lock_guard<std::mutex> lock(mu_);
       if (failed_.ok() && !cancelled_) failed_ = status;
-      if (rounds_ != nullptr) rounds_->Close();
     }
-    stop_.Stop();
+    End();
   }
   Status failed() const {
     std::lock_guard<std::mutex> lock(mu_);

@@ -2,10 +2,11 @@
 // step what a follower and its server would do.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "pipeline/api/standby_cut.h"
@@ -50,14 +51,20 @@ uint64_t RequireView(const std::string& link);
 class RunningFollower {
  public:
   explicit RunningFollower(const FollowOptions& options)
-      : job_(MakeFollow(options)), runs_([this] {
+      : job_(MakeFollow(options)),
+        runs_(std::async(std::launch::async, [this] {
           StandbyState state;
-          status_ = job_->Run(&state);
-        }) {}
+          return job_->Run(&state);
+        })) {}
   ~RunningFollower() { Stop().PermitUncheckedError(); }
+  // Blocks until the follower has ended by itself; returns false if it does not
+  // end in time.
+  bool AwaitEnd(std::chrono::seconds limit = std::chrono::seconds(20)) {
+    return runs_.wait_for(limit) == std::future_status::ready;
+  }
   rocksdb::Status Stop() {
     if (job_ != nullptr) job_->Cancel();
-    if (runs_.joinable()) runs_.join();
+    if (runs_.valid()) status_ = runs_.get();
     job_.reset();  // and with it the lock of the standby
     TEST_SetFaultHook(nullptr);
     return status_;
@@ -66,7 +73,7 @@ class RunningFollower {
  private:
   std::unique_ptr<StandbyJob> job_;
   rocksdb::Status status_;
-  std::thread runs_;
+  std::future<rocksdb::Status> runs_;
 };
 
 // DIR/disk/standby follows DIR/source. Threads: one.

@@ -8,10 +8,13 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "format/file_name.h"
 #include "format/rocksdb/log_follower.h"
@@ -24,6 +27,7 @@
 #include "pipeline/snapshot/snapshot_wals.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
 #include "tests/support/gate.h"
 #include "tests/support/log_bytes.h"
 #include "tests/support/standby_world.h"
@@ -765,6 +769,46 @@ TEST_CASE("A scheduled cut is abandoned for one that is needed now",
   REQUIRE(db->GetLatestSequenceNumber() == sequence);
   std::string value;
   REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf("third"), "k", &value));
+}
+
+// Follows until the standby has everything, and stops.
+void FollowUp(const StandbyWorld& world) {
+  FollowOptions options;
+  options.pull = world.Options();
+  RunningFollower follower(options);
+  AwaitDurable(world);
+  REQUIRE_OK(follower.Stop());
+}
+
+TEST_CASE("A follower whose disk fails ends, although it is taking a cut",
+          "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  world.UseDisk(disk);
+  for (int i = 0; i < 2; ++i) {
+    world.source()->Put("large", RandomBytes(2'000'000, i));
+    world.source()->Flush();
+  }
+  FollowUp(world);
+  // A cut must now fetch a table, which takes minutes.
+  world.source()->Compact();
+  FollowOptions options;
+  options.pull = world.Options();
+  options.pull.max_rate_bytes_per_sec = 20'000;
+  options.durable = std::chrono::milliseconds(10);
+  options.cut_every = std::chrono::milliseconds(1);
+  Gate begun;
+  begun.Open();
+  TEST_SetFaultHook([&begun](const std::string& name) {
+    if (name == "Puller:HeadWritten") begun.Pass();
+  });
+  RunningFollower follower(options);
+  REQUIRE(begun.AwaitReached());
+  disk->FailAt(FileStep::kAppend, 1, DiskBroken(), world.dir() + "/",
+               /*for_good=*/true);
+  world.Write(1);
+  REQUIRE(follower.AwaitEnd());
+  REQUIRE_FALSE(follower.Stop().ok());
 }
 
 TEST_CASE("A cut links the tables that the standby has", "[follow]") {
