@@ -272,7 +272,8 @@ class StandbyRounds : public RoundTarget {
 
 class Follow : public StandbyJob {
  public:
-  explicit Follow(const FollowOptions& options) : options_(options) {}
+  explicit Follow(const FollowOptions& options)
+      : options_(options), cut_pauses_(CutPauses(options)) {}
 
   Status Run(StandbyState* state) override {
     Status status = Begin();
@@ -486,12 +487,29 @@ class Follow : public StandbyJob {
         &cutter_);
   }
 
+  // Returns the pauses after failed cuts. Each try makes the source pin a
+  // snapshot.
+  static BackoffOptions CutPauses(const FollowOptions& options) {
+    BackoffOptions pauses;
+    pauses.first = std::chrono::seconds(5);
+    pauses.longest = std::max<std::chrono::milliseconds>(
+        options.cut_every, std::chrono::minutes(1));
+    pauses.give_up_after = kForever;
+    return pauses;
+  }
+
   // Takes a cut. The source may not have flushed since the last cut; then its
-  // WALs are as large as before, so the next cut waits a while.
+  // WALs are as large as before, so the next cut that is due waits a while.
   Status Cut(CutReason reason, const std::string& note = "") {
     const Status status =
         target_->Cut({reason, note, options_.exact_filters});
-    next_cut_ = Clock::now() + kLeastBetweenCuts;
+    std::chrono::milliseconds pause = kLeastBetweenCuts;
+    if (status.ok()) {
+      cut_pauses_.Succeeded();
+    } else {
+      cut_pauses_.Next(&pause);
+    }
+    next_cut_ = Clock::now() + pause;
     tells_now_ = tells_now_ || status.ok();
     return status;
   }
@@ -565,6 +583,7 @@ class Follow : public StandbyJob {
   bool is_gentle_ = false;  // the running cut yields to other work
   std::atomic<bool> is_dropped_{false};
   std::atomic<Clock::time_point> next_cut_{Clock::time_point{}};
+  Backoff cut_pauses_;  // used by the only thread that takes a cut
   std::atomic<bool> tells_now_{false};
   std::atomic<uint64_t> received_bytes_{0};
   std::atomic<uint64_t> behind_bytes_{0};

@@ -811,6 +811,41 @@ TEST_CASE("A follower whose disk fails ends, although it is taking a cut",
   REQUIRE_FALSE(follower.Stop().ok());
 }
 
+TEST_CASE("A scheduled cut that failed is not tried again soon", "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  world.UseDisk(disk);
+  world.Write(20);
+  FollowUp(world);
+  disk->SetFreeSpace(1);
+  world.Write(20);
+  FollowOptions options;
+  options.pull = world.Options();
+  options.cut_every = std::chrono::milliseconds(1);
+  std::mutex mu;
+  std::vector<std::chrono::steady_clock::time_point> failed;
+  options.pull.log = [&](LogLevel, const std::string& text) {
+    if (text.starts_with("a cut that was due could not be taken")) {
+      const std::lock_guard<std::mutex> lock(mu);
+      failed.push_back(std::chrono::steady_clock::now());
+    }
+  };
+  RunningFollower follower(options);
+  const auto failures = [&] {
+    const std::lock_guard<std::mutex> lock(mu);
+    return failed.size();
+  };
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (failures() < 2) {
+    REQUIRE(std::chrono::steady_clock::now() < until);
+    std::this_thread::yield();
+  }
+  REQUIRE_OK(follower.Stop());
+  // Each try makes the source pin a snapshot.
+  REQUIRE(failed[1] - failed[0] > std::chrono::seconds(2));
+}
+
 TEST_CASE("A cut links the tables that the standby has", "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
