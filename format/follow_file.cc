@@ -49,6 +49,7 @@ void Fields(A& a, M& m) {
   Number(a, "heard_micros", m.heard_micros);
   a.Enum("source_process", m.source_process, kMaxSourceProcess,
          SourceProcessName);
+  Number(a, "silent_micros", m.silent_micros);
 }
 
 void EncodeFollowFile(const FollowFile& record, std::string* out) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "format/end_state.h"
 #include "pipeline/api/endpoint.h"
@@ -131,6 +132,8 @@ class StandbyRounds : public RoundTarget {
     }
     return standby_->gap();
   }
+  void Ask() override { standby_->Ask(); }
+  void HearBytes(bool is_over) override { standby_->HearBytes(is_over); }
   void Hear(const Round& round) override {
     standby_->Hear(round);
     if (round.end.cut != CutReason::kNone) ConfirmViews(false);
@@ -395,7 +398,13 @@ class Follow : public StandbyJob {
     request.position = target_->position();
     request.exact_filters = options_.exact_filters || target_->exact_filters();
     Round round;
-    RETURN_IF_ERROR(rounds_->Ask(request, &round));
+    const uint64_t bytes_before = rounds_->received_bytes();
+    target_->Ask();
+    const Status asked = rounds_->Ask(request, &round);
+    if (!asked.ok() && rounds_->received_bytes() != bytes_before) {
+      target_->HearBytes(/*is_over=*/true);
+    }
+    RETURN_IF_ERROR(asked);
     target_->Hear(round);
     Gap gap{round.end.cut, round.end.note};
     const Gap here = target_->gap();
@@ -526,8 +535,13 @@ class Follow : public StandbyJob {
   }
 
   void SyncAgainAndAgain() {
+    uint64_t heard_bytes = 0;
     while (!stop_.WaitFor(options_.into_archive ? options_.segment
                                                 : options_.durable)) {
+      const uint64_t bytes = rounds_->received_bytes();
+      if (std::exchange(heard_bytes, bytes) != bytes) {
+        target_->HearBytes(/*is_over=*/false);
+      }
       const Status status =
           target_->exists() ? target_->Sync() : Status::OK();
       if (!status.ok()) {

@@ -332,7 +332,9 @@ class LogRounds : public RoundTarget {
   }
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
-  // Does nothing: a log does not record when the source was heard.
+  // Do nothing: a log does not record when the source was heard.
+  void Ask() override {}
+  void HearBytes(bool) override {}
   void Hear(const Round&) override {}
   Status ForgetClosed() override { return Status::OK(); }
   Status Cut(const CutRequest& request) override;

@@ -233,15 +233,34 @@ class Promote : public StandbyJob {
                             unless,
                         Command(""));
     }
-    if (options_.log && (!has_heard || heard_millis > recent)) {
+    if (has_heard && heard_millis <= recent) {
+      return Status::OK();  // no process has it open
+    }
+    const std::string last_answer =
+        "last answer: " +
+        (state.heard_micros == 0
+             ? "never"
+             : Rfc3339(state.heard_micros / 1'000'000) + ", " +
+                   std::to_string(heard_millis / 1000) + " s ago");
+    // Without an answer, the source is silent only if it was asked.
+    const bool is_silent = state.silent_micros != 0 &&
+                           state.silent_micros <= MicrosNow() &&
+                           MillisSince(state.silent_micros) <= recent;
+    if (!is_silent) {
+      return MakeStatus(EndState::kRefused,
+                        options_.dir + ": the follower has not waited " +
+                            std::to_string(kSourceHeard.count()) +
+                            " s for an answer from " + state.source + " (" +
+                            last_answer +
+                            "), perhaps because it takes a cut, so it is "
+                            "unknown whether the source is still open" +
+                            unless,
+                        Command(""));
+    }
+    if (options_.log) {
       options_.log(LogLevel::kWarning,
                    "the follower of " + options_.dir +
-                       " gets no answer from the source; last answer: " +
-                       (state.heard_micros == 0
-                            ? "never"
-                            : Rfc3339(state.heard_micros / 1'000'000) + ", " +
-                                  std::to_string(heard_millis / 1000) +
-                                  " s ago"));
+                       " gets no answer from the source; " + last_answer);
     }
     return Status::OK();
   }

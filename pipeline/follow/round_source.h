@@ -1,12 +1,14 @@
 // The source of a standby's rounds.
 #pragma once
 
+#include <cstdint>
+
 #include "pipeline/follow/round.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
 
-// Threads: Ask() from one thread at a time; Close() from any.
+// Threads: Ask() from one thread at a time; the others from any.
 class RoundSource {
  public:
   virtual ~RoundSource() = default;
@@ -20,6 +22,8 @@ class RoundSource {
   //   others      retry later
   [[nodiscard]] virtual rocksdb::Status Ask(const FollowRequest& request,
                                             Round* round) = 0;
+  // Returns a number that grows with each byte from the source.
+  virtual uint64_t received_bytes() const = 0;
   // Makes Ask() return.
   virtual void Close() = 0;
 };

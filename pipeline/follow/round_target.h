@@ -12,8 +12,8 @@
 namespace sstferry {
 
 // Threads: any. Append(), and Cut() if the source asked for it, from one thread
-//          at a time; meanwhile another thread may call Sync(), or Cut() for a
-//          scheduled cut.
+//          at a time; meanwhile another thread may call HearBytes() and Sync(),
+//          or Cut() for a scheduled cut.
 // Errors:  kRefused, kIncompatible, kCorrupt and kCancelled end a follower;
 //          after other errors the follower calls position() and retries.
 class RoundTarget {
@@ -32,6 +32,11 @@ class RoundTarget {
   // gap() is set.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,
                                                const Round& round) = 0;
+  // Records that the source was asked and owes an answer, until Hear().
+  virtual void Ask() = 0;
+  // Records that bytes have arrived; `is_over`: those of an error, or of a part
+  // of an answer, so that the source no longer owes one.
+  virtual void HearBytes(bool is_over) = 0;
   // Records when a round arrived, and whether it reports that the source is
   // open. Called before the round is processed.
   virtual void Hear(const Round& round) = 0;

@@ -42,6 +42,7 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
   const Status status = session->AskBehind(request, &bytes, &round->end);
   if (!status.ok()) {
     std::lock_guard<std::mutex> lock(mu_);
+    past_bytes_ += session->received_bytes();
     session_.reset();
     return closed_ ? MakeStatus(EndState::kCancelled, "stopped on request")
                    : status;
@@ -56,6 +57,11 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
     }
   }
   return Status::OK();
+}
+
+uint64_t SourceRounds::received_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return past_bytes_ + (session_ != nullptr ? session_->received_bytes() : 0);
 }
 
 void SourceRounds::Close() {

@@ -1,6 +1,7 @@
 // Asks a source for rounds over a control connection.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 
@@ -22,6 +23,7 @@ class SourceRounds : public RoundSource {
 
   [[nodiscard]] rocksdb::Status Ask(const FollowRequest& request,
                                     Round* round) override;
+  uint64_t received_bytes() const override;
   void Close() override;
 
  private:
@@ -31,9 +33,10 @@ class SourceRounds : public RoundSource {
   Dialer* const dialer_;
   const Timeouts timeouts_;
 
-  std::mutex mu_;
+  mutable std::mutex mu_;
   ChannelSet handshakes_;
   bool closed_ = false;                     // under mu_
+  uint64_t past_bytes_ = 0;  // under mu_; received by sessions that failed
   std::shared_ptr<SourceSession> session_;  // under mu_; null: not connected
 };
 

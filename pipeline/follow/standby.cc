@@ -35,6 +35,7 @@
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 #include "sstferry/descriptor.h"
+#include "sstferry/follow.h"
 
 namespace sstferry {
 namespace {
@@ -43,6 +44,7 @@ using rocksdb::FileOptions;
 using rocksdb::IOOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
+using std::chrono::steady_clock;
 
 // If two WALs have the same number, this many bytes before the end of the
 // shorter one are compared. Earlier records have checksums, and only one
@@ -833,8 +835,33 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   return Status::OK();
 }
 
+void Standby::Ask() {
+  std::lock_guard<std::mutex> lock(mu_);
+  // A request after one that failed does not end the silence.
+  if (!silent_since_) silent_since_ = steady_clock::now();
+}
+
+void Standby::HearBytes(bool is_over) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (silent_since_) silent_since_ = steady_clock::now();
+  if (is_over) silent_since_.reset();
+  heard_.silent_micros = 0;
+}
+
+// Notes once a second that the source is silent, if it is.
+void Standby::NoteSilence() {
+  if (!silent_since_ || steady_clock::now() - *silent_since_ <= kSourceHeard) {
+    return;
+  }
+  const uint64_t now = MicrosNow();
+  // The difference is large, too, if the clock was set back.
+  if (now - heard_.silent_micros >= 1'000'000) heard_.silent_micros = now;
+}
+
 void Standby::Hear(const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
+  silent_since_.reset();
+  heard_.silent_micros = 0;
   heard_.heard_micros = round.heard_micros;
   heard_.source_process = round.end.source_process;
 }
@@ -947,6 +974,7 @@ Status Standby::Sync() {
   {
     std::lock_guard<std::mutex> lock(mu_);
     RETURN_IF_ERROR(CheckUsable());
+    NoteSilence();
     wal = wal_;
     static_cast<StandbyPosition&>(mark) = received_;
     static_cast<SourceHeard&>(mark) = heard_;

@@ -26,11 +26,13 @@
 // records into the new directory; one rename then publishes everything.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,12 @@ class Standby {
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
   Gap gap() const;
+  // Stores that the source owes an answer from now on. While it does, Sync()
+  // records when it has been silent for kSourceHeard.
+  void Ask();
+  // Stores that bytes have arrived; `is_over`: those of an error, or of a part
+  // of an answer, so that the source no longer owes one.
+  void HearBytes(bool is_over);
   // Stores what an answer says about the source; the next Sync() records it.
   void Hear(const Round& round);
   // Stores that the source still responds, for example because bytes of a cut
@@ -211,6 +219,7 @@ class Standby {
   [[nodiscard]] rocksdb::Status Carry(const std::string& new_dir);
   [[nodiscard]] rocksdb::Status LoadWals();
   FollowPosition PositionNow() const;
+  void NoteSilence();
   bool is_damaged() const { return gap_.reason == CutReason::kDamage; }
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
                                          const FollowFile& record,
@@ -256,6 +265,9 @@ class Standby {
   StandbyPosition durable_;
   SourceHeard heard_;
   SourceHeard marked_heard_;  // as in the last mark
+  // Since then, the source owes an answer, and has sent nothing. Unset: it owes
+  // none.
+  std::optional<std::chrono::steady_clock::time_point> silent_since_;
   std::unique_ptr<Digest128Stream> digest_;  // digest of the newest WAL's bytes
                                              // so far
   // Checks the sequence numbers of all WALs. Null: the numbers are unknown.

@@ -77,8 +77,9 @@ struct SourceAnswers {
 // A control connection of one operation.
 //
 // Ownership: borrows the dialer, which must outlive it.
-// Threads:   Cancel(), AwaitFailure(), ConnectLane() and stats() from any
-//            thread; the other functions from one thread.
+// Threads:   Cancel(), AwaitFailure(), ConnectLane(), stats() and
+//            received_bytes() from any thread; the other functions from one
+//            thread.
 class SourceSession {
  public:
   // Connects and completes the handshake.
@@ -146,6 +147,7 @@ class SourceSession {
   // Grows while the source does anything for this session.
   uint64_t progress() const;
   uint64_t wire_bytes() const;
+  uint64_t received_bytes() const { return channel()->bytes_received(); }
 
  private:
   SourceSession(Dialer* dialer, const SourceSessionOptions& options);

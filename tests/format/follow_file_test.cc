@@ -42,6 +42,7 @@ FollowMark SampleMark(uint64_t count) {
   mark.heard_micros = 6 + count;
   mark.source_process =
       count % 2 == 0 ? SourceProcess::kOpen : SourceProcess::kClosed;
+  mark.silent_micros = 7 + count;
   return mark;
 }
 

@@ -556,18 +556,53 @@ TEST_CASE("promote is refused while the source may be open",
     while (Ran({"status", dir})["standby"]["heard_age_millis"] <= 5000) {
       REQUIRE(std::chrono::steady_clock::now() < end);
     }
-    Process run(Sstferry(promote));
-    REQUIRE(run.Wait() == 0);
-    INFO(run.err());
-    REQUIRE(run.err().find("the follower of " + dir +
-                           " gets no answer from the source; last answer: "
-                           "2") != std::string::npos);
+    // The follower begins to wait after the last answer.
+    int code = 1;
+    std::string err;
+    while (code == 1) {
+      REQUIRE_FALSE(fs::exists(hooks));
+      REQUIRE(std::chrono::steady_clock::now() < end);
+      Process run(Sstferry(promote));
+      code = run.Wait();
+      err = run.err();
+    }
+    INFO(err);
+    REQUIRE(code == 0);
+    REQUIRE(err.find("the follower of " + dir +
+                     " gets no answer from the source; last answer: 2") !=
+            std::string::npos);
   } else {
     std::vector<std::string> words = promote;
     words.push_back("--source-is-down");
     REQUIRE(Ran(words)["standby"]["promoted"] == true);
   }
   REQUIRE(fs::exists(hooks));
+  REQUIRE(follower.Wait() == 0);
+}
+
+TEST_CASE("promote is refused while an answer of the source arrives slowly",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  const std::string dir = world.dir();
+  ServeProcess server(
+      {"--db", "db=" + world.source_dir(), "--max-rate", "500K"});
+  Process follower(Sstferry({"follow", server.url(), dir}));
+  AwaitAll(world, dir, world.sequence());
+  world.source()->Put("large", RandomBytes(8'000'000, 1));  // 14 s
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (Ran({"status", dir})["standby"]["heard_age_millis"] <= 6000) {
+    REQUIRE(std::chrono::steady_clock::now() < end);
+  }
+  const std::string hooks = world.root() + "/hooks";
+  const json refused = Ran({"promote", dir, "--before", "touch " + hooks}, 1);
+  INFO(refused.dump());
+  REQUIRE(refused["status"] == "REFUSED");
+  REQUIRE(MessageIn(refused).starts_with(
+      dir + ": the follower has not waited 5 s for an answer from " +
+      server.url() + " (last answer: 2"));
+  REQUIRE_FALSE(fs::exists(hooks));
+  follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);
 }
 

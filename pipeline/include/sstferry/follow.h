@@ -90,8 +90,8 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   uint64_t unput_micros = 0;
 };
 
-// Maximum age of the source's last answer. If it is older, the follower counts
-// as disconnected.
+// Maximum age of the source's last answer. If it is older, and the follower has
+// waited as long for the next one, the source counts as silent.
 inline constexpr std::chrono::seconds kSourceHeard{5};
 
 // Reads the state of the standby in `dir`, without changing it. *found: `dir`
@@ -203,7 +203,8 @@ std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 // Turns a standby into a database by creating CURRENT. Uses no network.
 //   kRefused  not a standby; or the source may be open: no follower runs, or
 //             the follower heard within kSourceHeard that it is open, or that
-//             this is unknown; or, with after_source_closed, no running
+//             this is unknown, or has not waited as long for an answer; or,
+//             with after_source_closed, no running
 //             follower reports it closed, or it was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
 //   kBusy     the follower still ran 30 s after `before`

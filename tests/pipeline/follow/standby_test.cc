@@ -323,6 +323,83 @@ TEST_CASE("A promotion is refused while it is unknown whether a process has the 
   REQUIRE(state.source_process == process);
 }
 
+// Writes a mark after the newest one.
+void PutMark(const std::string& dir, FollowMark mark) {
+  ++mark.count;
+  std::string slot;
+  EncodeFollowMark(mark, &slot);
+  std::fstream file(dir + "/" + kFollowMarkName,
+                    std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(mark.count % kFollowMarkSlots *
+                                         kFollowMarkSlotBytes));
+  file << slot;
+}
+
+TEST_CASE("A promotion is refused unless the follower has just waited for its "
+          "source",
+          "[follow]") {
+  constexpr uint64_t kSecond = 1'000'000;
+  const std::string silent =
+      GENERATE(as<std::string>(), "never", "long ago", "in the future", "now");
+  INFO(silent);
+  StandbyWorld world;
+  MakeStandby(&world);
+  const uint64_t now = MicrosNow();
+  FollowMark mark = MarkIn(world.dir());
+  mark.begun_micros = now - 120 * kSecond;
+  mark.heard_micros = now - 60 * kSecond;
+  mark.source_process = SourceProcess::kOpen;
+  if (silent == "long ago") mark.silent_micros = now - 30 * kSecond;
+  if (silent == "in the future") mark.silent_micros = now + 600 * kSecond;
+  if (silent == "now") mark.silent_micros = now;
+  PutMark(world.dir(), mark);
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.before = [&world](const SwapEvent&) {
+    world.CloseStandby();
+    return rocksdb::Status::OK();
+  };
+  StandbyState state;
+  const rocksdb::Status promoted = MakePromote(options)->Run(&state);
+  INFO(promoted.ToString());
+  if (silent == "now") {
+    REQUIRE_OK(promoted);
+  } else {
+    REQUIRE(EndStateOf(promoted) == EndState::kRefused);
+    REQUIRE(world.standby() != nullptr);
+    REQUIRE(IsStandby(world.dir()));
+  }
+}
+
+TEST_CASE("A mark says that a source is silent after it has owed an answer for "
+          "five seconds",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  Standby* const standby = world.standby();
+  const auto silent = [&] {
+    REQUIRE_OK(standby->Sync());
+    return MarkIn(world.dir()).silent_micros;
+  };
+  REQUIRE(silent() == 0);
+  const auto begin = std::chrono::steady_clock::now();
+  standby->Ask();
+  uint64_t first = 0;
+  while (first == 0) {
+    REQUIRE(std::chrono::steady_clock::now() <
+            begin + std::chrono::minutes(1));
+    standby->Ask();  // a request after one that failed
+    first = silent();
+  }
+  REQUIRE(std::chrono::steady_clock::now() - begin > kSourceHeard);
+  while (silent() == first) {  // the next mark
+    REQUIRE(std::chrono::steady_clock::now() <
+            begin + std::chrono::minutes(1));
+  }
+  standby->Hear(Round());
+  REQUIRE(silent() == 0);
+}
+
 TEST_CASE("Each file that the MANIFEST of a standby names is checked",
           "[follow]") {
   rocksdb::DBOptions options;
@@ -769,6 +846,46 @@ TEST_CASE("A scheduled cut is abandoned for one that is needed now",
   REQUIRE(db->GetLatestSequenceNumber() == sequence);
   std::string value;
   REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf("third"), "k", &value));
+}
+
+TEST_CASE("A promotion is refused while a required cut asks the source nothing",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  Gate cut;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "Puller:TotalsAgreed" && IsStandby(world.dir())) cut.Pass();
+  });
+  FollowOptions options;
+  options.pull = world.Options();
+  RunningFollower follower(options);
+  const std::shared_ptr<void> opens(nullptr, [&](void*) { cut.Open(); });
+  AwaitDurable(world);
+  world.source()->Create({"third", Quiet()});
+  REQUIRE(cut.AwaitReached());
+  // The source runs, but its last answer becomes old.
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto is_old = [&] {
+    return StateOf(world.dir()).heard_micros + 5'500'000 < MicrosNow();
+  };
+  while (!is_old()) {
+    REQUIRE(std::chrono::steady_clock::now() < until);
+  }
+  bool is_fenced = false;
+  PromoteOptions promote;
+  promote.dir = world.dir();
+  promote.before = [&is_fenced](const SwapEvent&) {
+    is_fenced = true;
+    return rocksdb::Status::Aborted("the follower still runs");
+  };
+  StandbyState state;
+  const rocksdb::Status promoted = MakePromote(promote)->Run(&state);
+  INFO(promoted.ToString());
+  REQUIRE(EndStateOf(promoted) == EndState::kRefused);
+  REQUIRE_FALSE(is_fenced);
+  cut.Open();
+  REQUIRE_OK(follower.Stop());
 }
 
 // Follows until the standby has everything, and stops.
