@@ -39,7 +39,9 @@ class Pace {
       : bytes_per_sec_(bytes_per_sec), stop_(stop) {}
 
   uint64_t piece_bytes() const {
-    return std::max(kLeastPieceBytes, bytes_per_sec_ / kPiecesPerSecond);
+    return bytes_per_sec_ == 0
+               ? UINT64_MAX
+               : std::max(kLeastPieceBytes, bytes_per_sec_ / kPiecesPerSecond);
   }
   // Blocks until the rate allows the `bytes` that were just removed.
   Status Spend(uint64_t bytes) {

@@ -11,9 +11,9 @@
 namespace sstferry {
 
 // Removes a directory with everything in it, at most `bytes_per_sec` (0: no
-// limit). Truncates a large file step by step before deleting it, unless the
-// file has another name or a process has it open. Returns OK if `dir` does not
-// exist. Does not follow links.
+// limit). With a limit, truncates a large file step by step before deleting it,
+// unless the file has another name or a process has it open. Returns OK if
+// `dir` does not exist. Does not follow links.
 //   kCancelled  `stop` was raised first; some files still exist
 [[nodiscard]] rocksdb::Status RemoveTreePaced(
     rocksdb::FileSystem* file_system, const std::string& dir,

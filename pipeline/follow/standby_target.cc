@@ -26,11 +26,12 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
   options->keeps_old = false;
-  // A cut that the source requires blocks all later records, and WALs that are
-  // too long keep growing. So only a regular cut (kCutEvery) yields to other
-  // work on the machine.
+  // A cut that the source requires blocks all later records, until the files
+  // that it replaces are deleted, and WALs that are too long keep growing. So
+  // only a regular cut (kCutEvery) yields to other work on the machine.
   options->full_rate =
       options->full_rate || request.reason != CutReason::kCutEvery;
+  if (!request.continues()) options->delete_rate_bytes_per_sec = 0;
   // Leaves half of the rate for records that arrive meanwhile.
   if (request.continues()) {
     options->max_rate_bytes_per_sec = (options->max_rate_bytes_per_sec + 1) / 2;

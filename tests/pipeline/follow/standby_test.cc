@@ -888,6 +888,21 @@ TEST_CASE("A promotion is refused while a required cut asks the source nothing",
   REQUIRE_OK(follower.Stop());
 }
 
+TEST_CASE("Only cuts during which records arrive delete replaced files slowly",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  for (const CutReason reason :
+       {CutReason::kBarrier, CutReason::kNewLife, CutReason::kDamage,
+        CutReason::kCutEvery, CutReason::kMaxReplay}) {
+    INFO(CutReasonName(reason));
+    const CutRequest request{reason};
+    PullOptions options = world.Options();
+    REQUIRE_OK(SetCutOptions(request, world.standby(), nullptr, &options));
+    REQUIRE((options.delete_rate_bytes_per_sec > 0) == request.continues());
+  }
+}
+
 // Follows until the standby has everything, and stops.
 void FollowUp(const StandbyWorld& world) {
   FollowOptions options;
