@@ -948,9 +948,9 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           DurationValue("")),
       Row<Promote>(
           "source-is-down", Group::kCommon,
-          "Promote even if no follower runs, or if the source reported in the "
-          "last 5 seconds that a process has the database open. Two databases "
-          "that are both written to cannot be merged.",
+          "Promote even if no follower runs, or if the source may be open, as "
+          "far as the follower knows. Two databases that are both written to "
+          "cannot be merged.",
           [](auto& a) -> auto& { return a.options.source_is_down; }),
       Row<Promote>(
           "force", Group::kAdvanced,
@@ -1289,8 +1289,8 @@ const std::vector<Command>& Commands() {
        "Makes the standby in DIR a database that an application opens for "
        "writing, in milliseconds. First checks the standby and the source: "
        "ends with CORRUPT if a file is missing or damage is known, and with "
-       "REFUSED if no follower runs, or if the source has just reported that a "
-       "process has it open. In all these cases, nothing is changed. Then runs "
+       "REFUSED if no follower runs, or if the source may be open, as far as "
+       "the follower knows. In all these cases, nothing is changed. Then runs "
        "--before, which must stop the follower, truncates the WALs after the "
        "last whole record, and writes CURRENT. The same command completes a "
        "promotion that was killed. Nothing prevents the source from being "
