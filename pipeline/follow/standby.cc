@@ -691,6 +691,7 @@ Status Standby::LoadWals() {
         std::max({received_.last_sequence, before.last_sequence,
                   record_.sequence});
     received_.wal = before.wal;
+    received_.closed_micros = before.closed_micros;  // nothing is newer
     return Status::OK();
   }
   received_ = wals.end;
@@ -807,6 +808,7 @@ Status Standby::Append(const FollowPosition& asked, const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(CheckUsable());
   if (!(asked == PositionNow()) || gap_.reason != CutReason::kNone) {
+    if (!round.end.source_closed) received_.closed_micros = 0;
     return Status::OK();
   }
   for (const WalBytes& log : round.logs) {
@@ -1396,7 +1398,6 @@ Status Standby::Carry(const std::string& new_dir) {
   static_cast<SourceHeard&>(mark) = heard_;
   mark.count = marks_ + 1;  // a promotion may wait for a higher count
   mark.judged = FollowJudged();
-  mark.closed_micros = 0;
   carried_all_ = gap_.reason == CutReason::kNone;
   return WriteMark(file_system_.get(), new_dir, mark);
 }

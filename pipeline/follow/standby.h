@@ -142,7 +142,7 @@ class Standby {
   uint64_t replay_bytes() const;
 
   // Appends the records of a round that was requested with the position
-  // `asked`. Does nothing if a cut has changed the position since then. If a
+  // `asked`; none if a cut has changed the position since then. If a
   // record does not continue the sequence numbers, neither it nor later records
   // are appended; gap() then says why.
   //   kCorrupt  the bytes are not complete records, or do not follow `asked`

@@ -245,12 +245,25 @@ TEST_CASE("A mark says that a source was closed if all was received, and only "
   REQUIRE_OK(standby->ForgetClosed());
   REQUIRE(MarkIn(world.dir()).closed_micros == 0);
   REQUIRE(MarkIn(world.dir()).count > count);
-  // A cut forgets that the source was closed, because a newer record may have
-  // caused it. The counter of marks continues.
+  // A cut that has nothing newer keeps this: a promotion may be waiting for it.
+  // The counter of marks continues.
   REQUIRE(append(true, 0) == 77);
+  // Changes the MANIFEST; the family `other` still needs the WAL.
+  REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+  const FollowPosition before = standby->position();
+  REQUIRE_OK(world.Cut(CutReason::kCutEvery));
+  REQUIRE_FALSE(standby->position() == before);
+  REQUIRE(MarkIn(world.dir()).closed_micros == 77);
+  REQUIRE(MarkIn(world.dir()).count > count + 2);
+  // An answer that was requested before the cut may say otherwise.
+  REQUIRE_OK(standby->Append(before, Round()));
+  REQUIRE_OK(standby->Sync());
+  REQUIRE(MarkIn(world.dir()).closed_micros == 0);
+  // A newer record shows that the source was opened again.
+  REQUIRE(append(true, 0) == 77);
+  world.Write(1);
   REQUIRE_OK(world.Cut(CutReason::kCutEvery));
   REQUIRE(MarkIn(world.dir()).closed_micros == 0);
-  REQUIRE(MarkIn(world.dir()).count > count + 2);
   // A restarted follower also forgets it.
   REQUIRE(append(true, 0) == 77);
   REQUIRE_OK(world.Open());
