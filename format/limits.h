@@ -83,8 +83,8 @@ inline constexpr size_t kMaxReplicaFamilyBytes = 256u << 10;
 // Databases that one server lists.
 inline constexpr uint32_t kMaxServedDatabases = 4096;
 
-// Number of a database's file, from 1 on. RocksDB counts on from the largest one
-// that it finds, so a larger number could make its counter wrap.
+// Number of a database's file, from 1 on. RocksDB continues after the largest
+// number that it finds, so a larger one could make its counter wrap.
 inline constexpr uint64_t kMaxFileNumber = 1ull << 62;
 
 // Piece of a clone's file in one request for digests: the maximum that S3
