@@ -12,7 +12,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr char kOptionsPrefix[] = "OPTIONS-";
-constexpr int kMaxListings = 5;
+constexpr int kOptionsListings = 5;
 
 bool ParseName(const std::string& name, uint64_t* number) {
   const size_t prefix = sizeof(kOptionsPrefix) - 1;
@@ -27,7 +27,7 @@ bool ParseName(const std::string& name, uint64_t* number) {
 }  // namespace
 
 Status SeenOptions::Look() {
-  for (int listings = 0; listings < kMaxListings; ++listings) {
+  for (int listings = 0; listings < kOptionsListings; ++listings) {
     bool listed = false;
     RETURN_IF_ERROR(ReadNewer(&listed));
     if (!listed || !name_.empty()) {
