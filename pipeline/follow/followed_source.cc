@@ -248,14 +248,10 @@ Status FollowedSource::BeginLife() {
                           "RocksDB writes one");
   }
   std::string directory;
-  const Status found = FindWalDirectory(
+  RETURN_IF_ERROR(FindWalDirectory(
       WalPlaceOf(options_.database_dir, options_.wal_dir, *seen_options_,
                  *manifest_),
-      &directory);
-  if (found.IsIncomplete()) {  // perhaps it is just being opened
-    return MakeStatus(EndState::kSourceError, found.getState());
-  }
-  RETURN_IF_ERROR(found);
+      &directory));
   oldest_ = state.min_log_number_to_keep;
   newest_listed_ = 0;
   continuity_ = std::make_unique<WalContinuity>(state.last_sequence);

@@ -71,8 +71,8 @@ Status DescribeDatabase(const ServedDatabase& database,
     found = FindWalDirectory(
         WalPlaceOf(directory, database.wal_dir, options, manifest), &wals);
   }
-  if (found.IsTryAgain() || found.IsIncomplete()) {
-    return MakeStatus(EndState::kSourceError, found.getState());
+  if (found.IsTryAgain()) {
+    return WithContext(found, EndState::kSourceError, directory);
   }
   RETURN_IF_ERROR(found);
   const OptionsText text(options.TextFor({}));

@@ -225,7 +225,7 @@ Status SnapshotFiles::Again(const Status& why) {
   }
   const auto spent = Clock::now() - start_;
   if (spent >= options_.deadline && why.IsIncomplete()) {
-    return MakeStatus(EndState::kRefused, why.getState());
+    return MakeStatus(EndState::kRefused, reason);
   }
   if (spent >= options_.deadline) {
     return MakeStatus(

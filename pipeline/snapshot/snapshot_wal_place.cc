@@ -201,9 +201,10 @@ Status CheckHasWal(const WalPlace& place, const std::string& directory) {
   if (!wals.empty() || !IsDatabaseOpen(place.database_dir)) {
     return Status::OK();
   }
-  return Status::Incomplete("a process has " + place.database_dir +
-                            " open, but there is no WAL in " + directory +
-                            kAsk);
+  return Status::Incomplete(EndStateName(EndState::kSourceError),
+                            "a process has " + place.database_dir +
+                                " open, but there is no WAL in " + directory +
+                                kAsk);
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
 //   kSourceError  a directory or a WAL cannot be read.
 //   TryAgain      a WAL was truncated meanwhile.
 //   Incomplete    a process has the database open, but the directory has no
-//                 WAL. The process may just be opening it.
+//                 WAL. The process may just be opening it. The state is
+//                 kSourceError.
 [[nodiscard]] rocksdb::Status FindWalDirectory(const WalPlace& place,
                                                std::string* directory);
 
