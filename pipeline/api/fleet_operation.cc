@@ -263,21 +263,28 @@ class FleetOperation : public Fleet {
   }
 
   // Asks for the source's databases. `known`: those that it must not leave out
-  // unless they are certainly gone.
-  static Status AskList(std::vector<std::string> known, SourceSession* session,
-                        ListReply* list) {
-    ListRequest ask;
-    const bool fits = known.size() <= kMaxServedDatabases;
-    if (fits) {
-      ask.known = std::move(known);
-    }
-    const Status status = session->List(ask, list);
-    list->is_complete = list->is_complete && fits;
-    return status;
+  // unless they are certainly gone. An archive may have more of them than fit
+  // into one request.
+  static Status AskList(const std::vector<std::string>& known,
+                        SourceSession* session, ListReply* list) {
+    bool is_complete = true;
+    size_t asked = 0;
+    do {
+      const size_t end =
+          asked + std::min<size_t>(known.size() - asked, kMaxServedDatabases);
+      ListRequest ask;
+      ask.known.assign(known.begin() + static_cast<ptrdiff_t>(asked),
+                       known.begin() + static_cast<ptrdiff_t>(end));
+      RETURN_IF_ERROR(session->List(ask, list));
+      is_complete = is_complete && list->is_complete;
+      asked = end;
+    } while (asked < known.size());
+    list->is_complete = is_complete;
+    return Status::OK();
   }
 
-  // Finds the databases of which this side has a replica or an archive. A
-  // mirror, and a plan of it, know what its record names.
+  // Finds the databases that have a replica or an archive at this side. For a
+  // mirror, and for a plan of one, these are the names in its record.
   Status FindKnown(bool has_record) {
     std::set<std::string> found;
     Status status;
@@ -840,7 +847,7 @@ class FleetOperation : public Fleet {
   std::unique_ptr<ReplicaTree> tree_;
   std::unique_ptr<ReplicaTree> looked_tree_;  // of a plan or a verify
   FleetRecord record_;
-  std::vector<std::string> known_;  // what the list must have, or is gone
+  std::vector<std::string> known_;  // databases that the list must have unless they are gone
   Status known_status_;  // why `known_` may lack some; OK: it lacks none
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;

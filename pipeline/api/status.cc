@@ -90,9 +90,9 @@ class Query : public StatusQuery {
     std::unique_ptr<ReplicaTree> tree;
     FleetRecord record;
     bool has_record = false;
-    RETURN_IF_ERROR(ReplicaTree::Look(directory, &tree));
+    Status status = ReplicaTree::Look(directory, &tree);
     if (tree != nullptr) {
-      RETURN_IF_ERROR(tree->ReadRecord(&has_record, &record));
+      status = tree->ReadRecord(&has_record, &record);
     }
     std::set<std::string> names;
     const Status searched = FindReplicas(directory, &names);
@@ -116,7 +116,7 @@ class Query : public StatusQuery {
                    "its database, found none (is a volume not mounted?)");
       }
     }
-    return searched;
+    return status.ok() ? searched : status;
   }
 
   // Lists the databases of a server, or those below a directory that is no

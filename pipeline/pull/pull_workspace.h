@@ -41,9 +41,10 @@ class PullWorkspace {
   bool is_resuming() const { return is_resuming_; }
   // Returns true if this pull resumes a pull that has received everything.
   bool resumes_complete() const { return is_resuming_ && unfinished_.complete; }
-  // Returns true if, in addition, the journal and this command name the source
-  // in the same words. This pull may then end without the source. Otherwise,
-  // and in an adoption, the source must show that it has what was received.
+  // Returns true if this pull may end without the source: the unfinished pull
+  // has received everything, and its journal has the same SOURCE, word for
+  // word. Otherwise, and in an adoption, the source must show that it has what
+  // was received.
   bool may_end_alone() const;
   // Returns the state of the unfinished pull, while this pull resumes it.
   const JournalState& unfinished() const { return unfinished_; }

@@ -77,7 +77,7 @@ Status RefreshSource::Decide(const PlanOrder& order,
 
 // Refuses SingleDeletes, because a delta puts entries above older puts. A
 // SingleDelete would then remove only the newer put, and expose the older one.
-// Does not find those that a compaction removed with their puts
+// Does not find a SingleDelete that a compaction has removed with its put
 // (docs/refresh.md, "What it refuses").
 Status RefreshSource::CheckSingleDeletes(const PlanOrder& order,
                                          const TransferFamily& family) const {

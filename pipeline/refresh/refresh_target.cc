@@ -621,9 +621,9 @@ void RefreshTarget::BeginRead() {
   }
 }
 
-// If the application changed entries during the comparison, some may not have
-// been read. The deltas may still be right, but they are not proven. No other
-// process changes a directory that this process opened.
+// Counts no part as proven if the application changed entries during the
+// comparison: some may not have been read. The deltas may still be right. No
+// other process changes a directory that this process opened.
 void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
   const Written now = first_read_ ? LookForWrites() : Written();

@@ -108,7 +108,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // another sstferry could replace the record.
   [[nodiscard]] rocksdb::Status TakeRecord(FoundTarget* found);
   // Compares the database in the directory with the one that Look() examined.
-  //   kBusy  it is another one, or its record or known fault is another
+  //   kBusy  the database, its record or its known fault has changed
   [[nodiscard]] rocksdb::Status CheckSame() const;
   // Adds a note about a known fault that this refresh repairs.
   //   kCorrupt  this refresh does not repair the known fault
@@ -139,7 +139,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   // returns kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
-  // kIncompatible: the source orders the family by another comparator
+  // Compares the family's comparator with the source's.
+  //   kIncompatible  they differ
   [[nodiscard]] static rocksdb::Status CheckOrder(
       const Family& family, rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
@@ -186,7 +187,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   bool left_zero_ = false;  // this run raised the last sequence
   Ingestor* ingestor_ = nullptr;  // made by MakeStore()
   LastTransfer last_;       // record in dir_ before this refresh
-  std::string database_id_;  // of dir_ then; empty: not known
+  std::string database_id_;  // of the examined database; empty: unknown
   std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // families of the plan, by index
   std::vector<FamilyHandle> planned_;  // handles, by the same index

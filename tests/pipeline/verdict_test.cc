@@ -148,7 +148,7 @@ TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
   REQUIRE(verdict.next.empty());  // it is unknown which side is right
 }
 
-TEST_CASE("Two copies with the id of their source are strangers",
+TEST_CASE("Two copies with the id of their source are not source and copy",
           "[pipeline][verdict]") {
   const auto copy_at = [](const std::string& directory,
                           const std::string& source) {

@@ -674,7 +674,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
             report.members.begin(), report.members.end(),
             [&name](const FleetMember& one) { return one.name == name; });
         if (is_listed || !report.list_status.ok()) {
-          metrics.Keep(name);  // it has no push, but its database is not gone
+          metrics.Keep(name);  // it was not pushed, but its database is not gone
         }
       }
       WriteMerged(file, metrics, WriteMetricsFile, console);

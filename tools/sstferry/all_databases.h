@@ -17,7 +17,7 @@ namespace sstferry {
 // Returns the address of one database's archive, below the address `all`.
 StoreAddress ArchiveOfDatabase(const StoreAddress& all,
                                const std::string& name);
-// Returns what the addresses of these archives begin with, before the name.
+// Returns the part of these addresses before the database's name.
 std::string ArchivesBegin(const StoreAddress& all);
 
 // Run one command for all databases and return the exit code. `reload` is

@@ -42,8 +42,8 @@ class Record {
     }
   }
 
-  // Sets the oldest time of the last success of a job on several archives,
-  // whose addresses begin so.
+  // Sets the last success of a job on several archives: the oldest one of all
+  // archives whose addresses begin with `begin`.
   void SetSuccessOfAll(const std::string& begin, const MetricSpec& last) {
     std::optional<double> oldest;
     std::string problem;
@@ -179,7 +179,9 @@ void Record::SetDirectory(const std::string& directory) {
   const Status status = MakeStatusQuery(options)->Run(&report);
   if (!status.ok()) {
     state_->problem = MessageOf(status);
-    return;
+    if (!report.is_mirror) {
+      return;
+    }
   }
   if (report.standby.has_value()) {
     SetStandby(*report.standby);
@@ -190,7 +192,7 @@ void Record::SetDirectory(const std::string& directory) {
                       "sstferry did not make";
     return;
   }
-  if (report.is_mirror && report.replicas.empty()) {
+  if (report.is_mirror && report.replicas.empty() && status.ok()) {
     state_->problem = "has never succeeded: found no replica in " + directory;
     return;
   }

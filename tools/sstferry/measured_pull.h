@@ -26,8 +26,8 @@ std::string TargetLabel(const std::string& target_dir);
 // Threads:   as for Operation.
 class MeasuredPull : public Operation {
  public:
-  // `before`: the text of the file of --metrics-file, or its series of this
-  // target, from whose values the metrics start.
+  // `before`: the text of the metrics file, or its series of this target. The
+  // metrics start from these values.
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
                MetricsWriter write, const std::string& before);
 

@@ -385,7 +385,7 @@ std::string StatusToJson(const std::string& place,
     json["target"] = TargetJson(report.target);
   }
   json["replicas"] = nullptr;
-  if (report.status.ok() && report.is_mirror) {
+  if (report.is_mirror) {
     json["replicas"] = ordered_json::array();
     for (const ReplicaStatus& replica : report.replicas) {
       ordered_json item = TargetJson(replica.state);
@@ -454,8 +454,9 @@ int RunStatus(const std::vector<std::string>& arguments) {
   }
   const std::string text =
       parsed.common.json ? StatusToJson(place, report)
-      : status.ok()      ? StatusText(Printable(place), report)
-                         : "";
+      : status.ok() || report.is_mirror
+          ? StatusText(Printable(place), report)
+          : "";
   return FinishCommand("status", status, "", text, &console);
 }
 

@@ -40,11 +40,11 @@ struct FleetOptions {
   // databases' snapshots are not taken together. With delete_vanished, the
   // report lists what a run would move.
   bool has_own_operations = false;
-  // Only with has_own_operations: a directory in which databases have replicas,
-  // or an address below which they have archives, under their names. It is only
-  // looked at. As in a mirror, the run fails at its end if the source's list
-  // lacks one of them whose database may still exist, or if it is unknown which
-  // there are.
+  // Only with has_own_operations. replicas_dir: a directory with a replica of
+  // each database, by name. archives: an address below which each database has
+  // its archive, by name. Both are only read. The run fails at its end if the
+  // source's list lacks such a database that may still exist, or if the replicas
+  // or archives cannot be listed.
   std::string replicas_dir;
   std::optional<StoreOptions> archives;
 };

@@ -157,7 +157,8 @@ struct StatusReport {
 class StatusQuery {
  public:
   virtual ~StatusQuery() = default;
-  // report->status equals the returned status.
+  // report->status equals the returned status. After an error, the report of a
+  // mirror has the replicas that could be found.
   //   kRefused   neither a source nor a TARGET_DIR; no such database name
   //   kDenied    this side may not read the database, or a part of the mirror
   //   kCorrupt   a record of the directory is damaged

@@ -179,8 +179,7 @@ TEST_CASE("A refresh does not change a database that was exchanged while the "
   REQUIRE(fs::exists(target + "/" + kLastTransferName) == !record.empty());
 }
 
-TEST_CASE("A refresh does not go on if a fault is found while the source is "
-          "asked",
+TEST_CASE("A refresh ends if a fault is found while the source is asked",
           "[target][refresh]") {
   RefreshWorld world;
   const auto before = EntriesOf(world.dir / "target");
