@@ -263,7 +263,7 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
   // Old writers may leave an empty first fragment before the record.
   if (begins ? reading->in_record && !reading->record.empty()
              : !reading->in_record) {
-    *step = Wrong(begins ? "the rest of a record" : "the begin of a record",
+    *step = Wrong(begins ? "the rest of a record" : "the beginning of a record",
                   "type " + std::to_string(type), reading);
     return Status::OK();
   }

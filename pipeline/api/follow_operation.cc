@@ -144,12 +144,13 @@ class StandbyRounds : public RoundTarget {
     if (!continues || round.is_decided()) ConfirmViews(continues);
     return Status::OK();
   }
-  // Syncs. During a cut the follower requests no records, but receives the
-  // cut's bytes, which show that the source is reachable.
   Status Sync() override {
-    const uint64_t bytes = slot_.progress().done_bytes;
-    if (cut_bytes_.exchange(bytes) < bytes) standby_->HearOn();
+    HearCut();
     return standby_->Sync();
+  }
+  Status MarkHeard() override {
+    HearCut();
+    return standby_->MarkHeard();
   }
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
@@ -217,6 +218,13 @@ class StandbyRounds : public RoundTarget {
     return views_->Begin();
   }
 
+  // During a cut the follower requests no records, but receives the cut's
+  // bytes, which show that the source is reachable.
+  void HearCut() {
+    const uint64_t bytes = slot_.progress().done_bytes;
+    if (cut_bytes_.exchange(bytes) < bytes) standby_->HearOn();
+  }
+
   void ConfirmViews(bool is_confirmed) {
     if (views_ != nullptr) views_->SetConfirmed(is_confirmed);
   }
@@ -265,7 +273,7 @@ class StandbyRounds : public RoundTarget {
   const PullOptions& pull_;
   mutable std::mutex mu_;
   Gap damage_;  // guarded by mu_
-  std::atomic<uint64_t> cut_bytes_{0};  // bytes of a cut at the last Sync()
+  std::atomic<uint64_t> cut_bytes_{0};  // bytes of a cut at the last HearCut()
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;
   WorkerSlot<Puller> slot_;
@@ -276,7 +284,7 @@ class StandbyRounds : public RoundTarget {
 class Follow : public StandbyJob {
  public:
   explicit Follow(const FollowOptions& options)
-      : options_(options), cut_pauses_(CutPauses(options)) {}
+      : options_(options), cut_pauses_(CutPauses()) {}
 
   Status Run(StandbyState* state) override {
     Status status = Begin();
@@ -398,10 +406,10 @@ class Follow : public StandbyJob {
     request.position = target_->position();
     request.exact_filters = options_.exact_filters || target_->exact_filters();
     Round round;
-    const uint64_t bytes_before = rounds_->received_bytes();
     target_->Ask();
     const Status asked = rounds_->Ask(request, &round);
-    if (!asked.ok() && rounds_->received_bytes() != bytes_before) {
+    // Any other error was sent by the source, or says nothing about the source.
+    if (!asked.ok() && EndStateOf(asked) != EndState::kDeadPeer) {
       target_->HearBytes(/*is_over=*/true);
     }
     RETURN_IF_ERROR(asked);
@@ -498,11 +506,10 @@ class Follow : public StandbyJob {
 
   // Returns the pauses after failed cuts. Each try makes the source pin a
   // snapshot.
-  static BackoffOptions CutPauses(const FollowOptions& options) {
+  static BackoffOptions CutPauses() {
     BackoffOptions pauses;
     pauses.first = std::chrono::seconds(5);
-    pauses.longest = std::max<std::chrono::milliseconds>(
-        options.cut_every, std::chrono::minutes(1));
+    pauses.longest = std::chrono::minutes(10);
     pauses.give_up_after = kForever;
     return pauses;
   }
@@ -515,7 +522,7 @@ class Follow : public StandbyJob {
     std::chrono::milliseconds pause = kLeastBetweenCuts;
     if (status.ok()) {
       cut_pauses_.Succeeded();
-    } else {
+    } else if (!is_dropped_) {
       cut_pauses_.Next(&pause);
     }
     next_cut_ = Clock::now() + pause;
@@ -536,14 +543,21 @@ class Follow : public StandbyJob {
 
   void SyncAgainAndAgain() {
     uint64_t heard_bytes = 0;
-    while (!stop_.WaitFor(options_.into_archive ? options_.segment
-                                                : options_.durable)) {
+    const std::chrono::milliseconds every =
+        options_.into_archive ? options_.segment : options_.durable;
+    Clock::time_point synced = Clock::now();
+    // A promotion reads what was heard, so this must not be older.
+    while (!stop_.WaitFor(std::min(every, kTellEvery))) {
       const uint64_t bytes = rounds_->received_bytes();
       if (std::exchange(heard_bytes, bytes) != bytes) {
         target_->HearBytes(/*is_over=*/false);
       }
-      const Status status =
-          target_->exists() ? target_->Sync() : Status::OK();
+      const bool is_due =
+          every <= kTellEvery || Clock::now() - synced >= every;
+      if (is_due) synced = Clock::now();
+      const Status status = !target_->exists() ? Status::OK()
+                            : is_due           ? target_->Sync()
+                                               : target_->MarkHeard();
       if (!status.ok()) {
         Fail(status);
         return;

@@ -333,6 +333,7 @@ class LogRounds : public RoundTarget {
   Status Append(const FollowPosition& asked, const Round& round) override;
   Status Sync() override;
   // Do nothing: a log does not record when the source was heard.
+  Status MarkHeard() override { return Status::OK(); }
   void Ask() override {}
   void HearBytes(bool) override {}
   void Hear(const Round&) override {}

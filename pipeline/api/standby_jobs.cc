@@ -252,15 +252,19 @@ class Promote : public StandbyJob {
                             std::to_string(kSourceHeard.count()) +
                             " s for an answer from " + state.source + " (" +
                             last_answer +
-                            "), perhaps because it takes a cut, so it is "
-                            "unknown whether the source is still open" +
-                            unless,
+                            "): it takes a cut, waits for its disk or for "
+                            "--max-rate, or gets errors from the source; its "
+                            "log says which. So it is unknown whether the "
+                            "source is still open; try again in a few seconds, "
+                            "or add --source-is-down if the source is "
+                            "certainly down",
                         Command(""));
     }
     if (options_.log) {
       options_.log(LogLevel::kWarning,
                    "the follower of " + options_.dir +
-                       " gets no answer from the source; " + last_answer);
+                       " gets no answer from the source, which may still be "
+                       "open there; " + last_answer);
     }
     return Status::OK();
   }

@@ -109,9 +109,8 @@ class SealKey;
 // Returns the command that makes the archive in the store.
 std::string InitCommand(const StoreOptions& options);
 
-// Finds the names of the archives below a bucket's prefix: each one's prefix
-// without the bucket's. Of an archive with many objects, lists only the first
-// page.
+// Finds the archives below a bucket's prefix, and returns their names relative
+// to it. Lists only the first page of an archive with many objects.
 [[nodiscard]] rocksdb::Status FindArchives(ObjectStore* store,
                                            std::set<std::string>* names);
 

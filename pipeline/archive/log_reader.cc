@@ -593,8 +593,8 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
 }
 
 // Returns the error for a set that has records after the sequence number up to
-// which it is restored. Records of sets by older sstferry versions say a number
-// that is too small if the set ends with the commit of a prepared transaction.
+// which it is restored. Sets of older sstferry versions record a number that is
+// too small if they end with the commit of a prepared transaction.
 Status LogTail::SetIsLater(uint64_t last) const {
   return MakeStatus(EndState::kRefused,
                     archive_.store()->place() + ": set " +

@@ -197,11 +197,6 @@ Status ParseS3Listing(const Slice& xml, S3Listing* listing) {
   RETURN_IF_ERROR(Bool(root, "IsTruncated", &listing->truncated));
   RETURN_IF_ERROR(Text(root, "NextContinuationToken", kMaxTokenBytes,
                        &listing->next_token));
-  if (!listing->truncated && !listing->next_token.empty()) {
-    return Wrong(
-        "<IsTruncated>: expected true, because a token of the next page is "
-        "there, found false");
-  }
   for (const pugi::xml_node& node : root.children("Contents")) {
     if (listing->objects.size() == kMaxStorePage) {
       return Wrong("a page of more than " + std::to_string(kMaxStorePage) +

@@ -43,11 +43,20 @@ Status Refused(const std::string& dir, const std::string& what,
 Status CheckWals(const std::string& dir) {
   std::error_code error;
   std::string wal_dir;
-  if (fs::exists(dir + "/LOCK", error)) {
+  const bool was_opened = fs::exists(dir + "/LOCK", error);
+  if (error) {
+    return Refused(dir, ": cannot find out if it has a LOCK: " +
+                            error.message());
+  }
+  if (was_opened) {
     RETURN_IF_ERROR(FindNamedWalDir(dir, &wal_dir));
   }
-  if (wal_dir.empty() || !fs::is_directory(wal_dir, error) ||
-      IsSameDirectory(wal_dir, dir)) {
+  const bool is_there = !wal_dir.empty() && fs::exists(wal_dir, error);
+  if (error) {
+    return Refused(dir, ": cannot find out if its write-ahead log is in " +
+                            wal_dir + ": " + error.message());
+  }
+  if (!is_there || IsSameDirectory(wal_dir, dir)) {
     return Status::OK();
   }
   return Refused(dir, " has its write-ahead log in " + wal_dir +

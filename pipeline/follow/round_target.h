@@ -32,10 +32,10 @@ class RoundTarget {
   // gap() is set.
   [[nodiscard]] virtual rocksdb::Status Append(const FollowPosition& asked,
                                                const Round& round) = 0;
-  // Records that the source was asked and owes an answer, until Hear().
+  // Records that an answer is awaited, until Hear().
   virtual void Ask() = 0;
-  // Records that bytes have arrived; `is_over`: those of an error, or of a part
-  // of an answer, so that the source no longer owes one.
+  // Records that bytes have arrived. `is_over`: the request has failed, so no
+  // answer is awaited.
   virtual void HearBytes(bool is_over) = 0;
   // Records when a round arrived, and whether it reports that the source is
   // open. Called before the round is processed.
@@ -46,6 +46,8 @@ class RoundTarget {
   virtual Gap gap() const = 0;
   // Makes durable everything received before the call.
   [[nodiscard]] virtual rocksdb::Status Sync() = 0;
+  // Records, for a promotion, what was heard of the source. Syncs no data.
+  [[nodiscard]] virtual rocksdb::Status MarkHeard() = 0;
   // Deletes the note that the source was closed, even if the note is durable,
   // because the source may be open again.
   [[nodiscard]] virtual rocksdb::Status ForgetClosed() = 0;

@@ -850,9 +850,11 @@ void Standby::HearBytes(bool is_over) {
   heard_.silent_micros = 0;
 }
 
-// Notes once a second that the source is silent, if it is.
+// Notes once a second that the source is silent, if it is. A source that only
+// replies to pings, one each kSourceHeard, is not silent.
 void Standby::NoteSilence() {
-  if (!silent_since_ || steady_clock::now() - *silent_since_ <= kSourceHeard) {
+  if (!silent_since_ || steady_clock::now() - *silent_since_ <=
+                            kSourceHeard + std::chrono::seconds(1)) {
     return;
   }
   const uint64_t now = MicrosNow();
@@ -887,7 +889,7 @@ Status Standby::ForgetClosed() {
 Status Standby::AppendTo(const WalBytes& log) {
   const bool is_new = log.wal_number > received_.wal_number;
   const uint64_t expected = is_new ? 0 : received_.wal_bytes;
-  // 0 is the number in received_ if there is no WAL, but of no file.
+  // If there is no WAL, received_.wal_number is 0, which no file has.
   if (log.wal_number == 0 || log.wal_number < received_.wal_number ||
       log.offset_bytes != expected) {
     return MakeStatus(
@@ -1004,6 +1006,31 @@ Status Standby::Sync() {
   std::lock_guard<std::mutex> lock(mu_);
   if (status.ok()) {
     durable_ = mark;
+    marked_heard_ = mark;
+    marks_ = mark.count;
+  }
+  return Fail(status);
+}
+
+Status Standby::MarkHeard() {
+  std::lock_guard<std::mutex> one(sync_mu_);
+  FollowMark mark;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    RETURN_IF_ERROR(CheckUsable());
+    NoteSilence();
+    if (is_damaged() || heard_ == marked_heard_ ||
+        durable_ == StandbyPosition()) {
+      return Status::OK();
+    }
+    static_cast<StandbyPosition&>(mark) = durable_;
+    if (received_.closed_micros == 0) mark.closed_micros = 0;
+    static_cast<SourceHeard&>(mark) = heard_;
+    mark.count = marks_ + 1;
+  }
+  const Status status = WriteMark(file_system_.get(), dir_, mark);
+  std::lock_guard<std::mutex> lock(mu_);
+  if (status.ok()) {
     marked_heard_ = mark;
     marks_ = mark.count;
   }

@@ -149,19 +149,22 @@ class Standby {
   [[nodiscard]] rocksdb::Status Append(const FollowPosition& asked,
                                        const Round& round);
   Gap gap() const;
-  // Stores that the source owes an answer from now on. While it does, Sync()
-  // records when it has been silent for kSourceHeard.
+  // Begins to wait for an answer, unless it waits already. Until the answer
+  // arrives, marks record that nothing has arrived for kSourceHeard.
   void Ask();
-  // Stores that bytes have arrived; `is_over`: those of an error, or of a part
-  // of an answer, so that the source no longer owes one.
+  // Stores that bytes have arrived. `is_over`: the request has failed, so no
+  // answer is awaited.
   void HearBytes(bool is_over);
   // Stores what an answer says about the source; the next Sync() records it.
   void Hear(const Round& round);
   // Stores that the source still responds, for example because bytes of a cut
   // arrive.
   void HearOn();
-  // Makes durable everything received before the call.
+  // Makes durable everything received before the call, and marks it.
   [[nodiscard]] rocksdb::Status Sync();
+  // Writes a mark of what is durable already, with what was heard of the source
+  // since the last mark.
+  [[nodiscard]] rocksdb::Status MarkHeard();
   // Deletes the note that the source was closed, even from the durable mark.
   [[nodiscard]] rocksdb::Status ForgetClosed();
 
@@ -265,8 +268,8 @@ class Standby {
   StandbyPosition durable_;
   SourceHeard heard_;
   SourceHeard marked_heard_;  // as in the last mark
-  // Since then, the source owes an answer, and has sent nothing. Unset: it owes
-  // none.
+  // Time since which an answer is awaited and nothing has arrived. Unset: none
+  // is awaited.
   std::optional<std::chrono::steady_clock::time_point> silent_since_;
   std::unique_ptr<Digest128Stream> digest_;  // digest of the newest WAL's bytes
                                              // so far

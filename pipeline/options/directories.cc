@@ -152,9 +152,14 @@ Status ListOptions(const std::string& dir, const std::string& own_path,
 Status FindNamedWalDir(const std::string& dir, std::string* wal_dir) {
   wal_dir->clear();
   std::error_code error;
-  const Descriptor opened = OpenDirectory(fs::canonical(dir, error).string());
-  if (error || !opened.is_open()) {
+  const std::string real = fs::canonical(dir, error).string();
+  if (error == std::errc::no_such_file_or_directory ||
+      error == std::errc::not_a_directory) {
     return Status::OK();
+  }
+  const Descriptor opened = OpenDirectory(real);
+  if (error || !opened.is_open()) {
+    return UnknownWalDir(dir, "the directory cannot be read");
   }
   const std::string own_path = PathOfOpen(opened);
   // If the owner replaced all listed files before they were read, lists again.

@@ -156,6 +156,9 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
   }
   std::unique_ptr<PrivateDir> dir;
   Status status = PrivateDir::Adopt(path, &dir);
+  if (EndStateOf(status) == EndState::kSnapshotGone) {
+    return Gone(id);  // a peer need not know the path
+  }
   if (status.ok() && dir == nullptr) {
     status = MakeStatus(EndState::kBusy,
                         "the snapshot of transfer " + ToHex(id) +

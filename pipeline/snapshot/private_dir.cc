@@ -47,8 +47,8 @@ std::string RandomHex() {
 }
 
 // Returns true only for names that Create() makes,
-// NAME.sstferry-snapshot-PID-RANDOM. Other directories are never removed, nor
-// those that got such a name by a rename: their locks lack the right mark.
+// NAME.sstferry-snapshot-PID-RANDOM. Another directory may have been renamed to
+// such a name; IsLockOf() finds that.
 bool IsPrivateName(const std::string& name) {
   const size_t marker = name.rfind(kMarker);
   if (marker == std::string::npos || marker == 0) {
@@ -149,7 +149,7 @@ Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
                        path + "/" + kNewLock, errno);
   }
   const std::string text = LockText(dir);
-  errno = ENOSPC;  // a write of less sets no error
+  errno = ENOSPC;  // a short write does not set errno
   if (write(fd, text.data(), text.size()) !=
           static_cast<ssize_t>(text.size()) ||
       fdatasync(fd) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 ||
@@ -192,8 +192,8 @@ Descriptor OpenParent(const std::string& path) {
   return OpenDirectory(path.substr(0, path.rfind('/') + 1));
 }
 
-// Removes a directory without a lock, if it is of an owner that crashed before
-// it had made the lock, or after it had removed everything else. Then there is
+// Removes a directory without a lock if its owner crashed before it had made
+// the lock, or after it had removed everything else. Then there is
 // nothing in it but the beginning of a lock or a request for its release.
 Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
                       const std::string& path, bool* removed) {
@@ -214,6 +214,14 @@ Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
   return Status::OK();
 }
 
+// Returns the error for a directory whose lock was not made for it.
+Status ForeignLock(EndState state, const std::string& path) {
+  return MakeStatus(state, path + ": expected the lock of a private snapshot, "
+                                  "found another file named lock; if an "
+                                  "earlier sstferry left this directory, "
+                                  "remove it");
+}
+
 Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
                          bool* removed) {
   *removed = false;
@@ -232,10 +240,7 @@ Status RemoveIfAbandoned(const std::string& path, const LeaseRules& rules,
   Status status;
   const bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
   if (is_free && !IsLockOf(fd, dir)) {
-    status = MakeStatus(EndState::kSourceError,
-                        path + ": expected the lock of a private snapshot, "
-                               "found another file named lock; if an earlier "
-                               "sstferry left this directory, remove it");
+    status = ForeignLock(EndState::kSourceError, path);
   } else if (is_free && !IsLeased(PathOfOpen(dir), rules)) {
     *removed = true;
     status = RemoveTree(parent, dir, path);
@@ -347,9 +352,13 @@ Status PrivateDir::Adopt(const std::string& path,
   if (fd < 0) {
     return Status::OK();
   }
+  if (!IsLockOf(fd, dir)) {
+    close(fd);
+    return ForeignLock(EndState::kSnapshotGone, path);
+  }
   // Reads the lease again under the lock, because its owner may just have
   // removed it.
-  if (!IsLockOf(fd, dir) || !LockFile(fd) ||
+  if (!LockFile(fd) ||
       ReadLease(own_path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(own_path + "/db")) {
     close(fd);

@@ -1,8 +1,8 @@
 // The private directory of a snapshot. It is next to the source, or under
 // another parent on the same file system, or anywhere if the source's file
-// system is read-only. Its name and its lock mark it as sstferry's: whoever may
-// write to the parent can give the name to another directory. Its owner process
-// holds its lock and removes it.
+// system is read-only. Its name and its lock mark it as sstferry's. The name alone
+// does not: whoever may write to the parent can rename another directory to it.
+// Its owner process holds its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
 //     lock    names the directory's inode; the owner holds its flock; another
@@ -58,6 +58,7 @@ class PrivateDir {
   // Takes over a directory that another process left behind with a lease.
   // Returns OK and null if another process holds its lock, if it belongs to
   // another user, or if sstferry did not make it.
+  //   kSnapshotGone  its lock was not made for this directory
   [[nodiscard]] static rocksdb::Status Adopt(
       const std::string& path, std::unique_ptr<PrivateDir>* result);
 

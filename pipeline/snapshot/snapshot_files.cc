@@ -119,10 +119,16 @@ Status SnapshotFiles::FollowManifest(bool* changed) {
 Status SnapshotFiles::FindWals() {
   RETURN_IF_ERROR(seen_options_.Look());
   std::string directory;
-  RETURN_IF_ERROR(
+  const Status found =
       FindWalDirectory(WalPlaceOf(options_.database_dir, options_.wal_dir,
                                   seen_options_, manifest_),
-                       &directory));
+                       &directory);
+  if (!found.ok()) {
+    // The owner may have flushed, and removed WALs, after the MANIFEST was read.
+    bool changed = false;
+    RETURN_IF_ERROR(FollowManifest(&changed));
+    return changed ? Status::TryAgain("the MANIFEST grew") : found;
+  }
   if (pinned_wals_ == nullptr || directory != wal_directory_) {
     wal_directory_ = directory;
     pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);

@@ -118,7 +118,7 @@ class SnapshotFiles {
   Clock::time_point start_ = Clock::now();
   ManifestTail manifest_;
   PinnedTables tables_;
-  // The WAL directory is known for this life of the database.
+  // The WAL directory was found for the current MANIFEST file.
   bool knows_wals_ = false;
   std::unique_ptr<PinnedWals> pinned_wals_;  // null until the first is known
   std::string wal_directory_;

@@ -7,6 +7,7 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/standby_record.h"
 
 namespace sstferry {
@@ -18,7 +19,8 @@ constexpr char kManifestPrefix[] = "MANIFEST-";
 // Time limit for an owner that is replacing its MANIFEST; it takes less.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kReadPause{5};
-// A record that is damaged in this many looks is not being written.
+// A record that is damaged in this many looks is not being written, if no
+// process has the database open.
 constexpr int kManifestLooks = 4;
 
 // Finds the MANIFEST of a standby, which has its own record instead of CURRENT.
@@ -81,12 +83,19 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
 
 Status ManifestTail::Follow(bool* changed) {
   *changed = false;
+  // Pages of one append may arrive in another order over a network.
+  const auto end = std::chrono::steady_clock::now() + kMostWait;
   for (int looks = 1;; ++looks) {
     bool changed_now = false;
     const Status status = Look(&changed_now);
     *changed = *changed || changed_now;
     const bool is_damaged = reader_ != nullptr && reader_->is_damaged();
-    if (status.ok() || !is_damaged || looks == kManifestLooks) {
+    if (status.ok() || !is_damaged) {
+      return status;
+    }
+    if (looks >= kManifestLooks &&
+        (IsDatabaseClosed(directory_) ||
+         std::chrono::steady_clock::now() >= end)) {
       return status;
     }
     std::this_thread::sleep_for(kReadPause);

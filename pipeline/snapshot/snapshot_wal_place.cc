@@ -124,8 +124,9 @@ Status CheckOwn(const WalPlace& place, const std::string& directory) {
   }
   return Uncertain(
       place,
-      ", but no process has the database open, and those WALs do not continue "
-      "it, as if they were of the database of which it is a copy: expected " +
+      ", but no process is known to have the database open, and the WALs there "
+      "do not continue it; they may belong to the original of which this is a "
+      "copy: expected " +
           (is_of_open
                ? "a first sequence number of at most " +
                      std::to_string(place.last_sequence + 1) + ", found " +
@@ -221,8 +222,8 @@ WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
   place.oldest_needed = OldestNeededWal(
       state, text.DatabaseOption("allow_2pc", "") == "true");
   place.oldest_kept = state.min_log_number_to_keep;
-  // An open makes its WAL just before or after its MANIFEST, unless it goes on
-  // with an older MANIFEST.
+  // An open makes its WAL just before or after its MANIFEST, unless it
+  // continues an older MANIFEST.
   const bool makes_manifest =
       text.DatabaseOption("reuse_manifest_on_open", "") != "true" &&
       text.DatabaseOption("optimize_manifest_for_recovery", "") != "true";

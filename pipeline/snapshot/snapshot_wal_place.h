@@ -12,8 +12,8 @@
 //   the number after the last WAL's: the    the WAL that this open made; its
 //   last open recorded it                   first sequence number continues
 //                                           the MANIFEST's last
-//   nothing: RocksDB is older than 7.1, or  any; its first sequence number
-//   there was no flush                      continues the MANIFEST's last
+//   nothing: RocksDB is older than 7.1.2,   any; its first sequence number
+//   or there was no flush                   continues the MANIFEST's last
 //
 // In the last two cases a database's own WALs are refused if entries before
 // their first record are in no table, because they were written without a WAL,

@@ -183,7 +183,8 @@ Status PinnedWals::List(uint64_t oldest) {
   }
   wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
   std::erase_if(wals_, [&listed](const auto& held) {
-    return !listed.contains(held.first);
+    return !listed.contains(held.first) &&
+           !FileIdOf(held.second->path).exists();
   });
   for (auto named = listed.lower_bound(oldest); named != listed.end();
        ++named) {

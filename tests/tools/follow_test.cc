@@ -569,7 +569,7 @@ TEST_CASE("promote is refused while the source may be open",
     INFO(err);
     REQUIRE(code == 0);
     REQUIRE(err.find("the follower of " + dir +
-                     " gets no answer from the source; last answer: 2") !=
+                     " gets no answer from the source, which may still be open there; last answer: 2") !=
             std::string::npos);
   } else {
     std::vector<std::string> words = promote;
@@ -586,10 +586,10 @@ TEST_CASE("promote is refused while an answer of the source arrives slowly",
   world.Write(50);
   const std::string dir = world.dir();
   ServeProcess server(
-      {"--db", "db=" + world.source_dir(), "--max-rate", "500K"});
+      {"--db", "db=" + world.source_dir(), "--max-rate", "200K"});
   Process follower(Sstferry({"follow", server.url(), dir}));
   AwaitAll(world, dir, world.sequence());
-  world.source()->Put("large", RandomBytes(8'000'000, 1));  // 14 s
+  world.source()->Put("large", RandomBytes(8'000'000, 1));  // 40 s
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (Ran({"status", dir})["standby"]["heard_age_millis"] <= 6000) {
     REQUIRE(std::chrono::steady_clock::now() < end);
@@ -644,7 +644,7 @@ TEST_CASE("promote is refused until a new follower had time for an answer",
                         "kill -TERM " + std::to_string(follower.pid())}));
   REQUIRE(run.Wait() == 0);
   INFO(run.err());
-  REQUIRE(run.err().find("gets no answer from the source; last answer: "
+  REQUIRE(run.err().find("gets no answer from the source, which may still be open there; last answer: "
                          "never") != std::string::npos);
 }
 

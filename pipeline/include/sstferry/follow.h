@@ -203,9 +203,9 @@ std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 // Turns a standby into a database by creating CURRENT. Uses no network.
 //   kRefused  not a standby; or the source may be open: no follower runs, or
 //             the follower heard within kSourceHeard that it is open, or that
-//             this is unknown, or has not waited as long for an answer; or,
-//             with after_source_closed, no running
-//             follower reports it closed, or it was opened again
+//             this is unknown, or the follower has not just waited as long
+//             for an answer; or, with after_source_closed, no running follower
+//             reports it closed, or it was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
 //   kBusy     the follower still ran 30 s after `before`
 //   kDeadline no follower reported the source closed within `wait`

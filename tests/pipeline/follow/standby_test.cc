@@ -384,6 +384,31 @@ TEST_CASE("A promotion is refused unless the follower has just waited for its "
   }
 }
 
+// With --durable 30s, a promotion needs to know more often what was heard.
+TEST_CASE("A mark of what was heard repeats what is durable", "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  Standby* const standby = world.standby();
+  REQUIRE_OK(standby->Sync());
+  const FollowMark before = MarkIn(world.dir());
+  world.Write(50);
+  Round round = world.Read();
+  REQUIRE_OK(standby->Append(standby->position(), round));
+  round.heard_micros = before.heard_micros + 1;
+  round.end.source_process = SourceProcess::kOpen;
+  standby->Hear(round);
+  REQUIRE_OK(standby->MarkHeard());
+  const FollowMark heard = MarkIn(world.dir());
+  REQUIRE(heard.count == before.count + 1);
+  REQUIRE(heard.heard_micros == round.heard_micros);
+  REQUIRE(heard.last_sequence == before.last_sequence);
+  REQUIRE(heard.wal_bytes == before.wal_bytes);
+  REQUIRE_OK(standby->MarkHeard());
+  REQUIRE(MarkIn(world.dir()).count == heard.count);  // nothing new
+  REQUIRE_OK(standby->Sync());
+  REQUIRE(MarkIn(world.dir()).last_sequence > before.last_sequence);
+}
+
 TEST_CASE("A mark says that a source is silent after it has owed an answer for "
           "five seconds",
           "[follow]") {

@@ -273,7 +273,8 @@ TEST_CASE("A snapshot is adopted only in the directory that was made for it",
       bench.parent() + "/db.sstferry-snapshot-1-0123456789abcdef";
   fs::copy(path, copy, fs::copy_options::recursive);
   std::unique_ptr<PrivateDir> dir;
-  REQUIRE_OK(PrivateDir::Adopt(copy, &dir));
+  REQUIRE(EndStateOf(PrivateDir::Adopt(copy, &dir)) ==
+          EndState::kSnapshotGone);
   REQUIRE(dir == nullptr);
   fs::remove_all(copy);
   REQUIRE_OK(PrivateDir::Adopt(path, &dir));
