@@ -103,8 +103,8 @@ struct SourceHeard {
   // At this time, the follower had waited for an answer for longer than
   // kSourceHeard (sstferry/follow.h), and nothing had arrived from the source,
   // not even a reply to a ping; 0: this did not happen since the last answer.
-  // While a follower asks nothing, for example during a
-  // cut that the source requires, it does not know whether the source answers.
+  // While a follower asks nothing, for example during a cut that the source
+  // requires, it does not know whether the source answers.
   uint64_t silent_micros = 0;
   // Forgets that no process has the source open: bytes of a cut do not say
   // whether one has opened it since the last answer.

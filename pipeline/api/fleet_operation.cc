@@ -848,7 +848,7 @@ class FleetOperation : public Fleet {
   std::unique_ptr<ReplicaTree> looked_tree_;  // of a plan or a verify
   FleetRecord record_;
   std::vector<std::string> known_;  // databases that the list must have unless they are gone
-  Status known_status_;  // why `known_` may lack some; OK: it lacks none
+  Status known_status_;  // error of finding known_; OK: known_ is complete
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;
   std::optional<TransferId> pin_id_;

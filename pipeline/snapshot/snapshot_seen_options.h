@@ -19,7 +19,7 @@ class SeenOptions {
       : directory_(std::move(directory)) {}
 
   // Reads files newer than the last one read. If it returns OK and name() is
-  // empty, there are none.
+  // empty, the directory has no OPTIONS file.
   //   TryAgain  the owner replaced all listed files before they were read, in
   //             several listings
   [[nodiscard]] rocksdb::Status Look();
