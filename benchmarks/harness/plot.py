@@ -60,7 +60,7 @@ def bars(path, title, summaries):
 set style histogram errorbars gap 2 lw 1
 set style fill solid 0.85 border -1
 set ylabel "keys and values, MB/s (median, min-max)"
-set ypart [0:*]
+set yrange [0:*]
 set key outside right top
 """
     plots = []
@@ -136,10 +136,10 @@ def rates(path, title, runs):
         return False
     script += """set xlabel "seconds"
 set ylabel "bytes arriving in the target's directory, MB/s"
-set ypart [0:*]
+set yrange [0:*]
 set key outside right top
 """
-    script += "set xpart [0:%s]\n" % (end or "*")
+    script += "set xrange [0:%s]\n" % (end or "*")
     gnuplot(script + "plot " + ", \\\n  ".join(plots) + "\n")
     return True
 

@@ -49,7 +49,7 @@ def latencies(path, title, run):
     script += shading(run)
     script += 'set xlabel "seconds"\n' \
         'set ylabel "latency from the intended send time, microseconds"\n' \
-        "set logscale y\nset ypart [5:*]\nset xpart [0:%.1f]\n" \
+        "set logscale y\nset yrange [5:*]\nset xrange [0:%.1f]\n" \
         "set format y '10^{%%T}'\nset grid xtics\n" \
         "set key outside right top\n" % end
     lines = []
