@@ -74,10 +74,9 @@ template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
   return {
       {"metrics", "HOST:PORT", Group::kOutput,
-       "Serve metrics for Prometheus at http://HOST:PORT/metrics; port 0 takes "
-       "a free port. At an address other than loopback, serves https with the "
-       "certificates of --tls, and Prometheus needs a certificate of the same "
-       "CA. Default: none."},
+       "Serve metrics for Prometheus at http://HOST:PORT/metrics (port 0: a "
+       "free port). At an address other than loopback, serves https with the "
+       "certificates of --tls. Default: none."},
       Row<Arguments>(
           "metrics-insecure", Group::kOutput,
           "Allow --metrics at an address other than loopback without TLS. "
@@ -159,9 +158,9 @@ template <typename Arguments>
 OptionSpec SnapshotDirRow() {
   return Row<Arguments>(
       "snapshot-dir", Group::kAdvanced,
-      "Link the private snapshot of a source directory in DIR, which must be "
-      "on the source's file system, unless that is read-only. Default: beside "
-      "the source, or in TMPDIR if its file system is read-only.",
+      "Link the private snapshot of a source directory in DIR, on the source's "
+      "file system unless that is read-only. Default: beside the source; in "
+      "TMPDIR if its file system is read-only.",
       [](auto& a) -> auto& { return AccessOf(a).snapshot_dir; },
       PathValue("DIR"));
 }
@@ -211,27 +210,23 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                PathValue("DIR")),
            Row<Serve>(
                "listen", Group::kCommon,
-               "Accept connections at HOST:PORT, where port 0 takes a free "
-               "port, or at "
+               "Accept connections at HOST:PORT (port 0: a free port), or at "
                "the Unix socket unix:/PATH, where only accounts of --allow-uid "
-               "may "
-               "connect.",
+               "may connect.",
                [](auto& a) -> auto& { return a.listen; }, AddressValue()),
            Row<Serve>(
                "stdio", Group::kAdvanced,
                "Serve only the database directory DIR, or the databases below "
-               "it, over standard input and output, until input ends. A pull "
-               "from HOST:/DIR or ssh:// runs this through ssh; in a "
-               "ForceCommand, DIR limits what that account may read. Not with "
-               "--db, --listen, TLS, --once or --json.",
+               "it, over standard input and output. Pulls run this through "
+               "ssh; in a ForceCommand, DIR limits what the account may read. "
+               "Not with --db, --listen, TLS, --once or --json.",
                [](auto& a) -> auto& { return a.stdio_directory; },
                PathValue("DIR")),
            Row<Serve>(
                "max-rate", Group::kCommon,
                "Send at most BYTES per second, in all transfers together. "
-               "SIGHUP reads it again from --config. The source also slows "
-               "down while a database's application waits, unless BYTES is "
-               "none.",
+               "SIGHUP reads it again from --config. With none, the source "
+               "also does not slow down for its applications.",
                [](auto& a) -> auto& { return a.options; }, RateValue()),
            Row<Serve>(
                "once", Group::kAdvanced,
@@ -239,9 +234,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                [](auto& a) -> auto& { return a.once; }),
            Row<Serve>(
                "allow-missing", Group::kLimits,
-               "Start even if a database is missing or cannot be read now; "
-               "each request opens it again. Default: check every database, "
-               "and fail if one cannot be read.",
+               "Start even if a database is missing or cannot be read now. "
+               "Default: fail.",
                [](auto& a) -> auto& { return a.allow_missing; }),
            Row<Serve>(
                "max-lanes", Group::kLimits,
@@ -257,8 +251,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "share-snapshots", Group::kLimits,
                "Keep the snapshot of a pull with --snapshot latest this long, "
-               "and give "
-               "it to all such pulls.",
+               "for all such pulls.",
                [](auto& a) -> auto& { return a.options.share_snapshots; },
                LeaseValue("each pull gets its own")),
            Row<Serve>(
@@ -269,10 +262,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                BytesValue("", "build chunks for each target")),
            Row<Serve>(
                "max-held", Group::kLimits,
-               "Keep up to BYTES of each followed database's WALs, once "
-               "RocksDB has deleted them, for standbys that lag; a standby "
-               "that needs more fetches the source's files that it lacks (a "
-               "cut).",
+               "For standbys that lag, keep up to BYTES of each database's "
+               "WALs that RocksDB has deleted. A standby that needs more takes "
+               "a cut.",
                [](auto& a) -> auto& { return a.options.max_held_bytes; },
                BytesValue()),
            TtlRow<Serve>(),
@@ -318,11 +310,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            TimeoutRow<Serve>(),
            Row<Serve>(
                "snapshot-dir", Group::kAdvanced,
-               "Link private snapshots in DIR, which must be on the databases' "
-               "file "
-               "system, unless that is read-only. Default: beside each "
-               "database, or in "
-               "TMPDIR for those on a read-only file system.",
+               "Link private snapshots in DIR, on the databases' file system "
+               "unless that is read-only. Default: beside each database; in "
+               "TMPDIR if its file system is read-only.",
                [](auto& a) -> auto& { return a.options.snapshot_dir; },
                PathValue("DIR")),
            {"wal-dir", "NAME=DIR", Group::kAdvanced,
@@ -331,8 +321,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
             true},
        },
        MetricsRows<Serve>(
-           "Write metrics to FILE.prom every 15 seconds and at the end, for "
-           "node_exporter's textfile collector. Default: none.")});
+           "Write metrics to FILE.prom every 15 seconds and at the end.")});
 }
 
 // Makes the rows for an S3 server.
@@ -432,8 +421,8 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "after-swap", Group::kCommon,
              "Run CMD with /bin/sh after the swap, to start the application "
-             "again. It runs once if --before-swap was started, even if the "
-             "swap failed.",
+             "again. It runs if --before-swap was started, even if the swap "
+             "failed.",
              [](auto& a) -> auto& { return a.after_swap; },
              TextValue("CMD", "a command"))},
         {kOfRefresh | kOfSwap,
@@ -470,9 +459,8 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          {"timeout", "DURATION", Group::kNetwork,
           "Give up after waiting this long for a source that cannot be reached "
-          "(DEAD_PEER), or that is connected but does nothing (TOO_SLOW). "
-          "Default: 10s for its first answer, 2m while it is connected, 10m "
-          "after a lost connection."}},
+          "(DEAD_PEER) or does nothing (TOO_SLOW). Default: 10s for its first "
+          "answer, 2m while it is connected, 10m after a lost connection."}},
         {kAnyJob, Row<Pull>(
                       "deadline", Group::kLimits,
                       "Fail with DEADLINE when the whole pull takes longer.",
@@ -481,14 +469,12 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob, TtlRow<Pull>()},
         {kAnyJob,
          Row<Pull>("restart", Group::kLimits,
-                   "Discard an unfinished pull of TARGET_DIR and start over. "
-                   "Default: "
-                   "resume it.",
+                   "Discard an unfinished pull of TARGET_DIR. Default: resume "
+                   "it.",
                    [](auto& a) -> auto& { return a.options.restart; })},
         {kAnyJob, Row<Pull>(
                       "max-age", Group::kLimits,
-                      "Discard an unfinished pull whose snapshot is older, and "
-                      "start over.",
+                      "Discard an unfinished pull whose snapshot is older.",
                       [](auto& a) -> auto& { return a.options.max_age; },
                       DurationValue("resume it, however old"))},
         {kOfRefresh | kOfSwap,
@@ -517,20 +503,17 @@ const std::vector<JobOption>& JobOptions() {
              NumberValue(0, kMaxKeptOld))},
         {kAnyJob,
          AllRows<Pull>(
-             "Copy every database that SOURCE serves (sst://HOST[:PORT]), or "
-             "that is below SOURCE (a directory, HOST:/DIR), to its path below "
-             "TARGET_DIR, as of nearly one moment. pull leaves existing "
-             "databases as they are. A database that fails does not stop the "
-             "others.")[0]},
+             "Copy every database that SOURCE serves, or that is below SOURCE, "
+             "to its path below TARGET_DIR, as of nearly one moment. pull "
+             "leaves existing databases as they are. A failure does not stop "
+             "the others.")[0]},
         {kAnyJob, AllRows<Pull>("")[1]},
         {kAnyJob,
          Row<Pull>(
              "delete", Group::kAdvanced,
              "With --all: rename the replica of a database that SOURCE no "
              "longer has to NAME.old-TIME, at the second run in a row without "
-             "it. Refuses if SOURCE lists none, if its directory is on another "
-             "file system than last time, or if more than half are gone. "
-             "Default: only report it.",
+             "it. Default: only report it.",
              [](auto& a) -> auto& { return a.delete_vanished; })},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,
@@ -579,8 +562,7 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "other-files", Group::kAdvanced,
              "How to treat the application's own files in the source's "
-             "directory, such as a configuration: copy (those that a new "
-             "directory may get, up to 16 MiB each and 64 MiB in total) or "
+             "directory, such as a configuration: copy (small ones) or "
              "ignore.",
              [](auto& a) -> auto& { return a.options.other_files; },
              ChoiceValue<OtherFiles>(
@@ -608,17 +590,15 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          {"owner", "USER[:GROUP]", Group::kAdvanced,
           "Owner of the new database, by name or id. Default: that of the "
-          "TARGET_DIR that it replaces or fills, else the user who runs "
-          "pull."}},
+          "directory that it replaces or fills, else the user who runs pull."}},
         {kAnyJob,
          {"permissions", "OCTAL", Group::kAdvanced,
           "Permissions of the new TARGET_DIR; its files get them without the "
-          "execute bits. Default: those of the TARGET_DIR that it replaces or "
+          "execute bits. Default: those of the directory that it replaces or "
           "fills, else 0755 less the umask."}},
     };
     const char* const metrics_file =
-        "Write metrics to FILE.prom at the end, even if the pull fails, for "
-        "node_exporter's textfile collector. Default: none.";
+        "Write metrics to FILE.prom at the end, even if the pull fails.";
     rows.push_back({kAnyJob, MetricsFileRow(metrics_file)});
     for (const std::vector<JobOption>& others :
          {ForAll(EndCommandRows()), ForAll(TlsRows<Pull>()),
@@ -723,15 +703,14 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
            Row<Archive>(
                "drill", Group::kCommon,
                "check: Restore the newest set beside DIR (missing or empty), "
-               "open it, compare it with the set, and remove it; then a random "
-               "time of the log, and the previous set with its log, which must "
-               "have the same entries as the newest set.",
+               "open it, compare it with the set, and remove it; the same with "
+               "a random time of the log, and with the previous set and its "
+               "log.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
             "push, check, prune: Write metrics to FILE.prom at the end, even "
-            "after a failure, for node_exporter's textfile collector. Default: "
-            "none."},
+            "after a failure."},
            Row<Archive>(
                "keep-last", Group::kCommon,
                "prune: Keep the newest N sets.",
@@ -782,11 +761,9 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
        },
        {
            {"timeout", "DURATION", Group::kNetwork,
-            "Give up after trying for this long to reach the store, or the "
-            "source of a push (DEAD_PEER), or after waiting for a source that "
-            "is connected but does nothing (TOO_SLOW). Default: 10s for a "
-            "source's first answer, 2m while it is connected, 10m for all "
-            "else."},
+            "Give up after waiting this long for the store, or for the source "
+            "of a push (DEAD_PEER or TOO_SLOW). Default: 10s for a source's "
+            "first answer, 2m while it is connected, 10m for all else."},
            Row<Archive>(
                "deadline", Group::kLimits,
                "Fail with DEADLINE when the whole command takes longer.",
@@ -795,8 +772,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
        },
        AllRows<Archive>(
            "push: Push every database that SOURCE serves, or that is below "
-           "SOURCE, to an archive at its path below ARCHIVE, and make the "
-           "archives that are missing."),
+           "SOURCE, to an archive at its path below ARCHIVE. Makes missing "
+           "archives."),
        EndCommandRows(),
        StoreRows<Archive>(),
        TlsRows<Archive>(),
@@ -851,9 +828,9 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                DurationValue()),
            Row<Follow>(
                "view-every", Group::kAdvanced,
-               "Make a database for readers this often, of hard links, in "
-               "DIR.view, and let the link DIR.view/current lead to it. "
-               "Default: none.",
+               "Make a database of hard links for readers this often, in "
+               "DIR.view; the link DIR.view/current leads to it. Default: "
+               "none.",
                [](auto& a) -> auto& { return a.options.view_every; },
                DurationValue("")),
            Row<Follow>(
@@ -881,16 +858,14 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            AdoptRow<Follow>(
                Group::kAdvanced,
                "Make the closed database in DIR, such as a former primary, a "
-               "standby: files that SOURCE also has are compared and linked, "
-               "and the old one is kept as DIR.sstferry-old-DATE. ARCHIVE: "
-               "Accept a database other than that of the newest set. Not in a "
-               "config file."),
+               "standby, and keep the old one as DIR.sstferry-old-DATE. "
+               "ARCHIVE: Accept a database other than that of the newest set. "
+               "Not in a config file."),
            Row<Follow>(
                "exact-filters", Group::kAdvanced,
                "Take a cut after each compaction of a column family with a "
                "compaction filter, so that the standby reflects what the "
-               "filter removed. Default: the standby holds such a family as if "
-               "its filter had not run since the last cut.",
+               "filter removed.",
                [](auto& a) -> auto& { return a.options.exact_filters; }),
            Row<Follow>(
                "keep-identity", Group::kCommon,
@@ -904,14 +879,13 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            Row<Follow>(
                "max-rate", Group::kLimits,
                "Receive at most BYTES per second, files and WALs together. "
-               "With none, the source also does not slow down while its "
-               "application waits for CPUs or its disk.",
+               "With none, the source also does not slow down for its "
+               "application.",
                [](auto& a) -> auto& { return a.options.pull; }, RateValue()),
            Row<Follow>(
                "max-held", Group::kLimits,
-               "If SOURCE is a directory here: keep up to BYTES of its WALs, "
-               "once RocksDB has deleted them, while the standby lags; if it "
-               "needs more, it takes a cut.",
+               "If SOURCE is a directory here: keep up to BYTES of its WALs "
+               "that RocksDB has deleted, as serve does.",
                [](auto& a) -> auto& { return a.options.max_held_bytes; },
                BytesValue()),
            {"timeout", "DURATION", Group::kNetwork,
@@ -927,8 +901,7 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            WalDirRow<Follow>(),
        },
        MetricsRows<Follow>(
-           "Write metrics to FILE.prom every 15 seconds and at the end, for "
-           "node_exporter's textfile collector. Default: none.")});
+           "Write metrics to FILE.prom every 15 seconds and at the end.")});
 }
 
 std::vector<OptionSpec> PromoteOptionSpecs() {
@@ -936,10 +909,9 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
   return {
       Row<Promote>(
           "after-source-closed", Group::kCommon,
-          "Wait for a report of the follower, made after this command "
-          "started, that the source's application has closed the database and "
-          "that the follower has received everything. The follower must be "
-          "running.",
+          "Wait until the running follower reports that the source's "
+          "application has closed the database, and that the follower has "
+          "received everything.",
           [](auto& a) -> auto& { return a.options.after_source_closed; }),
       Row<Promote>(
           "wait", Group::kCommon,
@@ -1072,11 +1044,10 @@ const std::vector<Command>& Commands() {
        "[NAME=]DIR [--db [NAME=]DIR ...] | --db-dir DIR | --stdio DIR "
        "[options]",
        "Serve databases to targets over the network",
-       "Serves databases over the network. A database may be closed, a "
-       "checkpoint, or open and written by another process; serve never writes "
-       "to it. Checks and lists the databases, then prints \"listening on "
-       "ADDRESS\" on standard output. SIGINT or SIGTERM ends it with exit "
-       "code 0.",
+       "Serves databases, which other processes may have open, over the "
+       "network. Never writes to them. Checks and lists them, then prints "
+       "\"listening on ADDRESS\" on standard output. SIGINT or SIGTERM ends it "
+       "with exit code 0.",
        ServeOptionSpecs(),
        {"db"},
        {{"Serve one database to one account of this machine, for instance for "
@@ -1093,14 +1064,12 @@ const std::vector<Command>& Commands() {
       {"pull",
        "SOURCE TARGET_DIR [options]",
        "Copy a database into a new directory",
-       "Copies a snapshot of the database SOURCE into TARGET_DIR, which is "
-       "missing or empty and appears whole or not at all. The same command "
-       "resumes an interrupted pull. Runs at the target. HOST:/DIR and "
-       "ssh://HOST[:PORT]/DIR need only ssh, and sstferry there. "
-       "s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are archives: their newest "
-       "set is restored, or the one that SET names by its name, its label or a "
-       "time. With --begin or --end, only what these keys need is read from "
-       "the archive.",
+       "Copies a snapshot of the database SOURCE into TARGET_DIR, which must "
+       "be missing or empty and appears complete or not at all. The same "
+       "command resumes an interrupted pull. HOST:/DIR and ssh:// need only "
+       "ssh, and sstferry there. s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are "
+       "archives: restores the newest set, or the one that SET names by its "
+       "name, its label or a time.",
        JobOptionSpecs(kOfPull),
        {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
@@ -1166,13 +1135,11 @@ const std::vector<Command>& Commands() {
       {"plan",
        "[pull|refresh|swap] SOURCE [TARGET_DIR] [options]",
        "Show what pull, refresh or swap would do, and why",
-       "Runs the steps of the command with the same options up to the first "
-       "file or directory that it would make, and changes nothing. Prints what "
-       "it would move, and why. If an error would stop the command before data "
-       "moves, ends with the same exit code. Takes all options of the command; "
-       "those that change nothing here are not listed. Without a command, "
-       "plans a pull. If SOURCE is sst://HOST[:PORT] or unix:/PATH without a "
-       "NAME, lists the databases that are served there.",
+       "Prints what the command with the same options would move, and why, and "
+       "changes nothing. If an error would stop the command before data moves, "
+       "ends with the same exit code. Takes all options of the command; those "
+       "without an effect here are not listed. Without a command, plans a "
+       "pull. If SOURCE is a server without a NAME, lists its databases.",
        PlanOptionSpecs(),
        {"source", "target"},
        {{"Show what a pull would move, and what would stop it",
@@ -1183,11 +1150,10 @@ const std::vector<Command>& Commands() {
       {"ls",
        "SOURCE [options]",
        "List the databases that a server serves",
-       "Lists the databases that this side may read, with their size, sequence "
-       "number and age (the time since they were last written to). Size and "
-       "sequence are as of the last flush: WALs may hold more. SOURCE is "
-       "sst://HOST[:PORT] or unix:/PATH, or one database there, or DIR or "
-       "HOST:/DIR, a database or a directory with databases below it.",
+       "Lists the databases that this side may read at SOURCE: a server, a "
+       "database, or a directory with databases below it. Size and sequence "
+       "number are as of the last flush: WALs may hold more. AGE is the time "
+       "since the last write.",
        Joined({TlsRows<StatusArguments>(),
                SshRows<StatusArguments>(),
                {TimeoutRow<StatusArguments>()}}),
@@ -1198,8 +1164,7 @@ const std::vector<Command>& Commands() {
        "Show how old a replica is, and unfinished pulls",
        "For a replica, shows its point in time, its known faults, the progress "
        "of an unfinished pull and the command to run next. For a source, shows "
-       "the snapshots that it retains for pulls that may resume, and for a "
-       "server (sst://HOST[:PORT] or unix:/PATH) the followers of the "
+       "the snapshots that it retains; for a server, also the followers of the "
        "databases that this side may read. Changes nothing.",
        Joined({{Row<StatusArguments>(
                     "all", Group::kCommon,
@@ -1209,8 +1174,7 @@ const std::vector<Command>& Commands() {
                     [](auto& a) -> auto& { return a.all; }),
                 Row<StatusArguments>(
                     "metrics-file", Group::kOutput,
-                    "With --all: also write the same as metrics to FILE.prom, "
-                    "for node_exporter's textfile collector. Default: none.",
+                    "With --all: also write this as metrics to FILE.prom.",
                     [](auto& a) -> auto& { return a.metrics_file; },
                     PathValue("FILE.prom"))},
                TlsRows<StatusArguments>(),
@@ -1226,11 +1190,10 @@ const std::vector<Command>& Commands() {
       {"release",
        "SOURCE_DIR ID [options]",
        "Release a retained snapshot",
-       "Releases the snapshot that the database directory SOURCE_DIR retains "
-       "for transfer ID, as status shows it (8 digits or more). The pull that "
-       "it was retained for then starts over. Ends with BUSY while a target is "
-       "connected. With HOST:/DIR or ssh:// it runs on that machine, through "
-       "ssh.",
+       "Releases the snapshot that SOURCE_DIR retains for transfer ID, as "
+       "status shows it (8 digits or more). The pull then starts over. Ends "
+       "with BUSY while a target is connected. With HOST:/DIR or ssh://, runs "
+       "there through ssh.",
        Joined(
            {SshRows<ReleaseArguments>(), {SnapshotDirRow<ReleaseArguments>()}}),
        {"source", "id"},
