@@ -46,8 +46,7 @@ std::vector<OptionSpec> EndCommandRows() {
       {"on-failure", "CMD", Group::kOutput,
        "Run CMD with /bin/sh once the job has ended with an exit code other "
        "than 0 and 2, also after SIGTERM and --deadline. SSTFERRY_EXIT_CODE is "
-       "that code, which CMD does not change; SSTFERRY_SUMMARY is set as for "
-       "--on-success."}};
+       "that code, which CMD does not change; SSTFERRY_SUMMARY is set, too."}};
   for (OptionSpec& row : rows) {
     row.read = [name = row.name](const std::string& text, void*) {
       std::string unused;
@@ -179,7 +178,7 @@ OptionSpec TtlRow() {
   return Row<Arguments>(
       "snapshot-ttl", Group::kLimits,
       "Retain the snapshot of an interrupted pull this long, counted while no "
-      "target is connected, so that the pull can resume.",
+      "target is connected.",
       [](auto& a) -> auto& { return a.options.snapshot_ttl; },
       LeaseValue("do not retain it"));
 }
@@ -293,8 +292,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
        {
            {"allow-uid", "UID", Group::kNetwork,
             "Allow the user UID, a number or a name, to connect to a Unix "
-            "socket (repeatable). Default: root and the user that runs serve, "
-            "who are always allowed.",
+            "socket, besides root and the user that runs serve (repeatable).",
             true},
            {"allow", "NAME=SUBJECT", Group::kCommon,
             "Serve database NAME (* with --db-dir: all) only to certificates "
@@ -364,8 +362,7 @@ OptionSpec PlanSummaryRow() {
   return Row<Pull>(
       "summary", Group::kCommon,
       "Print totals only. Default: unless files are cloned, also a line for "
-      "each column family and for each of the first 40 files or key intervals; "
-      "--json has all.",
+      "each column family and for the first 40 files or key intervals.",
       [](auto& a) -> auto& { return a.summary_only; });
 }
 
@@ -397,9 +394,8 @@ const std::vector<JobOption>& JobOptions() {
          Row<Pull>(
              "method", Group::kCommon,
              "How data moves: ingest (entries, as sorted chunks; refresh: in "
-             "place), clone (the source's files; not with --begin or --end, "
-             "and --cf only with default) or auto (clone where it is possible; "
-             "a replica keeps its method; plan says which).",
+             "place), clone (the source's files) or auto (clone where it is "
+             "possible; a replica keeps its method).",
              [](auto& a) -> auto& { return a.options.method; },
              ChoiceValue<PullMethod>("auto|ingest|clone",
                                      {PullMethod::kAuto, PullMethod::kIngest,
@@ -517,9 +513,8 @@ const std::vector<JobOption>& JobOptions() {
              [](auto& a) -> auto& { return a.delete_vanished; })},
         {kAnyJob,
          {"snapshot", "new|latest|ID", Group::kAdvanced,
-          "Point in time to pull: new (now), latest (the snapshot that other "
-          "pulls with latest got within the source's --share-snapshots) or the "
-          "snapshot of transfer ID. Default: new."}},
+          "Point in time to pull: new (now), latest (shared with other such "
+          "pulls) or the snapshot of transfer ID. Default: new."}},
         {kAnyJob, Row<Pull>(
                       "chunk-bytes", Group::kHidden, "Size of an SST chunk.",
                       [](auto& a) -> auto& { return a.options.chunk_bytes; },
@@ -527,9 +522,9 @@ const std::vector<JobOption>& JobOptions() {
         {kOfPull | kOfSwap,
          Row<Pull>(
              "reuse", Group::kAdvanced,
-             "Link files of the source that the database in DIR already has; "
-             "DIR must be on the file system of TARGET_DIR. With --method "
-             "clone. Default: TARGET_DIR, if it is replaced.",
+             "With --method clone: link files that the database in DIR already "
+             "has; DIR must be on the file system of TARGET_DIR. Default: "
+             "TARGET_DIR, if it is replaced.",
              [](auto& a) -> auto& { return a.options.reuse_dir; },
              PathValue("DIR"))},
         {kOfPull,
@@ -539,21 +534,19 @@ const std::vector<JobOption>& JobOptions() {
                    [](auto& a) -> auto& { return a.options.if_absent; })},
         {kOfPull | kOfSwap,
          Row<Pull>("keep-identity", Group::kAdvanced,
-                   "Give a clone the source's database id, for a clone that "
-                   "replaces its "
-                   "source. Default: an id of its own.",
+                   "Give a clone the source's database id, because it replaces "
+                   "the source. Default: an id of its own.",
                    [](auto& a) -> auto& { return a.options.keep_identity; })},
         {kOfSwap,
          Row<Pull>(
              "always-swap", Group::kAdvanced,
-             "Swap even if TARGET_DIR already holds what the source holds. "
-             "With --method clone. Default: leave it as it is, and run no "
-             "command.",
+             "With --method clone: swap even if TARGET_DIR already holds what "
+             "the source holds.",
              [](auto& a) -> auto& { return a.options.always_swap; })},
         {kOfRefresh,
          {"compact", "auto|none", Group::kAdvanced,
-          "In place: clean up after the refresh, so that reads stay fast: auto "
-          "(a bounded part each time) or none. Default: auto."}},
+          "In place: afterwards compact a bounded part of the data, so that "
+          "reads stay fast (auto), or nothing. Default: auto."}},
         {kAnyJob,
          {"source-id", "ID", Group::kHidden,
           "Identify a source that has no IDENTITY file as ID, so that the next "
@@ -808,16 +801,15 @@ std::vector<OptionSpec> FollowOptionSpecs() {
            Row<Follow>(
                "max-replay", Group::kCommon,
                "Take a cut as soon as an application would replay more than "
-               "BYTES of WALs when it opens the promoted standby. ARCHIVE: "
-               "Push a set as soon as the log after the newest set has more "
-               "than BYTES; if not given, 4 GB.",
+               "BYTES of WALs after a promotion. ARCHIVE: Push a set as soon "
+               "as the log after the newest set has more than BYTES; if not "
+               "given, 4 GB.",
                [](auto& a) -> auto& { return a.options.max_replay_bytes; },
                BytesValue("", "no limit")),
            Row<Follow>(
                "max-audit", Group::kLimits,
-               "After a scheduled cut, compare at most BYTES of keys and "
-               "values of the standby with those of the cut, a different part "
-               "each time, with 1 % of a core over time.",
+               "After a scheduled cut, audit at most BYTES of keys and values, "
+               "with 1 % of a core over time.",
                [](auto& a) -> auto& { return a.options.max_audit_bytes; },
                BytesValue("", "nothing")),
            Row<Follow>(
@@ -869,8 +861,8 @@ std::vector<OptionSpec> FollowOptionSpecs() {
                [](auto& a) -> auto& { return a.options.exact_filters; }),
            Row<Follow>(
                "keep-identity", Group::kCommon,
-               "Give the standby the database id of its source, which it is to "
-               "replace. Default: an id of its own.",
+               "Give the standby the database id of its source. Default: an id "
+               "of its own.",
                [](auto& a) -> auto& { return a.options.pull.keep_identity; }),
            Row<Follow>(
                "lanes", Group::kLimits, "Move N files of a cut at once.",
@@ -964,15 +956,15 @@ std::vector<OptionSpec> UnitsOptionSpecs() {
           [](auto& a) -> auto& { return a.check; }),
       Row<Units>(
           "start", Group::kCommon,
-          "Run systemctl afterwards: reload the units, stop those that were "
-          "removed, restart servers and followers that changed, and enable and "
-          "start sstferry.target, which wants all of them.",
+          "Afterwards reload the units, stop removed ones, restart changed "
+          "servers and followers, and enable and start sstferry.target, which "
+          "wants all of them.",
           [](auto& a) -> auto& { return a.start; }),
       Row<Units>(
           "cron", Group::kAdvanced,
-          "Write a file for cron instead, which starts servers and followers "
-          "again within a minute after they end. Its jobs have no sandbox, and "
-          "failed ones are not retried.",
+          "Write a file for cron instead. Its jobs have no sandbox. It "
+          "restarts servers and followers within a minute, but does not retry "
+          "failed jobs.",
           [](auto& a) -> auto& { return a.cron; }),
       Row<Units>(
           "kubernetes", Group::kAdvanced,
