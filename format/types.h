@@ -101,7 +101,7 @@ struct SourceHeard {
   // to send a cut since then.
   SourceProcess source_process = SourceProcess::kUnknown;
   // At this time, the follower had waited for an answer for longer than
-  // kSourceHeard (sstferry/follow.h), and nothing had arrived from the source,
+  // kSourceSilent (sstferry/follow.h), and nothing had arrived from the source,
   // not even a reply to a ping; 0: this did not happen since the last answer.
   // While a follower asks nothing, for example during a cut that the source
   // requires, it does not know whether the source answers.

@@ -224,12 +224,14 @@ class Promote : public StandbyJob {
     }
     const bool has_heard = state.heard_micros >= state.begun_micros &&
                            state.heard_micros != 0;
-    if (!has_heard && (state.begun_micros == 0 || begun_millis <= recent)) {
+    const auto silent = static_cast<uint64_t>(
+        std::chrono::milliseconds(kSourceSilent).count());
+    if (!has_heard && (state.begun_micros == 0 || begun_millis <= silent)) {
       return MakeStatus(EndState::kRefused,
                         options_.dir +
                             ": the follower has just started and has no answer "
                             "from its source yet; wait " +
-                            std::to_string(kSourceHeard.count()) + " s" +
+                            std::to_string(kSourceSilent.count()) + " s" +
                             unless,
                         Command(""));
     }
@@ -249,7 +251,7 @@ class Promote : public StandbyJob {
     if (!is_silent) {
       return MakeStatus(EndState::kRefused,
                         options_.dir + ": the follower has not waited " +
-                            std::to_string(kSourceHeard.count()) +
+                            std::to_string(kSourceSilent.count()) +
                             " s for an answer from " + state.source + " (" +
                             last_answer +
                             "): it takes a cut, waits for its disk or for "

@@ -850,11 +850,10 @@ void Standby::HearBytes(bool is_over) {
   heard_.silent_micros = 0;
 }
 
-// Notes once a second that the source is silent, if it is. A source that only
-// replies to pings, one each kSourceHeard, is not silent.
+// Notes once a second that the source is silent, if it is.
 void Standby::NoteSilence() {
-  if (!silent_since_ || steady_clock::now() - *silent_since_ <=
-                            kSourceHeard + std::chrono::seconds(1)) {
+  if (!silent_since_ ||
+      steady_clock::now() - *silent_since_ <= kSourceSilent) {
     return;
   }
   const uint64_t now = MicrosNow();

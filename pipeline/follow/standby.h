@@ -150,7 +150,7 @@ class Standby {
                                        const Round& round);
   Gap gap() const;
   // Begins to wait for an answer, unless it waits already. Until the answer
-  // arrives, marks record that nothing has arrived for kSourceHeard.
+  // arrives, marks record that nothing has arrived for kSourceSilent.
   void Ask();
   // Stores that bytes have arrived. `is_over`: the request has failed, so no
   // answer is awaited.

@@ -599,7 +599,7 @@ TEST_CASE("promote is refused while an answer of the source arrives slowly",
   INFO(refused.dump());
   REQUIRE(refused["status"] == "REFUSED");
   REQUIRE(MessageIn(refused).starts_with(
-      dir + ": the follower has not waited 5 s for an answer from " +
+      dir + ": the follower has not waited 6 s for an answer from " +
       server.url() + " (last answer: 2"));
   REQUIRE_FALSE(fs::exists(hooks));
   follower.Signal(SIGTERM);
@@ -632,7 +632,7 @@ TEST_CASE("promote is refused until a new follower had time for an answer",
   INFO(refused.dump());
   REQUIRE(MessageIn(refused) ==
           dir + ": the follower has just started and has no answer from its "
-                "source yet; wait 5 s (--source-is-down skips this check)");
+                "source yet; wait 6 s (--source-is-down skips this check)");
   REQUIRE(refused["error"]["next"] == "sstferry promote " + dir);
   int code = 1;
   while (code == 1) {

@@ -90,9 +90,13 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   uint64_t unput_micros = 0;
 };
 
-// Maximum age of the source's last answer. If it is older, and the follower has
-// waited as long for the next one, the source counts as silent.
+// Maximum age of what a follower has heard of its source. If the last answer is
+// older, the follower must have waited for the next one for kSourceSilent.
 inline constexpr std::chrono::seconds kSourceHeard{5};
+// A source is silent if a follower has waited this long for an answer, and has
+// received nothing. Longer than the time between two pings (5 s by default), so
+// a source that only replies to pings is not silent.
+inline constexpr std::chrono::seconds kSourceSilent{6};
 
 // Reads the state of the standby in `dir`, without changing it. *found: `dir`
 // holds a standby. Does not read the WALs, so `sequence` is the durable
@@ -203,9 +207,9 @@ std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 // Turns a standby into a database by creating CURRENT. Uses no network.
 //   kRefused  not a standby; or the source may be open: no follower runs, or
 //             the follower heard within kSourceHeard that it is open, or that
-//             this is unknown, or the follower has not just waited as long
-//             for an answer; or, with after_source_closed, no running follower
-//             reports it closed, or it was opened again
+//             this is unknown, or the follower has not just waited for an
+//             answer for kSourceSilent; or, with after_source_closed, no
+//             running follower reports it closed, or it was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
 //   kBusy     the follower still ran 30 s after `before`
 //   kDeadline no follower reported the source closed within `wait`
