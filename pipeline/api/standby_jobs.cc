@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -121,7 +122,8 @@ class Promote : public StandbyJob {
       return NoStandby(options_.dir);
     }
     if (!state->is_promoted) {
-      RETURN_IF_ERROR(CheckWhole(state));
+      // The follower still appends, so the end here is not that of DoIt().
+      RETURN_IF_ERROR(CheckWhole(state, nullptr));
       RETURN_IF_ERROR(CheckSource(*state));
     }
     Status status = Call(options_.before, "before", false);
@@ -134,10 +136,11 @@ class Promote : public StandbyJob {
 
  private:
   // Checks the standby before anything is changed. Does not record a fault: it
-  // is recorded only if the standby is promoted in spite of it.
-  Status CheckWhole(StandbyState* state) {
+  // is recorded only if the standby is promoted in spite of it. *end: as
+  // ProveStandby().
+  Status CheckWhole(StandbyState* state, std::optional<StandbyPosition>* end) {
     HealthFile fault;
-    RETURN_IF_ERROR(ProveStandby(disk_.get(), options_.dir, &fault));
+    RETURN_IF_ERROR(ProveStandby(disk_.get(), options_.dir, &fault, end));
     state->fault = fault.what;
     if (fault.fault == ReplicaFault::kNone) {
       return Status::OK();
@@ -353,13 +356,15 @@ class Promote : public StandbyJob {
                             ": the source was opened again, or stopped "
                             "answering; nothing was promoted");
     }
+    std::optional<StandbyPosition> end;
     if (IsStandby(options_.dir)) {
-      RETURN_IF_ERROR(CheckWhole(state));  // it may be another cut by now
+      // It may be another cut by now.
+      RETURN_IF_ERROR(CheckWhole(state, &end));
       RETURN_IF_ERROR(RecordForced());
     }
     Promotion promotion;
     const Status status = PromoteStandby(disk_.get(), options_.dir,
-                                         options_.force, &promotion);
+                                         options_.force, end, &promotion);
     state->seconds =
         std::chrono::duration<double>(Clock::now() - begin).count();
     std::error_code error;

@@ -57,17 +57,22 @@ Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
 }  // namespace
 
 Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
-                      bool force, Promotion* promotion) {
+                      bool force, const std::optional<StandbyPosition>& proven,
+                      Promotion* promotion) {
   *promotion = Promotion();
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &promotion->record));
   promotion->was_cut_short = !IsStandby(dir);
   if (!promotion->was_cut_short) {
     StandbyPosition* const end = &promotion->end;
-    StandbyWals wals;
-    const Status status =
-        ReadStandbyWals(file_system, dir, promotion->record, &wals);
-    *end = wals.end;
+    Status status;
+    if (proven.has_value()) {
+      *end = *proven;
+    } else {
+      StandbyWals wals;
+      status = ReadStandbyWals(file_system, dir, promotion->record, &wals);
+      *end = wals.end;
+    }
     const bool is_forced = force && EndStateOf(status) == EndState::kCorrupt;
     if (!is_forced) {
       RETURN_IF_ERROR(status);

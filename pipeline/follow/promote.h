@@ -11,6 +11,7 @@
 // completes step 3 and changes no other file.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "format/follow_file.h"
@@ -28,11 +29,13 @@ struct Promotion {
 
 // Promotes the standby in `dir`. REQUIRES: the caller holds LockStandby().
 // Errors contain the path. With `force`, a damaged WAL is not changed, and
-// RocksDB decides how to recover it.
+// RocksDB decides how to recover it. `proven`: the end of its WALs, which
+// ProveStandby() found under the same lock, so that no process has appended
+// since then; unset: reads the WALs.
 //   kCorrupt  the record, or a WAL, is damaged
 //   kNoSpace
-[[nodiscard]] rocksdb::Status PromoteStandby(rocksdb::FileSystem* file_system,
-                                             const std::string& dir, bool force,
-                                             Promotion* promotion);
+[[nodiscard]] rocksdb::Status PromoteStandby(
+    rocksdb::FileSystem* file_system, const std::string& dir, bool force,
+    const std::optional<StandbyPosition>& proven, Promotion* promotion);
 
 }  // namespace sstferry

@@ -554,12 +554,18 @@ Status ReadStandbyWals(rocksdb::FileSystem* file_system, const std::string& dir,
 }
 
 Status ProveStandby(rocksdb::FileSystem* file_system, const std::string& dir,
-                    HealthFile* fault) {
-  return FindStandbyFault(
+                    HealthFile* fault, std::optional<StandbyPosition>* end) {
+  std::optional<StandbyPosition> read;
+  RETURN_IF_ERROR(FindStandbyFault(
       file_system, dir, fault, [&](const FollowFile& record) {
         StandbyWals wals;
-        return ReadStandbyWals(file_system, dir, record, &wals);
-      });
+        RETURN_IF_ERROR(ReadStandbyWals(file_system, dir, record, &wals));
+        read = wals.end;
+        return Status::OK();
+      }));
+  if (fault->fault != ReplicaFault::kNone) read.reset();
+  if (end != nullptr) *end = read;
+  return Status::OK();
 }
 
 Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,

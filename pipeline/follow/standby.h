@@ -85,10 +85,11 @@ struct StandbyWals {
                                               StandbyWals* wals);
 
 // Finds the fault of the standby in `dir` as FindStandbyFault() does, or else
-// by ReadStandbyWals().
-[[nodiscard]] rocksdb::Status ProveStandby(rocksdb::FileSystem* file_system,
-                                           const std::string& dir,
-                                           HealthFile* fault);
+// by ReadStandbyWals(). Sets *end (may be null) to the end of the WALs if there
+// is no fault.
+[[nodiscard]] rocksdb::Status ProveStandby(
+    rocksdb::FileSystem* file_system, const std::string& dir, HealthFile* fault,
+    std::optional<StandbyPosition>* end = nullptr);
 
 // Truncates, durably, the newest WAL with a record after its last complete
 // record, and each later WAL to 0 bytes.

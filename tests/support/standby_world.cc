@@ -1,6 +1,7 @@
 #include "tests/support/standby_world.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
@@ -87,7 +88,8 @@ Status PromoteIn(const std::string& dir, rocksdb::FileSystem* file_system) {
   Descriptor lock;
   RETURN_IF_ERROR(LockStandby(dir, &lock));
   Promotion promotion;
-  return PromoteStandby(file_system, dir, /*force=*/false, &promotion);
+  return PromoteStandby(file_system, dir, /*force=*/false, std::nullopt,
+                        &promotion);
 }
 
 uint64_t RequirePrefixIn(const std::string& path,

@@ -384,6 +384,51 @@ TEST_CASE("A promotion is refused unless the follower has just waited for its "
   }
 }
 
+// Counts how often WALs are opened to read them.
+class CountedWals : public FaultyFileSystem {
+ public:
+  rocksdb::IOStatus NewRandomAccessFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+      rocksdb::IODebugContext* dbg) override {
+    opened_ += name.ends_with(".log") ? 1 : 0;
+    return FaultyFileSystem::NewRandomAccessFile(name, options, file, dbg);
+  }
+  size_t opened() const { return opened_; }
+
+ private:
+  size_t opened_ = 0;
+};
+
+TEST_CASE("A promotion reads each WAL once before its fence and once after, and "
+          "keeps what arrived in between",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  const auto wals = [&world] { return FileCount(world.dir(), ".log"); };
+  const size_t before = wals();
+  const auto disk = std::make_shared<CountedWals>();
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.source_is_down = true;
+  options.file_system = disk;
+  options.before = [&](const SwapEvent&) {
+    REQUIRE(disk->opened() == before);
+    world.Write(10);
+    REQUIRE_OK(world.Follow());
+    world.source()->Flush();
+    world.Write(10);  // in the next WAL
+    REQUIRE_OK(world.Follow());
+    world.CloseStandby();
+    return rocksdb::Status::OK();
+  };
+  StandbyState state;
+  REQUIRE_OK(MakePromote(options)->Run(&state));
+  REQUIRE(disk->opened() == before + wals());
+  REQUIRE(state.sequence == world.sequence());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
 // With --durable 30s, a promotion needs to know more often what was heard.
 TEST_CASE("A mark of what was heard repeats what is durable", "[follow]") {
   StandbyWorld world;
