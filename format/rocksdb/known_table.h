@@ -23,8 +23,7 @@ inline constexpr Effect kManifest =
     In("pipeline/snapshot/snapshot_manifest.cc");
 inline constexpr Effect kLinks = In("pipeline/snapshot/snapshot_tables.cc");
 inline constexpr Effect kClone = In("pipeline/snapshot/file_snapshot.cc");
-inline constexpr Effect kSeen =
-    In("pipeline/snapshot/snapshot_seen_options.cc");
+inline constexpr Effect kSeen = In("pipeline/options/seen_options.cc");
 inline constexpr Effect kReplay = In("pipeline/snapshot/snapshot_replay.cc");
 inline constexpr Effect kCopy = In("pipeline/snapshot/snapshot_options.cc");
 inline constexpr Effect kCompat = In("pipeline/base/rocksdb_compat.h");

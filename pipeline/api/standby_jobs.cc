@@ -29,10 +29,10 @@
 #include "pipeline/follow/standby.h"
 #include "pipeline/follow/standby_views.h"
 #include "pipeline/options/options_text.h"
+#include "pipeline/options/seen_options.h"
 #include "pipeline/options/unknown_options.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/linked_copy.h"
-#include "pipeline/snapshot/snapshot_seen_options.h"
 #include "rocksdb/file_system.h"
 #include "sstferry/follow.h"
 

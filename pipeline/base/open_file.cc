@@ -1,5 +1,6 @@
 #include "pipeline/base/open_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -349,6 +350,35 @@ Status ReadForeign(const std::string& path, uint64_t max_bytes, bool* found,
   }
   *found = true;
   return ReadWhole(file.get(), path, max_bytes, contents);
+}
+
+Status ListDirectory(const std::string& path,
+                     std::vector<std::string>* names) {
+  names->clear();
+  const Descriptor directory = OpenDirectory(path);
+  const DirectoryStream dir =
+      directory.is_open() ? NamesIn(directory.get()) : nullptr;
+  int error = errno;
+  if (dir == nullptr) {
+    return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
+                       error);
+  }
+  for (;;) {
+    errno = 0;
+    const dirent* entry = readdir(dir.get());
+    if (entry == nullptr) {
+      error = errno;
+      break;
+    }
+    const std::string name(entry->d_name);
+    if (name != "." && name != "..") {
+      names->push_back(name);
+    }
+  }
+  std::sort(names->begin(), names->end());
+  return error == 0 ? Status::OK()
+                    : ErrnoStatus(EndState::kSourceError,
+                                  "cannot read directory", path, error);
 }
 
 bool IsImmutable(const std::string& path) {

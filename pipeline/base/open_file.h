@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "format/end_state.h"
 #include "rocksdb/status.h"
@@ -42,6 +43,11 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status ReadForeign(const std::string& path,
                                           uint64_t max_bytes, bool* found,
                                           std::string* contents);
+
+// Lists the names in a directory except "." and "..", sorted. `path` is a real
+// path. kSourceError: the directory cannot be read.
+[[nodiscard]] rocksdb::Status ListDirectory(const std::string& path,
+                                            std::vector<std::string>* names);
 
 // Returns true for a file or directory with chattr +i or +a. It cannot be
 // linked, renamed or replaced.

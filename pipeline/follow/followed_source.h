@@ -58,9 +58,9 @@
 #include "format/rocksdb/version_edit.h"
 #include "format/rocksdb/wal_continuity.h"
 #include "pipeline/follow/round.h"
+#include "pipeline/options/seen_options.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
-#include "pipeline/snapshot/snapshot_seen_options.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {

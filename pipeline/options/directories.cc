@@ -3,11 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <system_error>
 
 #include "format/coding.h"
@@ -15,8 +11,7 @@
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/base/last_transfer.h"
-#include "pipeline/options/options_file.h"
-#include "pipeline/options/options_text.h"
+#include "pipeline/options/seen_options.h"
 #include "rocksdb/db.h"
 #include "sstferry/descriptor.h"
 
@@ -26,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 
-constexpr char kOptionsPrefix[] = "OPTIONS-";
-constexpr int kMaxListings = 5;
 // Maximum number of digests per directory. Databases are not nested more
 // deeply.
 constexpr size_t kMaxPlacesEach = kMaxPlaces / 8;
@@ -120,31 +113,10 @@ Status CheckApartOn(const std::string& machine, const std::string& source,
   return Status::OK();
 }
 
-// Paths of OPTIONS files by their numbers, newest first.
-using OptionsFiles = std::map<uint64_t, std::string, std::greater<>>;
-
 Status UnknownWalDir(const std::string& dir, const std::string& why) {
   return MakeStatus(EndState::kRefused,
                     dir + ": cannot find out where its write-ahead log is: " +
                         why);
-}
-
-Status ListOptions(const std::string& dir, const std::string& own_path,
-                   OptionsFiles* files) {
-  std::error_code error;
-  for (fs::directory_iterator it(own_path, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const std::string number =
-        name.starts_with(kOptionsPrefix)
-            ? name.substr(sizeof(kOptionsPrefix) - 1)
-            : "";
-    if (!number.empty() &&
-        number.find_first_not_of("0123456789") == std::string::npos) {
-      (*files)[strtoull(number.c_str(), nullptr, 10)] = own_path + "/" + name;
-    }
-  }
-  return error ? UnknownWalDir(dir, error.message()) : Status::OK();
 }
 
 }  // namespace
@@ -157,41 +129,23 @@ Status FindNamedWalDir(const std::string& dir, std::string* wal_dir) {
       error == std::errc::not_a_directory) {
     return Status::OK();
   }
-  const Descriptor opened = OpenDirectory(real);
-  if (error || !opened.is_open()) {
-    return UnknownWalDir(dir, "the directory cannot be read");
+  if (error) {
+    return UnknownWalDir(dir, error.message());
   }
-  const std::string own_path = PathOfOpen(opened);
-  // If the owner replaced all listed files before they were read, lists again.
-  bool all_gone = true;
-  for (int listings = 0; all_gone && listings < kMaxListings; ++listings) {
-    OptionsFiles files;
-    RETURN_IF_ERROR(ListOptions(dir, own_path, &files));
-    if (files.empty()) {
-      return Status::OK();
-    }
-    for (const auto& [number, path] : files) {
-      bool found = false;
-      std::string text;
-      const Status read = ReadRecord(path, kMaxOptionsTextBytes, &found, &text);
-      if (!read.ok()) {
-        return UnknownWalDir(dir, ShownPath(path) + " cannot be read");
-      }
-      const OptionsText options(text);
-      if (options.HasDatabase()) {
-        *wal_dir = options.DatabaseOption("wal_dir", "");
-        return Status::OK();
-      }
-      all_gone = all_gone && !found;
-    }
+  SeenOptions options(real);
+  const Status looked = options.Look();
+  if (!looked.ok()) {
+    return UnknownWalDir(dir, MessageOf(looked));
   }
+  *wal_dir = options.database().DatabaseOption("wal_dir", "");
   // If there is no LOCK, no process has ever opened the database with WALs
   // elsewhere.
-  return fs::exists(own_path + "/LOCK", error)
-             ? UnknownWalDir(dir, "it has no complete OPTIONS file; its "
+  return options.name().empty() || options.database().HasDatabase() ||
+                 !fs::exists(real + "/LOCK", error)
+             ? Status::OK()
+             : UnknownWalDir(dir, "it has no complete OPTIONS file; its "
                                   "application writes one when it opens the "
-                                  "database")
-             : Status::OK();
+                                  "database");
 }
 
 std::vector<std::string> DirectoriesOf(rocksdb::DB* db) {

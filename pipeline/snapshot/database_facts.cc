@@ -4,13 +4,12 @@
 
 #include "format/end_state.h"
 #include "format/release.h"
-#include "pipeline/options/options_text.h"
+#include "pipeline/options/seen_options.h"
 #include "pipeline/snapshot/chunk_estimate.h"
 #include "pipeline/snapshot/file_snapshot.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
 #include "pipeline/snapshot/snapshot_place.h"
-#include "pipeline/snapshot/snapshot_seen_options.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
 #include "sstferry/source.h"
 
@@ -75,7 +74,7 @@ Status DescribeDatabase(const ServedDatabase& database,
     return WithContext(found, EndState::kSourceError, directory);
   }
   RETURN_IF_ERROR(found);
-  const OptionsText text(options.TextFor({}));
+  const OptionsText& text = options.newest();
   RETURN_IF_ERROR(CheckSnapshotPlace(
       directory, SnapshotParent(directory, asked.snapshot_dir),
       asked.snapshot_dir, /*command=*/""));

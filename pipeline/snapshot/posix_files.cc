@@ -342,35 +342,6 @@ Status DescriptorSource::Read(uint64_t offset, size_t n, std::string* scratch,
   return Status::OK();
 }
 
-Status ListDirectory(const std::string& path,
-                     std::vector<std::string>* names) {
-  names->clear();
-  const Descriptor directory = OpenDirectory(path);
-  const DirectoryStream dir =
-      directory.is_open() ? NamesIn(directory.get()) : nullptr;
-  int error = errno;
-  if (dir == nullptr) {
-    return ErrnoStatus(EndState::kSourceError, "cannot read directory", path,
-                       error);
-  }
-  for (;;) {
-    errno = 0;
-    const dirent* entry = readdir(dir.get());
-    if (entry == nullptr) {
-      error = errno;
-      break;
-    }
-    const std::string name(entry->d_name);
-    if (name != "." && name != "..") {
-      names->push_back(name);
-    }
-  }
-  std::sort(names->begin(), names->end());
-  return error == 0 ? Status::OK()
-                    : ErrnoStatus(EndState::kSourceError,
-                                  "cannot read directory", path, error);
-}
-
 Status CopyPrefix(int from_fd, const std::string& from, const std::string& to,
                   uint64_t bytes, uint64_t* copied) {
   *copied = 0;

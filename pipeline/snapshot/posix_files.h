@@ -90,11 +90,6 @@ class DescriptorSource : public ByteSource {
   const std::string name_;
 };
 
-// Lists the names in a directory except "." and "..", sorted. `path` is a real
-// path. kSourceError: the directory cannot be read.
-[[nodiscard]] rocksdb::Status ListDirectory(const std::string& path,
-                                            std::vector<std::string>* names);
-
 // Copies the first `bytes` of an open file; messages contain `from`. `to` must
 // not exist. *copied is less than `bytes` if the owner truncated the file
 // meanwhile.

@@ -11,7 +11,6 @@
 #include "format/rocksdb/manifest_state.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/standby_record.h"
-#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
 
@@ -133,7 +132,7 @@ Status SnapshotFiles::FindWals() {
     wal_directory_ = directory;
     pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);
   }
-  const OptionsText text(seen_options_.TextFor({}));
+  const OptionsText& text = seen_options_.newest();
   pinned_wals_->set_may_recycle(
       text.DatabaseOption("recycle_log_file_num", "1") != "0");
   pinned_wals_->set_may_buffer(

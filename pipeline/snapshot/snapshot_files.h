@@ -10,7 +10,7 @@
 //   4. read the MANIFEST again: if it has new records, start another round
 //   5. copy the part of the MANIFEST and of the WALs that was read; move the
 //      MANIFEST's table and blob files to db/
-//   6. wait until OPTIONS describe all families (snapshot_seen_options.h)
+//   6. wait until OPTIONS describe all families (options/seen_options.h)
 //
 // Link() and Confirm() run these rounds without steps 5 and 6, so that several
 // databases can be pinned at nearly the same moment. First each database is
@@ -30,9 +30,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/options/seen_options.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
-#include "pipeline/snapshot/snapshot_seen_options.h"
 #include "pipeline/snapshot/snapshot_tables.h"
 #include "pipeline/snapshot/snapshot_wals.h"
 #include "rocksdb/status.h"

@@ -10,7 +10,6 @@
 #include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/base/database_open.h"
-#include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -212,7 +211,7 @@ Status CheckHasWal(const WalPlace& place, const std::string& directory) {
 
 WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
                     const SeenOptions& options, const ManifestTail& manifest) {
-  const OptionsText text(options.DatabaseText());
+  const OptionsText& text = options.database();
   const ManifestState& state = manifest.state();
   WalPlace place;
   place.database_dir = database_dir;

@@ -23,8 +23,8 @@
 #include <cstdint>
 #include <string>
 
+#include "pipeline/options/seen_options.h"
 #include "pipeline/snapshot/snapshot_manifest.h"
-#include "pipeline/snapshot/snapshot_seen_options.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {

@@ -1,4 +1,4 @@
-#include "pipeline/snapshot/snapshot_seen_options.h"
+#include "pipeline/options/seen_options.h"
 
 #include <atomic>
 #include <filesystem>
@@ -57,13 +57,15 @@ TEST_CASE("The settings of a database come from the newest complete OPTIONS "
   WriteBytes(dir / "OPTIONS-000007", "[DBOptions]\n  wal_dir=/b\n");
   REQUIRE_OK(options.Look());
   CHECK(options.name() == "OPTIONS-000007");
-  CHECK(options.DatabaseText().empty());
+  CHECK_FALSE(options.database().HasDatabase());
   WriteBytes(dir / "OPTIONS-000009", whole);
   WriteBytes(dir / "OPTIONS-000012", "");
   REQUIRE_OK(options.Look());
   CHECK(options.name() == "OPTIONS-000012");
   CHECK(options.TextFor({}).empty());
-  CHECK(options.DatabaseText() == whole);
+  CHECK(options.newest().DatabaseOption("wal_dir", "").empty());
+  CHECK(options.database().DatabaseOption("wal_dir", "") == "/a");
+  CHECK(options.database().HasFamily("default"));
 }
 
 }  // namespace

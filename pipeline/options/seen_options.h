@@ -1,4 +1,4 @@
-// Collects the OPTIONS files of a database while the owner writes new ones. The
+// Reads the OPTIONS files of a database while the owner writes new ones. The
 // file that describes a new family appears shortly after the family appears in
 // the MANIFEST, and a newer file may replace it before it is read.
 #pragma once
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/options/options_text.h"
 #include "rocksdb/status.h"
 
 namespace sstferry {
@@ -15,6 +16,7 @@ namespace sstferry {
 // Remembers the newest section of each family. Threads: one.
 class SeenOptions {
  public:
+  // `directory` is a real path.
   explicit SeenOptions(std::string directory)
       : directory_(std::move(directory)) {}
 
@@ -30,9 +32,12 @@ class SeenOptions {
   // Returns the text of this file, plus the sections of those `families` that
   // only older files describe.
   std::string TextFor(const std::vector<std::string>& families) const;
-  // Returns the text of the newest file that has all settings of the database:
-  // a crash can leave the newest file empty or truncated. Empty: none has.
-  const std::string& DatabaseText() const { return database_text_; }
+  // Returns the settings in this file.
+  const OptionsText& newest() const { return newest_; }
+  // Returns the settings in the newest file that has all of the database: a
+  // crash can leave the newest file empty or truncated. HasDatabase() is false:
+  // none has.
+  const OptionsText& database() const { return database_; }
   // Returns the names in `families` that no file describes.
   std::vector<std::string> MissingOf(
       const std::vector<std::string>& families) const;
@@ -45,7 +50,8 @@ class SeenOptions {
   std::string name_;
   uint64_t number_ = 0;
   std::string text_;
-  std::string database_text_;
+  OptionsText newest_{""};  // of text_
+  OptionsText database_{""};
   // Newest section of each family.
   std::map<std::string, std::string> sections_;
 };

@@ -1,10 +1,9 @@
-#include "pipeline/snapshot/snapshot_seen_options.h"
+#include "pipeline/options/seen_options.h"
 
 #include <cstdlib>
 
 #include "format/limits.h"
-#include "pipeline/options/options_text.h"
-#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/base/open_file.h"
 
 namespace sstferry {
 namespace {
@@ -64,8 +63,9 @@ Status SeenOptions::ReadNewer(bool* listed) {
     for (auto& [family, section] : FamilySections(text)) {
       sections_[family] = std::move(section);
     }
-    if (OptionsText(text).HasDatabase()) {
-      database_text_ = text;
+    newest_ = OptionsText(text);
+    if (newest_.HasDatabase()) {
+      database_ = newest_;
     }
     text_ = std::move(text);
   }
@@ -74,11 +74,10 @@ Status SeenOptions::ReadNewer(bool* listed) {
 
 std::string SeenOptions::TextFor(
     const std::vector<std::string>& families) const {
-  const OptionsText newest(text_);
   std::string text = text_;
   for (const std::string& family : families) {
     const auto section = sections_.find(family);
-    if (!newest.HasFamily(family) && section != sections_.end()) {
+    if (!newest_.HasFamily(family) && section != sections_.end()) {
       text += "\n" + section->second;
     }
   }
