@@ -248,19 +248,9 @@ Status FollowedSource::BeginLife() {
                           "RocksDB writes one");
   }
   std::string directory;
-  const Status found = FindWalDirectory(
-      WalPlaceOf(options_.database_dir, options_.wal_dir, *seen_options_,
-                 *manifest_),
-      &directory);
-  if (!found.ok()) {
-    // The owner may have flushed, and removed WALs, after the MANIFEST was read.
-    const uint64_t end = manifest_->end();
-    const uint64_t generation = manifest_->generation();
-    RETURN_IF_ERROR(FollowManifest());
-    return manifest_->end() != end || manifest_->generation() != generation
-               ? Status::TryAgain("the MANIFEST grew")
-               : found;
-  }
+  RETURN_IF_ERROR(FindWalDirectory(options_.database_dir, options_.wal_dir,
+                                   *seen_options_, manifest_.get(),
+                                   &directory));
   oldest_ = state.min_log_number_to_keep;
   newest_listed_ = 0;
   continuity_ = std::make_unique<WalContinuity>(state.last_sequence);

@@ -18,6 +18,9 @@ namespace {
 
 using rocksdb::Status;
 
+// Maximum number of looks for the WALs of a database that is being changed.
+constexpr int kMaxLooks = 5;
+
 // Sets *why to the reason why these families cannot be cloned, if there is one.
 Status FindNoClone(const std::string& directory, ManifestState state,
                    const FactsOptions& asked, std::string* why) {
@@ -65,10 +68,13 @@ Status DescribeDatabase(const ServedDatabase& database,
   RETURN_IF_ERROR(manifest.Read());
   SeenOptions options(directory);
   std::string wals;
-  Status found = options.Look();
-  if (found.ok()) {
-    found = FindWalDirectory(
-        WalPlaceOf(directory, database.wal_dir, options, manifest), &wals);
+  Status found = Status::TryAgain();
+  for (int looks = 0; found.IsTryAgain() && looks < kMaxLooks; ++looks) {
+    found = options.Look();
+    if (found.ok()) {
+      found = FindWalDirectory(directory, database.wal_dir, options, &manifest,
+                               &wals);
+    }
   }
   if (found.IsTryAgain()) {
     return WithContext(found, EndState::kSourceError, directory);

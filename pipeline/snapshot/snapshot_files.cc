@@ -118,16 +118,8 @@ Status SnapshotFiles::FollowManifest(bool* changed) {
 Status SnapshotFiles::FindWals() {
   RETURN_IF_ERROR(seen_options_.Look());
   std::string directory;
-  const Status found =
-      FindWalDirectory(WalPlaceOf(options_.database_dir, options_.wal_dir,
-                                  seen_options_, manifest_),
-                       &directory);
-  if (!found.ok()) {
-    // The owner may have flushed, and removed WALs, after the MANIFEST was read.
-    bool changed = false;
-    RETURN_IF_ERROR(FollowManifest(&changed));
-    return changed ? Status::TryAgain("the MANIFEST grew") : found;
-  }
+  RETURN_IF_ERROR(FindWalDirectory(options_.database_dir, options_.wal_dir,
+                                   seen_options_, &manifest_, &directory));
   if (pinned_wals_ == nullptr || directory != wal_directory_) {
     wal_directory_ = directory;
     pinned_wals_ = std::make_unique<PinnedWals>(directory, pinned_);

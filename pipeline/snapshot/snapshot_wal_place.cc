@@ -1,5 +1,6 @@
 #include "pipeline/snapshot/snapshot_wal_place.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -20,6 +21,20 @@ namespace {
 using rocksdb::Status;
 
 constexpr char kAsk[] = "; name the directory of its WALs with --wal-dir";
+
+// Facts by which the directory of the WALs is chosen.
+struct WalPlace {
+  std::string database_dir;
+  std::string named;        // wal_dir in OPTIONS
+  bool is_unknown = false;  // there are OPTIONS files, but no complete one
+  uint64_t oldest_needed = 0;  // number of the oldest WAL that recovery needs
+  // Number of the oldest WAL that RocksDB keeps; it may be lower than that of
+  // any WAL. 0: not recorded.
+  uint64_t oldest_kept = 0;
+  // Highest number that the WAL of the last open can have.
+  uint64_t newest_of_open = 0;
+  uint64_t last_sequence = 0;  // of the MANIFEST
+};
 
 // Describes which WALs that recovery would read are in a directory.
 struct NeededWals {
@@ -207,15 +222,12 @@ Status CheckHasWal(const WalPlace& place, const std::string& directory) {
                                 kAsk);
 }
 
-}  // namespace
-
-WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
-                    const SeenOptions& options, const ManifestTail& manifest) {
+WalPlace WalPlaceOf(const std::string& database_dir, const SeenOptions& options,
+                    const ManifestTail& manifest) {
   const OptionsText& text = options.database();
   const ManifestState& state = manifest.state();
   WalPlace place;
   place.database_dir = database_dir;
-  place.asked = asked;
   place.named = text.DatabaseOption("wal_dir", "");
   place.is_unknown = !options.name().empty() && !text.HasDatabase();
   place.oldest_needed = OldestNeededWal(
@@ -231,13 +243,24 @@ WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
   return place;
 }
 
-Status FindWalDirectory(const WalPlace& place, std::string* directory) {
-  if (!place.asked.empty()) {
-    *directory = RealPath(place.asked);
+}  // namespace
+
+Status FindWalDirectory(const std::string& database_dir,
+                        const std::string& asked, const SeenOptions& options,
+                        ManifestTail* manifest, std::string* directory) {
+  if (!asked.empty()) {
+    *directory = RealPath(asked);
     return Status::OK();
   }
-  RETURN_IF_ERROR(ChooseDirectory(place, directory));
-  return CheckHasWal(place, *directory);
+  const WalPlace place = WalPlaceOf(database_dir, options, *manifest);
+  Status found = ChooseDirectory(place, directory);
+  if (found.ok()) found = CheckHasWal(place, *directory);
+  if (found.ok()) {
+    return found;
+  }
+  bool changed = false;
+  RETURN_IF_ERROR(manifest->Follow(&changed));
+  return changed ? Status::TryAgain("the MANIFEST grew") : found;
 }
 
 }  // namespace sstferry

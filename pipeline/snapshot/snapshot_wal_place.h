@@ -20,7 +20,6 @@
 // belonged to a dropped family, or were removed by SingleDelete.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "pipeline/options/seen_options.h"
@@ -29,37 +28,24 @@
 
 namespace sstferry {
 
-// Facts from which FindWalDirectory() finds a database's WALs.
-struct WalPlace {
-  std::string database_dir;
-  std::string asked;        // --wal-dir; empty: not given
-  std::string named;        // wal_dir in OPTIONS
-  bool is_unknown = false;  // there are OPTIONS files, but no complete one
-  uint64_t oldest_needed = 0;  // number of the oldest WAL that recovery needs
-  // Number of the oldest WAL that RocksDB keeps; it may be lower than that of
-  // any WAL. 0: not recorded.
-  uint64_t oldest_kept = 0;
-  // Highest number that the WAL of the last open can have.
-  uint64_t newest_of_open = 0;
-  uint64_t last_sequence = 0;  // of the MANIFEST
-};
-
-// Fills a WalPlace from --wal-dir, OPTIONS and the MANIFEST.
-WalPlace WalPlaceOf(const std::string& database_dir, const std::string& asked,
-                    const SeenOptions& options, const ManifestTail& manifest);
-
-// Finds the directory of the WALs. wal_dir in OPTIONS is used only if RocksDB
-// opened this directory as a database (and so created a LOCK there), all needed
-// WALs are in wal_dir, and they are certainly the database's own. RocksDB may
-// remove WALs afterwards: a caller that has pinned them calls again.
+// Finds the directory of a database's WALs: `asked` (--wal-dir), if it is set.
+// Otherwise wal_dir in OPTIONS is used only if RocksDB opened this directory as
+// a database (and so created a LOCK there), all needed WALs are in wal_dir, and
+// they are certainly the database's own. `manifest` was read before. RocksDB
+// may remove WALs afterwards: a caller that has pinned them calls again.
 //   kRefused      the directory is uncertain: the message lists the candidates
 //                 and --wal-dir.
 //   kSourceError  a directory or a WAL cannot be read.
-//   TryAgain      a WAL was truncated meanwhile.
+//   TryAgain      a WAL was truncated meanwhile, or the directory is uncertain
+//                 by a MANIFEST that has grown: the owner may have flushed and
+//                 removed WALs. *manifest has the new records.
 //   Incomplete    a process has the database open, but the directory has no
 //                 WAL. The process may just be opening it. The state is
 //                 kSourceError.
-[[nodiscard]] rocksdb::Status FindWalDirectory(const WalPlace& place,
+[[nodiscard]] rocksdb::Status FindWalDirectory(const std::string& database_dir,
+                                               const std::string& asked,
+                                               const SeenOptions& options,
+                                               ManifestTail* manifest,
                                                std::string* directory);
 
 }  // namespace sstferry

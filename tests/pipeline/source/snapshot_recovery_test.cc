@@ -7,8 +7,11 @@
 
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/follow/followed_source.h"
+#include "pipeline/options/seen_options.h"
 #include "pipeline/snapshot/pinned_files.h"
 #include "pipeline/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
+#include "pipeline/snapshot/snapshot_wal_place.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
@@ -525,6 +528,26 @@ TEST_CASE("The WALs that an original wrote since are not read as those of its "
   SnapshotOptions asked = Of(tree / "copy");
   asked.wal_dir = tree / "copy";
   CHECK(ReadAll(*Take(asked), "default") == Entries{{"a", "1"}});
+}
+
+TEST_CASE("A WAL directory is not refused by a MANIFEST that has grown since",
+          "[snapshot][recovery]") {
+  ScratchDir tree;
+  fs::create_directory(tree / "wals");
+  Options moved = Plain();
+  moved.wal_dir = tree / "wals";
+  DieAfter(moved, tree / "db", {{"a", "1"}}, true);
+  ManifestTail manifest(tree / "db");
+  REQUIRE_OK(manifest.Read());
+  DieAfter(moved, tree / "db", {{"b", "1"}}, true);
+  DieAfter(moved, tree / "db", {{"c", "1"}});
+  SeenOptions options(tree / "db");
+  REQUIRE_OK(options.Look());
+  std::string found;
+  REQUIRE(FindWalDirectory(tree / "db", "", options, &manifest, &found)
+              .IsTryAgain());
+  REQUIRE_OK(FindWalDirectory(tree / "db", "", options, &manifest, &found));
+  CHECK(found == tree / "wals");
 }
 
 TEST_CASE("WALs from which one family of a copy needs an older one are not "
