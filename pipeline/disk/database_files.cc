@@ -51,16 +51,16 @@ Status CheckWals(const std::string& dir) {
   if (was_opened) {
     RETURN_IF_ERROR(FindNamedWalDir(dir, &wal_dir));
   }
-  const bool is_there = !wal_dir.empty() && fs::exists(wal_dir, error);
-  if (error) {
-    return Refused(dir, ": cannot find out if its write-ahead log is in " +
-                            wal_dir + ": " + error.message());
-  }
-  if (!is_there || IsSameDirectory(wal_dir, dir)) {
+  if (wal_dir.empty() || IsSameDirectory(wal_dir, dir)) {
     return Status::OK();
   }
+  // A directory that is missing now may be back when the new database is opened.
+  const bool is_missing = !fs::exists(wal_dir, error) && !error;
   return Refused(dir, " has its write-ahead log in " + wal_dir +
-                          ", which a new database in its place would "
+                          (is_missing ? ", which is missing (its volume may not "
+                                        "be mounted), and"
+                                      : ",") +
+                          " which a new database in its place would "
                           "replay; keep the log in the directory itself, or "
                           "name another TARGET_DIR");
 }

@@ -176,7 +176,7 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
     return here.holding
                ? Status::OK()
                : Uncertain(place, ", which does not exist, so the WALs cannot "
-                                   "be read");
+                                   "be read: mount its volume");
   }
   const std::string real = RealPath(place.named);
   uint32_t owner = 0;
@@ -208,18 +208,34 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
   return CheckOwn(place, real);
 }
 
-// Checks that there is a WAL if a process has the database open: RocksDB makes
-// one before it accepts a write, and never removes the newest one.
-Status CheckHasWal(const WalPlace& place, const std::string& directory) {
+// Checks that there is a WAL if a process has the database open, or if the
+// directory of its WALs may be on a volume of its own, which may not be
+// mounted. RocksDB makes a WAL before it accepts a write, and never removes the
+// newest one. No MANIFEST proves that this one is not needed, because RocksDB
+// does not record there what it writes into it.
+Status CheckHasWal(const std::string& database_dir,
+                   const std::string& directory) {
   std::map<uint64_t, std::string> wals;
   RETURN_IF_ERROR(ListWals(directory, &wals));
-  if (!wals.empty() || !IsDatabaseOpen(place.database_dir)) {
+  if (!wals.empty()) {
     return Status::OK();
   }
-  return Status::Incomplete(EndStateName(EndState::kSourceError),
-                            "a process has " + place.database_dir +
-                                " open, but there is no WAL in " + directory +
-                                kAsk);
+  if (IsDatabaseOpen(database_dir)) {
+    return Status::Incomplete(EndStateName(EndState::kSourceError),
+                              "a process has " + database_dir +
+                                  " open, but there is no WAL in " + directory +
+                                  kAsk);
+  }
+  const bool is_elsewhere =
+      !FileIdOf(directory).IsSameFile(FileIdOf(database_dir));
+  return is_elsewhere && FileIdOf(database_dir + "/LOCK").exists()
+             ? MakeStatus(EndState::kRefused,
+                          "there is no WAL in " + directory + ", but RocksDB "
+                          "leaves one where it keeps those of " + database_dir +
+                          ": mount the volume of this directory; if the WALs "
+                          "are lost, --wal-dir " + database_dir +
+                          " reads the database without them")
+             : Status::OK();
 }
 
 WalPlace WalPlaceOf(const std::string& database_dir, const SeenOptions& options,
@@ -248,13 +264,13 @@ WalPlace WalPlaceOf(const std::string& database_dir, const SeenOptions& options,
 Status FindWalDirectory(const std::string& database_dir,
                         const std::string& asked, const SeenOptions& options,
                         ManifestTail* manifest, std::string* directory) {
-  if (!asked.empty()) {
-    *directory = RealPath(asked);
-    return Status::OK();
-  }
-  const WalPlace place = WalPlaceOf(database_dir, options, *manifest);
-  Status found = ChooseDirectory(place, directory);
-  if (found.ok()) found = CheckHasWal(place, *directory);
+  *directory = RealPath(asked);
+  Status found =
+      asked.empty()
+          ? ChooseDirectory(WalPlaceOf(database_dir, options, *manifest),
+                            directory)
+          : Status::OK();
+  if (found.ok()) found = CheckHasWal(database_dir, *directory);
   if (found.ok()) {
     return found;
   }

@@ -1,4 +1,5 @@
-// Finds the directory of a database's WALs.
+// Finds the directory of a database's WALs. A directory that is missing or empty
+// never counts as one of a database that needs no WAL.
 //
 // In a copy that the file system made (cp -a, a snapshot of a volume), OPTIONS
 // name the WAL directory of the original, which may be in use. So WALs outside
@@ -34,7 +35,8 @@ namespace sstferry {
 // they are certainly the database's own. `manifest` was read before. RocksDB
 // may remove WALs afterwards: a caller that has pinned them calls again.
 //   kRefused      the directory is uncertain: the message lists the candidates
-//                 and --wal-dir.
+//                 and --wal-dir. Or it is not the database's own, and has no
+//                 WAL: it may be on a volume that is not mounted.
 //   kSourceError  a directory or a WAL cannot be read.
 //   TryAgain      a WAL was truncated meanwhile, or the directory is uncertain
 //                 by a MANIFEST that has grown: the owner may have flushed and

@@ -145,8 +145,7 @@ const Refusal kRefusals[] = {
      {EndState::kRefused}},
     {"a WAL directory that is gone",
      [](World* w) { NameWalDir(w->T(), w->dir / "gone"); },
-     {EndState::kRefused},
-     true},
+     {EndState::kRefused}},
     {"files on another path",
      [](World* w) {
        rocksdb::DBOptions options;
@@ -324,6 +323,33 @@ TEST_CASE("WALs of an old database are not left for a new one",
   INFO(summary.status.ToString());
   REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
   REQUIRE(MessageOf(summary.status).find("write-ahead log in") !=
+          std::string::npos);
+  REQUIRE(world.All() == before);
+}
+
+TEST_CASE("WALs of an old database on a volume that is not mounted are not left "
+          "for a new one",
+          "[transfer][untouched]") {
+  World world;
+  const std::string wals = world.dir / "volume/wals";
+  {
+    rocksdb::DBOptions options;
+    options.wal_dir = wals;
+    fs::create_directory(world.dir / "volume");
+    OpenDb(world.T(), OneFamily(Quiet()), options).Put("mine", "value");
+  }
+  fs::rename(world.dir / "volume", world.dir / "unmounted");
+  const std::string before = world.All();
+  const bool by_files = GENERATE(false, true);
+  world.options.mode = by_files ? PullMode::kRefresh : PullMode::kSwap;
+  world.options.method = by_files ? PullMethod::kClone : PullMethod::kIngest;
+  world.options.adopt = true;
+  Summary summary;
+  MakePull(world.options)->Run(&summary).PermitUncheckedError();
+  INFO(summary.status.ToString());
+  REQUIRE(EndStateOf(summary.status) == EndState::kRefused);
+  REQUIRE(MessageOf(summary.status).find("write-ahead log in " + wals +
+                                         ", which is missing") !=
           std::string::npos);
   REQUIRE(world.All() == before);
 }

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <filesystem>
 
+#include "pipeline/follow/followed_source.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"
+#include "sstferry/source.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
 
@@ -171,10 +173,34 @@ TEST_CASE("Snapshot refuses a database whose WAL directory is gone",
     Fill(&db, 0, 0, 100);
   }
   std::filesystem::remove_all(tree / "wals");
+  // The directory to which a volume is mounted stays, and is empty.
+  const bool is_mount_point = GENERATE(false, true);
+  if (is_mount_point) std::filesystem::create_directory(tree / "wals");
+  SnapshotOptions asked = Of(tree / "db");
+  const bool is_asked = GENERATE(false, true) && is_mount_point;
+  if (is_asked) asked.wal_dir = tree / "wals";
+  asked.as_files = GENERATE(false, true);
   std::unique_ptr<Snapshot> snapshot;
-  const auto status = Snapshot::Create(Of(tree / "db"), &snapshot);
+  const auto status = Snapshot::Create(asked, &snapshot);
+  INFO(status.ToString());
   CHECK(EndStateOf(status) == EndState::kRefused);
   CHECK(MessageOf(status).find(tree / "wals") != std::string::npos);
+  CHECK(MessageOf(status).find("mount ") != std::string::npos);
+  ServedDatabase served;
+  served.directory = tree / "db";
+  served.wal_dir = asked.wal_dir;
+  DatabaseFacts facts;
+  CHECK(EndStateOf(DescribeDatabase(served, {}, &facts)) ==
+        EndState::kRefused);
+  FollowedSourceOptions followed;
+  followed.database_dir = tree / "db";
+  followed.wal_dir = asked.wal_dir;
+  bool more = false;
+  CHECK(EndStateOf(FollowedSource(followed).ReadRound(true, &more)) ==
+        EndState::kRefused);
+  // The WALs are lost.
+  asked.wal_dir = tree / "db";
+  CHECK(Take(asked)->families().size() == 1);
 }
 
 TEST_CASE("Snapshot refuses an open database if it finds no WAL of it",
