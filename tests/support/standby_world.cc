@@ -6,6 +6,7 @@
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/stop_signal.h"
 #include "pipeline/follow/promote.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -28,6 +29,18 @@ std::map<uint64_t, std::string> WalsOf(const std::string& dir) {
 }
 
 }  // namespace
+
+bool AwaitThat(const std::function<bool()>& holds,
+               std::chrono::seconds limit) {
+  constexpr std::chrono::milliseconds kPause{20};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  StopSignal pause;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    pause.WaitFor(kPause);
+  }
+  return true;
+}
 
 Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,
                   uint64_t most_records) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -20,6 +21,11 @@
 
 namespace sstferry::test {
 
+// Blocks until `holds` returns true, for `limit` at most, and pauses after each
+// call that returns false: what the test waits for needs the processor. Returns
+// false if it never did.
+bool AwaitThat(const std::function<bool()>& holds,
+               std::chrono::seconds limit = std::chrono::minutes(1));
 // Reads the records after a position in the WALs in `source_dir`, but at most
 // `most_records`.
 Round ReadRoundOf(const std::string& source_dir, const FollowPosition& at,

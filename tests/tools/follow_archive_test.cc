@@ -57,20 +57,21 @@ uint64_t RestoredAt(const StandbyWorld& world, const std::string& archive,
 // the newest window.
 std::string AwaitLog(const StandbyWorld& world, const std::string& archive,
                      const Words& key) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   const std::string target = world.root() + "/awaited";
-  for (;;) {
-    const json list = Ran(Words{"archive", "list", archive} + key);
-    INFO(list.dump());
-    REQUIRE(std::chrono::steady_clock::now() < end);
-    if (list["windows"].empty()) continue;
-    const std::string newest = list["windows"].back()["end"];
+  json list;
+  std::string newest;
+  const auto has_all = [&] {
+    list = Ran(Words{"archive", "list", archive} + key);
+    if (list["windows"].empty()) return false;
+    newest = list["windows"].back()["end"].get<std::string>();
     fs::remove_all(target);
     Ran(Words{"pull", archive + "@" + newest, target} + key);
-    if (world.RequirePrefix(target) == world.sequence()) {
-      return newest;
-    }
-  }
+    return world.RequirePrefix(target) == world.sequence();
+  };
+  const bool is_whole = AwaitThat(has_all, std::chrono::minutes(2));
+  INFO(list.dump());
+  REQUIRE(is_whole);
+  return newest;
 }
 
 TEST_CASE("A followed archive restores each point in time of its source",
@@ -186,12 +187,11 @@ TEST_CASE("A drill confirms that a set equals its log up to that set",
   AwaitLog(world, archive, {});
   world.Write(20);
   world.source()->Flush();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  size_t sets = 0;
-  while (sets < 3 && std::chrono::steady_clock::now() < end) {
+  const auto has_sets = [&] {
     world.Write(1);
-    sets = Ran({"archive", "list", archive})["sets"].size();
-  }
+    return Ran({"archive", "list", archive})["sets"].size() >= 3;
+  };
+  REQUIRE(AwaitThat(has_sets, std::chrono::minutes(2)));
   world.Write(5);
   AwaitLog(world, archive, {});
   follower.Signal(SIGTERM);

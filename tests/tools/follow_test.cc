@@ -47,18 +47,16 @@ std::string Contents(const std::string& path) {
 // Waits until the standby is durable up to `sequence`. Returns its status.
 json AwaitAll(const StandbyWorld& world, const std::string& dir,
               uint64_t sequence) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  for (;;) {
-    json status;
-    if (fs::exists(dir + "/sstferry.follow")) {
-      status = Ran({"status", dir})["standby"];
-      if (status["durable_sequence"] >= sequence) {
-        return status;
-      }
-    }
-    INFO(status.dump());
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  json status;
+  const auto has_all = [&] {
+    if (!fs::exists(dir + "/sstferry.follow")) return false;
+    status = Ran({"status", dir})["standby"];
+    return status["durable_sequence"] >= sequence;
+  };
+  const bool is_durable = AwaitThat(has_all, std::chrono::minutes(2));
+  INFO(status.dump());
+  REQUIRE(is_durable);
+  return status;
 }
 
 TEST_CASE("A source is followed, viewed and promoted", "[tools][follow]") {
@@ -153,14 +151,14 @@ TEST_CASE("A follower audits after a periodic cut, and status shows the audit",
   AwaitAll(world, dir, world.sequence());
   REQUIRE(OutputOf({"status", dir}).find("audit: ") != std::string::npos);
   json audit;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  do {
+  const auto is_audited = [&] {
     world.Write(20);
-    REQUIRE(std::chrono::steady_clock::now() < end);
     const json status = AwaitAll(world, dir, world.sequence());
     REQUIRE(status["cuts"]["damage"] == 0);
     audit = status["audit"];
-  } while (audit["slices"] < 1);
+    return audit["slices"] >= 1;
+  };
+  REQUIRE(AwaitThat(is_audited, std::chrono::minutes(2)));
   INFO(audit.dump());
   REQUIRE(audit["entries"] > 0);
   REQUIRE(audit["differences"] == 0);
@@ -211,12 +209,19 @@ TEST_CASE("A planned move has the entries that the source flushed at its close",
   }
 }
 
+// Waits until the last answer of the standby's source is older than this.
+void AwaitHeardAge(const std::string& dir, uint64_t millis) {
+  REQUIRE(AwaitThat([&] {
+    return Ran({"status", dir})["standby"]["heard_age_millis"] > millis;
+  }));
+}
+
 // Waits until the standby's status says that its source is (not) closed.
 void AwaitClosed(const std::string& dir, bool is_closed) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  while (Ran({"status", dir})["standby"]["source_closed"] != is_closed) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  const auto is_so = [&] {
+    return Ran({"status", dir})["standby"]["source_closed"] == is_closed;
+  };
+  REQUIRE(AwaitThat(is_so, std::chrono::minutes(2)));
 }
 
 TEST_CASE("A planned move uses only the current answers of the source",
@@ -421,13 +426,14 @@ TEST_CASE("promote refuses a damaged standby, and a new follow repairs it",
   REQUIRE(follower.WaitForErr("takes a cut (" + reason + ": " + dir +
                                  ": it is known to be damaged (",
                              std::chrono::minutes(1)));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   json mended;
-  do {
+  const auto has_cut = [&] {
     mended = Ran({"status", dir});
-    INFO(mended.dump());
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  } while (mended["standby"]["cuts"][reason] != 1);
+    return mended["standby"]["cuts"][reason] == 1;
+  };
+  const bool is_mended = AwaitThat(has_cut, std::chrono::minutes(2));
+  INFO(mended.dump());
+  REQUIRE(is_mended);
   REQUIRE(mended["target"]["health"] == "complete");
   follower.Signal(SIGTERM);
   REQUIRE(follower.Wait() == 0);
@@ -552,20 +558,18 @@ TEST_CASE("promote is refused while the source may be open",
   } else if (how == "gone") {
     server.process().Signal(SIGKILL);
     server.process().Wait();
-    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (Ran({"status", dir})["standby"]["heard_age_millis"] <= 5000) {
-      REQUIRE(std::chrono::steady_clock::now() < end);
-    }
+    AwaitHeardAge(dir, 5000);
     // The follower begins to wait after the last answer.
     int code = 1;
     std::string err;
-    while (code == 1) {
+    const auto is_promoted = [&] {
       REQUIRE_FALSE(fs::exists(hooks));
-      REQUIRE(std::chrono::steady_clock::now() < end);
       Process run(Sstferry(promote));
       code = run.Wait();
       err = run.err();
-    }
+      return code != 1;
+    };
+    REQUIRE(AwaitThat(is_promoted));
     INFO(err);
     REQUIRE(code == 0);
     REQUIRE(err.find("the follower of " + dir +
@@ -590,10 +594,7 @@ TEST_CASE("promote is refused while an answer of the source arrives slowly",
   Process follower(Sstferry({"follow", server.url(), dir}));
   AwaitAll(world, dir, world.sequence());
   world.source()->Put("large", RandomBytes(8'000'000, 1));  // 40 s
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (Ran({"status", dir})["standby"]["heard_age_millis"] <= 6000) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  AwaitHeardAge(dir, 6000);
   const std::string hooks = world.root() + "/hooks";
   const json refused = Ran({"promote", dir, "--before", "touch " + hooks}, 1);
   INFO(refused.dump());
@@ -624,10 +625,9 @@ TEST_CASE("promote is refused until a new follower had time for an answer",
   server.process().Signal(SIGKILL);
   server.process().Wait();
   Process follower(Sstferry({"follow", server.url(), dir}));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (Ran({"status", dir})["standby"]["followed"] != true) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  REQUIRE(AwaitThat([&] {
+    return Ran({"status", dir})["standby"]["followed"] == true;
+  }));
   const json refused = Ran({"promote", dir}, 1);
   INFO(refused.dump());
   REQUIRE(MessageIn(refused) ==
@@ -635,10 +635,10 @@ TEST_CASE("promote is refused until a new follower had time for an answer",
                 "source yet; wait 6 s (--source-is-down skips this check)");
   REQUIRE(refused["error"]["next"] == "sstferry promote " + dir);
   int code = 1;
-  while (code == 1) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
+  REQUIRE(AwaitThat([&] {
     code = Process(Sstferry({"promote", dir})).Wait();
-  }
+    return code != 1;
+  }));
   REQUIRE(code == 5);  // BUSY: the follower still runs
   Process run(Sstferry({"promote", dir, "--before",
                         "kill -TERM " + std::to_string(follower.pid())}));
@@ -786,9 +786,10 @@ TEST_CASE("A follower reports its state to its service manager and Prometheus",
                 std::to_string(world.sequence()));
   world.Write(20);
   AwaitAll(world, world.dir(), world.sequence());
-  while (AwaitAll(world, world.dir(), world.sequence())["view_age_millis"]
-             .is_null()) {
-  }
+  REQUIRE(AwaitThat([&] {
+    const json status = AwaitAll(world, world.dir(), world.sequence());
+    return !status["view_age_millis"].is_null();
+  }));
   for (int i = 0; i < 2; ++i) {  // the second message is from after the view
     manager.Await("READY=1\nSTATUS=at sequence " +
                   std::to_string(world.sequence()));
@@ -843,16 +844,15 @@ TEST_CASE("A follower continues despite unknown options, and counts them",
 // Asks the server for its followers until `holds` accepts the list.
 json AwaitFollowers(const ServeProcess& server,
                     const std::function<bool(const json&)>& holds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  for (;;) {
-    const json followers =
-        Ran({"status", server.list_url()})["source"]["followers"];
-    INFO(followers.dump());
-    if (holds(followers)) {
-      return followers;
-    }
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  json followers;
+  const auto is_so = [&] {
+    followers = Ran({"status", server.list_url()})["source"]["followers"];
+    return holds(followers);
+  };
+  const bool is_accepted = AwaitThat(is_so, std::chrono::minutes(2));
+  INFO(followers.dump());
+  REQUIRE(is_accepted);
+  return followers;
 }
 
 TEST_CASE("A server lists its followers and the lag of each",
@@ -931,13 +931,13 @@ TEST_CASE("A standby keeps entries that a compaction filter drops, and says so",
   REQUIRE(db->Get(rocksdb::ReadOptions(), db.cf("filtered"), "old", &value)
               .IsNotFound());
   db.Put("new", "v", "filtered");
-  json status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  json status;
   // The writes may arrive before the cut that the compaction requests.
-  while (is_exact && status["cuts"]["filter"] == 0) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
+  const auto has_cut = [&] {
     status = AwaitAll(world, dir, db->GetLatestSequenceNumber());
-  }
+    return !is_exact || status["cuts"]["filter"] != 0;
+  };
+  REQUIRE(AwaitThat(has_cut, std::chrono::minutes(2)));
   INFO(status.dump() << follower.err());
   // RocksDB may compact in two steps, and each requests a cut.
   const uint64_t filter_cuts = status["cuts"]["filter"];

@@ -659,10 +659,7 @@ TEST_CASE("A transaction that was rolled back in an unseen WAL requires a cut",
   REQUIRE_OK(transaction->Rollback());
   if (is_seen) REQUIRE_OK(reader.ReadRound(true, &more));
   REQUIRE_OK(db->Flush(rocksdb::FlushOptions(), families[1]));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (fs::exists(marked)) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  REQUIRE(AwaitThat([&marked] { return !fs::exists(marked); }));
   FollowedSource::Found found;
   Round round;
   for (int i = 0; i < 3; ++i) {

@@ -867,8 +867,7 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
   };
   for (int i = 0; !is_found; ++i) {
     const uint64_t sequence = world.sequence();
-    while (state().durable_sequence < sequence) {
-    }
+    REQUIRE(AwaitThat([&] { return state().durable_sequence >= sequence; }));
     const uint64_t before = cuts();
     {
       const std::lock_guard<std::mutex> lock(mu);
@@ -878,11 +877,9 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
       world.source()->Put("k", std::to_string(i) + "b");
     }
     // Do not write meanwhile: a snapshot needs a source that pauses briefly.
-    while (!is_found && cuts() <= before) {
-    }
+    REQUIRE(AwaitThat([&] { return is_found || cuts() > before; }));
   }
-  while (state().cuts["damage"] == 0) {
-  }
+  REQUIRE(AwaitThat([&] { return state().cuts["damage"] != 0; }));
   const StandbyState now = state();
   job->Cancel();
   runs.join();

@@ -31,7 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 using rocksdb::Status;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 enum class Closing {
   kPlain,
@@ -194,20 +193,16 @@ class Move {
   }
   // Waits until the standby's state says that the source is open, or closed.
   void AwaitHeard(bool is_open) {
-    const auto until = steady_clock::now() + std::chrono::minutes(2);
-    for (;;) {
+    const auto is_heard = [&] {
       bool found = false;
       StandbyState state;
       // While DIR is exchanged, reading it may fail for a moment.
       const Status read = ReadStandbyState(world_.dir(), &found, &state);
-      if (read.ok() && found &&
-          (is_open ? state.source_process == SourceProcess::kOpen
-                   : state.source_closed)) {
-        return;
-      }
-      REQUIRE(steady_clock::now() < until);
-      std::this_thread::yield();
-    }
+      return read.ok() && found &&
+             (is_open ? state.source_process == SourceProcess::kOpen
+                      : state.source_closed);
+    };
+    REQUIRE(AwaitThat(is_heard, std::chrono::minutes(2)));
   }
 
   PromoteOptions Whenever() const {

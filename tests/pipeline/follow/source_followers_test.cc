@@ -46,8 +46,9 @@ TEST_CASE("Records after a cut are kept for as long as the cut takes",
   REQUIRE_OK(world.Open());
   REQUIRE_OK(world.Cut());
   const auto until = Clock::now() + 3 * kLinger;
-  while (Clock::now() < until && !followers.state().empty()) {
-  }
+  REQUIRE(AwaitThat([&] {
+    return Clock::now() >= until || followers.state().empty();
+  }));
   world.Write(10);
   world.source()->Flush();  // no WAL of the source has these records now
   world.Write(10);
@@ -57,10 +58,7 @@ TEST_CASE("Records after a cut are kept for as long as the cut takes",
   REQUIRE(bytes > 0);
   // After the follower has left, the WALs are kept only for some time.
   followers.Leave(&world);
-  const auto limit = Clock::now() + std::chrono::minutes(1);
-  while (!followers.state().empty()) {
-    REQUIRE(Clock::now() < limit);
-  }
+  REQUIRE(AwaitThat([&] { return followers.state().empty(); }));
 }
 
 // Returns the standby's position at the end of the source, and closes the

@@ -400,8 +400,8 @@ class CountedWals : public FaultyFileSystem {
   size_t opened_ = 0;
 };
 
-TEST_CASE("A promotion reads each WAL once before its fence and once after, and "
-          "keeps what arrived in between",
+TEST_CASE("A promotion reads each WAL once before its fence and once after it, "
+          "and keeps what arrived in between",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
@@ -469,17 +469,13 @@ TEST_CASE("A mark says that a source is silent after it has owed an answer for "
   const auto begin = std::chrono::steady_clock::now();
   standby->Ask();
   uint64_t first = 0;
-  while (first == 0) {
-    REQUIRE(std::chrono::steady_clock::now() <
-            begin + std::chrono::minutes(1));
+  REQUIRE(AwaitThat([&] {
     standby->Ask();  // a request after one that failed
     first = silent();
-  }
+    return first != 0;
+  }));
   REQUIRE(std::chrono::steady_clock::now() - begin > kSourceSilent);
-  while (silent() == first) {  // the next mark
-    REQUIRE(std::chrono::steady_clock::now() <
-            begin + std::chrono::minutes(1));
-  }
+  REQUIRE(AwaitThat([&] { return silent() != first; }));  // the next mark
   standby->Hear(Round());
   REQUIRE(silent() == 0);
 }
@@ -869,11 +865,10 @@ StandbyState StateOf(const std::string& dir) {
 }
 
 void AwaitDurable(const StandbyWorld& world) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!IsStandby(world.dir()) ||
-         StateOf(world.dir()).durable_sequence < world.sequence()) {
-    REQUIRE(std::chrono::steady_clock::now() < end);
-  }
+  REQUIRE(AwaitThat([&world] {
+    return IsStandby(world.dir()) &&
+           StateOf(world.dir()).durable_sequence >= world.sequence();
+  }));
 }
 
 // A new family (or an ingestion) needs a cut now, while a scheduled cut, which
@@ -948,14 +943,9 @@ TEST_CASE("A promotion is refused while a required cut asks the source nothing",
   world.source()->Create({"third", Quiet()});
   REQUIRE(cut.AwaitReached());
   // The source runs, but its last answer becomes old.
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  const auto is_old = [&] {
+  REQUIRE(AwaitThat([&] {
     return StateOf(world.dir()).heard_micros + 5'500'000 < MicrosNow();
-  };
-  while (!is_old()) {
-    REQUIRE(std::chrono::steady_clock::now() < until);
-  }
+  }));
   bool is_fenced = false;
   PromoteOptions promote;
   promote.dir = world.dir();
@@ -1051,12 +1041,7 @@ TEST_CASE("A scheduled cut that failed is not tried again soon", "[follow]") {
     const std::lock_guard<std::mutex> lock(mu);
     return failed.size();
   };
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (failures() < 2) {
-    REQUIRE(std::chrono::steady_clock::now() < until);
-    std::this_thread::yield();
-  }
+  REQUIRE(AwaitThat([&] { return failures() >= 2; }));
   REQUIRE_OK(follower.Stop());
   // Each try makes the source pin a snapshot.
   REQUIRE(failed[1] - failed[0] > std::chrono::seconds(2));

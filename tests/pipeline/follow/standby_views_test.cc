@@ -666,10 +666,8 @@ TEST_CASE("No view is made on an answer that confirms nothing",
   options.on_state = [&seconds](const StandbyState&) { ++seconds; };
   const std::string current = world.dir() + ".view/current";
   RunningFollower follower(options);
-  const auto until = Clock::now() + std::chrono::minutes(1);
-  while (is_decided ? !fs::is_symlink(current) : seconds < 3) {
-    REQUIRE(Clock::now() < until);
-  }
+  REQUIRE(AwaitThat(
+      [&] { return is_decided ? fs::is_symlink(current) : seconds >= 3; }));
   REQUIRE_OK(follower.Stop());
   REQUIRE(fs::is_symlink(current) == is_decided);
 }
