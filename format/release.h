@@ -57,6 +57,10 @@ inline constexpr RocksDbRelease kIgnoresWalRecords{10, 0, 0};
 // Older releases report such blocks as damaged.
 inline constexpr RocksDbRelease kReadsMarkedBlocks{11, 1, 0};
 
+// Since this release, WALs are also recycled with kPointInTimeRecovery, and
+// recovery stops at the old records in such a file.
+inline constexpr RocksDbRelease kStopsAtOldRecords{9, 1, 0};
+
 // Returns the highest format_version of block-based tables that a release can
 // read. An application can choose 8 since 11.10; no release writes 8 by
 // default. REQUIRES: the release is known.

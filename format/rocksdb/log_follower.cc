@@ -133,6 +133,7 @@ Status LogFollower::Follow(const ByteSource& source,
   Step step = Step::kNext;
   std::string scratch;
   stopped_inside_ = false;
+  stop_ = LogStop::kEnd;
   is_damaged_ = false;
   for (uint64_t at = end_; at < size && step <= Step::kNextBlock;) {
     const uint64_t block_end = (at / kLogBlockBytes + 1) * kLogBlockBytes;
@@ -163,6 +164,9 @@ Status LogFollower::Follow(const ByteSource& source,
     at = block_end;
   }
   stopped_inside_ = step >= Step::kEndsInside || reading.in_record;
+  stop_ = step > Step::kOldRecord || reading.in_record ? LogStop::kOther
+          : step == Step::kOldRecord                   ? LogStop::kOldRecord
+                                                       : LogStop::kEnd;
   is_damaged_ = step == Step::kDamaged;
   return is_damaged_ ? MakeStatus(EndState::kCorrupt,
                                   "MANIFEST: record at offset " +
@@ -176,6 +180,7 @@ void LogFollower::SkipTo(uint64_t end) {
     end_ = end;
     first_read_ = true;
     stopped_inside_ = false;
+    stop_ = LogStop::kEnd;
   }
 }
 
@@ -202,7 +207,7 @@ LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
   physical->bytes = header + length;
   if (IsRecyclable(physical->type) &&
       DecodeFixed32(rest.data() + kPlainHeaderBytes) != log_number_) {
-    return Step::kEnd;
+    return physical->bytes <= rest.size() ? Step::kOldRecord : Step::kEnd;
   }
   if (physical->type == kNotWritten && length == 0) {
     return Step::kNextBlock;

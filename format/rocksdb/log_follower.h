@@ -45,6 +45,13 @@ namespace sstferry {
 
 enum class LogKind : uint8_t { kWal, kManifest };
 
+// Reason why the records of a log end.
+enum class LogStop : uint8_t {
+  kEnd,        // no more bytes, or zeros that RocksDB's reader skips
+  kOldRecord,  // a record of the WAL that was in this recycled file before
+  kOther,      // other bytes, or the log ends inside a record
+};
+
 // A log consists of blocks of this size; no physical record crosses a block's
 // end.
 inline constexpr uint64_t kLogBlockBytes = 32u << 10;
@@ -113,6 +120,9 @@ class LogFollower {
   // belong to the previous WAL in the file.
   bool stopped_inside() const { return stopped_inside_; }
 
+  // Returns why the last Follow() stopped at end().
+  LogStop stop() const { return stop_; }
+
   // Returns true if the last Follow() found a record of a MANIFEST that is
   // wrong although none of its bytes is missing. RocksDB opens no database with
   // such a MANIFEST. (If bytes are missing at the file's end, RocksDB takes the
@@ -130,6 +140,7 @@ class LogFollower {
   enum class Step : uint8_t {
     kNext,        // with the next record of the block
     kNextBlock,   // at the next block, since the rest of this one is empty
+    kOldRecord,   // stop: as LogStop::kOldRecord
     kEnd,         // stop: no more bytes of this log
     kEndsInside,  // stop: more bytes of this log follow
     kDamaged,     // stop: as is_damaged()
@@ -152,6 +163,7 @@ class LogFollower {
   bool first_read_ = false;  // on_record was called
   bool recyclable_ = false;
   bool stopped_inside_ = false;
+  LogStop stop_ = LogStop::kEnd;
   bool is_damaged_ = false;
   std::set<uint8_t> meta_types_;
   std::unique_ptr<Inflater> inflater_;  // null: not compressed

@@ -8,8 +8,12 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/options_line.h"
+#include "format/release.h"
 #include "format/rocksdb/manifest_state.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/base/duration.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
@@ -26,6 +30,7 @@ constexpr uint32_t kSameFaults = 3;
 // After this many reads of the MANIFEST that find the same bytes after its last
 // record, these bytes count as its torn end.
 constexpr uint64_t kSettledLooks = 3;
+constexpr char kPointInTime[] = "kPointInTimeRecovery";
 // Bytes that must stay free in addition to the space for the WALs and for the
 // tables flushed from them.
 constexpr uint64_t kReservedBytes = 16u << 20;
@@ -133,7 +138,17 @@ Status SnapshotFiles::FindWals() {
       text.DatabaseOption("wal_recovery_mode", "") ==
       "kSkipAnyCorruptedRecords");
   pinned_wals_->set_limit(options_.wal_limit);
-  pinned_wals_->set_is_standby(IsStandby(options_.database_dir));
+  const bool is_standby = IsStandby(options_.database_dir);
+  pinned_wals_->set_is_standby(is_standby);
+  point_in_time_.reset();
+  const std::string mode = seen_options_.database().DatabaseOption(
+      "wal_recovery_mode", kPointInTime);
+  if (mode == kPointInTime && !is_standby) {
+    const RocksDbRelease writer = ReleaseOfOptions(seen_options_.TextFor({}));
+    point_in_time_ = PointInTime{
+        (writer.is_known() ? writer : kLinkedRelease) >= kStopsAtOldRecords,
+        /*replays=*/!options_.as_files};
+  }
   knows_wals_ = true;
   return Status::OK();
 }
@@ -175,9 +190,25 @@ Status SnapshotFiles::Round() {
     return Status::TryAgain(manifest_.name() + " ends inside a record");
   }
   RETURN_IF_ERROR(pinned_wals_->CheckEnds());
+  RETURN_IF_ERROR(CheckRecovery());
   moment_begin_ = begin;
   moment_end_ = Clock::now();
   return CheckWals();
+}
+
+// Checks that the application could open the database. While a process has it
+// open, nothing is missing, whatever its WALs look like.
+Status SnapshotFiles::CheckRecovery() const {
+  if (!point_in_time_.has_value()) {
+    return Status::OK();
+  }
+  const bool is_2pc =
+      seen_options_.database().DatabaseOption("allow_2pc", "") == "true";
+  const Status status = pinned_wals_->CheckRecovery(
+      state(), OldestNeededWal(state(), is_2pc), *point_in_time_);
+  return status.ok() || !IsDatabaseClosed(options_.database_dir)
+             ? Status::OK()
+             : status;
 }
 
 // Checks that there is room for twice the WALs' bytes: for their copies, and

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,7 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status FollowManifest(bool* changed);
   [[nodiscard]] rocksdb::Status FindWals();
   [[nodiscard]] rocksdb::Status CheckWals();
+  [[nodiscard]] rocksdb::Status CheckRecovery() const;
   [[nodiscard]] rocksdb::Status CheckRoom() const;
   [[nodiscard]] rocksdb::Status Copy();
 
@@ -123,6 +125,8 @@ class SnapshotFiles {
   std::unique_ptr<PinnedWals> pinned_wals_;  // null until the first is known
   std::string wal_directory_;
   SeenOptions seen_options_;
+  // How the application recovers; not set: in another mode.
+  std::optional<PointInTime> point_in_time_;
   // Generation of the MANIFEST that lists the linked files.
   uint64_t generation_ = 0;
   uint64_t rounds_ = 0;

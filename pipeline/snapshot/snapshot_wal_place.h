@@ -1,5 +1,5 @@
-// Finds the directory of a database's WALs. A directory that is missing or empty
-// never counts as one of a database that needs no WAL.
+// Finds the directory of a database's WALs. A directory that is missing or
+// empty never counts as one of a database that needs no WAL.
 //
 // In a copy that the file system made (cp -a, a snapshot of a volume), OPTIONS
 // name the WAL directory of the original, which may be in use. So WALs outside

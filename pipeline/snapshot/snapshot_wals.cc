@@ -8,6 +8,7 @@
 
 #include "format/end_state.h"
 #include "format/file_name.h"
+#include "format/printable.h"
 #include "format/rocksdb/batch_sequences.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/snapshot/snapshot_tables.h"
@@ -280,6 +281,59 @@ Status PinnedWals::CheckEnd(Wal* wal) {
              : status;
 }
 
+Status PinnedWals::CheckRecovery(const ManifestState& state, uint64_t oldest,
+                                 const PointInTime& rules) const {
+  const Wal* last = nullptr;   // the last WAL with records that are read
+  const Wal* stop = nullptr;   // null: recovery goes on
+  const Wal* where = nullptr;  // the stop because of which nothing is copied
+  std::string why;
+  for (auto at = wals_.lower_bound(oldest); at != wals_.end(); ++at) {
+    const Wal& wal = *at->second;
+    if (wal.has_records && stop != nullptr) {
+      if (last == nullptr || wal.first_sequence != NextSequence(*last)) {
+        if (HidesStop(*stop) && (rules.replays || last == nullptr)) {
+          where = stop;
+          why = "would not read " + wal.path;
+        }
+        continue;
+      }
+      stop = nullptr;
+    }
+    last = wal.has_records ? &wal : last;
+    const LogStop end = wal.follower.stop();
+    const bool stops =
+        end == LogStop::kOther ||
+        (end == LogStop::kOldRecord && rules.stops_at_old_records);
+    stop = stops ? &wal : stop;
+  }
+  for (const auto& [id, family] : state.families) {
+    if (stop != nullptr && HidesStop(*stop) &&
+        family.log_number > stop->number && !family.files.empty()) {
+      where = stop;
+      why = "would not open the database, because column family '" +
+            Printable(family.name) + "' was flushed after this WAL";
+    }
+  }
+  return where == nullptr
+             ? Status::OK()
+             : MakeStatus(
+                   EndState::kSourceError,
+                   where->path + ": its application's recovery "
+                   "(kPointInTimeRecovery) stops at byte " +
+                       std::to_string(where->follower.end()) +
+                       ", where old bytes of a recycled file follow, and " +
+                       why + ": records may be missing; let the application "
+                       "open it once with kTolerateCorruptedTailRecords");
+}
+
+// Returns true if recovery may stop after the records of `wal`, and a recovery
+// of the copied WALs may not.
+bool PinnedWals::HidesStop(const Wal& wal) const {
+  return wal.follower.stop() == LogStop::kOldRecord ||
+         (wal.follower.stop() == LogStop::kOther &&
+          BytesToCopy(wal) == wal.follower.end());
+}
+
 // Returns the sequence number after the last record of `wal`, as recovery
 // counts: a section in a WAL that is gone was flushed, and is not committed
 // again.
@@ -354,8 +408,9 @@ bool PinnedWals::MovesTheStop(const Wal& wal) const {
 // only where they are needed, because elsewhere they do harm:
 // - With kSkipAnyCorruptedRecords, recovery skips all of them, but RocksDB 7.8
 //   reads the first of them in an endless loop.
-// - If no later WAL has a record, RocksDB 9.10 refuses to open a database in
-//   which one family was flushed, although nothing is missing.
+// - If no later WAL has a record, RocksDB 9.1 refuses to open a database in
+//   which one family was flushed, although nothing is missing while a process
+//   has it open (CheckRecovery() is about others).
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
   return NeedsRest(wal) || MovesTheStop(wal) ? wal.bytes : wal.follower.end();
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "format/rocksdb/log_follower.h"
+#include "format/rocksdb/manifest_state.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "rocksdb/status.h"
@@ -29,6 +30,14 @@ struct CopiedWal {
   uint64_t number = 0;
   std::string name;
   uint64_t bytes = 0;
+};
+
+// A recovery with kPointInTimeRecovery.
+struct PointInTime {
+  // The application's RocksDB is at least kStopsAtOldRecords.
+  bool stops_at_old_records = true;
+  // The copied WALs will be replayed, perhaps by an older RocksDB.
+  bool replays = true;
 };
 
 // The pinned WALs of one snapshot.
@@ -73,6 +82,26 @@ class PinnedWals {
   //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
 
+  // Checks that an application that recovers with kPointInTimeRecovery could
+  // open the database, and would have everything, if its owner crashed now:
+  //
+  //   recovery stops at a WAL     at other bytes, at a torn record, and since
+  //     whose records end before  RocksDB 9.1 at an old record of a recycled
+  //     its bytes do              file
+  //   it goes on                  at the next record that continues the
+  //                               sequence numbers, if it has read any before
+  //   if it does not go on,       that has tables, and was flushed after this
+  //     and there is a family     WAL: records of others may be missing, so
+  //                               RocksDB does not open the database
+  //
+  // A stop that the copied WALs have, too, is left to their recovery: most old
+  // bytes are not copied. `oldest`: the oldest WAL that recovery reads.
+  //   kSourceError  recovery stops, but that of the copied WALs may not; and
+  //                 RocksDB would not open the database, or not read a WAL
+  [[nodiscard]] rocksdb::Status CheckRecovery(const ManifestState& state,
+                                              uint64_t oldest,
+                                              const PointInTime& rules) const;
+
   // Returns the number of bytes that CopyInto() will write.
   uint64_t bytes() const;
   // Copies all WALs up to these ends.
@@ -99,6 +128,7 @@ class PinnedWals {
   bool IsContinued(const Wal& wal) const;
   bool NeedsRest(const Wal& wal) const;
   bool MovesTheStop(const Wal& wal) const;
+  bool HidesStop(const Wal& wal) const;
   uint64_t BytesToCopy(const Wal& wal) const;
 
   const std::string directory_;

@@ -285,7 +285,15 @@ TEST_CASE(
     REQUIRE(followed.end == ours.size());
     REQUIRE(followed.recyclable);
     REQUIRE_FALSE(followed.stopped_inside);
+    // RocksDB reports only bytes in the middle of a record as damage.
+    REQUIRE(followed.stop ==
+            (tail == old ? LogStop::kOldRecord : LogStop::kOther));
   }
+  REQUIRE(Follow(ours, LogKind::kWal, 12).stop == LogStop::kEnd);
+  REQUIRE(Follow(old, LogKind::kWal, 12).stop == LogStop::kOldRecord);
+  // An old record of which the file has only a part is damage to RocksDB.
+  REQUIRE(Follow(ours + old.substr(0, 20), LogKind::kWal, 12).stop ==
+          LogStop::kOther);
   // A torn record of the current log: its checksum is wrong, or the file ends.
   std::string torn = PhysicalRecord(5, "three", 12);
   torn.back() = 'x';
@@ -297,6 +305,7 @@ TEST_CASE(
   REQUIRE(part.records.size() == 2);
   REQUIRE(part.end == ours.size());
   REQUIRE(part.stopped_inside);
+  REQUIRE(part.stop == LogStop::kOther);
 }
 
 TEST_CASE("Zeros are skipped up to the block's end, as RocksDB does",
@@ -307,6 +316,7 @@ TEST_CASE("Zeros are skipped up to the block's end, as RocksDB does",
   const Followed padded = Follow(log);
   REQUIRE(padded.end == first.size());
   REQUIRE_FALSE(padded.stopped_inside);
+  REQUIRE(padded.stop == LogStop::kEnd);
   log += PhysicalRecord(1, "second");
   REQUIRE(Follow(log).records == std::vector<std::string>{"first", "second"});
   // Ten bytes of zeros: too few for a recyclable header (11 bytes), but enough

@@ -39,6 +39,7 @@ Followed Follow(const Slice& bytes, LogKind kind, uint64_t log_number) {
   followed.end = follower.end();
   followed.recyclable = follower.is_recyclable();
   followed.stopped_inside = follower.stopped_inside();
+  followed.stop = follower.stop();
   followed.is_damaged = follower.is_damaged();
   followed.meta_types = follower.meta_record_types();
   return followed;

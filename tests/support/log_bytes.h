@@ -25,6 +25,7 @@ struct Followed {
   uint64_t end = 0;
   bool recyclable = false;
   bool stopped_inside = false;
+  LogStop stop = LogStop::kEnd;
   bool is_damaged = false;
   std::set<uint8_t> meta_types;
 };

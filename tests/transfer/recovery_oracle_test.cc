@@ -14,7 +14,6 @@
 #include <map>
 
 #include "format/end_state.h"
-#include "rocksdb/options.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/crashing_application.h"
@@ -114,19 +113,16 @@ class CrashedSource {
     }
   }
 
-  // With kPointInTimeRecovery, RocksDB 9.10 takes old bytes after a recycled
-  // WAL's records for a loss. If one family was flushed after them, it does not
-  // open the database, though nothing is missing. Another mode opens it.
   AppView AsRecovered() {
-    const AppView view = RecoverCopy("copy", setup_);
-    if (!setup_.recycles || crash_.damage != Damage::kNone ||
-        view.error.find("SST file is ahead of WALs") == std::string::npos) {
-      return view;
+    fs::copy(dir_ / "source", dir_ / "copy", fs::copy_options::recursive);
+    std::string wals;
+    if (!wal_dir_.empty() && crash_.damage != Damage::kWalsBeside) {
+      wals = dir_ / "copy wals";
+      if (fs::exists(wal_dir_)) {
+        fs::copy(wal_dir_, wals, fs::copy_options::recursive);
+      }
     }
-    AppSetup tolerant = setup_;
-    tolerant.recovery_mode = static_cast<uint32_t>(
-        rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords);
-    return RecoverCopy("tolerant copy", tolerant);
+    return View(setup_, "copy", wals);
   }
 
   AppView AsPulled() { return View(setup_, "target", ""); }
@@ -239,18 +235,6 @@ class CrashedSource {
     } else if (size > 0) {
       fs::resize_file(wal, crash_.where % size);
     }
-  }
-
-  AppView RecoverCopy(const std::string& name, const AppSetup& setup) {
-    fs::copy(dir_ / "source", dir_ / name, fs::copy_options::recursive);
-    std::string wals;
-    if (!wal_dir_.empty() && crash_.damage != Damage::kWalsBeside) {
-      wals = dir_ / (name + " wals");
-      if (fs::exists(wal_dir_)) {
-        fs::copy(wal_dir_, wals, fs::copy_options::recursive);
-      }
-    }
-    return View(setup, name, wals);
   }
 
   AppView View(const AppSetup& setup, const std::string& name,

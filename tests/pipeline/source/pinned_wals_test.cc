@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "format/coding.h"
+#include "format/end_state.h"
+#include "format/rocksdb/manifest_state.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_bytes.h"
 #include "tests/support/scratch_dir.h"
@@ -84,6 +86,102 @@ TEST_CASE("Bytes after a recycled WAL's own records are copied only if "
     Append(dir / "000004.log", own + torn);
     Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(12), 7));
     REQUIRE(CopiedOfOlder(dir, &wals) == own.size() + torn.size());
+  }
+}
+
+TEST_CASE("A recovery that would stop at bytes that are not copied is found",
+          "[source]") {
+  const ScratchDir dir;
+  std::filesystem::create_directories(dir / "pinned");
+  const std::string own = PhysicalRecord(kWhole, Batch(10), 4);
+  const std::string old = PhysicalRecord(kWhole, Batch(3), 2);
+  const std::string next = PhysicalRecord(kWhole, Batch(12), 7);
+  PinnedWals wals(dir.path(), dir / "pinned");
+  wals.set_may_buffer(false);
+  const auto recovers = [&](uint64_t flushed_before,
+                            const PointInTime& rules = {},
+                            uint64_t oldest = 4, bool has_table = true) {
+    REQUIRE_OK(wals.Follow(4));
+    // Bytes of a recycled WAL need no second look, others do.
+    rocksdb::Status ends;
+    do {
+      ends = wals.CheckEnds();
+      REQUIRE_OK(wals.Follow(4));
+    } while (ends.IsTryAgain());
+    REQUIRE_OK(ends);
+    ManifestState state;
+    ManifestFamily& family = state.families[0];
+    family.name = "default";
+    family.log_number = flushed_before;
+    if (has_table) family.files[1].number = 1;
+    const rocksdb::Status status = wals.CheckRecovery(state, oldest, rules);
+    INFO(status.ToString());
+    if (!status.ok()) {
+      REQUIRE(EndStateOf(status) == EndState::kSourceError);
+      REQUIRE(status.ToString().find(".log: ") != std::string::npos);
+    }
+    return status.ok();
+  };
+  const PointInTime before_9_1{.stops_at_old_records = false};
+  const PointInTime as_files{.replays = false};
+  SECTION("an old record, and a family was flushed after it") {
+    Append(dir / "000004.log", own + old);
+    Append(dir / "000007.log", "");
+    REQUIRE_FALSE(recovers(7));
+    REQUIRE_FALSE(recovers(7, as_files));
+    REQUIRE(recovers(4));
+    REQUIRE(recovers(7, before_9_1));
+    REQUIRE(recovers(7, {}, /*oldest=*/7));
+    REQUIRE(recovers(7, {}, 4, /*has_table=*/false));
+  }
+  SECTION("a WAL with only an old record") {
+    Append(dir / "000004.log", old);
+    Append(dir / "000007.log", "");
+    REQUIRE_FALSE(recovers(7));
+    REQUIRE(recovers(4));
+  }
+  SECTION("an old record, and the next WAL continues") {
+    Append(dir / "000004.log", own + old);
+    Append(dir / "000007.log", next);
+    REQUIRE(recovers(7));
+  }
+  SECTION("recovery stops at the last such WAL") {
+    Append(dir / "000004.log", own + old);
+    Append(dir / "000007.log", next + old);
+    REQUIRE(recovers(7));
+    REQUIRE_FALSE(recovers(8));
+  }
+  SECTION("the middle of an old record") {
+    Append(dir / "000004.log", own + old.substr(5));
+    Append(dir / "000007.log", "");
+    REQUIRE_FALSE(recovers(7));
+    REQUIRE_FALSE(recovers(7, before_9_1));
+    REQUIRE(recovers(4));
+  }
+  SECTION("a torn record is copied") {
+    Append(dir / "000004.log", own + PhysicalRecord(kFirst, Batch(12), 4));
+    Append(dir / "000007.log", "");
+    REQUIRE(recovers(7));
+  }
+  SECTION("zeros") {
+    Append(dir / "000004.log", own + std::string(20, '\0'));
+    Append(dir / "000007.log", "");
+    REQUIRE(recovers(7));
+  }
+  SECTION("records after a WAL without any") {
+    Append(dir / "000004.log", old);
+    Append(dir / "000007.log", next);
+    REQUIRE_FALSE(recovers(4));
+    REQUIRE_FALSE(recovers(4, as_files));
+    REQUIRE(recovers(4, before_9_1));
+  }
+  SECTION("records after a gap") {
+    Append(dir / "000004.log", own + old);
+    Append(dir / "000007.log", PhysicalRecord(kWhole, Batch(14), 7));
+    REQUIRE_FALSE(recovers(4));
+    REQUIRE(recovers(4, as_files));  // the bytes are copied
+    REQUIRE_FALSE(recovers(7, as_files));
+    REQUIRE(recovers(7, before_9_1));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <system_error>
 
+#include "format/release.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/follow/followed_source.h"
 #include "pipeline/options/seen_options.h"
@@ -18,6 +19,8 @@
 #include "sstferry/source.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
+#include "tests/support/edited_options.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/sample_bytes.h"
 
 namespace sstferry::snapshot_recovery_test {
@@ -354,6 +357,58 @@ TEST_CASE("Snapshot leaves out old records after a recycled older WAL",
       << other.rdbuf();
   CHECK(ReadAll(*Take(Of(tree / "db")), "default") ==
         Entries{{"a", "1"}, {"b", "1"}, {"c", "1"}});
+}
+
+// RocksDB 9.1 and later recycle WALs with kPointInTimeRecovery.
+TEST_CASE("A database that its application cannot open because of a recycled "
+          "WAL is not moved while no process has it open",
+          "[snapshot][recovery]") {
+  const bool is_new = GENERATE(true, false);
+  const std::string release = "rocksdb_version=";
+  const std::string linked = release + ReleaseNumbers(kLinkedRelease);
+  ScratchDir tree;
+  WithTransactionDb(
+      tree / "db", rocksdb::WRITE_COMMITTED, [](rocksdb::TransactionDB* db) {
+        REQUIRE_OK(db->Put(WriteOptions(), "k", "1"));
+        REQUIRE_OK(db->Flush(rocksdb::FlushOptions()));
+      });
+  // The newest WAL has no record, and a record of its file's earlier use.
+  const std::string wal = FilesWith(tree / "db", ".log").back();
+  const std::string old = test::PhysicalRecord(5, "old", 1);
+  std::ofstream(tree / ("db/" + wal), std::ios::binary) << old;
+  SnapshotOptions options = Of(tree / "db");
+  options.as_files = GENERATE(false, true);
+  WithTransactionDb(
+      tree / "db", rocksdb::WRITE_COMMITTED, [&](rocksdb::TransactionDB*) {
+        const std::string alive = tree / "db.alive";
+        // A crash can leave this file, which two-phase recovery reads again.
+        std::ofstream(alive + "/" + wal, std::ios::binary) << old;
+        test::EditOptions(alive, "recycle_log_file_num=0",
+                          "recycle_log_file_num=2");
+        test::EditOptions(alive, linked, release + (is_new ? "11.8.1"
+                                                           : "9.0.1"));
+        SnapshotOptions open = options;
+        open.database_dir = alive;
+        REQUIRE_OK(TakeStatus(open));
+      });
+  const rocksdb::Status status = TakeStatus(options);
+  INFO(status.ToString());
+  REQUIRE(status.ok() == !is_new);
+  if (is_new) {
+    REQUIRE(EndStateOf(status) == EndState::kSourceError);
+    REQUIRE(status.ToString().find(wal) != std::string::npos);
+    REQUIRE(status.ToString().find("kTolerateCorruptedTailRecords") !=
+            std::string::npos);
+  }
+  // RocksDB itself decides in the same way.
+  if (is_new == (kLinkedRelease >= kStopsAtOldRecords)) {
+    rocksdb::TransactionDB* made = nullptr;
+    const rocksdb::Status opened =
+        rocksdb::TransactionDB::Open(Plain(), {}, tree / "db", &made);
+    const std::unique_ptr<rocksdb::TransactionDB> db(made);
+    INFO(opened.ToString());
+    REQUIRE(opened.ok() == !is_new);
+  }
 }
 
 TEST_CASE("Snapshot reads compressed WALs", "[snapshot][recovery]") {
