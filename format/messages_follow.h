@@ -103,7 +103,9 @@ struct FollowEnd {
   bool source_closed = false;
   // As of the moment when the source last read the database.
   SourceProcess source_process = SourceProcess::kUnknown;
-  // For the position after these bytes; set when more_bytes is 0.
+  // For the position after these bytes; set when more_bytes is 0. If `cut` is
+  // kNewLife: the source has everything up to the position of the request, and
+  // has begun this MANIFEST since.
   FollowJudged judged;
   // XXH3-128 over the WAL in which these bytes end, from its first byte to this
   // end, as read by the source. Zeros if there are no bytes.

@@ -443,7 +443,10 @@ class Follow : public StandbyJob {
       Log(LogLevel::kInfo,
           std::string("takes a cut (") + CutReasonName(gap.reason) +
               (gap.note.empty() ? "" : ": ") + gap.note + ")");
-      return Cut(gap.reason, gap.note);
+      // Otherwise it is about records that the target has not appended.
+      const bool is_new_life = round.end.cut == CutReason::kNewLife;
+      return Cut(gap.reason, gap.note,
+                 is_new_life ? round.end.judged : FollowJudged());
     }
     uint64_t bytes = 0;
     for (const WalBytes& log : round.logs) {
@@ -516,9 +519,10 @@ class Follow : public StandbyJob {
 
   // Takes a cut. The source may not have flushed since the last cut; then its
   // WALs are as large as before, so the next cut that is due waits a while.
-  Status Cut(CutReason reason, const std::string& note = "") {
+  Status Cut(CutReason reason, const std::string& note = "",
+             const FollowJudged& continued = {}) {
     const Status status =
-        target_->Cut({reason, note, options_.exact_filters});
+        target_->Cut({reason, note, options_.exact_filters, continued});
     std::chrono::milliseconds pause = kLeastBetweenCuts;
     if (status.ok()) {
       cut_pauses_.Succeeded();

@@ -292,6 +292,11 @@ void FollowedSource::EndLife() {
   digested_bytes_ = 0;
   std::lock_guard<std::mutex> lock(mu_);
   ++lives_;
+  if (manifest_number_ != 0) {
+    last_manifest_number_ = manifest_number_;
+    last_begins_ = std::move(begins_);
+    last_begins_.merge(told_);
+  }
   manifest_number_ = 0;
   manifest_end_ = 0;
   begins_.clear();
@@ -822,6 +827,31 @@ CutReason FollowedSource::FindBarrier(const FollowRequest& request,
   return CutReason::kNone;
 }
 
+// Finds out whether this life continues the last one, in which a follower had
+// reached the position. *judged: the MANIFEST of this life; zeros: not known.
+//
+// A round is published only if the MANIFEST was the same after the WALs were
+// read. So the position's records were written before this MANIFEST was begun,
+// and they are still in their WAL, after it was begun.
+Status FollowedSource::FindContinued(const FollowPosition& position,
+                                     FollowJudged* judged) const {
+  const auto known = last_begins_.find(position.manifest_bytes);
+  if (position.database_id != database_id_ ||
+      position.manifest_number != last_manifest_number_ ||
+      position.wal_bytes == 0 || known == last_begins_.end() ||
+      !(known->second == position.manifest)) {
+    return Status::OK();
+  }
+  FileBegin begin = FileBegin::kNever;
+  Digest128 digest;
+  RETURN_IF_ERROR(DigestOfWal(position.wal_number, position.wal_bytes, &begin,
+                              &digest));
+  if (begin == FileBegin::kKnown && digest == position.wal) {
+    *judged = told_judged_;
+  }
+  return Status::OK();
+}
+
 Status FollowedSource::Answer(const FollowRequest& request, Found* found,
                               Round* round) const {
   const FollowPosition& position = request.position;
@@ -856,7 +886,9 @@ Status FollowedSource::Answer(const FollowRequest& request, Found* found,
   if (standing != Standing::kSame) {
     round->end.cut = standing == Standing::kNotHeld ? CutReason::kNotHeld
                                                     : CutReason::kNewLife;
-    return Status::OK();
+    return standing == Standing::kNotHeld
+               ? Status::OK()
+               : FindContinued(position, &round->end.judged);
   }
   round->end.cut = FindBarrier(request, &round->end.note);
   if (round->end.cut != CutReason::kNone) {

@@ -19,13 +19,16 @@
 // answer depends only on the position:
 //
 //   another database, MANIFEST or WAL, or other     cut: a new life of the
-//   bytes in them (format/history.h)                source
+//   bytes in them (format/history.h)                source (see below)
 //   a WAL whose bytes are gone                      cut
 //   a barrier in the MANIFEST after the position    cut
 //   a barrier in the WALs after the position        cut
 //   otherwise                                       the later bytes
 //
-// A life of the source lasts from one opening of the database to the next.
+// A life of the source lasts from one opening of the database to the next, or
+// until the process begins another MANIFEST. Then its WALs continue: if the
+// position was right in the last life, and its WAL has the same bytes in this
+// life, the answer says that nothing is lost.
 //
 // A reader must have seen a flushed table's WALs to know whether the table has
 // entries that were in no WAL. RocksDB deletes these WALs soon. So an answer
@@ -189,6 +192,8 @@ class FollowedSource {
   void Trim();
   void CoolDown();
   CutReason FindBarrier(const FollowRequest& request, std::string* note) const;
+  [[nodiscard]] rocksdb::Status FindContinued(const FollowPosition& position,
+                                              FollowJudged* judged) const;
   [[nodiscard]] rocksdb::Status Gather(const LogPlace& from,
                                        Round* round) const;
   [[nodiscard]] rocksdb::Status BytesOf(const HeldWal& wal, const Piece& piece,
@@ -231,6 +236,10 @@ class FollowedSource {
   uint64_t manifest_number_ = 0;
   uint64_t manifest_end_ = 0;
   uint64_t lives_ = 0;  // number of lives that have ended
+  // The last life of which a round was published: the number of its MANIFEST,
+  // and the known digests of its beginnings, by length.
+  uint64_t last_manifest_number_ = 0;
+  std::map<uint64_t, Digest128> last_begins_;
   mutable std::map<uint64_t, Digest128> begins_;  // digests of the MANIFEST's
                                                   // beginnings, by length
   std::map<uint64_t, Digest128> told_;            // sent digests, by length

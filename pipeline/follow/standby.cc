@@ -1050,7 +1050,8 @@ Status Standby::BeginCut() {
 
 // Checks whether the source had all data that DIR had when the cut began.
 Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
-                         CutReason reason, bool* proven) const {
+                         CutReason reason, const FollowJudged& continued,
+                         bool* proven) const {
   *proven = false;
   const bool is_due =
       reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;
@@ -1077,11 +1078,46 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
     *proven = options == next_options;
   }
+  if (reason == CutReason::kNewLife && continued.manifest_bytes != 0) {
+    RETURN_IF_ERROR(IsContinued(new_dir, record, continued, proven));
+  }
   if (is_due && !*proven) {
     return MakeStatus(EndState::kSourceError,
                       "the source's history differs from the standby's, so a "
                       "new cut is needed (new-life)");
   }
+  return Status::OK();
+}
+
+// Checks whether the cut continues DIR, although the source has begun another
+// MANIFEST since: the source said so when its MANIFEST had the bytes
+// `continued`, it was not opened again since DIR's cut, and DIR's newest WAL
+// was flushed and removed. (If that WAL is in the cut, HasAllReceived()
+// compares its bytes: a crash may have truncated it.)
+Status Standby::IsContinued(const std::string& new_dir,
+                            const FollowFile& record,
+                            const FollowJudged& continued,
+                            bool* is_continued) const {
+  *is_continued = false;
+  FileBegin begin = FileBegin::kNever;
+  Digest128 digest;
+  RETURN_IF_ERROR(
+      HistoryOfFiles(file_system_.get(), new_dir, record)
+          .ManifestBegin(continued.manifest_bytes, &begin, &digest));
+  uint64_t options = 0;
+  uint64_t next_options = 0;
+  RETURN_IF_ERROR(FindNewestOptions(dir_, &options));
+  RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
+  if (begin != FileBegin::kKnown || !(digest == continued.manifest) ||
+      options != next_options) {
+    return Status::OK();
+  }
+  ManifestReader reader;
+  RETURN_IF_ERROR(ReadManifest(file_system_.get(), new_dir, record, &reader));
+  std::map<uint64_t, std::string> there;
+  RETURN_IF_ERROR(ListWals(new_dir, &there));
+  *is_continued = OldestToHold(reader.state()) > received_.wal_number &&
+                  !there.contains(received_.wal_number);
   return Status::OK();
 }
 
@@ -1212,12 +1248,13 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
 }
 
 Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
+                             const FollowJudged& continued,
                              FollowFile* record) {
   std::lock_guard<std::mutex> lock(mu_);
   unneeded_.clear();  // from a cut that failed
   bool proven = false;
   if (exists_) {
-    RETURN_IF_ERROR(IsProven(new_dir, *record, reason, &proven));
+    RETURN_IF_ERROR(IsProven(new_dir, *record, reason, continued, &proven));
   }
   if (!exists_ || proven) {
     return Status::OK();

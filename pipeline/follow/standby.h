@@ -177,8 +177,9 @@ class Standby {
   // the source had every byte that DIR had when the cut began. `new_dir` is the
   // complete next cut except its *record; it proves this by the same history
   // (format/history.h). If `new_dir` lacks these WALs, the source must have
-  // proved this when it requested the cut for `reason`. If the WALs contain
-  // more than the source has, they are kept as DIR.sstferry-lost-DATE/,
+  // proved this when it requested the cut for `reason`; for a new life, if its
+  // MANIFEST began with `continued` then (zeros: it has not). If the WALs
+  // contain more than the source has, they are kept as DIR.sstferry-lost-DATE/,
   // otherwise as DIR.sstferry-unproven-DATE/, of which only the newest few
   // remain. If even the last cut had more than the source has now, the lost
   // directory gets all files of DIR and is a database. When this returns OK, it
@@ -188,6 +189,7 @@ class Standby {
   //                 (followed_source.h)
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,
                                              CutReason reason,
+                                             const FollowJudged& continued,
                                              FollowFile* record);
 
   // Calls `use` with the record of the cut in DIR, and the end of the received
@@ -227,7 +229,13 @@ class Standby {
   bool is_damaged() const { return gap_.reason == CutReason::kDamage; }
   [[nodiscard]] rocksdb::Status IsProven(const std::string& new_dir,
                                          const FollowFile& record,
-                                         CutReason reason, bool* proven) const;
+                                         CutReason reason,
+                                         const FollowJudged& continued,
+                                         bool* proven) const;
+  [[nodiscard]] rocksdb::Status IsContinued(const std::string& new_dir,
+                                            const FollowFile& record,
+                                            const FollowJudged& continued,
+                                            bool* is_continued) const;
   bool HasAllReceived(const std::string& new_dir,
                       const std::map<uint64_t, std::string>& there) const;
   [[nodiscard]] rocksdb::Status FindCommonEnd(const std::string& new_dir,

@@ -85,7 +85,8 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   if (record.wals.size() > kMaxCutWals) {
     record.wals.erase(record.wals.begin(), record.wals.end() - kMaxCutWals);
   }
-  RETURN_IF_ERROR(standby_->KeepUnproven(dir, request_.reason, &record));
+  RETURN_IF_ERROR(standby_->KeepUnproven(dir, request_.reason,
+                                         request_.continued, &record));
   std::string bytes;
   EncodeFollowFile(record, &bytes);
   const std::string path = dir + "/" + kFollowFileName;

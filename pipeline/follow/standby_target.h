@@ -18,6 +18,8 @@ struct CutRequest {
   CutReason reason = CutReason::kFirst;
   std::string note = {};  // from the source: the cause
   bool exact_filters = false;  // FollowRequest::exact_filters from this cut on
+  // FollowEnd::judged, if the reason is kNewLife.
+  FollowJudged continued = {};
   // Returns true if records that arrive while the cut is built continue it.
   bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;

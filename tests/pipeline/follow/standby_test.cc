@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -22,9 +23,11 @@
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/this_machine.h"
+#include "pipeline/follow/followed_source.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
+#include "rocksdb/listener.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
@@ -1236,6 +1239,129 @@ TEST_CASE("A source that begins another MANIFEST while it runs has lost "
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+}
+
+// Writes, and lets the standby follow, while a flush runs: the records are in
+// the WAL after the one whose entries the flush writes.
+class InFlush : public rocksdb::EventListener {
+ public:
+  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    if (begun) std::exchange(begun, nullptr)();
+  }
+  std::function<void()> begun;
+};
+
+TEST_CASE("A source that has begun another MANIFEST, and then flushed what the "
+          "standby has, has lost nothing",
+          "[follow]") {
+  const auto listener = std::make_shared<InFlush>();
+  rocksdb::DBOptions rolling = DatabaseWith(
+      {{"max_manifest_file_size", "20000"},
+       {"max_manifest_space_amp_pct", "0"}});
+  rolling.listeners.push_back(listener);
+  StandbyWorld world(rolling);
+  MakeStandby(&world);
+  const auto manifest = [&world] {
+    return BytesOf(world.source_dir() + "/CURRENT");
+  };
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(world.source_dir());
+  FollowedSource reader(options);
+  FollowRequest request;
+  FollowedSource::Found found;
+  Round round;
+  const auto ask = [&] {
+    bool more = true;
+    while (more) REQUIRE_OK(reader.ReadRound(true, &more));
+    request.position = world.standby()->position();
+    REQUIRE_OK(reader.Answer(request, &found, &round));
+  };
+  const std::string first = manifest();
+  for (int i = 0; manifest() == first; ++i) {
+    REQUIRE(i < 400);
+    world.Write(1);
+    listener->begun = [&] {
+      world.Write(1);
+      REQUIRE_OK(world.Follow());
+      ask();
+    };
+    REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+    REQUIRE(listener->begun == nullptr);
+    REQUIRE(round.end.cut == CutReason::kNone);
+  }
+  const std::string second = manifest();
+  ask();
+  REQUIRE(round.end.cut == CutReason::kNewLife);
+  REQUIRE(round.end.judged.manifest_bytes > 0);
+  const std::string newest =
+      world.source_dir() + "/" +
+      fs::path(world.newest_wal()).filename().string();
+  REQUIRE(fs::exists(newest));
+  const bool is_told = GENERATE(true, false);
+  const std::string then =
+      GENERATE(as<std::string>(), "flushed", "reopened", "truncated");
+  INFO(then << is_told);
+  if (then == "truncated") {
+    world.CloseSource();
+    fs::resize_file(newest, fs::file_size(newest) - 1);
+  } else {
+    world.Write(2);
+    world.source()->Flush();
+    REQUIRE(AwaitThat([&] { return !fs::exists(newest); }));
+    REQUIRE(manifest() == second);
+  }
+  if (then == "reopened") {
+    world.CloseSource();
+    world.OpenSource();
+  }
+  CutRequest cut{CutReason::kNewLife};
+  if (is_told) cut.continued = round.end.judged;
+  REQUIRE_OK(CutStandby(world.Options(), cut, world.standby()));
+  const FollowFile record = world.standby()->record();
+  REQUIRE((record.lost_dir.empty() && record.unproven_dirs.empty()) ==
+          (is_told && then == "flushed"));
+  REQUIRE((then != "truncated" || !record.lost_dir.empty()));
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  const uint64_t sequence = world.RequirePrefix(world.dir());
+  REQUIRE((then == "truncated" || sequence == world.sequence()));
+}
+
+TEST_CASE("A source that was restored does not continue what its followers had",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  world.CloseSource();
+  const std::string saved = world.root() + "/saved";
+  fs::copy(world.source_dir(), saved, fs::copy_options::recursive);
+  world.OpenSource();
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(world.source_dir());
+  FollowedSource reader(options);
+  FollowedSource::Found found;
+  Round round;
+  const auto ask = [&] {
+    bool more = true;
+    while (more) REQUIRE_OK(reader.ReadRound(true, &more));
+    FollowRequest request;
+    request.position = world.standby()->position();
+    REQUIRE_OK(reader.Answer(request, &found, &round));
+  };
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  ask();
+  REQUIRE(round.end.cut == CutReason::kNone);
+  world.CloseSource();
+  fs::remove_all(world.source_dir());
+  fs::copy(saved, world.source_dir(), fs::copy_options::recursive);
+  world.OpenSource();
+  world.Write(40);  // more than before
+  ask();
+  REQUIRE(round.end.cut == CutReason::kNewLife);
+  REQUIRE(round.end.judged == FollowJudged());
 }
 
 // Copies a database that no process has open.
