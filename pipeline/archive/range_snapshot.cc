@@ -111,13 +111,6 @@ class RangeSnapshot : public SnapshotCopy {
   [[nodiscard]] Status Fetch(
       const std::string& family, const KeyInterval& interval,
       const std::function<bool()>& cancelled) const override;
-  uint64_t point_in_time_seconds() const override {
-    return reader_->set().name.seconds;
-  }
-  const std::string& database_id() const override {
-    return reader_->set().database_id;
-  }
-  const std::vector<std::string>& notes() const override { return notes_; }
 
  private:
   // Chooses the tables, and appends edits to the MANIFEST's text that delete
@@ -132,7 +125,8 @@ class RangeSnapshot : public SnapshotCopy {
   [[nodiscard]] Status CheckRoom() const;
   [[nodiscard]] Status TakeCopy(const SnapshotOptions& options);
   [[nodiscard]] Status ReadFlushedTables();
-  void AddNotes();
+  // Replaces what the copy says of the private database by what the set says.
+  void DescribeSet();
   // Finds the keys after the interval that its readers may seek.
   [[nodiscard]] Status FindSought(const FamilyRange& family,
                                   const KeyInterval& interval,
@@ -148,7 +142,6 @@ class RangeSnapshot : public SnapshotCopy {
   std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
   PartialFiles files_;
   RangeBytes bytes_;
-  std::vector<std::string> notes_;
 };
 
 const ArchivedFile* RangeSnapshot::Find(CloneFileKind kind,
@@ -377,21 +370,27 @@ Status RangeSnapshot::ReadFlushedTables() {
   return Status::OK();
 }
 
-void RangeSnapshot::AddNotes() {
-  notes_ = reader_->set().notes;
-  notes_.push_back(NoteOfSet(reader_->set()));
-  notes_.push_back(
+void RangeSnapshot::DescribeSet() {
+  const ArchiveSet& set = reader_->set();
+  SnapshotFacts* const facts = mutable_facts();
+  facts->point_in_time_seconds = set.name.seconds;
+  facts->database_id = set.database_id;
+  std::vector<std::string> notes = set.notes;
+  notes.push_back(NoteOfSet(set));
+  notes.push_back(
       "reads of the archive: about " + SpaceText(bytes_.blocks) +
       " of blocks" + (bytes_.has_blobs ? " and the blobs of their keys" : "") +
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  // Drops notes about the OPTIONS file that notes_ already has from the set.
-  std::vector<std::string> notes = SnapshotCopy::notes();
-  std::erase_if(notes, [this](const std::string& note) {
-    return std::find(notes_.begin(), notes_.end(), note) != notes_.end();
-  });
-  notes_.insert(notes_.end(), notes.begin(), notes.end());
+  // Adds the copy's notes, except those about the OPTIONS file that the set
+  // already has.
+  for (const std::string& note : facts->notes) {
+    if (std::find(notes.begin(), notes.end(), note) == notes.end()) {
+      notes.push_back(note);
+    }
+  }
+  facts->notes = std::move(notes);
 }
 
 Status RangeSnapshot::Take(const SnapshotOptions& options,
@@ -409,7 +408,7 @@ Status RangeSnapshot::Take(const SnapshotOptions& options,
   RETURN_IF_ERROR(FetchTails(cancelled));
   RETURN_IF_ERROR(CheckRoom());
   RETURN_IF_ERROR(TakeCopy(options));
-  AddNotes();
+  DescribeSet();
   manifest_ = std::string();
   return Status::OK();
 }

@@ -29,15 +29,14 @@ namespace {
 // that the restore does not read them again.
 constexpr uint64_t kMaxKeptPayloadBytes = 64u << 20;
 
-// Presents a set, and a log after it if there is one, as a snapshot.
+// Presents a set, and a log after it if there is one, as a snapshot. families()
+// have only their names.
 //
 // Threads: as UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
   explicit ArchiveSnapshot(std::shared_ptr<SetReader> reader)
-      : reader_(std::move(reader)),
-        set_(reader_->set()),
-        seconds_(set_.name.seconds) {
+      : reader_(std::move(reader)), set_(reader_->set()) {
     for (const ArchivedFile& file : set_.files) {
       files_.files.push_back(file.file);
       files_of_set_.push_back(&file);
@@ -54,22 +53,6 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   UnitSource* units() const override {
     return const_cast<ArchiveSnapshot*>(this);
   }
-  uint64_t point_in_time_seconds() const override { return seconds_; }
-  const std::vector<SnapshotFamily>& families() const override {
-    return families_;
-  }
-  uint64_t sequence() const override {
-    return tail_ == nullptr ? set_.sequence
-                            : std::max(set_.sequence, tail_->sequence());
-  }
-  const std::string& database_id() const override { return set_.database_id; }
-  const std::string& directory() const override { return no_directory_; }
-  const std::string& own_path() const override { return no_directory_; }
-  const std::string& options_text() const override { return options_text_; }
-  const std::vector<std::string>& notes() const override { return notes_; }
-  bool wal_not_flushed() const override { return false; }
-  bool wal_holds_entries() const override { return true; }
-  const Counters& counters() const override { return counters_; }
 
   [[nodiscard]] Status Read(
       const Part& unit, const std::function<bool()>& cancelled,
@@ -107,14 +90,8 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   ClonedFiles files_;
   // By index in files_; null: the file is only in the log.
   std::vector<const ArchivedFile*> files_of_set_;
-  std::vector<uint32_t> first_units_;              // by index in files_
-  std::vector<SnapshotFamily> families_;  // only their names are set
-  std::string options_text_;
-  std::vector<std::string> notes_;
-  const std::string no_directory_;
-  Counters counters_;
-  uint64_t seconds_;
-  std::unique_ptr<LogTail> tail_;  // null: no log
+  std::vector<uint32_t> first_units_;  // by index in files_
+  std::unique_ptr<LogTail> tail_;      // null: no log
   std::mutex mu_;
   std::map<uint32_t, int> tries_;  // failed reads, by unit; under mu_
 };
@@ -124,6 +101,11 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   const auto cancelled = [&options] {
     return options.cancelled && options.cancelled();
   };
+  SnapshotFacts* const facts = mutable_facts();
+  facts->database_id = set_.database_id;
+  facts->sequence = set_.sequence;
+  facts->point_in_time_seconds = set_.name.seconds;
+  facts->wal_holds_entries = true;
   files_.unit_bytes = set_.unit_bytes;
   files_.content = set_.content;
   RocksDbRelease needs;
@@ -138,11 +120,11 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
     if (options.families.empty() ||
         std::find(options.families.begin(), options.families.end(), name) !=
             options.families.end()) {
-      families_.emplace_back().name = name;
+      facts->families.emplace_back().name = name;
     }
   }
-  notes_ = set_.notes;
-  notes_.push_back(NoteOfSet(set_));
+  facts->notes = set_.notes;
+  facts->notes.push_back(NoteOfSet(set_));
   RETURN_IF_ERROR(CountUnits());
   RETURN_IF_ERROR(reader_->LookFor(files_of_set_));
   RETURN_IF_ERROR(ReadManifest(options.families, cancelled));
@@ -151,7 +133,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   }
   // The OPTIONS file contains the release of the source's application.
   return reader_->ReadText(CloneFileKind::kOptions, kMaxOptionsFileBytes,
-                           cancelled, &options_text_);
+                           cancelled, &facts->options_text);
 }
 
 Status ArchiveSnapshot::CountUnits() {
@@ -191,8 +173,11 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
     }
   }
   files_.content = Digest128();  // the record's digest is that of the set alone
-  seconds_ = point.micros.value_or(set_.log.moment_micros) / 1'000'000;
-  notes_.push_back(
+  SnapshotFacts* const facts = mutable_facts();
+  facts->sequence = std::max(set_.sequence, tail_->sequence());
+  facts->point_in_time_seconds =
+      point.micros.value_or(set_.log.moment_micros) / 1'000'000;
+  facts->notes.push_back(
       "restores the log after that set up to " +
       (point.micros.has_value()
            ? LogTimeText(*point.micros)
@@ -222,7 +207,7 @@ Status ArchiveSnapshot::ReadManifest(const std::vector<std::string>& wanted,
   RETURN_IF_ERROR(CountUnits());
   files_.content = Digest128();  // the record has only the digest of all files
   if (leaves_out) {
-    notes_.push_back(kWalsOfAllFamilies);
+    mutable_facts()->notes.push_back(kWalsOfAllFamilies);
   }
   return Status::OK();
 }

@@ -162,20 +162,21 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
   const auto start = std::chrono::steady_clock::now();
   SnapshotFiles own(options, dir_->pinned(), dir_->db());
   const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
+  SnapshotFacts* const facts = mutable_facts();
   // Checks only the directory; ReadManifest() does the same for the files.
   Status status = CheckClonable(options.database_dir, ManifestState());
   if (status.ok() && pinned == nullptr) status = own.Take();
   if (status.ok()) status = own.ReleasePinned();
-  counters_.rounds = files.rounds();
-  counters_.files_linked = files.linked_files();
-  counters_.copy_micros = static_cast<uint64_t>(
+  facts->counters.rounds = files.rounds();
+  facts->counters.files_linked = files.linked_files();
+  facts->counters.copy_micros = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(
           std::chrono::steady_clock::now() - start)
           .count());
   if (status.ok()) status = Describe(options);
-  if (status.ok() && wal_holds_entries_ &&
+  if (status.ok() && facts->wal_holds_entries &&
       files.wal_directory() != options.database_dir) {
-    notes_.push_back(
+    facts->notes.push_back(
         "the source keeps its WALs in " + files.wal_directory() +
         " (wal_dir), but the clone has them beside its tables: an application "
         "that sets wal_dir itself must open the clone once without it, or it "
@@ -190,6 +191,7 @@ Status FileSnapshot::Reopen(const SnapshotOptions& options,
 }
 
 Status FileSnapshot::Describe(const SnapshotOptions& options) {
+  SnapshotFacts* const facts = mutable_facts();
   ManifestTail manifest(db_);
   bool unused = false;
   WalContents wals;
@@ -197,7 +199,7 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   RETURN_IF_ERROR(manifest.Follow(&unused));
   ManifestState kept = manifest.state();
   RETURN_IF_ERROR(KeepFamilies(options.families, &kept, &files_.files));
-  counters_.live_files = files_.files.size();
+  facts->counters.live_files = files_.files.size();
   RETURN_IF_ERROR(ReadManifest(manifest, kept));
   RETURN_IF_ERROR(CheckNotStopped(options));
   RETURN_IF_ERROR(ReadTables(kept));
@@ -206,10 +208,10 @@ Status FileSnapshot::Describe(const SnapshotOptions& options) {
   RETURN_IF_ERROR(CheckTrackedWals(manifest.state(), files_.files));
   TellContent(kept, wals);
   if (kept.families.size() < manifest.state().families.size() &&
-      counters_.wal_bytes_copied > 0) {
-    notes_.push_back(kWalsOfAllFamilies);
+      facts->counters.wal_bytes_copied > 0) {
+    facts->notes.push_back(kWalsOfAllFamilies);
   }
-  NoteUnknownOptions(options_text_, &notes_);
+  NoteUnknownOptions(facts->options_text, &facts->notes);
   return Status::OK();
 }
 
@@ -229,7 +231,7 @@ Status FileSnapshot::ListFiles() {
       bool found = false;
       if (file.kind == CloneFileKind::kOptions) {
         status = ReadForeign(path, kMaxOptionsFileBytes, &found,
-                               &options_text_);
+                             &mutable_facts()->options_text);
       }
     }
   }
@@ -237,7 +239,6 @@ Status FileSnapshot::ListFiles() {
             [](const CloneFile& a, const CloneFile& b) {
               return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
             });
-  counters_.live_files = files_.files.size();
   return status;
 }
 
@@ -247,15 +248,15 @@ Status FileSnapshot::ReadManifest(const ManifestTail& manifest,
   for (const auto& [id, family] : kept.families) {
     SnapshotFamily named;
     named.name = family.name;
-    families_.push_back(std::move(named));
+    mutable_facts()->families.push_back(std::move(named));
   }
   for (CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kManifest) {
       file.records_end = manifest.end();
     }
   }
-  sequence_ = manifest.state().last_sequence;
-  return ReadDatabaseId(db_, manifest.state(), &database_id_);
+  mutable_facts()->sequence = manifest.state().last_sequence;
+  return ReadDatabaseId(db_, manifest.state(), &mutable_facts()->database_id);
 }
 
 Status FileSnapshot::ReadTables(const ManifestState& manifest) {
@@ -319,14 +320,15 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
 
 Status FileSnapshot::ReadWals(const ManifestState& state,
                               WalContents* contents) {
+  SnapshotFacts* const facts = mutable_facts();
   std::vector<CopiedWal> wals;
   for (const CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
       wals.push_back({file.number, CloneFileName(file), file.bytes});
-      counters_.wal_bytes_copied += file.bytes;
+      facts->counters.wal_bytes_copied += file.bytes;
     }
   }
-  counters_.wal_files = wals.size();
+  facts->counters.wal_files = wals.size();
   const Status status = ReadWalContents(db_, wals, state, contents);
   for (CloneFile& file : files_.files) {
     if (file.kind == CloneFileKind::kWal) {
@@ -336,12 +338,12 @@ Status FileSnapshot::ReadWals(const ManifestState& state,
   for (const uint8_t type : contents->meta_record_types) {
     files_.needs.AddWalRecord(type);
   }
-  wal_holds_entries_ = contents->entries > 0;
-  sequence_ = std::max(sequence_, contents->newest_sequence);
+  facts->wal_holds_entries = contents->entries > 0;
+  facts->sequence = std::max(facts->sequence, contents->newest_sequence);
   if (contents->prepared > 0) {
-    notes_.push_back(std::to_string(contents->prepared) +
-                     " prepared transactions are in the clone, neither "
-                     "committed nor rolled back");
+    facts->notes.push_back(std::to_string(contents->prepared) +
+                           " prepared transactions are in the clone, neither "
+                           "committed nor rolled back");
   }
   return status;
 }
@@ -358,7 +360,7 @@ void FileSnapshot::TellContent(const ManifestState& manifest,
   Digest128Stream content;
   const bool known = AddContent(manifest, identities, &content);
   std::string rest;
-  PutFixed64(&rest, sequence_);
+  PutFixed64(&rest, sequence());
   PutFixed64(&rest, wals.records);
   if (wals.records > 0) {
     PutFixed64(&rest, wals.digest.low);

@@ -41,15 +41,17 @@ namespace sstferry {
 extern const char kWalsOfAllFamilies[];
 
 // A snapshot that is read as files. Ownership and threads are as for Snapshot.
-// db() is null.
+// db() is null, and families() have only their names.
 class FileSnapshot : public Snapshot {
  public:
   explicit FileSnapshot(std::unique_ptr<PrivateDir> dir)
-      : dir_(std::move(dir)), db_(dir_->db()) {}
+      : Snapshot(dir->path(), dir->own_path()),
+        dir_(std::move(dir)),
+        db_(dir_->db()) {}
   // Makes a snapshot only for Look(), which uses the files of `database_dir`
   // itself.
-  explicit FileSnapshot(std::string database_dir)
-      : db_(std::move(database_dir)) {}
+  explicit FileSnapshot(const std::string& database_dir)
+      : Snapshot(database_dir, database_dir), db_(database_dir) {}
 
   // Takes the snapshot. If `pinned` is not null, uses the files that it
   // describes, which are already in the directory. Returns the errors of
@@ -69,22 +71,6 @@ class FileSnapshot : public Snapshot {
   }
   rocksdb::DB* db() const override { return nullptr; }
   const ClonedFiles* files() const override { return &files_; }
-  const std::vector<SnapshotFamily>& families() const override {
-    return families_;
-  }
-  uint64_t sequence() const override { return sequence_; }
-  const std::string& database_id() const override { return database_id_; }
-  const std::string& directory() const override {
-    return dir_ != nullptr ? dir_->path() : db_;
-  }
-  const std::string& own_path() const override {
-    return dir_ != nullptr ? dir_->own_path() : db_;
-  }
-  const std::string& options_text() const override { return options_text_; }
-  const std::vector<std::string>& notes() const override { return notes_; }
-  bool wal_not_flushed() const override { return false; }
-  bool wal_holds_entries() const override { return wal_holds_entries_; }
-  const Counters& counters() const override { return counters_; }
 
  private:
   // Reads all facts from the files.
@@ -104,13 +90,6 @@ class FileSnapshot : public Snapshot {
   const std::unique_ptr<PrivateDir> dir_;  // null after Look()
   const std::string db_;                   // directory of the files
   ClonedFiles files_;
-  std::vector<SnapshotFamily> families_;  // names only
-  uint64_t sequence_ = 0;
-  std::string database_id_;
-  std::string options_text_;
-  std::vector<std::string> notes_;
-  bool wal_holds_entries_ = false;
-  Counters counters_;
 };
 
 }  // namespace sstferry

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/clone_file.h"
@@ -87,7 +88,7 @@ struct RetainedState {
   uint64_t sequence = 0;
   std::string database_id;
   bool read_only = false;  // value of wal_not_flushed()
-  uint64_t wal_bytes = 0;  // value of Counters::wal_bytes_copied
+  uint64_t wal_bytes = 0;  // value of SnapshotCounters::wal_bytes_copied
 };
 
 // A column family of an open snapshot.
@@ -116,6 +117,41 @@ struct ClonedFiles {
   uint64_t unit_bytes = 0;
 };
 
+struct SnapshotCounters {
+  uint64_t rounds = 0;
+  uint64_t wal_files = 0;
+  uint64_t wal_bytes_copied = 0;
+  // Includes links that the final MANIFEST no longer needs.
+  uint64_t files_linked = 0;
+  uint64_t live_files = 0;
+  uint64_t copy_micros = 0;   // time to link and copy all files
+  uint64_t flush_micros = 0;  // time to replay WALs and flush
+};
+
+// Facts about a database at a snapshot's point in time.
+struct SnapshotFacts {
+  std::vector<SnapshotFamily> families;
+  uint64_t sequence = 0;
+  // The id of the source database; empty if it has no permanent id, neither in
+  // an IDENTITY file nor in its MANIFEST.
+  std::string database_id;
+  // The text of the newest OPTIONS file; empty if there is no such file.
+  std::string options_text;
+  // Notes for the operator about the point in time, one sentence each.
+  std::vector<std::string> notes;
+  // The point in time in seconds since 1970; 0: the time at which the snapshot
+  // was taken.
+  uint64_t point_in_time_seconds = 0;
+  // The copy is open read-only, with the WALs' entries in memory instead of SST
+  // files.
+  bool wal_not_flushed = false;
+  // The WALs that recovery replayed hold a SingleDelete.
+  bool wal_holds_single_deletes = false;
+  // Recovery may have replayed entries.
+  bool wal_holds_entries = false;
+  SnapshotCounters counters;
+};
+
 // A snapshot that transfers read.
 //
 // Ownership: owns the RocksDB instance, its handles and the private directory;
@@ -124,17 +160,6 @@ struct ClonedFiles {
 // thread.
 class Snapshot {
  public:
-  struct Counters {
-    uint64_t rounds = 0;
-    uint64_t wal_files = 0;
-    uint64_t wal_bytes_copied = 0;
-    // Includes links that the final MANIFEST no longer needs.
-    uint64_t files_linked = 0;
-    uint64_t live_files = 0;
-    uint64_t copy_micros = 0;   // time to link and copy all files
-    uint64_t flush_micros = 0;  // time to replay WALs and flush
-  };
-
   // Takes a snapshot of a database directory that is closed, a checkpoint, or
   // open in another process; all three are treated alike. Removes snapshots
   // next to the source that processes left behind when they crashed.
@@ -209,33 +234,44 @@ class Snapshot {
   virtual const ClonedFiles* files() const { return nullptr; }
   // Reads the bytes of files(); null: they are in own_path()/db.
   virtual UnitSource* units() const { return nullptr; }
-  // Returns the snapshot's point in time in seconds since 1970; 0: the time at
-  // which the snapshot was taken.
-  virtual uint64_t point_in_time_seconds() const { return 0; }
-  virtual const std::vector<SnapshotFamily>& families() const = 0;
-  virtual uint64_t sequence() const = 0;
-  // Returns the id of the source database; empty if it has no permanent id,
-  // neither in an IDENTITY file nor in its MANIFEST.
-  virtual const std::string& database_id() const = 0;
   // Returns the directory; empty if the files are not in a directory (an
   // archive).
-  virtual const std::string& directory() const = 0;
+  const std::string& directory() const { return directory_; }
   // Returns a path that leads to the same directory as long as the snapshot
   // exists, even if the directory is renamed; files are read through this path.
-  virtual const std::string& own_path() const = 0;
-  // Returns the text of the newest OPTIONS file; empty if there is no such
-  // file.
-  virtual const std::string& options_text() const = 0;
-  // Notes for the operator about the point in time, one sentence each.
-  virtual const std::vector<std::string>& notes() const = 0;
-  // Returns true if the copy is open read-only, with the WALs' entries in
-  // memory instead of SST files.
-  virtual bool wal_not_flushed() const = 0;
-  // Returns true if the WALs that recovery replayed hold a SingleDelete.
-  virtual bool wal_holds_single_deletes() const { return false; }
-  // Returns true if recovery may have replayed entries.
-  virtual bool wal_holds_entries() const = 0;
-  virtual const Counters& counters() const = 0;
+  const std::string& own_path() const { return own_path_; }
+
+  const SnapshotFacts& facts() const { return facts_; }
+  // families() and database_id() are virtual only for a test that waits in
+  // them: the first is called by a plan, the second by its announcement.
+  virtual const std::vector<SnapshotFamily>& families() const {
+    return facts_.families;
+  }
+  virtual const std::string& database_id() const { return facts_.database_id; }
+  uint64_t sequence() const { return facts_.sequence; }
+  const std::string& options_text() const { return facts_.options_text; }
+  const std::vector<std::string>& notes() const { return facts_.notes; }
+  uint64_t point_in_time_seconds() const {
+    return facts_.point_in_time_seconds;
+  }
+  bool wal_not_flushed() const { return facts_.wal_not_flushed; }
+  bool wal_holds_single_deletes() const {
+    return facts_.wal_holds_single_deletes;
+  }
+  bool wal_holds_entries() const { return facts_.wal_holds_entries; }
+  const SnapshotCounters& counters() const { return facts_.counters; }
+
+ protected:
+  Snapshot() = default;  // without a directory
+  Snapshot(std::string directory, std::string own_path)
+      : directory_(std::move(directory)), own_path_(std::move(own_path)) {}
+  // Returns the facts, to be set while the snapshot is taken.
+  SnapshotFacts* mutable_facts() { return &facts_; }
+
+ private:
+  const std::string directory_;
+  const std::string own_path_;
+  SnapshotFacts facts_;
 };
 
 }  // namespace sstferry

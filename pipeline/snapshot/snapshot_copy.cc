@@ -135,7 +135,7 @@ Status OpenError(const Status& status, const std::string& operands,
 SnapshotCopy::~SnapshotCopy() { Close(); }
 
 void SnapshotCopy::Close() {
-  families_.clear();
+  mutable_facts()->families.clear();
   for (ColumnFamilyHandle* handle : handles_) {
     // Close() cannot report a failure.
     db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
@@ -179,21 +179,23 @@ Status SnapshotCopy::Fill(const SnapshotOptions& options,
   const auto start = std::chrono::steady_clock::now();
   SnapshotFiles own(options, dir_->pinned(), dir_->db());
   const SnapshotFiles& files = pinned != nullptr ? *pinned : own;
+  SnapshotFacts* const facts = mutable_facts();
+  SnapshotCounters* const counters = &facts->counters;
   OpenPlan plan;
   Status status = pinned != nullptr ? Status::OK() : own.Take();
   if (status.ok()) status = Plan(options, files, &plan);
-  counters_.copy_micros = MicrosSince(start);
+  counters->copy_micros = MicrosSince(start);
   if (status.ok()) status = CheckStopped(options);
   if (!status.ok()) {
     return WithContext(status, EndState::kSourceError, options.database_dir);
   }
-  counters_.rounds = files.rounds();
-  counters_.wal_files = files.wals().size();
-  counters_.wal_bytes_copied = files.wal_bytes();
-  counters_.files_linked = files.linked_files();
-  counters_.live_files = files.live_files();
-  options_text_ = files.options_text();
-  database_id_ = files.database_id();
+  counters->rounds = files.rounds();
+  counters->wal_files = files.wals().size();
+  counters->wal_bytes_copied = files.wal_bytes();
+  counters->files_linked = files.linked_files();
+  counters->live_files = files.live_files();
+  facts->options_text = files.options_text();
+  facts->database_id = files.database_id();
   RETURN_IF_ERROR(Open(options, replay_.records, &plan));
   RETURN_IF_ERROR(own.ReleasePinned());
   return Describe(plan);
@@ -241,7 +243,6 @@ Status SnapshotCopy::Plan(const SnapshotOptions& options,
 Status SnapshotCopy::Open(const SnapshotOptions& options,
                           const ReplayedRecords& expected, OpenPlan* plan) {
   const auto start = std::chrono::steady_clock::now();
-  read_only_ = plan->read_only;
   read_only_reason_ = plan->read_only_reason;
   const bool may_follow =
       !replay_.torn.empty() || expected != replay_.records;
@@ -249,8 +250,8 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
       std::make_unique<ReplayWatch>(expected, may_follow, options.cancelled);
   watch_->Watch(&plan->db);
   UseStoppableEnv(options, plan);
-  Status status = read_only_ ? OpenReadOnly(*plan) : OpenAndFlush(*plan);
-  counters_.flush_micros = MicrosSince(start);
+  Status status = plan->read_only ? OpenReadOnly(*plan) : OpenAndFlush(*plan);
+  mutable_facts()->counters.flush_micros = MicrosSince(start);
   // A cancellation takes precedence: RocksDB's error then says only that it
   // could no longer read its files.
   const Status stopped = CheckStopped(options);
@@ -259,7 +260,7 @@ Status SnapshotCopy::Open(const SnapshotOptions& options,
     status = stopped;
   } else if (!status.ok()) {
     status = OpenError(status, operands, options.database_dir, dir_->db(),
-                       watch_->warning(), options_text_);
+                       watch_->warning(), options_text());
   } else {
     status = WithContext(
         CheckNothingLost(*watch_, replay_, db_->GetLatestSequenceNumber(),
@@ -292,24 +293,25 @@ Status SnapshotCopy::PrepareAdoption() {
   std::filesystem::remove(dir_->options(), error);
   std::filesystem::remove(dir_->replay(), error);
   const Status status = WriteReplay(dir_->replay(), replay_);
-  return status.ok() && !options_text_.empty()
-             ? WriteSmallFile(dir_->options(), options_text_)
+  return status.ok() && !options_text().empty()
+             ? WriteSmallFile(dir_->options(), options_text())
              : status;
 }
 
 Status SnapshotCopy::Reopen(const SnapshotOptions& options,
                             const RetainedState& state) {
+  SnapshotFacts* const facts = mutable_facts();
   bool has_options = false;
   RETURN_IF_ERROR(ReadForeign(dir_->options(), kMaxOptionsFileBytes,
-                              &has_options, &options_text_));
+                              &has_options, &facts->options_text));
   ManifestTail manifest(dir_->db());
   bool unused = false;
   RETURN_IF_ERROR(manifest.Follow(&unused));
   OpenPlan plan;
   const OpenLimits limits{options.write_buffer_bytes, options.max_open_files};
-  RETURN_IF_ERROR(PlanOpening(manifest.state(), options_text_, dir_->options(),
-                              options.families, options.registry, limits,
-                              &plan));
+  RETURN_IF_ERROR(PlanOpening(manifest.state(), facts->options_text,
+                              dir_->options(), options.families,
+                              options.registry, limits, &plan));
   LoadReplay(dir_->replay(), &replay_);
   plan.db.allow_2pc |= replay_.has_prepare_sections;
   if (state.read_only && !plan.read_only) {
@@ -317,8 +319,8 @@ Status SnapshotCopy::Reopen(const SnapshotOptions& options,
     plan.read_only_reason = "as when the snapshot was taken";
   }
   BoundWriteBuffers(state.read_only ? state.wal_bytes : 0, limits, &plan);
-  database_id_ = state.database_id;
-  counters_.wal_bytes_copied = state.wal_bytes;
+  facts->database_id = state.database_id;
+  facts->counters.wal_bytes_copied = state.wal_bytes;
   // A copy that is not read-only was flushed: the entries of its WALs are in
   // tables, and nothing remains to be replayed.
   RETURN_IF_ERROR(Open(options,
@@ -345,35 +347,40 @@ Status SnapshotCopy::OpenAndFlush(const OpenPlan& plan) {
 }
 
 Status SnapshotCopy::Describe(const OpenPlan& plan) {
+  SnapshotFacts* const facts = mutable_facts();
+  std::vector<std::string>* const notes = &facts->notes;
   for (ColumnFamilyHandle* handle : handles_) {
     for (const FamilyOpening& family : plan.families) {
       if (family.wanted && family.name == handle->GetName()) {
-        families_.push_back({family.name, handle, family.source,
-                             family.unknown_merge_operator});
+        facts->families.push_back({family.name, handle, family.source,
+                                   family.unknown_merge_operator});
       }
     }
   }
-  sequence_ = db_->GetLatestSequenceNumber();
-  notes_ = plan.notes;
+  facts->sequence = db_->GetLatestSequenceNumber();
+  facts->wal_not_flushed = plan.read_only;
+  facts->wal_holds_single_deletes = replay_.has_single_deletes;
+  facts->wal_holds_entries = replay_.entries > 0;
+  *notes = plan.notes;
   if (replay_.prepared > 0) {
-    notes_.push_back(
+    notes->push_back(
         std::to_string(replay_.prepared) +
             " prepared transactions, neither committed nor rolled back, are "
             "not in the snapshot: their coordinator can commit them only at "
             "the source");
   }
   if (replay_.is_torn_inside) {
-    notes_.push_back(
+    notes->push_back(
         replay_.torn +
         " ends inside a record and is not the newest WAL: of the entries after "
         "it, the snapshot has only those that RocksDB's recovery would replay "
         "at the source");
   }
-  if (read_only_) {
-    notes_.push_back("opened read-only, WAL entries stay in memory: " +
+  if (plan.read_only) {
+    notes->push_back("opened read-only, WAL entries stay in memory: " +
                      plan.read_only_reason);
   }
-  NoteUnknownOptions(options_text_, &notes_);
+  NoteUnknownOptions(facts->options_text, notes);
   return Status::OK();
 }
 

@@ -23,7 +23,7 @@ namespace sstferry {
 class SnapshotCopy : public Snapshot {
  public:
   explicit SnapshotCopy(std::unique_ptr<PrivateDir> dir)
-      : dir_(std::move(dir)) {}
+      : Snapshot(dir->path(), dir->own_path()), dir_(std::move(dir)) {}
   SnapshotCopy(const SnapshotCopy&) = delete;
   SnapshotCopy& operator=(const SnapshotCopy&) = delete;
   ~SnapshotCopy() override;
@@ -41,21 +41,6 @@ class SnapshotCopy : public Snapshot {
   [[nodiscard]] rocksdb::Status PrepareAdoption() override;
   void Keep(bool keep) override { dir_->Keep(keep); }
   rocksdb::DB* db() const override { return db_.get(); }
-  const std::vector<SnapshotFamily>& families() const override {
-    return families_;
-  }
-  uint64_t sequence() const override { return sequence_; }
-  const std::string& database_id() const override { return database_id_; }
-  const std::string& directory() const override { return dir_->path(); }
-  const std::string& own_path() const override { return dir_->own_path(); }
-  const std::string& options_text() const override { return options_text_; }
-  const std::vector<std::string>& notes() const override { return notes_; }
-  bool wal_not_flushed() const override { return read_only_; }
-  bool wal_holds_single_deletes() const override {
-    return replay_.has_single_deletes;
-  }
-  bool wal_holds_entries() const override { return replay_.entries > 0; }
-  const Counters& counters() const override { return counters_; }
 
   // Returns the reason for wal_not_flushed(), if that is true.
   const std::string& read_only_reason() const { return read_only_reason_; }
@@ -79,15 +64,8 @@ class SnapshotCopy : public Snapshot {
   std::unique_ptr<ReplayWatch> watch_;  // must outlive db_
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;
-  std::vector<SnapshotFamily> families_;
-  uint64_t sequence_ = 0;
-  std::string database_id_;
-  std::string options_text_;
-  std::vector<std::string> notes_;
-  bool read_only_ = false;
   std::string read_only_reason_;
   Replay replay_;
-  Counters counters_;
 };
 
 }  // namespace sstferry

@@ -16,36 +16,27 @@ namespace sstferry::fuzz {
 class SharedSnapshot final : public Snapshot {
  public:
   explicit SharedSnapshot(const Snapshot* snapshot, Gate* gate = nullptr)
-      : snapshot_(snapshot), gate_(gate) {}
+      : Snapshot(snapshot->directory(), snapshot->own_path()),
+        snapshot_(snapshot),
+        gate_(gate) {
+    *mutable_facts() = snapshot->facts();
+    mutable_facts()->options_text = kOptionsText;
+  }
   void set_gate(Gate* gate) { gate_ = gate; }
   rocksdb::DB* db() const override { return snapshot_->db(); }
   const std::vector<SnapshotFamily>& families() const override {
     Await();
-    return snapshot_->families();
+    return Snapshot::families();
   }
-  uint64_t sequence() const override { return snapshot_->sequence(); }
   const std::string& database_id() const override {
     Await();
-    return snapshot_->database_id();
+    return Snapshot::database_id();
   }
-  const std::string& directory() const override {
-    return snapshot_->directory();
-  }
-  const std::string& own_path() const override { return snapshot_->own_path(); }
-  // Returns a short text: a complete OPTIONS file would take as long as the
-  // rest of planning, and is fuzzed separately.
-  const std::string& options_text() const override { return kOptionsText; }
-  const std::vector<std::string>& notes() const override {
-    return snapshot_->notes();
-  }
-  bool wal_not_flushed() const override { return snapshot_->wal_not_flushed(); }
-  bool wal_holds_entries() const override {
-    return snapshot_->wal_holds_entries();
-  }
-  const Counters& counters() const override { return snapshot_->counters(); }
 
  private:
-  static inline const std::string kOptionsText =
+  // A short text: a complete OPTIONS file would take as long as the rest of
+  // planning, and is fuzzed separately.
+  static constexpr char kOptionsText[] =
       "[Version]\n  rocksdb_version=7.8.3\n[DBOptions]\n"
       "  max_open_files=12\n"
       "[CFOptions \"default\"]\n  num_levels=3\n"
