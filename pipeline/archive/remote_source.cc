@@ -17,13 +17,6 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-namespace {
-
-// A source cuts a clone into units that are twice as large as a chunk.
-constexpr uint64_t kChunkBytes = kArchiveUnitBytes / 2;
-
-}  // namespace
-
 struct RemoteSource::Lane {
   Lane(LaneShared* state, uint32_t lane)
       : number(lane),
@@ -340,7 +333,7 @@ Status RemoteSource::Connect() {
   SourceSession* const session = link_.session();
   PullOptions as_pulled;
   as_pulled.lanes = options_.lanes;
-  as_pulled.chunk_bytes = kChunkBytes;
+  as_pulled.chunk_bytes = kSetChunkBytes;
   as_pulled.method = PullMethod::kClone;
   OpenRequest request =
       MakeOpenRequest(as_pulled, options_.database, Purpose::kPull);
@@ -361,34 +354,14 @@ Status RemoteSource::Connect() {
   for (uint32_t lane = 0; lane < lanes; ++lane) {
     free_lanes_.push_back(std::make_unique<Lane>(&state_, lane));
   }
-  return Describe();
-}
-
-Status RemoteSource::Describe() {
-  const Opened& opened = plan_.opened;
-  const ClonePlan& clone = *plan_.clone;
-  set_.database_id = opened.source_database_id;
-  set_.sequence = opened.snapshot_sequence;
-  set_.content = clone.set.content;
-  set_.application = opened.application;  // the source's release: this side
-                                          // requested none
-  set_.needs = opened.opens_since;
-  set_.needs_because = opened.opens_because;
-  set_.unit_bytes = clone.set.unit_bytes;
-  set_.notes = opened.notes;
-  for (const Family& family : plan_.families) {
-    set_.families.push_back(family.description.name);
-  }
-  for (const CloneFile& file : clone.files) {
-    set_.files.emplace_back().file = file;
-  }
-  first_units_.assign(clone.files.size() + 1, plan_.parts.size());
+  set_ = SetOfPlan(plan_);
+  first_units_.assign(set_.files.size() + 1, plan_.parts.size());
   for (size_t i = plan_.parts.size(); i-- > 0;) {
     first_units_[plan_.parts[i].file] = i;
   }
   totals_.resize(plan_.parts.size());
   state_.parts = &plan_.parts;
-  state_.transfer_id = opened.transfer_id;
+  state_.transfer_id = plan_.opened.transfer_id;
   return Status::OK();
 }
 

@@ -67,7 +67,6 @@ class RemoteSource : public SetSource {
   class File;
   struct Lane;
 
-  [[nodiscard]] rocksdb::Status Describe();
   // Returns the failure of the whole push after one lane has failed.
   [[nodiscard]] rocksdb::Status Fail(const rocksdb::Status& status,
                                      const Lane& lane);

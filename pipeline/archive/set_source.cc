@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "format/part.h"
 #include "pipeline/archive/store.h"
 #include "pipeline/base/start_thread.h"
@@ -48,6 +49,29 @@ Sha256Digest Sha256OfPieces(const std::vector<Sha256Digest>& pieces) {
 void FileDigests::Add(const FileDigestReply& piece) {
   pieces.push_back(piece.sha256);
   units.insert(units.end(), piece.units.begin(), piece.units.end());
+}
+
+ArchiveSet SetOfPlan(const Plan& plan) {
+  const Opened& opened = plan.opened;
+  const ClonePlan& clone = *plan.clone;
+  ArchiveSet set;
+  set.database_id = opened.source_database_id;
+  set.sequence = opened.snapshot_sequence;
+  set.content = clone.set.content;
+  set.application = opened.application;  // the source's release: no other was
+                                         // requested
+  set.needs = opened.opens_since;
+  set.needs_because = opened.opens_because;
+  set.unit_bytes = clone.set.unit_bytes;
+  set.notes = opened.notes;
+  set.notes.resize(std::min<size_t>(set.notes.size(), kMaxNotes));
+  for (const Family& family : plan.families) {
+    set.families.push_back(family.description.name);
+  }
+  for (const CloneFile& file : clone.files) {
+    set.files.emplace_back().file = file;
+  }
+  return set;
 }
 
 Status ForEachPiece(

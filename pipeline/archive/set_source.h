@@ -15,6 +15,7 @@
 #include "format/byte_source.h"
 #include "format/digest.h"
 #include "format/messages_lane.h"
+#include "format/plan.h"
 #include "pipeline/base/sha256.h"
 #include "rocksdb/status.h"
 
@@ -24,6 +25,10 @@ namespace sstferry {
 // more than kMaxPutPieces pieces, PieceBytes() returns a multiple of it.
 inline constexpr uint64_t kPieceBytes = 64u << 20;
 uint64_t PieceBytes(uint64_t file_bytes);
+
+// Chunk size in a request for the files of a set. Both sides cut files into
+// units of two chunks.
+inline constexpr uint64_t kSetChunkBytes = kArchiveUnitBytes / 2;
 
 // Progress of a push, a check or a repair. Threads: any.
 struct WorkProgress {
@@ -66,6 +71,9 @@ class SetFile : public ByteSource {
 [[nodiscard]] rocksdb::Status ForEachPiece(
     uint64_t file_bytes,
     const std::function<rocksdb::Status(uint64_t, uint64_t)>& each);
+
+// Returns what the plan of a clone says of a set, as SetSource::set() does.
+ArchiveSet SetOfPlan(const Plan& plan);
 
 // The source of a push.
 //

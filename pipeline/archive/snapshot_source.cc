@@ -1,16 +1,13 @@
 #include "pipeline/archive/snapshot_source.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "format/end_state.h"
-#include "format/limits.h"
-#include "format/options_line.h"
-#include "format/part.h"
-#include "format/release.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/parts/unit_sender.h"
+#include "pipeline/serve/clone_planner.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -73,6 +70,7 @@ class SnapshotFile : public SetFile {
 Status SnapshotSource::Take(SnapshotOptions options,
                             std::unique_ptr<SnapshotSource>* source) {
   options.as_files = true;
+  RETURN_IF_ERROR(CheckNoKnownFault(options.database_dir));
   const std::function<bool()> cancelled = options.cancelled;
   std::unique_ptr<Snapshot> snapshot;
   RETURN_IF_ERROR(Snapshot::Create(options, &snapshot));
@@ -80,47 +78,16 @@ Status SnapshotSource::Take(SnapshotOptions options,
   return (*source)->Describe();
 }
 
+// Makes the plan that a server makes for a push, so that both pushes describe a
+// database alike.
 Status SnapshotSource::Describe() {
-  const ClonedFiles& files = *snapshot_->files();
-  if (files.files.size() > kMaxParts ||
-      snapshot_->families().size() > kMaxFamilies ||
-      snapshot_->database_id().size() > kMaxIdentifierBytes) {
-    return MakeStatus(EndState::kRefused,
-                      "push: expected at most " + std::to_string(kMaxParts) +
-                          " files and " + std::to_string(kMaxFamilies) +
-                          " column families, found " +
-                          std::to_string(files.files.size()) + " and " +
-                          std::to_string(snapshot_->families().size()) +
-                          ", or an id of the database that is too long");
-  }
-  set_.database_id = snapshot_->database_id();
-  set_.sequence = snapshot_->sequence();
-  set_.content = files.content;
-  set_.application = ReleaseName(ReleaseOfOptions(snapshot_->options_text()));
-  set_.needs = ReleaseName(files.needs.release());
-  set_.needs_because = files.needs.what();
-  for (const SnapshotFamily& family : snapshot_->families()) {
-    if (family.name.size() > kMaxFamilyNameBytes) {
-      return MakeStatus(EndState::kRefused,
-                        "push: expected names of column families of at most " +
-                            std::to_string(kMaxFamilyNameBytes) +
-                            " bytes, found " +
-                            std::to_string(family.name.size()));
-    }
-    set_.families.push_back(family.name);
-  }
-  set_.notes = snapshot_->notes();
-  set_.notes.resize(std::min<size_t>(set_.notes.size(), kMaxNotes));
-  for (const CloneFile& file : files.files) {
-    set_.files.emplace_back().file = file;
-  }
-  std::vector<Part> units;
-  Status cut = CutIntoUnits(files.files, set_.unit_bytes, &units);
-  while (!cut.ok() && set_.unit_bytes < kMaxChunkBytes) {
-    set_.unit_bytes = std::min(2 * set_.unit_bytes, kMaxChunkBytes);
-    cut = CutIntoUnits(files.files, set_.unit_bytes, &units);
-  }
-  return cut;
+  OpenRequest request;
+  request.chunk_bytes = kSetChunkBytes;
+  TransferPlan plan;
+  RETURN_IF_ERROR(PlanClone(*snapshot_, request, &plan));
+  DescribeSource(*snapshot_, plan, &plan.opened);
+  set_ = SetOfPlan(plan);
+  return Status::OK();
 }
 
 Status SnapshotSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {

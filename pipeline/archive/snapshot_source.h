@@ -17,8 +17,7 @@ namespace sstferry {
 class SnapshotSource : public SetSource {
  public:
   // Takes the snapshot and sets options.as_files. Returns the errors of
-  // Snapshot::Create(), and kRefused for more files or families than a set can
-  // have.
+  // Snapshot::Create(), CheckNoKnownFault() and PlanClone().
   [[nodiscard]] static rocksdb::Status Take(
       SnapshotOptions options, std::unique_ptr<SnapshotSource>* source);
 

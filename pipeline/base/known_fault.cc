@@ -33,6 +33,21 @@ Status ReadKnownFault(const std::string& dir, HealthFile* health) {
   return Status::OK();
 }
 
+Status CheckNoKnownFault(const std::string& dir) {
+  HealthFile fault;
+  const Status known = ReadKnownFault(dir, &fault);
+  if (!known.ok()) {
+    // A shortage of descriptors is temporary (base/descriptor_shortage.h).
+    return MakeStatus(EndState::kSourceError, MessageOf(known));
+  }
+  return fault.fault == ReplicaFault::kNone
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          dir + " is a replica, and " + FaultSentence(fault) +
+                              "; copy its source instead, or repair it first "
+                              "(`sstferry status` there shows the command)");
+}
+
 std::string FaultSentence(const HealthFile& fault) {
   const std::string when = Rfc3339(fault.found_seconds);
   return std::string("it is known to be ") +

@@ -115,7 +115,10 @@ Status Transfer::Pin() {
 Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
   SharedSnapshot* const shared = pinned_.shared().get();
-  Status status = CheckHealth();
+  // A verify may read a replica with a known fault.
+  Status status = request_.purpose == Purpose::kVerify
+                      ? Status::OK()
+                      : CheckNoKnownFault(database_dir());
   if (status.ok() && is_clone()) status = CheckCloneRequest(request_);
   if (status.ok()) status = shared->Take();
   snapshot_micros_ = MicrosSince(start);
@@ -133,27 +136,6 @@ Status Transfer::PinOnce() {
     planned_ = true;
   }
   return status;
-}
-
-// Refuses to copy a replica with a known fault, because its copy would show
-// none. A verify may read it.
-Status Transfer::CheckHealth() const {
-  const std::string dir = database_dir();
-  HealthFile fault;
-  if (request_.purpose != Purpose::kVerify) {
-    // A shortage of descriptors is temporary (base/descriptor_shortage.h).
-    const Status known = ReadKnownFault(dir, &fault);
-    if (!known.ok()) {
-      return MakeStatus(EndState::kSourceError, MessageOf(known));
-    }
-  }
-  return fault.fault == ReplicaFault::kNone
-             ? Status::OK()
-             : MakeStatus(EndState::kRefused,
-                          dir + " is a replica, and " +
-                              FaultSentence(fault) +
-                              "; pull from its source, or repair it first "
-                              "(`sstferry status` there shows the command)");
 }
 
 // Makes the plan, or shares that of another transfer. The plan of a refresh is
@@ -268,13 +250,11 @@ void Transfer::AddOtherFiles(Opened* opened) const {
 
 Status Transfer::Announce(Channel* control, bool resumed) {
   Opened opened = plan_->opened;
+  DescribeSource(*pinned_, *plan_, &opened);
   opened.transfer_id = id_;
-  opened.source_database_id = pinned_->database_id();
-  opened.snapshot_sequence = pinned_->sequence();
   opened.lanes = lanes();
   opened.resumed = resumed;
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
-  opened.family_count = static_cast<uint32_t>(plan_->families.size());
   opened.notes.insert(opened.notes.end(), own_notes_.begin(),
                       own_notes_.end());
   opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
@@ -293,10 +273,6 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   }
   opened.places = PlacesOf(dirs);
   opened.taken_seconds = pinned_.shared()->taken_seconds();
-  opened.application = ReleaseName(plan_->application);
-  opened.written_by = ReleaseName(plan_->written_by);
-  opened.opens_since = ReleaseName(plan_->needs.release());
-  opened.opens_because = plan_->needs.what();
   opened.unlogged_since_seconds = pinned_.shared()->unlogged_since_seconds();
   AddOtherFiles(&opened);
   return EncodePlan(opened, *plan_,

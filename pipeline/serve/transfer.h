@@ -225,8 +225,6 @@ class Transfer {
  private:
   void FailAnd(const rocksdb::Status& status, const std::string& where,
                bool keep);
-  // Returns kRefused if the database is a replica with a known fault.
-  [[nodiscard]] rocksdb::Status CheckHealth() const;
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
   // Ends the transfer's use of its part store.

@@ -17,6 +17,8 @@
 
 namespace sstferry {
 
+class Snapshot;
+
 // Maximum number of files of a family that are merged without RocksDB. Limits
 // the memory of the list, some hundred bytes per file.
 inline constexpr size_t kMaxMergedFiles = 20000;
@@ -49,6 +51,11 @@ struct TransferPlan : Plan {
   std::unique_ptr<RefreshAtSource> refresh;  // null: not a refresh
   UnknownOptions unknown_options;  // in the source's OPTIONS
 };
+
+// Sets in *opened what is the same for all targets of the plan: facts about the
+// snapshot, and the releases of RocksDB that can open the files.
+void DescribeSource(const Snapshot& snapshot, const TransferPlan& plan,
+                    Opened* opened);
 
 // Sets *release to the application's RocksDB release from the request; unknown
 // if the request has none.

@@ -17,6 +17,7 @@
 #include "pipeline/archive/seal.h"
 #include "pipeline/archive/snapshot_source.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/pull/health.h"
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/relay.h"
@@ -112,12 +113,15 @@ class Served {
     options.address.directory = directory;
     REQUIRE_OK(Endpoint::Open(options, &endpoint_));
   }
-  std::unique_ptr<RemoteSource> Connect(uint32_t lanes = 3) {
+  std::unique_ptr<RemoteSource> Make(uint32_t lanes = 3) {
     RemoteSourceOptions options;
     options.database = endpoint_->name();
     options.place = "memory";
     options.lanes = lanes;
-    auto source = std::make_unique<RemoteSource>(endpoint_->dialer(), options);
+    return std::make_unique<RemoteSource>(endpoint_->dialer(), options);
+  }
+  std::unique_ptr<RemoteSource> Connect(uint32_t lanes = 3) {
+    std::unique_ptr<RemoteSource> source = Make(lanes);
     REQUIRE_OK(source->Connect());
     return source;
   }
@@ -306,6 +310,27 @@ TEST_CASE("A push over a bad network succeeds, or fails with a reason",
   const Status lost = Push(&source, &empty, &summary);
   INFO(lost.ToString());
   REQUIRE(EndStateOf(lost) == EndState::kDeadPeer);
+}
+
+TEST_CASE("A replica that is known to be wrong is not pushed, neither from its "
+          "directory nor from a source",
+          "[archive]") {
+  const ScratchDir dir;
+  MakeSampleDatabase(dir / "db");
+  HealthFile fault = MakeFault(ReplicaFault::kDamaged, "by hand", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), dir / "db",
+                         &fault));
+  SnapshotOptions snapshot;
+  snapshot.database_dir = dir / "db";
+  std::unique_ptr<SnapshotSource> local;
+  Served served(dir / "db");
+  const std::unique_ptr<RemoteSource> remote = served.Make();
+  for (const Status& refused :
+       {SnapshotSource::Take(snapshot, &local), remote->Connect()}) {
+    INFO(refused.ToString());
+    REQUIRE(EndStateOf(refused) == EndState::kRefused);
+    REQUIRE(MessageOf(refused).find("by hand") != std::string::npos);
+  }
 }
 
 TEST_CASE("A damaged table of a remote source is not uploaded", "[archive]") {
