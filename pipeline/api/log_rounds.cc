@@ -43,34 +43,6 @@ constexpr size_t kReadBytes = 1u << 20;
 // Maximum number of logs that a follower tries to continue.
 constexpr size_t kMaxCandidates = 8;
 
-// A file in memory.
-class MemoryFile : public SetFile {
- public:
-  MemoryFile(const CloneFile& file, uint64_t unit_bytes,
-             const std::string& bytes)
-      : file_(file), unit_bytes_(unit_bytes), bytes_(bytes) {}
-  uint64_t size() const override { return bytes_.size(); }
-  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
-                            Slice* out) const override {
-    return SliceSource(bytes_).Read(offset, n, scratch, out);
-  }
-  [[nodiscard]] Status Digest(uint64_t offset, uint64_t bytes,
-                              FileDigests* digests) override {
-    digests->pieces.push_back(Sha256Of(Slice(bytes_.data() + offset, bytes)));
-    if (offset + bytes == bytes_.size()) {
-      UnitDigester units(file_, unit_bytes_);
-      units.Add(bytes_);
-      digests->units = units.units();
-    }
-    return Status::OK();
-  }
-
- private:
-  const CloneFile& file_;
-  const uint64_t unit_bytes_;
-  const std::string& bytes_;
-};
-
 // A source whose MANIFEST, OPTIONS and newest WAL were read in advance, to
 // learn the cut's position and history.
 class CutSource : public SetSource, public History {
@@ -193,8 +165,9 @@ class CutSource : public SetSource, public History {
     if (kept == kept_.end()) {
       return source_->Open(file, opened);
     }
-    *opened = std::make_unique<MemoryFile>(set().files[file].file,
-                                           set().unit_bytes, kept->second);
+    *opened = std::make_unique<DigestedFile>(
+        std::make_unique<SliceSource>(kept->second), set().files[file].file,
+        set().unit_bytes);
     return Status::OK();
   }
   [[nodiscard]] Status Finish() override { return source_->Finish(); }

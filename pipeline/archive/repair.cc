@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -27,54 +26,11 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr size_t kRepairReadBytes = 1u << 20;
-
 bool IsNoDonor(const Status& status) {
   const EndState state = EndStateOf(status);
   return state == EndState::kCorrupt || state == EndState::kRefused ||
          state == EndState::kSourceError;
 }
-
-// A candidate for a file of a set. It is valid only if its digests match.
-class OfferedFile : public SetFile {
- public:
-  OfferedFile(std::unique_ptr<ByteSource> bytes, const CloneFile& file,
-              uint64_t unit_bytes)
-      : bytes_(std::move(bytes)), size_(file.bytes), units_(file, unit_bytes) {}
-
-  uint64_t size() const override { return size_; }
-  [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
-                            Slice* out) const override {
-    return bytes_->Read(offset, n, scratch, out);
-  }
-  [[nodiscard]] Status Digest(uint64_t offset, uint64_t bytes,
-                              FileDigests* digests) override {
-    if (bytes == 0 && size_ != 0) {
-      return Status::OK();
-    }
-    Sha256 piece;
-    std::string scratch;
-    for (uint64_t at = offset; at < offset + bytes;) {
-      Slice read;
-      RETURN_IF_ERROR(bytes_->Read(
-          at,
-          static_cast<size_t>(
-              std::min<uint64_t>(kRepairReadBytes, offset + bytes - at)),
-          &scratch, &read));
-      piece.Update(read);
-      units_.Add(read);
-      at += read.size();
-    }
-    digests->pieces.push_back(piece.Finish());
-    digests->units = units_.units();
-    return Status::OK();
-  }
-
- private:
-  const std::unique_ptr<ByteSource> bytes_;
-  const uint64_t size_;
-  UnitDigester units_;
-};
 
 // The unsealed bytes of a file of a set. Borrows all arguments.
 class ArchivedBytes : public ByteSource {
@@ -151,8 +107,8 @@ class DirectoryDonor : public FileDonor {
     take([&](std::unique_ptr<SetFile>* opened) {
       std::unique_ptr<ByteSource> bytes;
       RETURN_IF_ERROR(OpenNamed(CloneFileName(file), file.bytes, &bytes));
-      *opened = std::make_unique<OfferedFile>(std::move(bytes), file,
-                                              unit_bytes);
+      *opened = std::make_unique<DigestedFile>(std::move(bytes), file,
+                                               unit_bytes);
       return Status::OK();
     });
     return Status::OK();
@@ -208,7 +164,7 @@ class ArchiveDonor : public FileDonor {
     for (const ArchiveSet& set : sets_) {
       for (const ArchivedFile& other : set.files) {
         const auto open = [&](std::unique_ptr<SetFile>* opened) {
-          *opened = std::make_unique<OfferedFile>(
+          *opened = std::make_unique<DigestedFile>(
               std::make_unique<ArchivedBytes>(archive_, set, other), file,
               unit_bytes);
           return Status::OK();
@@ -360,8 +316,8 @@ Status Repairer::Compare(SetFile* file, const ArchivedFile& known,
 
 Status Repairer::ReadObject(const ArchiveSet& set, const ArchivedFile& file,
                             std::string* problem, std::string* fault) const {
-  OfferedFile object(std::make_unique<ArchivedBytes>(archive_, set, file),
-                     file.file, set.unit_bytes);
+  DigestedFile object(std::make_unique<ArchivedBytes>(archive_, set, file),
+                      file.file, set.unit_bytes);
   bool same = false;
   const Status read = Compare(&object, file, &same);
   if (!read.ok() && !IsNoDonor(read)) {
@@ -455,7 +411,7 @@ Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
   {
     const std::lock_guard<std::mutex> lock(mu_);
     if (problems_[ArchiveKeyText(known.key)].empty()) {
-      *opened = std::make_unique<OfferedFile>(
+      *opened = std::make_unique<DigestedFile>(
           std::make_unique<ArchivedBytes>(archive_, set, known), known.file,
           set.unit_bytes);
       return Status::OK();

@@ -139,4 +139,27 @@ void UnitDigester::Add(Slice bytes) {
   }
 }
 
+Status DigestedFile::Digest(uint64_t offset, uint64_t bytes,
+                            FileDigests* digests) {
+  if (bytes == 0 && size_ != 0) {
+    return Status::OK();
+  }
+  constexpr uint64_t kReadBytes = 1u << 20;
+  Sha256 piece;
+  std::string scratch;
+  for (uint64_t at = offset; at < offset + bytes;) {
+    Slice read;
+    RETURN_IF_ERROR(bytes_->Read(
+        at,
+        static_cast<size_t>(std::min(kReadBytes, offset + bytes - at)),
+        &scratch, &read));
+    piece.Update(read);
+    units_.Add(read);
+    at += read.size();
+  }
+  digests->pieces.push_back(piece.Finish());
+  digests->units = units_.units();
+  return Status::OK();
+}
+
 }  // namespace sstferry

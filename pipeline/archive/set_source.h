@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/archive_set.h"
@@ -127,6 +128,30 @@ class UnitDigester {
   uint64_t at_ = 0;
   std::unique_ptr<Digest128Stream> unit_;
   std::vector<Digest128> units_;
+};
+
+// A file whose digests are computed from the bytes that it returns, without a
+// check of its own checksums. Digest() reads each piece once, in order.
+class DigestedFile : public SetFile {
+ public:
+  // The file is the first file.bytes of `bytes`.
+  DigestedFile(std::unique_ptr<ByteSource> bytes, const CloneFile& file,
+               uint64_t unit_bytes)
+      : bytes_(std::move(bytes)), size_(file.bytes), units_(file, unit_bytes) {}
+
+  uint64_t size() const override { return size_; }
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* scratch,
+                                     rocksdb::Slice* out) const override {
+    return bytes_->Read(offset, n, scratch, out);
+  }
+  [[nodiscard]] rocksdb::Status Digest(uint64_t offset, uint64_t bytes,
+                                       FileDigests* digests) override;
+
+ private:
+  const std::unique_ptr<ByteSource> bytes_;
+  const uint64_t size_;
+  UnitDigester units_;
 };
 
 }  // namespace sstferry

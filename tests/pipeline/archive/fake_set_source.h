@@ -3,36 +3,26 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/archive/set_source.h"
 
 namespace sstferry {
 
-// A file of one piece, in memory.
-class MemorySetFile : public SetFile {
+// Owns its bytes.
+class TextSource : public ByteSource {
  public:
-  MemorySetFile(const CloneFile& file, uint64_t unit_bytes,
-                const std::string& text)
-      : file_(file), unit_bytes_(unit_bytes), text_(text), bytes_(text_) {}
+  explicit TextSource(std::string text)
+      : text_(std::move(text)), bytes_(text_) {}
   uint64_t size() const override { return text_.size(); }
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override {
     return bytes_.Read(offset, n, scratch, out);
   }
-  [[nodiscard]] rocksdb::Status Digest(uint64_t, uint64_t bytes,
-                                       FileDigests* digests) override {
-    UnitDigester units(file_, unit_bytes_);
-    units.Add(text_);
-    digests->pieces = {Sha256Of(rocksdb::Slice(text_.data(), bytes))};
-    digests->units = units.units();
-    return rocksdb::Status::OK();
-  }
 
  private:
-  const CloneFile file_;
-  const uint64_t unit_bytes_;
   const std::string text_;
   const SliceSource bytes_;
 };
@@ -62,8 +52,9 @@ class FakeSetSource : public SetSource {
   CloneFile* file(size_t index) { return &set_.files[index].file; }
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override {
-    *opened = std::make_unique<MemorySetFile>(
-        set_.files[file].file, set_.unit_bytes, texts_[file]);
+    *opened = std::make_unique<DigestedFile>(
+        std::make_unique<TextSource>(texts_[file]), set_.files[file].file,
+        set_.unit_bytes);
     return rocksdb::Status::OK();
   }
 

@@ -59,8 +59,8 @@ class DamagedManifest : public SetSource {
                                       &scratch, &bytes));
       std::string text = bytes.ToString();
       text.back() = static_cast<char>(text.back() ^ 1);
-      *opened =
-          std::make_unique<MemorySetFile>(known, set().unit_bytes, text);
+      *opened = std::make_unique<DigestedFile>(
+          std::make_unique<TextSource>(text), known, set().unit_bytes);
     }
     return Status::OK();
   }
