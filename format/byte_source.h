@@ -27,6 +27,26 @@ class ByteSource {
   virtual uint64_t size() const = 0;
 };
 
+// Reads the bytes [offset, offset + bytes) of a source that must outlive it.
+class SourcePart : public ByteSource {
+ public:
+  SourcePart(const ByteSource& whole, uint64_t offset, uint64_t bytes)
+      : whole_(whole), offset_(offset), bytes_(bytes) {}
+
+  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
+                                     std::string* scratch,
+                                     rocksdb::Slice* out) const override {
+    return whole_.Read(offset_ + offset, n, scratch, out);
+  }
+
+  uint64_t size() const override { return bytes_; }
+
+ private:
+  const ByteSource& whole_;
+  const uint64_t offset_;
+  const uint64_t bytes_;
+};
+
 // Reads from a slice whose bytes must outlive the source. Threads: any,
 // concurrently.
 class SliceSource : public ByteSource {

@@ -362,23 +362,6 @@ Status LogFollower::NotKnown(const std::string& found, uint64_t offset) const {
 
 namespace {
 
-// Limits a log to its first block, which shows if the log is compressed and
-// recyclable, and to the bytes before `end`.
-class HeadSource : public ByteSource {
- public:
-  HeadSource(const ByteSource& base, uint64_t end)
-      : base_(base), bytes_(std::min(end, kLogBlockBytes)) {}
-  Status Read(uint64_t offset, size_t n, std::string* scratch,
-              Slice* out) const override {
-    return base_.Read(offset, n, scratch, out);
-  }
-  uint64_t size() const override { return bytes_; }
-
- private:
-  const ByteSource& base_;
-  const uint64_t bytes_;
-};
-
 // Presents `bytes` at offset `begin` of a log, for a follower that is
 // positioned there and reads nothing before it.
 class TailSource : public ByteSource {
@@ -402,8 +385,9 @@ Status StartAt(const ByteSource& log, uint64_t end, LogFollower* follower) {
   if (end == 0) {
     return Status::OK();
   }
+  // The first block shows if the log is compressed and recyclable.
   RETURN_IF_ERROR(follower->Follow(
-      HeadSource(log, end),
+      SourcePart(log, 0, std::min(end, kLogBlockBytes)),
       [](const Slice&, uint64_t) { return Status::OK(); }));
   follower->SkipTo(end);
   return Status::OK();

@@ -12,26 +12,6 @@ namespace sstferry {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-namespace {
-
-// Limits another source to its first bytes.
-class BeginOf : public ByteSource {
- public:
-  BeginOf(const ByteSource& base, uint64_t bytes)
-      : base_(base), bytes_(std::min(bytes, base.size())) {}
-  Status Read(uint64_t offset, size_t n, std::string* scratch,
-              Slice* out) const override {
-    return base_.Read(offset, n, scratch, out);
-  }
-  uint64_t size() const override { return bytes_; }
-
- private:
-  const ByteSource& base_;
-  const uint64_t bytes_;
-};
-
-}  // namespace
-
 Status HasRecord(const ByteSource& wal, uint64_t number, uint64_t end,
                  bool* has_record) {
   *has_record = false;
@@ -40,7 +20,8 @@ Status HasRecord(const ByteSource& wal, uint64_t number, uint64_t end,
   }
   LogFollower follower(LogKind::kWal, number);
   const Status status = follower.Follow(
-      BeginOf(wal, end), [has_record](const Slice&, uint64_t) {
+      SourcePart(wal, 0, std::min(end, wal.size())),
+      [has_record](const Slice&, uint64_t) {
         *has_record = true;
         return Status::Aborted("one is enough");
       });

@@ -38,24 +38,6 @@ EndState EndStateOf(StoreCode code) {
   return EndState::kInternal;
 }
 
-// A range of a source, which must outlive it.
-class Piece : public ByteSource {
- public:
-  Piece(const ByteSource& whole, uint64_t offset, uint64_t bytes)
-      : whole_(whole), offset_(offset), bytes_(bytes) {}
-  [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
-                                     std::string* scratch,
-                                     rocksdb::Slice* out) const override {
-    return whole_.Read(offset_ + offset, n, scratch, out);
-  }
-  uint64_t size() const override { return bytes_; }
-
- private:
-  const ByteSource& whole_;
-  const uint64_t offset_;
-  const uint64_t bytes_;
-};
-
 }  // namespace
 
 const char* StoreCodeName(StoreCode code) {
@@ -130,7 +112,7 @@ StoreResult PutPieces(
         !got.ok()) {
       return {StoreCode::kCaller, got};
     }
-    if (StoreResult stored = put(at, Piece(*request.bytes, at, n), sha256);
+    if (StoreResult stored = put(at, SourcePart(*request.bytes, at, n), sha256);
         !stored.ok()) {
       return stored;
     }

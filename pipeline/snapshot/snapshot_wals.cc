@@ -29,22 +29,6 @@ constexpr uint64_t kMovingLooks = 8;
 // After this many reads that find the same wrong bytes, they count as damage.
 constexpr uint64_t kDamagedLooks = 3;
 
-// Reads a WAL up to a limit, which may be before the end of its file.
-class LimitedWal : public ByteSource {
- public:
-  LimitedWal(int fd, const std::string& name, uint64_t most_bytes)
-      : source_(fd, name), size_(std::min(source_.size(), most_bytes)) {}
-  Status Read(uint64_t offset, size_t n, std::string* scratch,
-              rocksdb::Slice* out) const override {
-    return source_.Read(offset, n, scratch, out);
-  }
-  uint64_t size() const override { return size_; }
-
- private:
-  const DescriptorSource source_;
-  const uint64_t size_;
-};
-
 // Counts the sequence numbers of one record, without those of prepared sections
 // in other WALs: the WAL before may not be completely read yet.
 class RecordCounter : public BatchHandler {
@@ -224,11 +208,12 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
 
 Status PinnedWals::Advance(Wal* wal) {
   const uint64_t before = wal->follower.end();
-  const LimitedWal source(wal->file.get(), wal->path,
-                          limit_ && limit_->number == wal->number
-                              ? limit_->bytes
-                              : UINT64_MAX);
-  const uint64_t bytes = source.size();
+  const DescriptorSource file(wal->file.get(), wal->path);
+  uint64_t bytes = file.size();
+  if (limit_ && limit_->number == wal->number) {
+    bytes = std::min(bytes, limit_->bytes);
+  }
+  const SourcePart source(file, 0, bytes);
   const Status status = wal->follower.Follow(
       source, [wal](const rocksdb::Slice& record, uint64_t) {
         wal->AddRecord(record);
