@@ -43,6 +43,23 @@ struct CloneFile {
   friend bool operator==(const CloneFile&, const CloneFile&) = default;
 };
 
+// Returns true for a table or a blob file: RocksDB does not change it once a
+// MANIFEST names it.
+inline bool IsData(const CloneFile& file) {
+  return file.kind == CloneFileKind::kTable ||
+         file.kind == CloneFileKind::kBlob;
+}
+
+// The files of a database at one point in time.
+struct FileSet {
+  uint64_t unit_bytes = 0;  // size of the units into which the files are split
+  // Digest of the content of all files (rocksdb/file_identity.h). All zero:
+  // unknown.
+  Digest128 content{};
+  std::vector<CloneFile> files;
+  friend bool operator==(const FileSet&, const FileSet&) = default;
+};
+
 // Returns "000012.sst", "MANIFEST-000004", ...
 std::string CloneFileName(const CloneFile& file);
 

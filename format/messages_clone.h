@@ -12,14 +12,12 @@
 
 namespace sstferry {
 
-// Precedes the list of a clone's files, and says how they are split.
+// Precedes the list of a clone's files: a FileSet without its files.
 struct CloneSet {
   static constexpr char kName[] = "CloneSet";
 
   uint64_t unit_bytes = 0;
   uint32_t file_count = 0;  // number of CloneFile items that follow
-  // Digest of the content of all files (rocksdb/file_identity.h). All zero:
-  // unknown.
   Digest128 content{};
   friend bool operator==(const CloneSet&, const CloneSet&) = default;
 };
@@ -33,13 +31,6 @@ struct CloneFiles {
 
   std::vector<CloneFile> files;
   friend bool operator==(const CloneFiles&, const CloneFiles&) = default;
-};
-
-// The list of a clone's files, unchanged from the source.
-struct ClonePlan {
-  CloneSet set;
-  std::vector<CloneFile> files;
-  friend bool operator==(const ClonePlan&, const ClonePlan&) = default;
 };
 
 }  // namespace sstferry

@@ -31,6 +31,10 @@ std::string Encoded(const Message& message) {
   return payload;
 }
 
+CloneSet Announced(const FileSet& set) {
+  return {set.unit_bytes, static_cast<uint32_t>(set.files.size()), set.content};
+}
+
 // Calls each() for every message that contains a batch of the list.
 template <typename Batch, typename Item>
 Status EncodeBatches(FrameType type, const std::vector<Item>& items,
@@ -63,7 +67,7 @@ Digest128 Plan::Digest() const {
     Encode(Parts{{std::move(part)}}, &text);
   }
   if (clone.has_value()) {
-    Encode(clone->set, &text);
+    Encode(Announced(*clone), &text);
     Encode(CloneFiles{clone->files}, &text);
   }
   return DigestOf(text);
@@ -76,7 +80,7 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
     if (status.ok()) status = each(FrameType::kFamily, Encoded(family));
   }
   if (status.ok() && plan.clone.has_value()) {
-    status = each(FrameType::kCloneSet, Encoded(plan.clone->set));
+    status = each(FrameType::kCloneSet, Encoded(Announced(*plan.clone)));
     if (status.ok()) {
       status = EncodeBatches<CloneFiles>(FrameType::kCloneFiles,
                                          plan.clone->files, each);
@@ -155,13 +159,16 @@ Status PlanDecoder::TakeCloneSet(const Slice& payload) {
   if (plan_.clone.has_value()) {
     return Malformed("expected the files of one clone, found a second one");
   }
-  return Decode(payload, &plan_.clone.emplace().set);
+  CloneSet set;
+  RETURN_IF_ERROR(Decode(payload, &set));
+  file_count_ = set.file_count;
+  plan_.clone = FileSet{set.unit_bytes, set.content, {}};
+  return Status::OK();
 }
 
 Status PlanDecoder::AddFiles(const CloneFiles& batch) {
   if (!plan_.clone.has_value() ||
-      batch.files.size() >
-          plan_.clone->set.file_count - plan_.clone->files.size()) {
+      batch.files.size() > file_count_ - plan_.clone->files.size()) {
     return Malformed("expected no more files than the source announced, "
                      "found more");
   }
@@ -211,15 +218,15 @@ Status PlanDecoder::AddItems(PlanItems batch) {
 // Checks that the plan's units are those into which the source's files must be
 // split. Both sides compute them from the list of files.
 Status PlanDecoder::CheckUnits() const {
-  const ClonePlan& clone = *plan_.clone;
-  if (clone.files.size() != clone.set.file_count) {
-    return Malformed("expected " + std::to_string(clone.set.file_count) +
+  const FileSet& clone = *plan_.clone;
+  if (clone.files.size() != file_count_) {
+    return Malformed("expected " + std::to_string(file_count_) +
                      " files, found " + std::to_string(clone.files.size()));
   }
   std::vector<Part> units;
   Status status = CheckCloneFiles(clone.files);
   if (status.ok()) {
-    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &units);
+    status = CutIntoUnits(clone.files, clone.unit_bytes, &units);
   }
   if (!status.ok()) {
     return Malformed(MessageOf(status));

@@ -20,7 +20,7 @@ namespace sstferry {
 struct Plan {
   Opened opened;                   // the transfer, its snapshot, and notes
   std::vector<Family> families;    // by index
-  std::optional<ClonePlan> clone;  // the files that units belong to
+  std::optional<FileSet> clone;    // the files that units belong to
   std::vector<Part> parts;         // by id
   std::vector<PlanItem> items;     // only if no data will be moved
 
@@ -71,6 +71,7 @@ class PlanDecoder {
   Plan plan_;
   bool is_opened_ = false;
   bool is_complete_ = false;
+  uint64_t file_count_ = 0;  // announced number of files of a clone
   uint64_t bytes_ = 0;
 };
 

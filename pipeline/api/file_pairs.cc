@@ -10,15 +10,10 @@ namespace {
 
 using rocksdb::Status;
 
-bool IsData(const CloneFile& file) {
-  return file.kind == CloneFileKind::kTable ||
-         file.kind == CloneFileKind::kBlob;
-}
-
 // Position of a unit: kind and number of its file, offset, size.
 using UnitPlace = std::tuple<CloneFileKind, uint64_t, uint64_t, uint64_t>;
 
-UnitPlace PlaceOf(const ClonePlan& side, const Part& unit) {
+UnitPlace PlaceOf(const FileSet& side, const Part& unit) {
   const CloneFile& file = side.files[unit.file];
   return {file.kind, file.number, unit.offset, unit.bytes};
 }
@@ -29,21 +24,21 @@ Status Differ(const std::string& what) {
 
 }  // namespace
 
-Status PairFiles(const ClonePlan& left, const ClonePlan& right,
+Status PairFiles(const FileSet& left, const FileSet& right,
                  std::vector<FilePair>* pairs) {
   pairs->clear();
-  if (left.set.content == Digest128() || right.set.content == Digest128()) {
+  if (left.content == Digest128() || right.content == Digest128()) {
     return Differ("not all files have an identity by which they can be "
                   "paired");
   }
-  if (!(left.set.content == right.set.content)) {
+  if (!(left.content == right.content)) {
     return Differ("the two sides have different files or WAL records");
   }
   std::vector<Part> units;
   std::vector<Part> right_units;
-  Status status = CutIntoUnits(left.files, left.set.unit_bytes, &units);
+  Status status = CutIntoUnits(left.files, left.unit_bytes, &units);
   if (status.ok()) {
-    status = CutIntoUnits(right.files, right.set.unit_bytes, &right_units);
+    status = CutIntoUnits(right.files, right.unit_bytes, &right_units);
   }
   if (!status.ok()) {
     return status;

@@ -22,8 +22,8 @@ struct FilePair {
 // the compared content digest covers them; MANIFESTs are not, because each open
 // changes them. Returns an error if the sides do not have the same files; its
 // message is the end of a sentence that says why.
-[[nodiscard]] rocksdb::Status PairFiles(const ClonePlan& left,
-                                        const ClonePlan& right,
+[[nodiscard]] rocksdb::Status PairFiles(const FileSet& left,
+                                        const FileSet& right,
                                         std::vector<FilePair>* pairs);
 
 }  // namespace sstferry

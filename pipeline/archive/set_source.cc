@@ -53,16 +53,16 @@ void FileDigests::Add(const FileDigestReply& piece) {
 
 ArchiveSet SetOfPlan(const Plan& plan) {
   const Opened& opened = plan.opened;
-  const ClonePlan& clone = *plan.clone;
+  const FileSet& clone = *plan.clone;
   ArchiveSet set;
   set.database_id = opened.source_database_id;
   set.sequence = opened.snapshot_sequence;
-  set.content = clone.set.content;
+  set.content = clone.content;
   set.application = opened.application;  // the source's release: no other was
                                          // requested
   set.needs = opened.opens_since;
   set.needs_because = opened.opens_because;
-  set.unit_bytes = clone.set.unit_bytes;
+  set.unit_bytes = clone.unit_bytes;
   set.notes = opened.notes;
   set.notes.resize(std::min<size_t>(set.notes.size(), kMaxNotes));
   for (const Family& family : plan.families) {

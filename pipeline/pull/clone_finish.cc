@@ -177,9 +177,7 @@ Status Finisher::CheckFiles() {
     if (status.ok() && IsKept(family)) status = CheckFamily(family, &named);
   }
   for (const CloneFile& file : layout_.files()) {
-    const bool data = file.kind == CloneFileKind::kTable ||
-                      file.kind == CloneFileKind::kBlob;
-    if (status.ok() && data && named.count(file.number) == 0) {
+    if (status.ok() && IsData(file) && named.count(file.number) == 0) {
       status = Bad("found " + CloneFileName(file) +
                    ", which the MANIFEST does not name");
     }

@@ -20,10 +20,10 @@ constexpr uint64_t kMaxUnitsWithCheck = 8;
 
 }  // namespace
 
-CloneLayout::CloneLayout(const ClonePlan& clone, std::vector<Part> units,
+CloneLayout::CloneLayout(const FileSet& clone, std::vector<Part> units,
                          std::string db_dir, std::string staging_dir)
     : files_(clone.files),
-      unit_bytes_(clone.set.unit_bytes),
+      unit_bytes_(clone.unit_bytes),
       db_dir_(std::move(db_dir)),
       staging_dir_(std::move(staging_dir)),
       units_(std::move(units)),
@@ -38,9 +38,7 @@ CloneLayout::CloneLayout(const ClonePlan& clone, std::vector<Part> units,
 }
 
 std::string CloneLayout::PathOf(const CloneFile& file) const {
-  const bool stays = file.kind == CloneFileKind::kTable ||
-                     file.kind == CloneFileKind::kBlob ||
-                     file.kind == CloneFileKind::kWal;
+  const bool stays = IsData(file) || file.kind == CloneFileKind::kWal;
   return (stays ? db_dir_ : staging_dir_) + "/" + CloneFileName(file);
 }
 

@@ -31,7 +31,7 @@ namespace sstferry {
 class CloneLayout {
  public:
   // REQUIRES: `units` are the parts into which the files are divided.
-  CloneLayout(const ClonePlan& clone, std::vector<Part> units,
+  CloneLayout(const FileSet& clone, std::vector<Part> units,
               std::string db_dir, std::string staging_dir);
 
   const std::vector<CloneFile>& files() const { return files_; }

@@ -182,7 +182,7 @@ Status CloneTarget::TakeEarlier(const JournalState& earlier) {
 // pull is not enough. Ignores the source's OPTIONS: an application that opens
 // the replica writes its own, so they would always differ.
 bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
-  const Digest128& content = plan().clone->set.content;
+  const Digest128& content = plan().clone->content;
   const std::string& source_id = plan().opened.source_database_id;
   LastTransfer last;
   const bool known =
@@ -192,8 +192,7 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const bool all_here = std::all_of(
       layout_->files().begin(), layout_->files().end(),
       [this](const CloneFile& file) {
-        return layout_->IsReused(file) || (file.kind != CloneFileKind::kTable &&
-                                           file.kind != CloneFileKind::kBlob);
+        return layout_->IsReused(file) || !IsData(file);
       });
   return is_exchanged() && !options().always_swap &&
          fault().fault == ReplicaFault::kNone &&

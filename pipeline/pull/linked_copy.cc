@@ -30,11 +30,6 @@ using rocksdb::Status;
 constexpr std::chrono::milliseconds kOwnerPause{10'000};
 constexpr size_t kCopyBytes = 1u << 20;
 
-bool IsData(const CloneFile& file) {
-  return file.kind == CloneFileKind::kTable ||
-         file.kind == CloneFileKind::kBlob;
-}
-
 class Copier {
  public:
   Copier(const LinkedCopyOptions& options, rocksdb::FileSystem* file_system,

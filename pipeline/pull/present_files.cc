@@ -54,10 +54,8 @@ class Linker {
   // Links the file if the database has it. If the database deletes the file
   // meanwhile, or the file must not be linked, it is received from the source.
   [[nodiscard]] Status Link(const CloneFile& file, PresentFiles* present) {
-    const bool data = file.kind == CloneFileKind::kTable ||
-                      file.kind == CloneFileKind::kBlob;
     const auto found = known_.find(Key(file));
-    if (!data || found == known_.end()) {
+    if (!IsData(file) || found == known_.end()) {
       return Status::OK();
     }
     const std::string name = CloneFileName(*found->second);

@@ -103,18 +103,13 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
                           std::to_string(snapshot.database_id().size()) +
                           " bytes");
   }
-  ClonePlan clone;
-  clone.files = files.files;
-  clone.set.file_count = static_cast<uint32_t>(files.files.size());
-  clone.set.content = files.content;
-  clone.set.unit_bytes =
-      files.unit_bytes != 0 ? files.unit_bytes : UnitBytes(request);
-  status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->parts);
+  FileSet clone = files;
+  if (files.unit_bytes == 0) clone.unit_bytes = UnitBytes(request);
+  status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);
   while (!status.ok() && files.unit_bytes == 0 &&
-         clone.set.unit_bytes < kMaxChunkBytes) {
-    clone.set.unit_bytes =
-        std::min(2 * clone.set.unit_bytes, kMaxChunkBytes);
-    status = CutIntoUnits(clone.files, clone.set.unit_bytes, &plan->parts);
+         clone.unit_bytes < kMaxChunkBytes) {
+    clone.unit_bytes = std::min(2 * clone.unit_bytes, kMaxChunkBytes);
+    status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);
   }
   plan->clone = std::move(clone);
   return status;

@@ -412,11 +412,11 @@ Status LaneSession::SendFileDigest(const FileDigestRequest& request) {
                       "lane: expected a file of a clone, found file " +
                           std::to_string(request.file));
   }
-  const ClonePlan& clone = *transfer_->plan().clone;
+  const FileSet& clone = *transfer_->plan().clone;
   const CloneFile& file = clone.files[request.file];
   FileDigestReply reply;
   RETURN_IF_ERROR(DigestPiece(
-      transfer_->file_path(file), file, clone.set.unit_bytes, request,
+      transfer_->file_path(file), file, clone.unit_bytes, request,
       [this](uint64_t bytes) {
         transfer_->CountRead(bytes);
         return !PacedStop();

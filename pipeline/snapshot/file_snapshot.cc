@@ -146,9 +146,7 @@ Status KeepFamilies(const std::vector<std::string>& wanted,
     at = state->families.erase(at);
   }
   std::erase_if(*files, [&dropped](const CloneFile& file) {
-    return (file.kind == CloneFileKind::kTable ||
-            file.kind == CloneFileKind::kBlob) &&
-           dropped.count(file.number) != 0;
+    return IsData(file) && dropped.count(file.number) != 0;
   });
   return missing.empty()
              ? Status::OK()

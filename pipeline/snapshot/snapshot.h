@@ -102,19 +102,15 @@ struct SnapshotFamily {
   std::string unknown_merge_operator;
 };
 
-// The files of a snapshot that is read as files, and their requirements on the
-// RocksDB that will open them.
-struct ClonedFiles {
-  // Sorted by kind and number. They are in own_path()/db, unless units() reads
-  // them.
-  std::vector<CloneFile> files;
+// The files of a snapshot that is read as files, sorted by kind and number, and
+// their requirements on the RocksDB that will open them. They are in
+// own_path()/db, unless units() reads them. If unit_bytes is 0, they can be
+// split into units of any size.
+struct ClonedFiles : FileSet {
   Needs needs;
-  Digest128 content;  // see rocksdb/file_identity.h; all zero: unknown
   // Number of entries in each family's tables, if the tables' properties have
   // it.
   std::map<std::string, uint64_t> entries;
-  // Size in bytes of the units into which the files are split; 0: any size.
-  uint64_t unit_bytes = 0;
 };
 
 struct SnapshotCounters {

@@ -56,10 +56,9 @@ class Received {
       fs::create_directory(dir_ / "staging");
       Take();
     }
-    clone_.set.unit_bytes = 1u << 20;
-    clone_.set.file_count = static_cast<uint32_t>(clone_.files.size());
+    clone_.unit_bytes = 1u << 20;
     std::vector<Part> units;
-    REQUIRE_OK(CutIntoUnits(clone_.files, clone_.set.unit_bytes, &units));
+    REQUIRE_OK(CutIntoUnits(clone_.files, clone_.unit_bytes, &units));
     layout_ = std::make_unique<CloneLayout>(clone_, units, dir_ / "db",
                                             dir_ / "staging");
     for (const CloneFile& file : clone_.files) {
@@ -105,7 +104,7 @@ class Received {
   }
 
   const ScratchDir dir_;
-  ClonePlan clone_;
+  FileSet clone_;
   std::unique_ptr<CloneLayout> layout_;
 };
 
