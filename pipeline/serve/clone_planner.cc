@@ -24,22 +24,8 @@ uint64_t UnitBytes(const OpenRequest& request) {
 }
 
 // Describes families by their names only: a clone gets the options as a file.
-Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
-  if (snapshot.families().size() > kMaxFamilies) {
-    return MakeStatus(EndState::kRefused,
-                      "expected at most " + std::to_string(kMaxFamilies) +
-                          " column families, found " +
-                          std::to_string(snapshot.families().size()));
-  }
+void DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
   for (const SnapshotFamily& named : snapshot.families()) {
-    if (named.name.size() > kMaxFamilyNameBytes) {
-      return MakeStatus(EndState::kRefused,
-                        "column family '" + named.name.substr(0, 32) +
-                            "...': expected a name of at most " +
-                            std::to_string(kMaxFamilyNameBytes) +
-                            " bytes, found " +
-                            std::to_string(named.name.size()));
-    }
     TransferFamily& family = plan->sources.emplace_back();
     family.index = static_cast<uint32_t>(plan->families.size());
     Family& told = plan->families.emplace_back();
@@ -49,7 +35,6 @@ Status DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
     told.estimated_entries =
         entries != snapshot.files()->entries.end() ? entries->second : 0;
   }
-  return Status::OK();
 }
 
 }  // namespace
@@ -87,22 +72,17 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   }
   plan->application =
       asked.is_known() ? asked : ReleaseOfOptions(snapshot.options_text());
-  if (status.ok()) status = DescribeFamilies(snapshot, plan);
+  if (status.ok()) status = CheckNames(snapshot);
+  if (status.ok() && files.files.size() > kMaxParts) {
+    return MakeStatus(EndState::kRefused,
+                      "clone: expected at most " + std::to_string(kMaxParts) +
+                          " files, found " +
+                          std::to_string(files.files.size()));
+  }
   if (!status.ok()) {
     return status;
   }
-  if (snapshot.database_id().size() > kMaxIdentifierBytes ||
-      files.files.size() > kMaxParts) {
-    return MakeStatus(EndState::kRefused,
-                      "clone: expected at most " + std::to_string(kMaxParts) +
-                          " files and a database id of at most " +
-                          std::to_string(kMaxIdentifierBytes) +
-                          " bytes, found " +
-                          std::to_string(files.files.size()) +
-                          " files and an id of " +
-                          std::to_string(snapshot.database_id().size()) +
-                          " bytes");
-  }
+  DescribeFamilies(snapshot, plan);
   FileSet clone = files;
   if (files.unit_bytes == 0) clone.unit_bytes = UnitBytes(request);
   status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);

@@ -1,9 +1,37 @@
 #include "pipeline/serve/transfer_plan.h"
 
 #include "format/end_state.h"
+#include "format/limits.h"
 #include "pipeline/snapshot/snapshot.h"
 
 namespace sstferry {
+
+rocksdb::Status CheckNames(const Snapshot& snapshot) {
+  if (snapshot.families().size() > kMaxFamilies) {
+    return MakeStatus(EndState::kRefused,
+                      "expected at most " + std::to_string(kMaxFamilies) +
+                          " column families, found " +
+                          std::to_string(snapshot.families().size()));
+  }
+  for (const SnapshotFamily& family : snapshot.families()) {
+    if (family.name.size() > kMaxFamilyNameBytes) {
+      return MakeStatus(EndState::kRefused,
+                        "column family '" + family.name.substr(0, 32) +
+                            "...': expected a name of at most " +
+                            std::to_string(kMaxFamilyNameBytes) +
+                            " bytes, found " +
+                            std::to_string(family.name.size()));
+    }
+  }
+  if (snapshot.database_id().size() > kMaxIdentifierBytes) {
+    return MakeStatus(EndState::kRefused,
+                      "database id: expected at most " +
+                          std::to_string(kMaxIdentifierBytes) +
+                          " bytes, found " +
+                          std::to_string(snapshot.database_id().size()));
+  }
+  return rocksdb::Status::OK();
+}
 
 void DescribeSource(const Snapshot& snapshot, const TransferPlan& plan,
                     Opened* opened) {

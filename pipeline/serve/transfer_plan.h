@@ -52,6 +52,11 @@ struct TransferPlan : Plan {
   UnknownOptions unknown_options;  // in the source's OPTIONS
 };
 
+// Checks the names in a snapshot, whose number and lengths the wire format
+// limits but RocksDB does not.
+//   kRefused  there are too many, or one is too long
+[[nodiscard]] rocksdb::Status CheckNames(const Snapshot& snapshot);
+
 // Sets in *opened what is the same for all targets of the plan: facts about the
 // snapshot, and the releases of RocksDB that can open the files.
 void DescribeSource(const Snapshot& snapshot, const TransferPlan& plan,

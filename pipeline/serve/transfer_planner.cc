@@ -58,35 +58,6 @@ Status TransferPlanner::Run() {
   return Status::OK();
 }
 
-// Checks the lengths of names, which are limited by the wire format but not by
-// RocksDB.
-Status TransferPlanner::CheckNames() const {
-  if (snapshot_.families().size() > kMaxFamilies) {
-    return MakeStatus(EndState::kRefused,
-                      "expected at most " + std::to_string(kMaxFamilies) +
-                          " column families, found " +
-                          std::to_string(snapshot_.families().size()));
-  }
-  for (const SnapshotFamily& family : snapshot_.families()) {
-    if (family.name.size() > kMaxFamilyNameBytes) {
-      return MakeStatus(EndState::kRefused,
-                        "column family '" + family.name.substr(0, 32) +
-                            "...': expected a name of at most " +
-                            std::to_string(kMaxFamilyNameBytes) +
-                            " bytes, found " +
-                            std::to_string(family.name.size()));
-    }
-  }
-  if (snapshot_.database_id().size() > kMaxIdentifierBytes) {
-    return MakeStatus(EndState::kRefused,
-                      "database id: expected at most " +
-                          std::to_string(kMaxIdentifierBytes) +
-                          " bytes, found " +
-                          std::to_string(snapshot_.database_id().size()));
-  }
-  return Status::OK();
-}
-
 Status TransferPlanner::ChooseApplication() {
   const Status status = ReleaseAsked(asked_.request, &plan_->application);
   if (!plan_->application.is_known()) {
@@ -104,7 +75,7 @@ uint32_t TransferPlanner::MaxChunkFormatVersion() const {
 }
 
 Status TransferPlanner::DescribeFamilies() {
-  RETURN_IF_ERROR(CheckNames());
+  RETURN_IF_ERROR(CheckNames(snapshot_));
   DatabaseDescription described;
   if (!snapshot_.options_text().empty()) {
     const Status status = ParseOptionsText(snapshot_.options_text(), &described,

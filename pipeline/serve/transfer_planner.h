@@ -48,7 +48,6 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status Run();
 
  private:
-  [[nodiscard]] rocksdb::Status CheckNames() const;
   [[nodiscard]] rocksdb::Status DescribeFamilies();
   // Checks the format_version of tables that the source's application will
   // write; its present files may have a lower one.
