@@ -1,7 +1,6 @@
 #include "pipeline/archive/check.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -409,23 +408,11 @@ Status Checker::ReadFiles() {
       }
     }
   }
-  std::atomic<size_t> next{0};
-  Status failed;
-  const auto work = [&] {
-    for (size_t at = next++; at < files.size(); at = next++) {
-      const Status status =
-          options_.cancelled && options_.cancelled()
-              ? MakeStatus(EndState::kCancelled, "check: stopped on request")
-              : ReadFile(files[at]->first, files[at]->second);
-      if (!status.ok()) {
-        const std::lock_guard<std::mutex> lock(mu_);
-        failed = failed.ok() ? status : failed;
-        next = files.size();
-      }
-    }
-  };
-  RunInLanes(options_.lanes, work);
-  return failed;
+  return ForEachInLanes(options_.lanes, files.size(), [&](size_t at) {
+    return options_.cancelled && options_.cancelled()
+               ? MakeStatus(EndState::kCancelled, "check: stopped on request")
+               : ReadFile(files[at]->first, files[at]->second);
+  });
 }
 
 std::optional<SetName> Checker::FindRepaired(const ListedSet& damaged) const {

@@ -1,7 +1,6 @@
 #include "pipeline/archive/log_reader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <memory>
 #include <mutex>
@@ -264,26 +263,23 @@ Status LogTail::ReadOfSet(uint64_t number, uint64_t offset, uint64_t bytes,
 Status LogTail::ReadHeads(const std::vector<LogKey>& keys, size_t begin,
                           size_t end) {
   segments_.resize(end);
-  std::atomic<size_t> next{begin};
   std::mutex mu;
-  Status failed;
+  Status failed;  // of the first segment that cannot be read
   size_t failed_at = end;
-  RunInLanes(kHeadLanes, [&] {
-    for (size_t at = next++; at < end; at = next++) {
-      Segment& segment = segments_[at];
-      const Status status =
-          ReadLogHead(archive_, keys[at], &segment.head, &segment.digest,
-                      &segment.head_bytes);
-      segment.head.key = keys[at];
-      if (!status.ok()) {
-        const std::lock_guard<std::mutex> lock(mu);
-        if (at < failed_at) {
-          failed = status;
-          failed_at = at;
-        }
-      }
+  RETURN_IF_ERROR(ForEachInLanes(kHeadLanes, end - begin, [&](size_t each) {
+    const size_t at = begin + each;
+    Segment& segment = segments_[at];
+    const Status status =
+        ReadLogHead(archive_, keys[at], &segment.head, &segment.digest,
+                    &segment.head_bytes);
+    segment.head.key = keys[at];
+    const std::lock_guard<std::mutex> lock(mu);
+    if (!status.ok() && at < failed_at) {
+      failed = status;
+      failed_at = at;
     }
-  });
+    return Status::OK();
+  }));
   const EndState state = EndStateOf(failed);
   return state == EndState::kCorrupt || state == EndState::kRefused
              ? Amiss(failed_at, MessageOf(failed))

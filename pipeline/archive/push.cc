@@ -1,7 +1,6 @@
 #include "pipeline/archive/push.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <mutex>
@@ -595,34 +594,13 @@ Status Pusher::PlaceFile(size_t index) {
 
 Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
   Plan(files);
-  std::atomic<size_t> next{0};
-  Status failed;
-  std::mutex failed_mu;
-  const auto work = [&] {
-    while (true) {
-      const size_t at = next++;
-      if (at >= files.size()) {
-        return;
-      }
-      Status status = options_.cancelled && options_.cancelled()
-                          ? MakeStatus(EndState::kCancelled,
-                                       "push: stopped on request")
-                          : RenewIntent();
-      if (status.ok()) {
-        status = PlaceFile(files[at]);
-      }
-      if (!status.ok()) {
-        const std::lock_guard<std::mutex> lock(failed_mu);
-        if (failed.ok()) {
-          failed = status;
-        }
-        next = files.size();
-        return;
-      }
-    }
-  };
-  RunInLanes(options_.lanes, work);
-  return failed;
+  return ForEachInLanes(options_.lanes, files.size(), [&](size_t at) {
+    RETURN_IF_ERROR(options_.cancelled && options_.cancelled()
+                        ? MakeStatus(EndState::kCancelled,
+                                     "push: stopped on request")
+                        : RenewIntent());
+    return PlaceFile(files[at]);
+  });
 }
 
 // Reads the marks before it lists files: see push.h.

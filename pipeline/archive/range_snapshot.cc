@@ -4,7 +4,6 @@
 #include <atomic>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -285,24 +284,12 @@ Status RangeSnapshot::FetchTails(const SetReader::Cancelled& cancelled) {
       tables.push_back(table.get());
     }
   }
-  std::atomic<size_t> next{0};
-  std::mutex mu;
-  Status failed;  // the first; guarded by mu
-  RunInLanes(static_cast<int>(std::min<size_t>(kTailLanes, tables.size() + 1)),
-             [&] {
-               for (size_t at = next++; at < tables.size(); at = next++) {
-                 uint64_t bytes = 0;
-                 const Status status =
-                     tables[at]->FetchTail(interval_, cancelled, &bytes);
-                 bytes_.blocks += bytes;
-                 if (!status.ok()) {
-                   const std::lock_guard<std::mutex> lock(mu);
-                   failed = failed.ok() ? status : failed;
-                   next = tables.size();
-                 }
-               }
-             });
-  return failed;
+  return ForEachInLanes(kTailLanes, tables.size(), [&](size_t at) {
+    uint64_t bytes = 0;
+    const Status status = tables[at]->FetchTail(interval_, cancelled, &bytes);
+    bytes_.blocks += bytes;
+    return status;
+  });
 }
 
 // Checks the free space. The fetched blocks stay until the snapshot is removed,

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -341,41 +340,30 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
           problems_.count(ArchiveKeyText(file.key)) == 0 ? file.file.bytes : 0;
     }
   }
-  std::atomic<size_t> next{0};
-  Status failed;
-  const auto work = [&] {
-    for (size_t at = next++; at < set.files.size(); at = next++) {
-      const std::string key = ArchiveKeyText(set.files[at].key);
-      {
-        const std::lock_guard<std::mutex> lock(mu_);
-        if (problems_.count(key) != 0) {
-          continue;
-        }
-      }
-      std::string problem;
-      std::string fault;
-      Status status = CheckStopped();
-      if (status.ok()) {
-        status = ReadObject(set, set.files[at], &problem, &fault);
-      }
+  return ForEachInLanes(options_.lanes, set.files.size(), [&](size_t at) {
+    const ArchivedFile& file = set.files[at];
+    const std::string key = ArchiveKeyText(file.key);
+    {
       const std::lock_guard<std::mutex> lock(mu_);
-      if (!status.ok()) {
-        failed = failed.ok() ? status : failed;
-        next = set.files.size();
-        return;
-      }
-      problems_[key] = problem;
-      if (!fault.empty()) {
-        wrong_[key] = fault;
-      }
-      summary_->read_bytes += set.files[at].file.bytes;
-      if (options_.progress != nullptr) {
-        options_.progress->done_bytes += set.files[at].file.bytes;
+      if (problems_.count(key) != 0) {
+        return Status::OK();
       }
     }
-  };
-  RunInLanes(options_.lanes, work);
-  return failed;
+    std::string problem;
+    std::string fault;
+    RETURN_IF_ERROR(CheckStopped());
+    RETURN_IF_ERROR(ReadObject(set, file, &problem, &fault));
+    const std::lock_guard<std::mutex> lock(mu_);
+    problems_[key] = problem;
+    if (!fault.empty()) {
+      wrong_[key] = fault;
+    }
+    summary_->read_bytes += file.file.bytes;
+    if (options_.progress != nullptr) {
+      options_.progress->done_bytes += file.file.bytes;
+    }
+    return Status::OK();
+  });
 }
 
 // Leaves findings that cannot be read: until a check puts them anew, prunes

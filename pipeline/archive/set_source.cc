@@ -1,6 +1,8 @@
 #include "pipeline/archive/set_source.h"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <thread>
 
 #include "format/end_state.h"
@@ -19,9 +21,24 @@ uint64_t PieceBytes(uint64_t file_bytes) {
   return kPieceBytes * (file_bytes / most + (file_bytes % most != 0));
 }
 
-void RunInLanes(int lanes, const std::function<void()>& work) {
+Status ForEachInLanes(int lanes, size_t count,
+                      const std::function<Status(size_t)>& each) {
+  std::atomic<size_t> next{0};
+  std::mutex mu;
+  Status failed;  // the first; guarded by mu
+  const auto work = [&] {
+    for (size_t at = next++; at < count; at = next++) {
+      const Status status = each(at);
+      if (!status.ok()) {
+        const std::lock_guard<std::mutex> lock(mu);
+        failed = failed.ok() ? status : failed;
+        next = count;
+      }
+    }
+  };
   std::vector<std::thread> threads(
-      static_cast<size_t>(std::max(lanes, 1)) - 1);
+      std::clamp<size_t>(count, 1, static_cast<size_t>(std::max(lanes, 1))) -
+      1);
   for (std::thread& thread : threads) {
     // If a thread cannot be started, fewer lanes do the work.
     StartThread([&work] { work(); }, &thread).PermitUncheckedError();
@@ -32,6 +49,7 @@ void RunInLanes(int lanes, const std::function<void()>& work) {
       thread.join();
     }
   }
+  return failed;
 }
 
 Sha256Digest Sha256OfPieces(const std::vector<Sha256Digest>& pieces) {

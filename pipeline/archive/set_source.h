@@ -38,8 +38,11 @@ struct WorkProgress {
   std::atomic<uint64_t> done_bytes{0};
 };
 
-// Runs `work` in `lanes` threads, including this one, and waits for them.
-void RunInLanes(int lanes, const std::function<void()>& work);
+// Calls each(0) to each(count - 1) in `lanes` threads, of which this is one.
+// After a call fails, begins no other. Returns the first failure.
+[[nodiscard]] rocksdb::Status ForEachInLanes(
+    int lanes, size_t count,
+    const std::function<rocksdb::Status(size_t)>& each);
 
 // Returns the SHA-256 of an object of one piece; for more pieces, the SHA-256
 // of their concatenated digests, so that no byte is hashed twice.
