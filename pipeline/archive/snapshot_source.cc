@@ -8,6 +8,7 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/parts/unit_sender.h"
 #include "pipeline/serve/clone_planner.h"
+#include "pipeline/snapshot/posix_files.h"
 #include "rocksdb/file_system.h"
 
 namespace sstferry {
@@ -98,6 +99,10 @@ Status SnapshotSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   RETURN_IF_ERROR(bytes->Open());
   *opened = std::move(bytes);
   return Status::OK();
+}
+
+Status SnapshotSource::Finish() {
+  return CheckLinkedFiles(snapshot_->own_path() + "/db");
 }
 
 }  // namespace sstferry

@@ -24,6 +24,9 @@ class SnapshotSource : public SetSource {
   const ArchiveSet& set() const override { return set_; }
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override;
+  // kSourceError: the database is on a read-only file system, and a file was
+  // removed or replaced through another mount.
+  [[nodiscard]] rocksdb::Status Finish() override;
 
  private:
   SnapshotSource(std::unique_ptr<Snapshot> snapshot,

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "pipeline/archive/snapshot_source.h"
 #include "pipeline/snapshot/lease_file.h"
 #include "pipeline/snapshot/snapshot.h"
 #include "tests/pipeline/source/snapshot_support.h"
@@ -124,42 +125,64 @@ TEST_CASE("A pull from a read-only file system needs no option",
   REQUIRE(fs::is_empty(source.snapshots()));
 }
 
-TEST_CASE("A pull fails if another mount of a read-only source changes a file",
-          "[snapshot][readonly]") {
-  ScratchDir dir;
-  fs::create_directory(dir / "disk");
-  MakeSampleDatabase(dir / "disk/source");
-  fs::create_directory(dir / "read-only");
-  fs::create_directory(dir / "snapshots");
-  const std::string shown = dir / "read-only";
-  if (mount((dir / "disk").c_str(), shown.c_str(), nullptr, MS_BIND, nullptr) !=
-      0) {
-    WARN("SKIPPED: this process may not mount");
-    return;
+// A source on a read-only mount of a directory that another mount can change.
+class SharedSource {
+ public:
+  SharedSource() {
+    fs::create_directory(dir / "disk");
+    MakeSampleDatabase(dir / "disk/source");
+    fs::create_directory(dir / "read-only");
+    fs::create_directory(dir / "snapshots");
+    const std::string shown = dir / "read-only";
+    is_mounted_ = mount((dir / "disk").c_str(), shown.c_str(), nullptr, MS_BIND,
+                        nullptr) == 0;
+    if (is_mounted_) {
+      REQUIRE(mount("none", shown.c_str(), nullptr,
+                    MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0);
+    }
   }
-  struct Unmounting {
-    ~Unmounting() { umount(path.c_str()); }
-    const std::string path;
-  } const unmounting{shown};
-  REQUIRE(mount("none", shown.c_str(), nullptr,
-                MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0);
-  const TemporaryFilesIn there(dir / "snapshots");
-  const int what = GENERATE(0, 1, 2);
-  PullOptions options = PullFrom(shown + "/source", dir / "target");
-  options.method = GENERATE(PullMethod::kClone, PullMethod::kIngest);
-  options.on_transfer = [&](const std::string&) {
+  ~SharedSource() {
+    if (is_mounted_) {
+      umount((dir / "read-only").c_str());
+    }
+  }
+  bool is_mounted() const { return is_mounted_; }
+  std::string path() const { return dir / "read-only/source"; }
+  // Removes a table through the other mount. `replaces`: puts another file with
+  // the same bytes there, so that only the file's identity differs.
+  void Change(bool replaces) const {
     for (const auto& file : fs::directory_iterator(dir / "disk/source")) {
-      if (file.path().extension() != ".sst" || what == 0) {
+      if (file.path().extension() != ".sst") {
         continue;
       }
-      // The same bytes, so that only the file's identity differs.
       fs::copy_file(file.path(), dir / "disk/copy");
       fs::remove(file.path());
-      if (what == 2) {
+      if (replaces) {
         fs::rename(dir / "disk/copy", file.path());
       }
       return;
     }
+  }
+
+  const ScratchDir dir;
+
+ private:
+  bool is_mounted_ = false;
+};
+
+TEST_CASE("A pull fails if another mount of a read-only source changes a file",
+          "[snapshot][readonly]") {
+  const SharedSource source;
+  if (!source.is_mounted()) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  const TemporaryFilesIn there(source.dir / "snapshots");
+  const int what = GENERATE(0, 1, 2);
+  PullOptions options = PullFrom(source.path(), source.dir / "target");
+  options.method = GENERATE(PullMethod::kClone, PullMethod::kIngest);
+  options.on_transfer = [&](const std::string&) {
+    if (what != 0) source.Change(/*replaces=*/what == 2);
   };
   const Summary pulled = RunPull(options);
   INFO(pulled.status.ToString());
@@ -168,7 +191,24 @@ TEST_CASE("A pull fails if another mount of a read-only source changes a file",
     return;
   }
   REQUIRE(EndStateOf(pulled.status) == EndState::kSourceError);
-  REQUIRE_FALSE(fs::exists(dir / "target"));
+  REQUIRE_FALSE(fs::exists(source.dir / "target"));
+}
+
+TEST_CASE("A push fails if another mount of a read-only source changes a file",
+          "[snapshot][readonly]") {
+  const SharedSource source;
+  if (!source.is_mounted()) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  const TemporaryFilesIn there(source.dir / "snapshots");
+  SnapshotOptions options;
+  options.database_dir = source.path();
+  std::unique_ptr<SnapshotSource> pushed;
+  REQUIRE_OK(SnapshotSource::Take(options, &pushed));
+  REQUIRE_OK(pushed->Finish());
+  source.Change(/*replaces=*/GENERATE(false, true));
+  REQUIRE(EndStateOf(pushed->Finish()) == EndState::kSourceError);
 }
 
 TEST_CASE("A snapshot of a read-only source is resumed by the next server",
