@@ -720,6 +720,9 @@ void LogRounds::RunPush() {
   PushSummary summary;
   const Status status = PushSet(Archive(store_.get(), key_.get()),
                                 push_->source.get(), push, &summary);
+  for (const std::string& warning : summary.warnings) {
+    Log(LogLevel::kWarning, warning);
+  }
   std::unique_ptr<Push> done = std::move(push_);
   {
     const std::lock_guard<std::mutex> lock(mu_);

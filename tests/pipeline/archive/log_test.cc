@@ -1517,6 +1517,24 @@ TEST_CASE("A log of a clock that was ahead is not continued, and a warning says 
   REQUIRE(world.Index().sets[1].sequence == world.source.sequence());
 }
 
+TEST_CASE("A follower logs the warnings of a push of its set", "[archive]") {
+  World world;
+  world.server.Overwrite(kArchiveCheckedKey, "no findings");
+  std::mutex mu;
+  std::string warnings;
+  world.log = [&](LogLevel level, const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mu);
+    if (level == LogLevel::kWarning) warnings += text + "\n";
+  };
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Stop();
+  INFO(warnings);
+  REQUIRE(warnings.find("no object was reused, because it is unknown which of "
+                        "them the last check found wrong") !=
+          std::string::npos);
+}
+
 TEST_CASE("After a clock was set back a little, no set is earlier than the log "
           "that it contains",
           "[archive]") {
