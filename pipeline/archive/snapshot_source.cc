@@ -20,22 +20,26 @@ namespace {
 
 class SnapshotFile : public SetFile {
  public:
-  SnapshotFile(std::string path, const CloneFile& file, uint64_t unit_bytes,
+  // `own`: as in InDatabaseNames().
+  SnapshotFile(const std::string& own, const std::string& directory,
+               const CloneFile& file, uint64_t unit_bytes,
                std::function<bool()> cancelled)
-      : path_(std::move(path)),
+      : own_(own),
+        directory_(directory),
+        path_(own + CloneFileName(file)),
         file_(file),
         unit_bytes_(unit_bytes),
         cancelled_(std::move(cancelled)) {}
 
   [[nodiscard]] Status Open() {
-    RETURN_IF_ERROR(FileSource::Open(rocksdb::FileSystem::Default().get(),
-                                     path_, &opened_,
-                                     EndState::kSourceError));
+    RETURN_IF_ERROR(Named(FileSource::Open(rocksdb::FileSystem::Default().get(),
+                                           path_, &opened_,
+                                           EndState::kSourceError)));
     return opened_->size() >= file_.bytes
                ? Status::OK()
                : MakeStatus(EndState::kSourceError,
-                            CloneFileName(file_) + ": expected " +
-                                std::to_string(file_.bytes) +
+                            directory_ + "/" + CloneFileName(file_) +
+                                ": expected " + std::to_string(file_.bytes) +
                                 " bytes, found " +
                                 std::to_string(opened_->size()));
   }
@@ -44,20 +48,26 @@ class SnapshotFile : public SetFile {
   uint64_t size() const override { return file_.bytes; }
   [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
                             Slice* out) const override {
-    return opened_->Read(offset, n, scratch, out);
+    return Named(opened_->Read(offset, n, scratch, out));
   }
   [[nodiscard]] Status Digest(uint64_t offset, uint64_t bytes,
                               FileDigests* digests) override {
     FileDigestReply reply;
-    RETURN_IF_ERROR(DigestPiece(
+    RETURN_IF_ERROR(Named(DigestPiece(
         path_, file_, unit_bytes_, {0, offset, bytes},
         [this](uint64_t) { return !cancelled_ || !cancelled_(); }, &buffer_,
-        &reply));
+        &reply)));
     digests->Add(reply);
     return Status::OK();
   }
 
  private:
+  Status Named(const Status& status) const {
+    return InDatabaseNames(status, own_, directory_);
+  }
+
+  const std::string own_;
+  const std::string directory_;
   const std::string path_;
   const CloneFile& file_;
   const uint64_t unit_bytes_;
@@ -75,7 +85,8 @@ Status SnapshotSource::Take(SnapshotOptions options,
   const std::function<bool()> cancelled = options.cancelled;
   std::unique_ptr<Snapshot> snapshot;
   RETURN_IF_ERROR(Snapshot::Create(options, &snapshot));
-  source->reset(new SnapshotSource(std::move(snapshot), cancelled));
+  source->reset(new SnapshotSource(options.database_dir, std::move(snapshot),
+                                   cancelled));
   return (*source)->Describe();
 }
 
@@ -94,8 +105,8 @@ Status SnapshotSource::Describe() {
 Status SnapshotSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   const CloneFile& known = set_.files[file].file;
   auto bytes = std::make_unique<SnapshotFile>(
-      snapshot_->own_path() + "/db/" + CloneFileName(known), known,
-      set_.unit_bytes, cancelled_);
+      snapshot_->own_path() + "/db/", directory_, known, set_.unit_bytes,
+      cancelled_);
   RETURN_IF_ERROR(bytes->Open());
   *opened = std::move(bytes);
   return Status::OK();

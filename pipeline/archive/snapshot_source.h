@@ -29,11 +29,14 @@ class SnapshotSource : public SetSource {
   [[nodiscard]] rocksdb::Status Finish() override;
 
  private:
-  SnapshotSource(std::unique_ptr<Snapshot> snapshot,
+  SnapshotSource(std::string directory, std::unique_ptr<Snapshot> snapshot,
                  std::function<bool()> cancelled)
-      : snapshot_(std::move(snapshot)), cancelled_(std::move(cancelled)) {}
+      : directory_(std::move(directory)),
+        snapshot_(std::move(snapshot)),
+        cancelled_(std::move(cancelled)) {}
   [[nodiscard]] rocksdb::Status Describe();
 
+  const std::string directory_;  // for messages
   const std::unique_ptr<Snapshot> snapshot_;
   const std::function<bool()> cancelled_;
   ArchiveSet set_;

@@ -354,23 +354,12 @@ void Transfer::Park(const Status& status, const std::string& where) {
   FailAnd(status, where, true);
 }
 
-// Uses the names of the database's files: the reader of the message can find
-// these files, but the private directory is removed with the transfer.
 Status Transfer::InDatabaseNames(const Status& status) const {
   const std::string dir = database_dir();
-  const std::string own =
-      planned_ && !dir.empty() ? pinned_->own_path() + "/db/" : "";
-  const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
-  std::string text = SentenceOf(status);
-  const bool names_own = !own.empty() && text.find(own) != std::string::npos;
-  if (dir.empty() || (!names_own && !is_corrupt)) {
-    return status;
-  }
-  if (names_own) text = RenamePath(std::move(text), own, dir + "/");
-  if (is_corrupt && text.find(dir) == std::string::npos) {
-    text = dir + ": " + text;
-  }
-  return MakeStatus(EndStateOf(status), text, NextOf(status));
+  return dir.empty() ? status
+                     : sstferry::InDatabaseNames(
+                           status, planned_ ? pinned_->own_path() + "/db/" : "",
+                           dir);
 }
 
 void Transfer::FailAnd(const Status& status, const std::string& where,

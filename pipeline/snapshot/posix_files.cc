@@ -146,6 +146,24 @@ std::string RenamePath(std::string text, const std::string& from,
   return text;
 }
 
+Status InDatabaseNames(const Status& status, const std::string& own,
+                       const std::string& dir) {
+  if (status.ok()) {
+    return status;
+  }
+  const bool is_corrupt = EndStateOf(status) == EndState::kCorrupt;
+  std::string text = SentenceOf(status);
+  const bool names_own = !own.empty() && text.find(own) != std::string::npos;
+  if (!names_own && !is_corrupt) {
+    return status;
+  }
+  if (names_own) text = RenamePath(std::move(text), own, dir + "/");
+  if (is_corrupt && text.find(dir) == std::string::npos) {
+    text = dir + ": " + text;
+  }
+  return MakeStatus(EndStateOf(status), text, NextOf(status));
+}
+
 Status OwnerOf(const std::string& directory, uint32_t* uid) {
   const Descriptor opened = OpenDirectory(directory);
   struct stat info;

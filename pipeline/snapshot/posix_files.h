@@ -42,6 +42,13 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
 std::string RenamePath(std::string text, const std::string& from,
                        const std::string& to);
 
+// Returns a failure to read a snapshot with the names of the database's files
+// in `dir` instead of those that begin with `own` ("PATH/db/", or empty). The
+// operator can find these files, but the private directory is removed with the
+// snapshot. Adds `dir` to a message about wrong bytes that lacks it.
+rocksdb::Status InDatabaseNames(const rocksdb::Status& status,
+                                const std::string& own, const std::string& dir);
+
 // Finds the account that owns a directory; a symbolic link is an error.
 [[nodiscard]] rocksdb::Status OwnerOf(const std::string& directory,
                                       uint32_t* uid);

@@ -333,7 +333,8 @@ TEST_CASE("A replica that is known to be wrong is not pushed, neither from its "
   }
 }
 
-TEST_CASE("A damaged table of a remote source is not uploaded", "[archive]") {
+TEST_CASE("A damaged table is not uploaded, and is named as in its database",
+          "[archive]") {
   const ScratchDir dir;
   MakeLargeTable(dir / "db", 3);
   for (const auto& entry : std::filesystem::directory_iterator(dir / "db")) {
@@ -347,10 +348,20 @@ TEST_CASE("A damaged table of a remote source is not uploaded", "[archive]") {
   MemoryStore server;
   MakeArchive(&server);
   Served served(dir / "db");
-  PushSummary summary;
-  const Status damaged = Push(served.Connect().get(), &server, &summary);
-  INFO(damaged.ToString());
-  REQUIRE(EndStateOf(damaged) == EndState::kCorrupt);
+  SnapshotOptions snapshot;
+  snapshot.database_dir = dir / "db";
+  std::unique_ptr<SnapshotSource> local;
+  REQUIRE_OK(SnapshotSource::Take(snapshot, &local));
+  const std::unique_ptr<RemoteSource> remote = served.Connect();
+  for (SetSource* const source :
+       std::vector<SetSource*>{local.get(), remote.get()}) {
+    PushSummary summary;
+    const Status damaged = Push(source, &server, &summary);
+    INFO(damaged.ToString());
+    REQUIRE(EndStateOf(damaged) == EndState::kCorrupt);
+    REQUIRE(MessageOf(damaged).find(dir / "db") != std::string::npos);
+    REQUIRE(MessageOf(damaged).find(".sst") != std::string::npos);
+  }
   for (const auto& [key, bytes] : server.Objects()) {
     REQUIRE_FALSE(key.starts_with(kArchiveFilesPrefix));
     REQUIRE_FALSE(key.starts_with(kArchiveSetsPrefix));
