@@ -155,24 +155,21 @@ class StandbyRounds : public RoundTarget {
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
-    bool was_damaged = false;
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      was_damaged = damage_.reason == CutReason::kDamage;
-    }
+    const TransferId known = damage_id();
     const Status status = MakeStandbyCut(
         pull_, request, (*endpoint_)->name(), (*endpoint_)->dialer(),
         standby_.get(), &slot_, &summary, audit_.get());
-    if (!status.ok() && !was_damaged &&
-        standby_->gap().reason == CutReason::kDamage) {
+    const bool may_be_damaged =
+        standby_->gap().reason == CutReason::kDamage ||
+        EndStateOf(status) == EndState::kCorrupt;
+    if (!status.ok() && may_be_damaged && standby_->exists()) {
       RETURN_IF_ERROR(FindFault());
-      return MakeStatus(EndState::kSourceError, MessageOf(status));
+      if (damage_id() != known) {
+        return MakeStatus(EndState::kSourceError, MessageOf(status));
+      }
     }
     RETURN_IF_ERROR(status);
-    {
-      std::lock_guard<std::mutex> lock(mu_);
-      damage_ = Gap();  // the cut has compared all files that it kept
-    }
+    TakeFault(HealthFile());  // the cut has compared all files that it kept
     ConfirmViews(true);  // these are the source's own files
     audit_->Begin();
     return Status::OK();
@@ -265,14 +262,23 @@ class StandbyRounds : public RoundTarget {
 
   void TakeFault(const HealthFile& fault) {
     std::lock_guard<std::mutex> lock(mu_);
-    damage_ = {CutReason::kDamage,
-               pull_.target_dir + ": " + FaultSentence(fault)};
+    damage_id_ = fault.id;
+    damage_ = fault.fault == ReplicaFault::kNone
+                  ? Gap()
+                  : Gap{CutReason::kDamage,
+                        pull_.target_dir + ": " + FaultSentence(fault)};
+  }
+
+  TransferId damage_id() const {
+    std::lock_guard<std::mutex> lock(mu_);
+    return damage_id_;
   }
 
   const FollowOptions& options_;
   const PullOptions& pull_;
   mutable std::mutex mu_;
   Gap damage_;  // guarded by mu_
+  TransferId damage_id_{};  // of the same fault; guarded by mu_
   std::atomic<uint64_t> cut_bytes_{0};  // bytes of a cut at the last HearCut()
   const std::unique_ptr<Endpoint>* const endpoint_;  // opened before a cut
   std::unique_ptr<Standby> standby_;

@@ -157,7 +157,7 @@ class VerifyOperation : public Operation {
     const bool is_newer =
         has_fault &&
         (known.fault == ReplicaFault::kNone || now.id != known.id);
-    const bool holds = StillHolds();
+    bool holds = StillHolds();
     const bool is_equal = !is_wrong && has_fault && !is_newer && holds &&
                           Includes(options_.selection, known);
     const bool is_mended =
@@ -166,8 +166,14 @@ class VerifyOperation : public Operation {
     if (recorded.ok() && ((is_wrong && holds) || is_mended)) {
       recorded = CheckOnlyRoot(dir, /*in_place=*/true);
     }
+    HealthFile fault =
+        MakeFault(finding_.fault, SentenceOf(*status), options_.selection);
+    if (recorded.ok() && is_wrong && holds) {
+      recorded = RecordFault(files.get(), dir, &fault,
+                             [this, &holds] { return holds = StillHolds(); });
+    }
     if (!recorded.ok()) {
-      // Only reported: nothing may be written to this directory.
+      // Only reported: nothing may or can be written to this directory.
     } else if (!holds) {
       summary->notes.push_back(
           dir + " was refreshed or replaced while its earlier contents were "
@@ -178,15 +184,10 @@ class VerifyOperation : public Operation {
           dir + " stays recorded as " + ReplicaFaultName(now.fault) + " (" +
           now.what + "): this was found after the compared snapshot was taken");
     } else if (is_wrong) {
-      HealthFile fault = MakeFault(finding_.fault, SentenceOf(*status),
-                                   options_.selection);
-      recorded = RecordFault(files.get(), dir, &fault);
-      if (recorded.ok()) {
-        summary->notes.push_back(
-            std::string("recorded in ") + dir + " that it is " +
-            ReplicaFaultName(fault.fault) + "; a refresh ends with OK only if "
-                                            "it repairs this fault");
-      }
+      summary->notes.push_back(
+          std::string("recorded in ") + dir + " that it is " +
+          ReplicaFaultName(fault.fault) + "; a refresh ends with OK only if it "
+                                          "repairs this fault");
     } else if (is_mended) {
       recorded = ClearFault(files.get(), dir, known);
       if (recorded.ok()) {

@@ -1,24 +1,31 @@
 #include "pipeline/base/file_lock.h"
-#include "sstferry/descriptor.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <thread>
+#include <utility>
+
+#include "format/end_state.h"
+#include "pipeline/base/open_file.h"
 
 namespace sstferry {
 namespace {
 
+using rocksdb::Status;
+
 constexpr int kTries = 10;
+// A record is synced under the lock of its directory.
+constexpr int kDirectoryTries = 1000;
 constexpr std::chrono::milliseconds kBetween{10};
 
-}  // namespace
-
-bool LockFile(int fd) {
-  for (int i = 0; i < kTries; ++i) {
+// Returns false, with errno, if another process holds the lock all the time.
+bool LockWithin(int fd, int tries) {
+  for (int i = 0; i < tries; ++i) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
       return true;
     }
@@ -27,13 +34,47 @@ bool LockFile(int fd) {
     }
     std::this_thread::sleep_for(kBetween);
   }
+  errno = EWOULDBLOCK;
   return false;
 }
+
+}  // namespace
+
+bool LockFile(int fd) { return LockWithin(fd, kTries); }
 
 bool IsFileLocked(const std::string& path) {
   const Descriptor file = OpenPath(path, O_RDONLY);
   return file.is_open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0 &&
          errno == EWOULDBLOCK;
+}
+
+// Opens the directory again if another one got the name before this one was
+// locked.
+Status LockDirectory(const std::string& dir, Descriptor* lock) {
+  while (true) {
+    *lock = Descriptor();
+    Descriptor opened = OpenPath(dir, O_RDONLY | O_DIRECTORY);
+    if (!opened.is_open()) {
+      return errno == ENOENT ? Status::OK()
+                             : ErrnoStatus(EndState::kInternal, "cannot open",
+                                           dir, errno);
+    }
+    if (!LockWithin(opened.get(), kDirectoryTries)) {
+      return ErrnoStatus(
+          errno == EWOULDBLOCK ? EndState::kBusy : EndState::kInternal,
+          "cannot lock", dir, errno);
+    }
+    struct stat locked;
+    struct stat named;
+    if (fstat(opened.get(), &locked) != 0) {
+      return ErrnoStatus(EndState::kInternal, "cannot lock", dir, errno);
+    }
+    if (stat(dir.c_str(), &named) == 0 && locked.st_dev == named.st_dev &&
+        locked.st_ino == named.st_ino) {
+      *lock = std::move(opened);
+      return Status::OK();
+    }
+  }
 }
 
 }  // namespace sstferry

@@ -21,6 +21,7 @@
 // exchange.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <set>
@@ -176,12 +177,17 @@ class Workspace {
   // Exchanges the names of db/ and TARGET_DIR; renames db/ if TARGET_DIR is
   // missing. Before that, puts the application's files into db/
   // (other_files.h); *kept receives the names of files that both sides have
-  // changed. REQUIRES: kBegun, db/ closed and synced. After these errors
-  // nothing has changed:
-  //   kBusy     a process has the database in TARGET_DIR open
+  // changed. Last of all, locks the workspace's directory (LockDirectory()),
+  // calls `last_check`, and exchanges the names under the lock. REQUIRES:
+  // kBegun, db/ closed and synced. After an error of `last_check` and these
+  // errors nothing has changed:
+  //   kBusy     a process has the database in TARGET_DIR open, or another
+  //             process holds the lock of the workspace's directory
   //   kRefused  TARGET_DIR is not the same directory as at BeginSwap(), or a
   //             file in it can be neither kept nor removed
-  [[nodiscard]] rocksdb::Status Swap(std::vector<std::string>* kept);
+  [[nodiscard]] rocksdb::Status Swap(
+      const std::function<rocksdb::Status()>& last_check,
+      std::vector<std::string>* kept);
   // Moves the old database out of db/. Call this after after_swap. With
   // `keeps`, or if the old database was adopted, renames it to *path, next to
   // TARGET_DIR (old_directories.h), where it no longer belongs to the

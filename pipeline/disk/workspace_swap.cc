@@ -2,6 +2,7 @@
 // a crash interrupted.
 #include <filesystem>
 
+#include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
@@ -117,7 +118,8 @@ Status Workspace::BeginSwap(const std::string& transfer_id, bool adopts_old) {
   return Status::OK();
 }
 
-Status Workspace::Swap(std::vector<std::string>* kept) {
+Status Workspace::Swap(const std::function<Status()>& last_check,
+                       std::vector<std::string>* kept) {
   const bool existed = target_exists_;
   Status status = CheckTarget();
   if (status.ok() &&
@@ -150,6 +152,13 @@ Status Workspace::Swap(std::vector<std::string>* kept) {
     const bool takes_others = existed && !swap_.adopts_old;
     status = PlaceOtherFiles(file_system_.get(), other_dir(),
                              takes_others ? target_dir_ : "", db_dir(), kept);
+  }
+  Descriptor names;
+  if (status.ok()) {
+    status = LockDirectory(dir_, &names);
+  }
+  if (status.ok()) {
+    status = last_check();
   }
   if (!status.ok()) {
     return status;

@@ -117,13 +117,10 @@ ReusedParts CloneTarget::ListReused() const {
 // Fails only on cancellation, or if --adopt can link nothing.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
-  HealthFile fault;
-  if (!options().adopts_old) {
-    RETURN_IF_ERROR(ReadKnownFault(directory, &fault));
-  }
-  if (fault.fault != ReplicaFault::kNone && !*verify) {
+  RETURN_IF_ERROR(ReadFaultAgain());
+  if (fault().fault != ReplicaFault::kNone && !*verify) {
     *verify = true;
-    report()->Note(directory + ": " + FaultSentence(fault) +
+    report()->Note(directory + ": " + FaultSentence(fault()) +
                            "; its files are compared with the source's before "
                            "they are reused (--verify)");
   }
@@ -176,6 +173,11 @@ Status CloneTarget::TakeEarlier(const JournalState& earlier) {
   }
   layout_->SetReused(std::move(numbers));
   return status;
+}
+
+// Returns true also while it is unknown which files are shared.
+bool CloneTarget::uses_old_files() const {
+  return layout_ == nullptr || layout_->reused_files() > 0;
 }
 
 // Compares the current contents of both directories; the record of the last

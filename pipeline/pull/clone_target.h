@@ -50,6 +50,7 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   void CloseDatabase() override {}
 
  protected:
+  bool uses_old_files() const override;
   [[nodiscard]] rocksdb::Status CloseFiles() override {
     return rocksdb::Status::OK();
   }

@@ -177,10 +177,12 @@ Status Exchange::WorstOf(const Status& status,
                         MessageOf(status));
 }
 
-Status Exchange::Publish(const std::function<Summary()>& summary) {
+Status Exchange::Publish(const std::function<Status()>& last_check,
+                         const std::function<Summary()>& summary) {
   if (MayExchange(options())) {
-    return Swap(summary);
+    return Swap(last_check, summary);
   }
+  RETURN_IF_ERROR(last_check());
   std::string note;
   const Status status = workspace()->Publish(&note);
   if (!note.empty()) {
@@ -189,7 +191,8 @@ Status Exchange::Publish(const std::function<Summary()>& summary) {
   return status;
 }
 
-Status Exchange::Swap(const std::function<Summary()>& summary) {
+Status Exchange::Swap(const std::function<Status()>& last_check,
+                      const std::function<Summary()>& summary) {
   RETURN_IF_ERROR(workspace()->BeginSwap(ToHex(plan_->opened.transfer_id),
                                          options().adopts_old));
   Status status = CallBefore();
@@ -200,7 +203,7 @@ Status Exchange::Swap(const std::function<Summary()>& summary) {
   }
   std::vector<std::string> kept;
   if (status.ok()) {
-    status = workspace()->Swap(&kept);
+    status = workspace()->Swap(last_check, &kept);
   }
   if (workspace()->swap_state() != SwapState::kExchanged) {
     return status;  // the Puller calls CloseHooks()

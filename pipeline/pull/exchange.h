@@ -62,10 +62,12 @@ class Exchange {
   [[nodiscard]] rocksdb::Status CloseHooks();
 
   // --- when db/ is complete and closed ---------------------------------------
-  // Gives db/ the name TARGET_DIR. `summary` returns the pull's summary at the
-  // time of the call, for the record in TARGET_DIR. After an error,
+  // Gives db/ the name TARGET_DIR. `last_check` is called right before that, as
+  // in Workspace::Swap(). `summary` returns the pull's summary at the time of
+  // the call, for the record in TARGET_DIR. After an error,
   // PullReporter::published() is true if TARGET_DIR is the new database.
   [[nodiscard]] rocksdb::Status Publish(
+      const std::function<rocksdb::Status()>& last_check,
       const std::function<Summary()>& summary);
   // Returns true if the last failed call returned the failure of after_swap.
   bool ended_by_hook() const { return ended_by_hook_; }
@@ -77,7 +79,9 @@ class Exchange {
   void FillSummary(Summary* summary) const;
 
  private:
-  [[nodiscard]] rocksdb::Status Swap(const std::function<Summary()>& summary);
+  [[nodiscard]] rocksdb::Status Swap(
+      const std::function<rocksdb::Status()>& last_check,
+      const std::function<Summary()>& summary);
   [[nodiscard]] rocksdb::Status CallBefore();
   [[nodiscard]] rocksdb::Status CallAfter(const std::string& transfer_id,
                                           bool exchanged);

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 
 #include "format/end_state.h"
+#include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/random_id.h"
 #include "pipeline/disk/durable.h"
+#include "pipeline/disk/exchange_record.h"
+#include "pipeline/disk/workspace.h"
 
 namespace sstferry {
 namespace {
@@ -29,22 +34,17 @@ bool IsBound(const std::optional<std::string>& asked,
   return !asked.has_value() || asked == looked_at;
 }
 
-}  // namespace
-
-HealthFile MakeFault(ReplicaFault fault, const std::string& what,
-                     const Selection& looked_at) {
-  HealthFile made;
-  made.fault = fault;
-  made.id = RandomId();
-  made.found_seconds = static_cast<uint64_t>(std::time(nullptr));
-  made.what = what;
-  made.families = looked_at.families;
-  made.interval = looked_at.interval;
-  return made;
+// Returns the workspace of the pulls whose TARGET_DIR is `dir`. They accept no
+// symbolic link, but a verify does.
+std::string WorkspaceOf(const std::string& dir) {
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(dir, error).string();
+  return Workspace::DirOf(error ? dir : real);
 }
 
-Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
-                   HealthFile* fault) {
+// Records *fault in the directory that has the name `dir` now.
+Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
+                  HealthFile* fault) {
   HealthFile known;
   RETURN_IF_ERROR(ReadKnownFault(dir, &known));
   if (known.fault != ReplicaFault::kNone && known.id != TransferId()) {
@@ -77,11 +77,54 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
                                              std::string(kLastTransferName)));
 }
 
+}  // namespace
+
+HealthFile MakeFault(ReplicaFault fault, const std::string& what,
+                     const Selection& looked_at) {
+  HealthFile made;
+  made.fault = fault;
+  made.id = RandomId();
+  made.found_seconds = static_cast<uint64_t>(std::time(nullptr));
+  made.what = what;
+  made.families = looked_at.families;
+  made.interval = looked_at.interval;
+  return made;
+}
+
+// Records the fault again if there was no workspace, and thus no exchange near,
+// but a pull has made one since: it may have exchanged `dir` before it could
+// read the record.
+Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
+                   HealthFile* fault, const std::function<bool()>& holds) {
+  const std::string workspace = WorkspaceOf(dir);
+  Descriptor lock;
+  bool is_certain = false;
+  while (!is_certain) {
+    // A record without the lock is better than none.
+    const Status locked = LockDirectory(workspace, &lock);
+    const std::string identity = IdentityOf(dir);
+    if (holds && !holds()) {
+      *fault = HealthFile();
+      return Status::OK();
+    }
+    RETURN_IF_ERROR(WriteFault(file_system, dir, fault));
+    is_certain = !locked.ok() || lock.is_open() ||
+                 (IdentityOf(workspace).empty() &&
+                  IdentityOf(dir) == identity);
+  }
+  return Status::OK();
+}
+
 Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,
                   const HealthFile& mended) {
+  if (mended.fault == ReplicaFault::kNone) {
+    return Status::OK();
+  }
+  Descriptor lock;
+  RETURN_IF_ERROR(LockDirectory(WorkspaceOf(dir), &lock));
   HealthFile known;
   RETURN_IF_ERROR(ReadKnownFault(dir, &known));
-  if (mended.fault == ReplicaFault::kNone || known.id != mended.id) {
+  if (known.id != mended.id) {
     return Status::OK();
   }
   RETURN_IF_ERROR(RemoveTree(file_system, dir + "/" + kHealthFileName));

@@ -12,6 +12,7 @@
 // A pull does not end with OK while a recorded finding is not repaired.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "format/health_file.h"
@@ -26,9 +27,15 @@ namespace sstferry {
 // Joins the selections in which both were found. *fault receives the contents
 // of the file. If the record cannot be written, removes last_transfer.json, so
 // that no refresh relies on the replica.
-[[nodiscard]] rocksdb::Status RecordFault(rocksdb::FileSystem* file_system,
-                                          const std::string& dir,
-                                          HealthFile* fault);
+//
+// No exchange moves the record away unread: Workspace::Swap() checks and
+// exchanges under the lock of the workspace, which this function holds, too.
+// `holds`, unless null, is called under the lock: if it returns false, the
+// finding is not about the directory that has the name now. Then records
+// nothing, and *fault becomes none.
+[[nodiscard]] rocksdb::Status RecordFault(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    HealthFile* fault, const std::function<bool()>& holds = nullptr);
 
 // Returns a fault with a new id and the current time.
 HealthFile MakeFault(ReplicaFault fault, const std::string& what,

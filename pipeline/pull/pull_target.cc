@@ -1,5 +1,6 @@
 #include "pipeline/pull/pull_target.h"
 
+#include "format/end_state.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/pull/health.h"
@@ -24,20 +25,53 @@ void PullTarget::SetUse(WorkspaceUse use,
   disk_ = disk;
 }
 
-Status PullTarget::ReadFault(FoundTarget* found) {
-  workspace_ = found->workspace.get();
+const std::string& PullTarget::DirectoryOfFault() const {
+  return reuse_ != nullptr && !options().reuse_dir.empty()
+             ? options().reuse_dir
+             : options().target_dir;
+}
+
+Status PullTarget::ReadFaultAgain() {
   if (options().adopts_old) {
     return Status::OK();  // known faults are older than the adoption
   }
-  RETURN_IF_ERROR(ReadKnownFault(options().target_dir, &fault_));
+  return ReadKnownFault(DirectoryOfFault(), &fault_);
+}
+
+Status PullTarget::ReadFault(FoundTarget* found) {
+  workspace_ = found->workspace.get();
+  RETURN_IF_ERROR(ReadFaultAgain());
   const bool is_unreadable = fault_.fault != ReplicaFault::kNone &&
-                             fault_.id == TransferId();
+                             fault_.id == TransferId() &&
+                             DirectoryOfFault() == options().target_dir;
   const Status status =
       is_unreadable && !is_only_planned()
           ? RecordFault(disk(), options().target_dir, &fault_)
           : Status::OK();
   found->fault = fault_;
   return status;
+}
+
+// Skips an adoption: it compares all files that it takes with the source's, and
+// keeps the adopted directory with its record.
+Status PullTarget::CheckNoNewFault() const {
+  if (options().adopts_old || !uses_old_files()) {
+    return Status::OK();
+  }
+  const std::string& dir = DirectoryOfFault();
+  HealthFile now;
+  RETURN_IF_ERROR(ReadKnownFault(dir, &now));
+  if (now.fault == ReplicaFault::kNone ||
+      (fault_.fault != ReplicaFault::kNone && now.id == fault_.id)) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kCorrupt,
+      "target " + options().target_dir +
+          ": the new database was not used, because it shares files with " +
+          dir + ", and after they were taken, a fault was found: " +
+          FaultSentence(now) +
+          "; run the same command again, which takes no file unread");
 }
 
 void PullTarget::SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open) {

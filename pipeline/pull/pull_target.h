@@ -31,7 +31,8 @@
 //   Finish()                                 makes all data readable
 //   lanes, with --verify: DigestPart()
 //   Close(); Record()                        makes all data durable
-//   new directories get their name here (exchange.h)
+//   new directories get their name here (exchange.h):
+//     CheckNoNewFault()                      the last step before that
 //   in_place()->CompactAndClose()
 //   FillSummary(); CloseDatabase()           for every end of the pull
 #pragma once
@@ -192,6 +193,12 @@ class PullTarget {
   // pull began, and no process has written to it since. Called if no chunk was
   // received.
   virtual bool HeldTheSame() const { return false; }
+  // Checks that no fault of the directory whose files the new one shares became
+  // known after they were taken. Must be the last check before the new
+  // directory gets its name: an exchange moves the record away, but the files
+  // stay in use.
+  //   kCorrupt  a fault became known, or its record is damaged
+  [[nodiscard]] rocksdb::Status CheckNoNewFault() const;
   // Makes everything durable and closes the journal.
   [[nodiscard]] virtual rocksdb::Status Close(JournalFile* journal) = 0;
   // Durably records the origin of the data, for the next refresh.
@@ -218,9 +225,15 @@ class PullTarget {
   // Keeps the arguments of ReadExisting().
   void SetUse(WorkspaceUse use,
               const std::shared_ptr<rocksdb::FileSystem>& disk);
-  // Keeps the workspace in *found, and reads the known fault of TARGET_DIR. If
-  // the fault's record cannot be read, gives the fault an id for journals.
+  // Keeps the workspace in *found, and reads the known fault of TARGET_DIR or,
+  // if it takes files from there, of reuse_dir. If the record of TARGET_DIR
+  // cannot be read, gives the fault an id for journals.
   [[nodiscard]] rocksdb::Status ReadFault(FoundTarget* found);
+  // Reads the fault again, before files are taken.
+  [[nodiscard]] rocksdb::Status ReadFaultAgain();
+  // Returns true if the new directory may share files with the directory whose
+  // fault was read.
+  virtual bool uses_old_files() const { return false; }
   // Registers the optional interface of an in-place target. `open` is the
   // database that an application has open; null: this process opens it.
   void SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open);
@@ -229,6 +242,9 @@ class PullTarget {
   void GiveWay() { gives_way_ = true; }
 
  private:
+  // Returns the directory whose files are taken, or that is changed in place.
+  const std::string& DirectoryOfFault() const;
+
   const TargetInputs inputs_;
   const char* const mode_;
   InPlaceTarget* in_place_ = nullptr;

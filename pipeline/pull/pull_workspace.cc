@@ -120,7 +120,8 @@ Status PullWorkspace::JudgeUnfinished() {
   }
   if (head.mends != found_.fault.id) {
     DropUnfinished("starting over, since the recorded fault of " +
-                   options().target_dir +
+                   (options().reuse_dir.empty() ? options().target_dir
+                                                : options().reuse_dir) +
                    " has changed since the unfinished pull began");
     return Status::OK();
   }

@@ -430,13 +430,24 @@ Status Puller::Publish() {
       // the exchange, for which an application waits.
       link_.End(Status::OK(), {});
     }
-    status = exchange_.Publish([this] { return CompleteSummary(); });
+    status = exchange_.Publish([this] { return CheckNoNewFault(); },
+                               [this] { return CompleteSummary(); });
   }
   report_.AddSeconds(
       TimedStep::kSwap,
       SecondsSince(start) - (report_.seconds(TimedStep::kDelete) - deleted));
   if (status.ok()) {
     report_.SetPublished();
+  }
+  return status;
+}
+
+// Promises no resumption after a new fault, because of which the next run
+// starts over (JournalTransfer::mends).
+Status Puller::CheckNoNewFault() {
+  const Status status = target_->CheckNoNewFault();
+  if (EndStateOf(status) == EndState::kCorrupt) {
+    work_->SetResumable(false);
   }
   return status;
 }
@@ -463,6 +474,7 @@ Status Puller::EndUnchanged() {
 // Removes the journal before it records the end of the transfer, so that no
 // later run uses data of an unfinished swap.
 Status Puller::LeaveTarget() {
+  RETURN_IF_ERROR(CheckNoNewFault());
   Workspace* const workspace = work_->workspace();
   const Summary complete = CompleteSummary();
   opener_.CloseStore();

@@ -120,6 +120,7 @@ class Puller {
   [[nodiscard]] rocksdb::Status FinishTarget();
   [[nodiscard]] rocksdb::Status Verify();
   [[nodiscard]] rocksdb::Status Publish();
+  [[nodiscard]] rocksdb::Status CheckNoNewFault();
   // Ends the pull; replaces all steps after CompareReused().
   [[nodiscard]] rocksdb::Status EndUnchanged();
   [[nodiscard]] rocksdb::Status LeaveTarget();

@@ -42,6 +42,7 @@ class LinkedTarget : public RefreshTarget {
   void CloseDatabase() override { ForgetLive(); }
 
  protected:
+  bool uses_old_files() const override { return true; }
   rocksdb::Status Own(const rocksdb::Status& status) override;
 
  private:

@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 
 #include "format/health_file.h"
+#include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/health.h"
@@ -494,6 +496,183 @@ TEST_CASE("A refresh that began before a fault was found still mends the fault",
   REQUIRE_OK(ended.status);
   REQUIRE(ended.summary.parts_compared == ended.summary.parts);
   RequireSound(world.source, world.target);
+}
+
+// Records damage of the replica the first time that a pull reaches `point`, as
+// a verify in another process would.
+void RecordAt(const std::string& point, const std::string& target) {
+  auto left = std::make_shared<int>(1);
+  TEST_SetFaultHook([=](const std::string& name) {
+    if (name == point && (*left)-- == 1) {
+      HealthFile fault = MakeFault(ReplicaFault::kDamaged, "found meanwhile",
+                                   Selection());
+      REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), target,
+                             &fault));
+    }
+  });
+}
+
+TEST_CASE("A new directory that shares files with a replica is not used if a "
+          "fault was found meanwhile",
+          "[transfer][health]") {
+  const bool clones = GENERATE(true, false);
+  World world(clones ? PullMethod::kClone : PullMethod::kIngest);
+  PullOptions options = Swapping();
+  options.method = clones ? PullMethod::kClone : PullMethod::kIngest;
+  if (clones) {
+    Damage(world.target);
+    if (GENERATE(true, false)) options.mode = PullMode::kRefresh;
+  }
+  Fill(world.source, 5000, 10, "new");
+  const std::string point = GENERATE(as<std::string>(), "",
+                                     "Puller:TotalsAgreed",
+                                     "Puller:BeforeSwapDone");
+  RecordAt(!point.empty() ? point
+           : clones       ? "CloneTarget:FilesLinked"
+                          : "LinkedTarget:CopyMade",
+           world.target);
+  const Ferried found = Refresh(world.source, world.target, options);
+  TEST_SetFaultHook(nullptr);
+  INFO(found.message());
+  REQUIRE(found.state() == EndState::kCorrupt);
+  REQUIRE_FALSE(found.summary.exchanged);
+  REQUIRE(StateOf(world.target).health == ReplicaHealth::kDamaged);
+  const Ferried mended = Refresh(world.source, world.target, options);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  REQUIRE(mended.summary.exchanged);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A replica that has all files is not left as it is if a fault was "
+          "found meanwhile",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  RecordAt("CloneTarget:FilesLinked", world.target);
+  const Ferried found = Refresh(world.source, world.target, options);
+  TEST_SetFaultHook(nullptr);
+  INFO(found.message());
+  REQUIRE(found.state() == EndState::kCorrupt);
+  REQUIRE_OK(Refresh(world.source, world.target, options).status);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A pull that links from a copy is not used if a fault of the copy "
+          "was found meanwhile",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.source.directory = world.source;
+  options.target_dir = world.dir / "second";
+  options.reuse_dir = world.target;
+  Fill(world.source, 5000, 10, "new");
+  Damage(world.target);
+  Ferried pulled;
+  SECTION("in this run") {
+    RecordAt("Puller:TotalsAgreed", world.target);
+    pulled.status = MakePull(options)->Run(&pulled.summary);
+  }
+  SECTION("before the run that resumes it") {
+    REQUIRE(StoppedAt("Puller:TotalsAgreed", options).state() ==
+            EndState::kCancelled);
+    HealthFile fault =
+        MakeFault(ReplicaFault::kDamaged, "found meanwhile", Selection());
+    REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
+                           &fault));
+    pulled.status = MakePull(options)->Run(&pulled.summary);
+  }
+  TEST_SetFaultHook(nullptr);
+  INFO(pulled.message());
+  if (!pulled.status.ok()) {
+    REQUIRE(pulled.state() == EndState::kCorrupt);
+    REQUIRE_FALSE(fs::exists(options.target_dir));
+    REQUIRE_OK(MakePull(options)->Run(&pulled.summary));
+  }
+  ExpectSameEntries(world.source, options.target_dir);
+  REQUIRE(Compare(world.source, options.target_dir).state() == EndState::kOk);
+}
+
+TEST_CASE("A swap that shares no file with a replica mends a fault that was "
+          "found meanwhile",
+          "[transfer][health]") {
+  World world;
+  HealthFile fault =
+      MakeFault(ReplicaFault::kDamaged, "known", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
+                         &fault));
+  RecordAt("Puller:TotalsAgreed", world.target);
+  const Ferried mended = Refresh(world.source, world.target, Swapping());
+  TEST_SetFaultHook(nullptr);
+  INFO(mended.message());
+  REQUIRE_OK(mended.status);
+  RequireSound(world.source, world.target);
+}
+
+TEST_CASE("A fault is recorded, and names are exchanged, under one lock",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  const std::string workspace = world.target + ".sstferry";
+  int locked = 0;
+  fs::create_directory(workspace);
+  TEST_SetFaultHook([&](const std::string& name) {
+    locked += name == "WriteDurably:Synced" && IsFileLocked(workspace);
+  });
+  HealthFile fault = MakeFault(ReplicaFault::kDamaged, "by hand", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
+                         &fault));
+  REQUIRE(locked == 1);
+  REQUIRE_FALSE(IsFileLocked(workspace));
+  fs::remove(workspace);
+  Fill(world.source, 5000, 10, "new");
+  TEST_SetFaultHook([&](const std::string& name) {
+    locked += name == "Workspace:NamesExchanged" && IsFileLocked(workspace);
+  });
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  REQUIRE_OK(Refresh(world.source, world.target, options).status);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(locked == 2);
+}
+
+TEST_CASE("A fault is recorded again if a pull began before it was recorded",
+          "[transfer][health]") {
+  const ScratchDir dir;
+  const std::string replica = dir / "replica";
+  const std::string workspace = replica + ".sstferry";
+  fs::create_directory(replica);
+  fs::create_directory(dir / "new");
+  const bool has_ended = GENERATE(true, false);
+  int recorded = 0;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name != "WriteDurably:Renamed" || ++recorded > 1) return;
+    if (has_ended) {
+      fs::rename(replica, dir / "old");
+      fs::rename(dir / "new", replica);
+    } else {
+      fs::create_directory(workspace);
+    }
+  });
+  HealthFile fault = MakeFault(ReplicaFault::kDamaged, "by hand", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), replica,
+                         &fault));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(recorded == 2);
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(replica, &known));
+  REQUIRE(known == fault);
+}
+
+TEST_CASE("A fault of a directory that was replaced is not recorded",
+          "[transfer][health]") {
+  const ScratchDir dir;
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  HealthFile fault = MakeFault(ReplicaFault::kDifferent, "a key", Selection());
+  REQUIRE_OK(RecordFault(disk, dir.path(), &fault, [] { return false; }));
+  REQUIRE(fault.fault == ReplicaFault::kNone);
+  REQUIRE_FALSE(fs::exists(dir / kHealthFileName));
 }
 
 TEST_CASE("A refresh that mends a fault is resumed", "[transfer][health]") {

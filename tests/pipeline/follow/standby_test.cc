@@ -20,10 +20,12 @@
 #include "format/file_name.h"
 #include "format/rocksdb/log_follower.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/known_fault.h"
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/follow/followed_source.h"
+#include "pipeline/pull/health.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -928,6 +930,72 @@ TEST_CASE("A scheduled cut is abandoned for one that is needed now",
   REQUIRE(db->GetLatestSequenceNumber() == sequence);
   std::string value;
   REQUIRE_OK(db->Get(rocksdb::ReadOptions(), db.cf("third"), "k", &value));
+}
+
+// Records damage of the standby the first time that a cut reaches `point`, as a
+// verify in another process would.
+void RecordAt(const std::string& point, const StandbyWorld& world) {
+  auto left = std::make_shared<std::atomic<int>>(1);
+  TEST_SetFaultHook([=, dir = world.dir()](const std::string& name) {
+    if (name == point && IsStandby(dir) && (*left)-- == 1) {
+      HealthFile fault = MakeFault(ReplicaFault::kDamaged, "found meanwhile",
+                                   Selection());
+      RecordFault(rocksdb::FileSystem::Default().get(), dir, &fault)
+          .PermitUncheckedError();
+    }
+  });
+}
+
+TEST_CASE("A fault that is found during a cut stays known", "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  RecordAt(GENERATE(as<std::string>(), "CloneTarget:FilesLinked",
+                    "Puller:TotalsAgreed", "Puller:BeforeSwapDone"),
+           world);
+  const rocksdb::Status cut = world.Cut(CutReason::kCutEvery);
+  TEST_SetFaultHook(nullptr);
+  INFO(cut.ToString());
+  REQUIRE(EndStateOf(cut) == EndState::kCorrupt);
+  world.CloseStandby();
+  PromoteOptions promote;
+  promote.dir = world.dir();
+  promote.source_is_down = true;
+  StandbyState state;
+  REQUIRE(EndStateOf(MakePromote(promote)->Run(&state)) ==
+          EndState::kCorrupt);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut(CutReason::kDamage));
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(world.dir(), &known));
+  REQUIRE(known.fault == ReplicaFault::kNone);
+}
+
+TEST_CASE("A follower takes another cut after one during which a fault was "
+          "found",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  RecordAt("Puller:BeforeSwapDone", world);
+  FollowOptions options;
+  options.pull = world.Options();
+  options.cut_every = std::chrono::milliseconds(1);
+  RunningFollower follower(options);
+  AwaitDurable(world);
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!IsStandby(world.dir()) ||
+         StateOf(world.dir()).cuts["damage"] == 0) {
+    REQUIRE(std::chrono::steady_clock::now() < until);
+  }
+  REQUIRE_OK(follower.Stop());
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(world.dir(), &known));
+  REQUIRE(known.fault == ReplicaFault::kNone);
+  REQUIRE_OK(world.Promote());
+  REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
 TEST_CASE("A promotion is refused while a required cut asks the source nothing",
