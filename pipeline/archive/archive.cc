@@ -384,7 +384,8 @@ Status Archive::ReadChecked(ArchiveChecked* checked) const {
                     store_->Describe(kArchiveCheckedKey) +
                         ": expected the findings of the last check, found an "
                         "object that cannot be read: " + MessageOf(read),
-                    "sstferry archive check " + ShellWord(store_->place()));
+                    "sstferry archive check " + ShellWord(store_->place()) +
+                        " --read-data 100%");
 }
 
 StoreResult Archive::PutChecked(ArchiveChecked checked) const {

@@ -178,7 +178,7 @@ class Archive {
   // do not go stale: a key is never used twice, and a check that reads an
   // object and finds it right removes its fault.
   //   kCorrupt  they cannot be read, so it is unknown which objects are wrong.
-  //             The next check puts them anew
+  //             The next check that reads all objects puts them anew
   [[nodiscard]] rocksdb::Status ReadChecked(ArchiveChecked* checked) const;
   // Puts findings in place of those that are stored. Cuts long problems. A
   // store cannot compare and put, so call ReadChecked() just before.

@@ -100,8 +100,7 @@ void JudgeReplaced(const RepairedSets& repaired, ListedSet* listed) {
   }
 }
 
-// Returns OK for findings that cannot be read: a list and a check take them for
-// none, and the check puts them anew.
+// Returns OK for findings that cannot be read: a list takes them for none.
 Status IgnoreUnreadable(const Status& read) {
   return EndStateOf(read) == EndState::kCorrupt ? Status::OK() : read;
 }
@@ -135,6 +134,14 @@ class Checker {
   void Amiss(const std::string& key, const std::string& what);
   // Adds the findings of earlier checks.
   void AddFindings();
+  // Reads the findings. Those that cannot be read are none, and set
+  // unreadable_.
+  [[nodiscard]] Status ReadFindings(ArchiveChecked* findings);
+  // Returns true if it is unknown which objects earlier checks found wrong, and
+  // this check does not read all of them again.
+  bool has_unknown_findings() const {
+    return !unreadable_.ok() && summary_->read_parts != 1;
+  }
   ArchiveChecked MergeFindings(const ArchiveChecked& now) const;
   [[nodiscard]] Status KeepFindings();
   // Reports the problems of the sets that still exist at the end.
@@ -149,6 +156,7 @@ class Checker {
   CheckSummary* const summary_;
   ArchiveHead head_;
   ArchiveChecked before_;  // the findings when this check began
+  Status unreadable_;      // why the findings cannot be read; OK: they can
   std::vector<ReadRecord> records_;
   RepairedSets repaired_;
   std::map<std::string, NamedFile> named_;
@@ -211,6 +219,14 @@ void Checker::TellAmiss(const std::set<SetName>& still_there) {
       summary_->problems.push_back(problem);
     }
   }
+}
+
+Status Checker::ReadFindings(ArchiveChecked* findings) {
+  const Status read = archive_.ReadChecked(findings);
+  if (EndStateOf(read) == EndState::kCorrupt) {
+    unreadable_ = read;
+  }
+  return IgnoreUnreadable(read);
 }
 
 void Checker::AddFindings() {
@@ -295,7 +311,11 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
 
 Status Checker::KeepFindings() {
   ArchiveChecked now;
-  const Status read = IgnoreUnreadable(archive_.ReadChecked(&now));
+  const Status read = ReadFindings(&now);
+  if (read.ok() && has_unknown_findings()) {
+    summary_->not_kept = MessageOf(unreadable_);
+    return Status::OK();
+  }
   if (read.ok() && now == ArchiveChecked()) {
     now = before_;  // they were lost meanwhile
   }
@@ -468,6 +488,9 @@ Status Checker::Verdict() const {
   if (first == nullptr && !summary_->log.problems.empty()) {
     return MakeStatus(EndState::kCorrupt, summary_->log.problems.front());
   }
+  if (first == nullptr && has_unknown_findings()) {
+    return unreadable_;
+  }
   if (first == nullptr && last != nullptr && !IsRestorable(last->state)) {
     return MakeStatus(EndState::kRefused,
                       place + ": expected the newest set to be sealed with the "
@@ -529,7 +552,7 @@ Status Checker::Run() {
   // Reads the findings and the sets before it lists objects, so that the
   // listing has all objects of these sets, and the object of a finding that it
   // misses is deleted.
-  RETURN_IF_ERROR(IgnoreUnreadable(archive_.ReadChecked(&before_)));
+  RETURN_IF_ERROR(ReadFindings(&before_));
   RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_, &repaired_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {
     RETURN_IF_ERROR(

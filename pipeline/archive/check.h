@@ -81,7 +81,8 @@ inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary
 //             names the first such file, the sets that use it, and the newest
 //             whole set; or the log's segments do not form a chain. *summary
 //             is complete. A damaged set that a repaired set (repair.h)
-//             replaces is only warned about
+//             replaces is only warned about. Or the findings of earlier checks
+//             cannot be read, and this check does not read everything
 //   kRefused  nothing can be restored: there is no set, or the newest set is
 //             dated in the future and hides sets that are pushed now
 //   others    errors of the store

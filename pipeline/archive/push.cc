@@ -251,7 +251,8 @@ Status Pusher::ChoosePlaces() {
     summary_->warnings.push_back(
         "no object was reused, because it is unknown which of them the last "
         "check found wrong: " + MessageOf(read) + "; 'sstferry archive check " +
-        ShellWord(store_->place()) + "' records its findings anew");
+        ShellWord(store_->place()) +
+        " --read-data 100%' records its findings anew");
   }
   const auto is_good = [&](const std::string& key) {
     return read.ok() && faults.count(key) == 0;

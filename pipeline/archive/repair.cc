@@ -366,8 +366,8 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
   });
 }
 
-// Leaves findings that cannot be read: until a check puts them anew, prunes
-// end, and pushes reuse nothing.
+// Leaves findings that cannot be read: until a check of everything puts them
+// anew, prunes end, and pushes reuse nothing.
 Status Repairer::KeepFindings() {
   if (wrong_.empty()) {
     return Status::OK();

@@ -680,6 +680,7 @@ TEST_CASE("Findings that cannot be read stop a prune and a removal; a check "
     REQUIRE(EndStateOf(status) == EndState::kCorrupt);
     REQUIRE(status.ToString().find("sstferry archive check") !=
             std::string::npos);
+    REQUIRE(status.ToString().find("--read-data 100%") != std::string::npos);
   }
   REQUIRE(world.server.Objects() == before);
   // A push reuses nothing.
@@ -693,6 +694,41 @@ TEST_CASE("Findings that cannot be read stop a prune and a removal; a check "
   REQUIRE_OK(world.Push({2, 3}, &pushed));
   REQUIRE(pushed.reused_files == 2);
   REQUIRE(pushed.warnings.empty());
+}
+
+TEST_CASE("A check that does not read everything leaves findings that cannot "
+          "be read, and fails",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2}));
+  REQUIRE_OK(world.Push({1, 2, 3}));
+  const std::string key = world.KeyOf(3);
+  const size_t bytes = world.server.Objects().at(key).size();
+  world.server.Overwrite(key, std::string(bytes, 'x'));
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  // They cannot be read when the check begins, or when it ends.
+  const bool is_late = GENERATE(false, true);
+  const double percent = GENERATE(0.0, 50.0);
+  if (!is_late) world.server.Overwrite(kArchiveCheckedKey, "rot");
+  CheckSummary summary;
+  StoppedClient check(&world.server, [&](ObjectStore* store) {
+    return world.CheckAll(&summary, percent, store);
+  });
+  REQUIRE(check.RunUntil(StoreCallKind::kGet, kArchiveCheckedKey));
+  REQUIRE(check.RunUntil(StoreCallKind::kGet, kArchiveCheckedKey));
+  world.server.Overwrite(kArchiveCheckedKey, "rot");
+  const Status checked = check.Finish();
+  INFO(checked.ToString());
+  REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
+  REQUIRE_FALSE(summary.not_kept.empty());
+  REQUIRE(world.server.Objects().at(kArchiveCheckedKey) == "rot");
+  REQUIRE(EndStateOf(world.Prune()) == EndState::kCorrupt);
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  REQUIRE(world.Faults().count(key) == 1);
+  PruneSummary pruned;
+  REQUIRE_OK(world.Prune(&pruned));
+  REQUIRE(pruned.kept_sets == 1);
+  REQUIRE(pruned.damaged_sets == 1);
 }
 
 TEST_CASE("Full findings stop a prune, because more objects may be wrong",
@@ -1330,10 +1366,11 @@ TEST_CASE("Findings of a check are kept until the object is read and correct",
   REQUIRE(list() == SetState::kWhole);
   options.read_percent = 0;
   REQUIRE_OK(CheckArchive(archive, options, &summary));
-  // A record of findings that cannot be read is ignored.
+  // A list ignores findings that cannot be read.
   world.server.Overwrite(kArchiveCheckedKey, "rot");
   REQUIRE(list() == SetState::kWhole);
-  REQUIRE_OK(CheckArchive(archive, options, &summary));
+  REQUIRE(EndStateOf(CheckArchive(archive, options, &summary)) ==
+          EndState::kCorrupt);
 }
 
 TEST_CASE("A check keeps what another check has found while it ran",
