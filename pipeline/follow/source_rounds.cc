@@ -1,7 +1,6 @@
 #include "pipeline/follow/source_rounds.h"
 
 #include <utility>
-#include <vector>
 
 #include "format/end_state.h"
 #include "pipeline/base/this_machine.h"
@@ -38,9 +37,10 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
   round->asked_micros = MicrosNow();
   std::shared_ptr<SourceSession> session;
   RETURN_IF_ERROR(Connect(&session));
-  std::vector<WalBytes> bytes;
-  const Status status = session->AskBehind(request, &bytes, &round->end);
+  const Status status =
+      session->AskBehind(request, &round->logs, &round->end);
   if (!status.ok()) {
+    round->logs.clear();
     std::lock_guard<std::mutex> lock(mu_);
     past_bytes_ += session->received_bytes();
     session_.reset();
@@ -48,14 +48,6 @@ Status SourceRounds::Ask(const FollowRequest& request, Round* round) {
                    : status;
   }
   round->heard_micros = MicrosNow();
-  for (WalBytes& each : bytes) {
-    if (!round->logs.empty() &&
-        round->logs.back().wal_number == each.wal_number) {
-      round->logs.back().bytes += each.bytes;
-    } else {
-      round->logs.push_back(std::move(each));
-    }
-  }
   return Status::OK();
 }
 

@@ -284,20 +284,8 @@ Status SourceSession::Handle(const Frame& frame) {
     case FrameType::kFollowEnd:
     case FrameType::kOtherFilePart:
       return HandleAnswer(frame);
-    case FrameType::kWalBytes: {
-      WalBytes bytes;
-      RETURN_IF_ERROR(Decode(frame.payload, &bytes));
-      std::lock_guard<std::mutex> lock(mu_);
-      answers_.follow_total += bytes.bytes.size();
-      if (answers_.follow_total > kMaxFollowAnswerBytes) {
-        return MakeStatus(EndState::kCorrupt,
-                          "WalBytes: expected at most " +
-                              std::to_string(kMaxFollowAnswerBytes) +
-                              " bytes in an answer, found more");
-      }
-      answers_.follow_bytes.push_back(std::move(bytes));
-      return Status::OK();
-    }
+    case FrameType::kWalBytes:
+      return HandleWalBytes(frame);
     case FrameType::kFinished: {
       std::lock_guard<std::mutex> lock(mu_);
       const Status status = Decode(frame.payload, &answers_.finish);
@@ -348,6 +336,49 @@ Status SourceSession::HandleAnswer(const Frame& frame) {
   answers_.answered = status.ok();
   changed_.notify_all();
   return status;
+}
+
+// Joins the bytes of each WAL, so that the memory of an answer does not depend
+// on how the source cuts it into messages.
+Status SourceSession::HandleWalBytes(const Frame& frame) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!answers_.follows || answers_.answered) {
+    return channel_->ExpectType(frame, FrameType::kPing);  // out of order
+  }
+  WalBytes bytes;
+  RETURN_IF_ERROR(Decode(frame.payload, &bytes));
+  std::vector<WalBytes>& all = answers_.follow_bytes;
+  const uint64_t number = all.empty() ? 0 : all.back().wal_number;
+  const uint64_t end =
+      all.empty() ? 0 : all.back().offset_bytes + all.back().bytes.size();
+  const bool continues =
+      bytes.wal_number == number && bytes.offset_bytes == end;
+  const bool begins =
+      all.empty() || (bytes.wal_number > number && bytes.offset_bytes == 0);
+  if (bytes.bytes.empty() || !(continues || begins)) {
+    return MakeStatus(
+        EndState::kCorrupt,
+        "WalBytes: expected bytes from offset " + std::to_string(end) +
+            " of WAL " + std::to_string(number) +
+            " on, or from the beginning of a later WAL on, found " +
+            std::to_string(bytes.bytes.size()) + " bytes from offset " +
+            std::to_string(bytes.offset_bytes) + " of WAL " +
+            std::to_string(bytes.wal_number) + " on");
+  }
+  answers_.follow_total +=
+      bytes.bytes.size() + (continues ? 0 : sizeof(WalBytes));
+  if (answers_.follow_total > kMaxFollowAnswerBytes) {
+    return MakeStatus(EndState::kCorrupt,
+                      "WalBytes: expected at most " +
+                          std::to_string(kMaxFollowAnswerBytes) +
+                          " bytes in an answer, found more");
+  }
+  if (continues) {
+    all.back().bytes += bytes.bytes;
+  } else {
+    all.push_back(std::move(bytes));
+  }
+  return Status::OK();
 }
 
 template <typename Message, typename Reply>
@@ -403,16 +434,15 @@ Status SourceSession::AskBehind(const FollowRequest& ask,
                                 FollowEnd* end) {
   {
     std::lock_guard<std::mutex> lock(mu_);
-    answers_.follow_bytes.clear();
-    answers_.follow_total = 0;
+    answers_.follows = true;
   }
-  RETURN_IF_ERROR(Question(FrameType::kFollowRequest, ask, answers_.follow_end,
-                           end));
+  const Status status = Question(FrameType::kFollowRequest, ask,
+                                 answers_.follow_end, end);
   std::lock_guard<std::mutex> lock(mu_);
-  *bytes = std::move(answers_.follow_bytes);
-  answers_.follow_bytes.clear();
+  answers_.follows = false;
+  *bytes = std::exchange(answers_.follow_bytes, {});
   answers_.follow_total = 0;
-  return Status::OK();
+  return status;
 }
 
 Status SourceSession::EndPin(const PinEnd& end) {

@@ -66,8 +66,9 @@ struct SourceAnswers {
   OtherFilePart other_file;
   PinReply pins;
   FollowEnd follow_end;
-  std::vector<WalBytes> follow_bytes;  // since the last follow_end was taken
-  uint64_t follow_total = 0;              // bytes in follow_bytes
+  bool follows = false;  // AskBehind() waits for its answer
+  std::vector<WalBytes> follow_bytes;  // of that answer, one for each WAL
+  uint64_t follow_total = 0;           // memory of follow_bytes, in bytes
   uint64_t other_bytes = 0;  // bytes of all parts
   bool finished = false;
   Finish finish;
@@ -102,8 +103,10 @@ class SourceSession {
                                          FactsReply* reply);
   // Asks to pin these databases; the reply has one entry for each.
   [[nodiscard]] rocksdb::Status Pin(const PinRequest& ask, PinReply* reply);
-  // Asks for the bytes after a position in the source's WALs.
-  //   kCorrupt  the answer has more bytes than allowed
+  // Asks for the bytes after a position in the source's WALs: those of each WAL
+  // as one item.
+  //   kCorrupt  the answer has more bytes than allowed, or does not continue
+  //             byte by byte
   [[nodiscard]] rocksdb::Status AskBehind(const FollowRequest& ask,
                                           std::vector<WalBytes>* bytes,
                                           FollowEnd* end);
@@ -178,6 +181,7 @@ class SourceSession {
   void PingLoop();
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame);
   [[nodiscard]] rocksdb::Status HandleAnswer(const Frame& frame);
+  [[nodiscard]] rocksdb::Status HandleWalBytes(const Frame& frame);
   template <typename Message, typename Reply>
   [[nodiscard]] rocksdb::Status Question(FrameType type,
                                          const Message& message,

@@ -2,6 +2,9 @@
 #include <filesystem>
 
 #include "format/frame.h"
+#include "pipeline/api/endpoint.h"
+#include "pipeline/api/operation_parts.h"
+#include "pipeline/follow/source_rounds.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -77,6 +80,103 @@ TEST_CASE("A pull refuses a plan whose parts do not tile the requested keys",
     lies.parts = [&plan](std::vector<Part>* parts) { *parts = plan.parts; };
     RequireFound(lies, EndState::kCorrupt, plan.sentence);
   }
+}
+
+TEST_CASE("A pull refuses the bytes of WALs", "[bad_input][peer]") {
+  SourceLies lies;
+  lies.after_opened = [](Channel* channel) {
+    channel->SendMessage(FrameType::kWalBytes, WalBytes{1, 0, "a"})
+        .PermitUncheckedError();
+  };
+  RequireFound(lies, EndState::kCorrupt, "found WalBytes");
+}
+
+// Asks a source once that answers each FollowRequest with what `answer` sends.
+// Returns the status, and what arrived.
+rocksdb::Status AskOnce(const std::function<rocksdb::Status(Channel*)>& answer,
+                        Round* round) {
+  FakeSource source([&answer](Channel* channel) {
+    Hello hello;
+    HelloAck ack;
+    const WaitLimit soon = WaitLimit::Within(std::chrono::seconds(60));
+    rocksdb::Status status =
+        ServerHandshake(channel, "fake", "0", soon, &hello, &ack);
+    Frame frame;
+    while (status.ok() &&
+           channel->Receive(WaitLimit::Forever(), &frame).ok()) {
+      if (frame.type == FrameType::kFollowRequest) {
+        status = answer(channel);
+        if (status.ok()) {
+          status = channel->SendMessage(FrameType::kFollowEnd, FollowEnd());
+        }
+      }
+    }
+  });
+  PullOptions options;
+  std::unique_ptr<Endpoint> endpoint;
+  RETURN_IF_ERROR(Endpoint::Open(
+      EndpointFor(AddressAt(source.address()), 1, options), &endpoint));
+  SourceRounds rounds(endpoint->dialer(), options.timeouts);
+  return rounds.Ask(FollowRequest(), round);
+}
+
+TEST_CASE("A follower takes WAL bytes that continue byte by byte, no others",
+          "[bad_input][peer][follow]") {
+  struct Answer {
+    const char* what;
+    std::vector<WalBytes> sent;
+  };
+  const auto ask = [](const std::vector<WalBytes>& sent, Round* round) {
+    return AskOnce(
+        [&sent](Channel* channel) {
+          rocksdb::Status status;
+          for (const WalBytes& bytes : sent) {
+            if (status.ok()) {
+              status = channel->SendMessage(FrameType::kWalBytes, bytes);
+            }
+          }
+          return status;
+        },
+        round);
+  };
+  Round round;
+  REQUIRE_OK(
+      ask({{5, 7, "a"}, {5, 8, "bc"}, {6, 0, "d"}, {6, 1, "e"}}, &round));
+  REQUIRE(round.logs == std::vector<WalBytes>{{5, 7, "abc"}, {6, 0, "de"}});
+  const std::vector<Answer> answers{
+      {"nothing", {{5, 0, ""}}},
+      {"nothing after a byte", {{5, 0, "a"}, {5, 1, ""}}},
+      {"a hole", {{5, 0, "a"}, {5, 2, "b"}}},
+      {"the same again", {{5, 0, "a"}, {5, 0, "a"}}},
+      {"an earlier WAL", {{5, 0, "a"}, {4, 0, "b"}}},
+      {"the middle of a later WAL", {{5, 0, "a"}, {6, 1, "b"}}}};
+  for (const Answer& answer : answers) {
+    INFO(answer.what);
+    const rocksdb::Status status = ask(answer.sent, &round);
+    INFO(status.ToString());
+    REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+    REQUIRE(round.logs.empty());
+  }
+}
+
+TEST_CASE("The memory of a follower's answer is bounded, however it is cut",
+          "[bad_input][peer][follow]") {
+  const uint64_t before = PeakRssBytes();
+  Round round;
+  uint64_t number = 0;
+  const rocksdb::Status status = AskOnce(
+      [&number](Channel* channel) {
+        rocksdb::Status sent;
+        while (sent.ok() && number < 2'000'000) {
+          sent = channel->SendMessage(FrameType::kWalBytes,
+                                      WalBytes{++number, 0, "a"});
+        }
+        return sent;
+      },
+      &round);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(PeakRssBytes() < before + (300u << 20));
 }
 
 TEST_CASE("A pull refuses a plan with wrong numbers", "[bad_input][peer]") {
