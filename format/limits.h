@@ -97,6 +97,14 @@ inline constexpr uint32_t kMaxFilePieceUnits = 60'000;
 // whenever it opens the database. Without this limit, a huge file of zeros,
 // which a reader skips, would keep the reader busy for a long time.
 inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
+// Memory of what a MANIFEST says: of the state, with an edit or a group that is
+// applied to it; also the bytes of one record. A table takes about 0.4 KB (its
+// struct, nodes and keys), so this is more than a million tables, five times
+// those of a clone (kMaxParts), or a million column families; RocksDB itself
+// needs more memory for as many. The first record of a family names all of its
+// tables, in fewer bytes than they take when decoded. Without this limit, items
+// of 3 to 22 bytes, which take 16 to 330 when decoded, could fill the memory.
+inline constexpr uint64_t kMaxManifestMemoryBytes = 512u << 20;
 // OPTIONS file, which grows with the number of families. It is read whole.
 inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;
 // CURRENT and IDENTITY, which have one line each and are read whole.

@@ -45,16 +45,20 @@ bool IsRecyclable(uint8_t type) {
          type == kRecyclableTimestampSizes || type == kRecyclablePredecessor;
 }
 
+uint64_t MaxRecordBytes(LogKind kind) {
+  return kind == LogKind::kWal ? kMaxLogRecordBytes : kMaxManifestMemoryBytes;
+}
+
 size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-Status TooLarge(uint64_t offset) {
-  return MakeStatus(EndState::kCorrupt,
-                    "log record: expected at most " +
-                        std::to_string(kMaxLogRecordBytes) +
-                        " bytes, found more, before offset " +
-                        std::to_string(offset));
+// A MANIFEST with such a record is refused: it may be whole.
+Status TooLarge(LogKind kind, uint64_t offset) {
+  return MakeStatus(
+      kind == LogKind::kWal ? EndState::kCorrupt : EndState::kRefused,
+      "log record: expected at most " + std::to_string(MaxRecordBytes(kind)) +
+          " bytes, found more, before offset " + std::to_string(offset));
 }
 
 }  // namespace
@@ -287,12 +291,13 @@ Status LogFollower::Take(const Physical& physical, Reading* reading,
         *step = Step::kEndsInside;
         return Status::OK();
       case Inflater::Outcome::kTooLarge:
-        return TooLarge(physical.end_offset);
+        return TooLarge(kind_, physical.end_offset);
     }
     record = reading->record;
   } else if (part != Fragment::kWhole) {
-    if (physical.payload.size() > kMaxLogRecordBytes - reading->record.size()) {
-      return TooLarge(physical.end_offset);
+    if (physical.payload.size() >
+        MaxRecordBytes(kind_) - reading->record.size()) {
+      return TooLarge(kind_, physical.end_offset);
     }
     reading->record.append(physical.payload.data(), physical.payload.size());
     record = reading->record;

@@ -55,8 +55,9 @@ enum class LogStop : uint8_t {
 // A log consists of blocks of this size; no physical record crosses a block's
 // end.
 inline constexpr uint64_t kLogBlockBytes = 32u << 10;
-// Maximum decompressed size of a logical record: much larger than any write
-// batch that RocksDB writes (memtables and 32-bit counts limit them).
+// Maximum decompressed size of a logical record of a WAL: much larger than any
+// write batch that RocksDB writes (memtables and 32-bit counts limit them). A
+// record of a MANIFEST has at most kMaxManifestMemoryBytes.
 inline constexpr uint64_t kMaxLogRecordBytes = 1ull << 30;
 
 // Follows one log. See the beginning of this file.
@@ -87,7 +88,8 @@ class LogFollower {
   // where RocksDB's reader reports damage.
   //   Corruption    a logical record larger than kMaxLogRecordBytes; or
   //                 is_damaged().
-  //   kRefused      a MANIFEST larger than kMaxManifestFileBytes.
+  //   kRefused      a MANIFEST larger than kMaxManifestFileBytes, or with a
+  //                 larger record than it may have.
   //   NotSupported  a valid record of a type or compression that this version
   //                 does not know and RocksDB does not let a reader ignore; or
   //                 that RocksDB does not write into a MANIFEST.

@@ -18,6 +18,11 @@ namespace {
 // family.
 constexpr uint64_t kMaxGroupRecords = 1u << 20;
 
+// Memory of a family without its texts and files, with its blob_links_.
+constexpr uint64_t kFamilyBytes = sizeof(ManifestFamily) +
+                                  sizeof(std::map<uint64_t, uint64_t>) +
+                                  2 * kNodeBytes;
+
 Status Against(const std::string& what, const std::string& expected,
                const std::string& found) {
   return MakeStatus(EndState::kCorrupt, "MANIFEST: " + what + ": expected " +
@@ -26,8 +31,10 @@ Status Against(const std::string& what, const std::string& expected,
 
 }  // namespace
 
-ManifestReader::ManifestReader(Watch watch)
-    : watch_(std::move(watch)), log_(LogKind::kManifest) {
+ManifestReader::ManifestReader(Watch watch, uint64_t max_memory_bytes)
+    : watch_(std::move(watch)),
+      max_memory_bytes_(max_memory_bytes),
+      log_(LogKind::kManifest) {
   state_.families[0].name = "default";
 }
 
@@ -54,9 +61,13 @@ Status ManifestReader::Follow(const ByteSource& source) {
 
 Status ManifestReader::Add(const Slice& record) {
   VersionEdit edit;
-  Status s = DecodeVersionEdit(record, &edit);
+  Status s = DecodeVersionEdit(record, &edit, max_memory_bytes_);
   if (!s.ok()) {
     return s;
+  }
+  const uint64_t edit_bytes = sizeof(edit) + edit.memory_bytes;
+  if (memory_bytes_ + group_bytes_ + edit_bytes > max_memory_bytes_) {
+    return ManifestTooLarge(max_memory_bytes_);
   }
   if (!edit.in_group) {
     return group_.empty()
@@ -76,6 +87,7 @@ Status ManifestReader::Add(const Slice& record) {
                        " records",
                    std::to_string(records));
   }
+  group_bytes_ += edit_bytes;
   group_.push_back(std::move(edit));
   if (group_.size() < group_size_) {
     return Status::OK();
@@ -87,6 +99,7 @@ Status ManifestReader::Add(const Slice& record) {
     }
   }
   group_.clear();
+  group_bytes_ = 0;
   return Status::OK();
 }
 
@@ -108,7 +121,8 @@ Status ManifestReader::Apply(VersionEdit* edit) {
     }
     family = &state_.families[id];
     family->id = id;
-    family->name = std::move(edit->family_name);
+    memory_bytes_ += kFamilyBytes;
+    Set(edit->family_name, &family->name);
   } else if (!exists && (edit->drops_family || !edit->IsAboutWals())) {
     return Against("column family " + std::to_string(id), "an existing one",
                    "none");
@@ -116,8 +130,7 @@ Status ManifestReader::Apply(VersionEdit* edit) {
     if (id == 0) {
       return Against("column family 0", "no record that drops it", "one");
     }
-    state_.families.erase(found);
-    blob_links_.erase(id);
+    DropFamily(id);
   } else if (edit->IsAboutWals()) {
     s = ApplyWals(*edit);
   } else {
@@ -131,6 +144,7 @@ Status ManifestReader::Apply(VersionEdit* edit) {
 }
 
 Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
+  memory_bytes_ -= family->blobs.size() * kBlobBytes;
   RETURN_IF_ERROR(ApplyBlobs(*edit, family));
   std::map<uint64_t, uint64_t>& links = blob_links_[family->id];
   for (const auto& [level, number] : edit->deleted_files) {
@@ -144,11 +158,13 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
     if (link != links.end() && --link->second == 0) {
       links.erase(link);
     }
+    memory_bytes_ -= MemoryOf(file->second);
     family->files.erase(file);
   }
   for (ManifestFile& file : edit->new_files) {
     const uint64_t number = file.number;
     const uint64_t blob = file.oldest_blob_file;
+    memory_bytes_ += MemoryOf(file);
     if (!family->files.emplace(number, std::move(file)).second) {
       return Against("table " + std::to_string(number),
                      "one addition", "a second one");
@@ -159,6 +175,7 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
     }
   }
   DropUnneededBlobs(family);
+  memory_bytes_ += family->blobs.size() * kBlobBytes;
   return Status::OK();
 }
 
@@ -207,7 +224,22 @@ void ManifestReader::DropUnneededBlobs(ManifestFamily* family) {
   }
 }
 
+void ManifestReader::DropFamily(uint32_t id) {
+  const auto found = state_.families.find(id);
+  const ManifestFamily& family = found->second;
+  memory_bytes_ -= kFamilyBytes + family.name.size() +
+                   family.comparator.size() +
+                   family.full_history_ts_low.size() +
+                   family.blobs.size() * kBlobBytes;
+  for (const auto& [number, file] : family.files) {
+    memory_bytes_ -= MemoryOf(file);
+  }
+  state_.families.erase(found);
+  blob_links_.erase(id);
+}
+
 Status ManifestReader::ApplyWals(const VersionEdit& edit) {
+  memory_bytes_ -= state_.wals.size() * kWalBytes;
   for (const auto& [number, bytes] : edit.wal_additions) {
     if (number < state_.deleted_wals_before) {
       continue;
@@ -231,13 +263,20 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
     state_.wals.erase(state_.wals.begin(),
                       state_.wals.lower_bound(edit.wals_deleted_before));
   }
+  memory_bytes_ += state_.wals.size() * kWalBytes;
   return Status::OK();
+}
+
+void ManifestReader::Set(const std::string& value, std::string* text) {
+  memory_bytes_ += value.size();
+  memory_bytes_ -= text->size();
+  *text = value;
 }
 
 void ManifestReader::ApplyNumbers(const VersionEdit& edit,
                                   ManifestFamily* family) {
   if (edit.database_id) {
-    state_.database_id = *edit.database_id;
+    Set(*edit.database_id, &state_.database_id);
   }
   if (family != nullptr) {
     if (edit.log_number) {
@@ -245,11 +284,11 @@ void ManifestReader::ApplyNumbers(const VersionEdit& edit,
       family->log_number = std::max(family->log_number, *edit.log_number);
     }
     if (edit.comparator) {
-      family->comparator = *edit.comparator;
+      Set(*edit.comparator, &family->comparator);
       family->persists_timestamps = edit.persists_timestamps;
     }
     if (!edit.full_history_ts_low.empty()) {
-      family->full_history_ts_low = edit.full_history_ts_low;
+      Set(edit.full_history_ts_low, &family->full_history_ts_low);
     }
   }
   has_next_file_ = has_next_file_ || edit.next_file.has_value();

@@ -20,6 +20,7 @@
 #include "rocksdb/status.h"
 
 #include "format/byte_source.h"
+#include "format/limits.h"
 #include "format/rocksdb/log_follower.h"
 #include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/version_edit.h"
@@ -30,9 +31,9 @@ namespace sstferry {
 //
 // Owner:   borrows nothing.
 // Threads: one at a time.
-// Memory:  the state, the records of an open atomic group, and one record of
-//          the log; all have only bytes that were read, so a false length in a
-//          record allocates nothing.
+// Memory:  the state with the records of an open atomic group, and one record
+//          of the log, each at most kMaxManifestMemoryBytes. They have only
+//          bytes that were read, so a false length allocates nothing.
 class ManifestReader {
  public:
   // Receives each edit before it is applied to the state; end() already has its
@@ -40,8 +41,9 @@ class ManifestReader {
   using Watch = std::function<void(const VersionEdit& edit,
                                    const ManifestState& before)>;
 
-  // `watch` may be null.
-  explicit ManifestReader(Watch watch = nullptr);
+  // `watch` may be null. `max_memory_bytes`: of the state and an open group.
+  explicit ManifestReader(Watch watch = nullptr,
+                          uint64_t max_memory_bytes = kMaxManifestMemoryBytes);
   ManifestReader(const ManifestReader&) = delete;
   ManifestReader& operator=(const ManifestReader&) = delete;
 
@@ -68,7 +70,7 @@ class ManifestReader {
   //                 added twice or deleted while absent, a broken atomic
   //                 group).
   //   NotSupported  a tag that this version does not know and RocksDB does not
-  //                 let a reader ignore.
+  //                 let a reader ignore; or the memory is more than allowed.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record);
 
   // Returns the state after all complete records and groups.
@@ -84,9 +86,13 @@ class ManifestReader {
   rocksdb::Status ApplyBlobs(const VersionEdit& edit, ManifestFamily* family);
   rocksdb::Status ApplyWals(const VersionEdit& edit);
   void ApplyNumbers(const VersionEdit& edit, ManifestFamily* family);
+  void DropFamily(uint32_t id);
+  // Replaces a text of the state.
+  void Set(const std::string& value, std::string* text);
   void DropUnneededBlobs(ManifestFamily* family);
 
   const Watch watch_;
+  const uint64_t max_memory_bytes_;
   LogFollower log_;
   uint64_t end_ = 0;
   bool is_damaged_ = false;
@@ -95,6 +101,8 @@ class ManifestReader {
   bool has_next_file_ = false;
   bool has_last_sequence_ = false;
   ManifestState state_;
+  uint64_t memory_bytes_ = 0;  // of state_ and blob_links_
+  uint64_t group_bytes_ = 0;   // of group_
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;
   // By family and blob file: the number of tables whose oldest blob file this

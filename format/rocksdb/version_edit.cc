@@ -82,8 +82,11 @@ constexpr uint32_t kWalSyncedBytes = 2;
 // later reads return nothing.
 class EditReader {
  public:
-  EditReader(const Slice& record, VersionEdit* edit)
-      : record_(record), rest_(record), edit_(edit) {}
+  EditReader(const Slice& record, uint64_t max_memory_bytes, VersionEdit* edit)
+      : record_(record),
+        max_memory_bytes_(max_memory_bytes),
+        rest_(record),
+        edit_(edit) {}
 
   Status Read() {
     while (status_.ok() && !rest_.empty()) {
@@ -100,7 +103,7 @@ class EditReader {
   void ReadTag(uint32_t tag) {
     switch (tag) {
       case kComparator:
-        edit_->comparator = Bytes("comparator").ToString();
+        edit_->comparator = Text("comparator");
         break;
       case kLogNumber:
         edit_->log_number = Number("log number");
@@ -117,7 +120,10 @@ class EditReader {
         break;
       case kDeletedFile: {
         const int level = Level();
-        edit_->deleted_files.emplace_back(level, Number("deleted file"));
+        const uint64_t number = Number("deleted file");
+        if (Take(sizeof(edit_->deleted_files[0]))) {
+          edit_->deleted_files.emplace_back(level, number);
+        }
         break;
       }
       case kNewFile:
@@ -137,7 +143,7 @@ class EditReader {
         break;
       case kFamilyAdd:
         edit_->adds_family = true;
-        edit_->family_name = Bytes("column family name").ToString();
+        edit_->family_name = Text("column family name");
         break;
       case kFamilyDrop:
         edit_->drops_family = true;
@@ -167,7 +173,7 @@ class EditReader {
         ReadBlobGarbage();
         break;
       case kDatabaseId:
-        edit_->database_id = Bytes("database id").ToString();
+        edit_->database_id = Text("database id");
         break;
       case kWalAdditionOld:
         ReadWalAddition(&rest_);
@@ -176,9 +182,9 @@ class EditReader {
         edit_->wals_deleted_before = Number("deleted WALs");
         break;
       case kFullHistoryTsLow: {
-        const Slice low = Bytes("full_history_ts_low");
-        Expect("full_history_ts_low", !low.empty(), "a timestamp");
-        edit_->full_history_ts_low = low.ToString();
+        edit_->full_history_ts_low = Text("full_history_ts_low");
+        Expect("full_history_ts_low", !edit_->full_history_ts_low.empty(),
+               "a timestamp");
         break;
       }
       case kWalAddition: {
@@ -228,7 +234,7 @@ class EditReader {
         field = Number32("table's field");
       }
     }
-    if (status_.ok()) {
+    if (Take(MemoryOf(file))) {
       edit_->new_files.push_back(std::move(file));
     }
   }
@@ -307,7 +313,9 @@ class EditReader {
     Bytes("blob file's checksum function");
     Bytes("blob file's checksum");
     SkipBlobFields();
-    edit_->blob_additions.push_back(blob);
+    if (Take(kBlobBytes)) {
+      edit_->blob_additions.push_back(blob);
+    }
   }
 
   void ReadBlobGarbage() {
@@ -316,7 +324,9 @@ class EditReader {
     blob.garbage_count = Number("blob file's garbage count");
     blob.garbage_bytes = Number("blob file's garbage bytes");
     SkipBlobFields();
-    edit_->blob_garbage.push_back(blob);
+    if (Take(kBlobBytes)) {
+      edit_->blob_garbage.push_back(blob);
+    }
   }
 
   void SkipBlobFields() {
@@ -344,7 +354,9 @@ class EditReader {
       bytes = NumberOf(fields, "WAL's size");
       field = Number32Of(fields, "WAL's field");
     }
-    edit_->wal_additions.emplace_back(number, bytes);
+    if (Take(kWalBytes)) {
+      edit_->wal_additions.emplace_back(number, bytes);
+    }
   }
 
   int Level() {
@@ -390,6 +402,21 @@ class EditReader {
     return bytes;
   }
 
+  std::string Text(const char* field) {
+    const Slice bytes = Bytes(field);
+    return Take(bytes.size()) ? bytes.ToString() : std::string();
+  }
+
+  // Counts memory that the edit is about to take.
+  bool Take(uint64_t bytes) {
+    edit_->memory_bytes += bytes;
+    if (status_.ok() && edit_->memory_bytes > max_memory_bytes_) {
+      status_ = ManifestTooLarge(max_memory_bytes_);
+      rest_.clear();
+    }
+    return status_.ok();
+  }
+
   // Records an error unless `holds`.
   bool Expect(const char* field, bool holds, const char* expected) {
     if (!holds) {
@@ -417,6 +444,7 @@ class EditReader {
   }
 
   const Slice record_;
+  const uint64_t max_memory_bytes_;
   Slice rest_;
   VersionEdit* const edit_;
   size_t tag_offset_ = 0;
@@ -425,8 +453,22 @@ class EditReader {
 
 }  // namespace
 
-Status DecodeVersionEdit(const Slice& record, VersionEdit* edit) {
-  return EditReader(record, edit).Read();
+uint64_t MemoryOf(const ManifestFile& file) {
+  // A node in ManifestFamily::files, and one in ManifestReader::blob_links_.
+  return sizeof(file) + 2 * kNodeBytes + file.smallest.size() +
+         file.largest.size() + file.checksum.size() +
+         file.checksum_function.size();
+}
+
+Status ManifestTooLarge(uint64_t max_bytes) {
+  return MakeStatus(EndState::kRefused,
+                    "MANIFEST: expected at most " + std::to_string(max_bytes) +
+                        " bytes of memory for what it says, found more");
+}
+
+Status DecodeVersionEdit(const Slice& record, VersionEdit* edit,
+                         uint64_t max_memory_bytes) {
+  return EditReader(record, max_memory_bytes, edit).Read();
 }
 
 }  // namespace sstferry

@@ -10,6 +10,7 @@
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 
+#include "format/limits.h"
 #include "format/rocksdb/manifest_state.h"
 
 namespace sstferry {
@@ -41,16 +42,29 @@ struct VersionEdit {
   // True if the edit has a tag or a field that this version does not know but
   // RocksDB lets a reader ignore.
   bool has_unknown = false;
+  uint64_t memory_bytes = 0;  // what its items and texts take
 
   bool IsAboutWals() const {
     return !wal_additions.empty() || wals_deleted_before > 0;
   }
 };
 
+// Bytes of memory that a node of a std::map takes in addition to its value, and
+// that a blob file and a WAL take in a ManifestState.
+inline constexpr uint64_t kNodeBytes = 48;
+inline constexpr uint64_t kBlobBytes = sizeof(ManifestBlobFile) + kNodeBytes;
+inline constexpr uint64_t kWalBytes = sizeof(uint64_t) + kNodeBytes;
+// Returns the bytes that a table takes there.
+uint64_t MemoryOf(const ManifestFile& file);
+// Returns kRefused: a MANIFEST needs more than `max_bytes`.
+[[nodiscard]] rocksdb::Status ManifestTooLarge(uint64_t max_bytes);
+
 // Decodes `record`. Corruption: damaged. NotSupported: a tag that this version
-// does not know and RocksDB does not let a reader ignore.
+// does not know and RocksDB does not let a reader ignore; or the edit needs
+// more than `max_memory_bytes`.
 // Threads: any. Memory: copies of bytes of `record`.
-[[nodiscard]] rocksdb::Status DecodeVersionEdit(const rocksdb::Slice& record,
-                                                VersionEdit* edit);
+[[nodiscard]] rocksdb::Status DecodeVersionEdit(
+    const rocksdb::Slice& record, VersionEdit* edit,
+    uint64_t max_memory_bytes = kMaxManifestMemoryBytes);
 
 }  // namespace sstferry

@@ -54,12 +54,13 @@ Status FindWalEnd(const std::vector<CloneFile>& files, const OpenWal& open,
   return Status::OK();
 }
 
-Status IsFlushedBy(const Slice& manifest, uint64_t wal_number,
-                   bool* is_flushed) {
+Status IsFlushedBy(const ByteSource& manifest, uint64_t bytes,
+                   uint64_t wal_number, bool* is_flushed) {
   ManifestReader reader;
-  RETURN_IF_ERROR(reader.Follow(SliceSource(manifest)));
-  *is_flushed = reader.end() == manifest.size() &&
-                wal_number < OldestNeededWal(reader.state(), /*allow_2pc=*/false);
+  RETURN_IF_ERROR(reader.Follow(BeginOf(manifest, bytes)));
+  *is_flushed =
+      reader.end() == bytes &&
+      wal_number < OldestNeededWal(reader.state(), /*allow_2pc=*/false);
   return Status::OK();
 }
 

@@ -40,10 +40,10 @@ using OpenWal = std::function<rocksdb::Status(
 [[nodiscard]] rocksdb::Status FindWalEnd(const std::vector<CloneFile>& files,
                                          const OpenWal& open, WalEnd* end);
 
-// Checks if, according to the first bytes of a MANIFEST (complete records),
+// Checks if, according to the first `bytes` of a MANIFEST (complete records),
 // tables have all entries of the WAL with this number.
-[[nodiscard]] rocksdb::Status IsFlushedBy(const rocksdb::Slice& manifest,
-                                          uint64_t wal_number,
+[[nodiscard]] rocksdb::Status IsFlushedBy(const ByteSource& manifest,
+                                          uint64_t bytes, uint64_t wal_number,
                                           bool* is_flushed);
 
 }  // namespace sstferry

@@ -144,9 +144,8 @@ class CutSource : public SetSource, public History {
   }
   [[nodiscard]] Status IsWalFlushed(uint64_t number, uint64_t manifest_bytes,
                                     bool* is_flushed) const override {
-    return IsFlushedBy(
-        Slice(kept_.at(manifest_).data(), static_cast<size_t>(manifest_bytes)),
-        number, is_flushed);
+    return IsFlushedBy(SliceSource(kept_.at(manifest_)), manifest_bytes,
+                       number, is_flushed);
   }
   std::string OptionsOfSet() const {
     std::string options;

@@ -157,11 +157,7 @@ class HistoryOfFiles : public History {
     std::unique_ptr<FileSource> source;
     RETURN_IF_ERROR(FileSource::Open(
         file_system_, dir_ + "/" + ManifestNameOf(record_), &source));
-    std::string bytes;
-    Slice manifest;
-    RETURN_IF_ERROR(source->Read(0, static_cast<size_t>(manifest_bytes), &bytes,
-                                 &manifest));
-    return IsFlushedBy(manifest, number, is_flushed);
+    return IsFlushedBy(*source, manifest_bytes, number, is_flushed);
   }
 
  private:

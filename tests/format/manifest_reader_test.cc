@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "format/coding.h"
 #include "format/end_state.h"
@@ -407,6 +408,81 @@ TEST_CASE("An atomic group takes effect as a whole", "[format][rocksdb]") {
   REQUIRE(wrong_count.Add(member(9, 0)).IsCorruption());
   ManifestReader too_large;
   REQUIRE(too_large.Add(member(8, UINT32_MAX)).IsCorruption());
+}
+
+TEST_CASE("A database with 300,000 tables in one record and 20,000 column "
+          "families is read",
+          "[format][rocksdb]") {
+  std::string tables;
+  for (uint64_t number = 1; number <= 300'000; ++number) {
+    tables += NewFile(number, Tag(13) + Prefixed("\1"));
+  }
+  ManifestReader reader;
+  REQUIRE_OK(reader.Add(tables));
+  for (uint64_t id = 1; id < 20'000; ++id) {
+    REQUIRE_OK(reader.Add(Tag(200, {id}) + Tag(201) +
+                          Prefixed("family " + std::to_string(id))));
+  }
+  REQUIRE(reader.state().families.at(0).files.size() == 300'000);
+  REQUIRE(reader.state().families.size() == 20'000);
+}
+
+TEST_CASE("The memory of a state is bounded, and removed items do not count",
+          "[format][rocksdb]") {
+  const std::string text(100, 'x');
+  // Adds item `i`, or replaces the one before; the second record removes it.
+  struct Item {
+    const char* what;
+    std::function<std::string(uint64_t i)> add;
+    std::function<std::string(uint64_t i)> remove;
+  };
+  const auto number = [](uint64_t i) { return Tag(static_cast<uint32_t>(i)); };
+  const std::vector<Item> items{
+      {"table", [](uint64_t i) { return NewFile(i); },
+       [](uint64_t i) { return Tag(6, {1, i}); }},
+      {"family",
+       [&text](uint64_t i) {
+         return Tag(200, {i}) + Tag(201) + Prefixed(text) + Tag(1) +
+                Prefixed(text);
+       },
+       [](uint64_t i) { return Tag(200, {i}) + Tag(202); }},
+      {"blob file",
+       [&number](uint64_t i) {
+         return Tag(400, {i, 1, 1}) + Prefixed("") + Prefixed("") + Tag(0) +
+                NewFile(i, Tag(4) + Prefixed(number(i)));
+       },
+       [](uint64_t i) { return Tag(6, {1, i}); }},
+      {"WAL",
+       [&number](uint64_t i) {
+         return Tag(8199) + Prefixed(number(i) + Tag(1));
+       },
+       [&number](uint64_t i) { return Tag(8200) + Prefixed(number(i + 1)); }}};
+  for (const Item& item : items) {
+    INFO(item.what);
+    ManifestReader reader(nullptr, 100'000);
+    uint64_t i = 1;
+    for (; i <= 5000; ++i) {
+      REQUIRE_OK(reader.Add(item.add(i)));
+      REQUIRE_OK(reader.Add(item.remove(i)));
+    }
+    Status status;
+    for (; status.ok() && i < 10'000; ++i) {
+      status = reader.Add(item.add(i));
+    }
+    INFO(i);
+    REQUIRE(status.IsNotSupported());
+    REQUIRE(i > 5100);
+  }
+  ManifestReader reader(nullptr, 100'000);
+  for (int i = 0; i < 5000; ++i) {
+    REQUIRE_OK(reader.Add(Tag(8193) + Prefixed(text) + Tag(1) +
+                          Prefixed(text) + Tag(8198) + Prefixed(text)));
+  }
+  Status status;
+  for (uint64_t behind = 5000; status.ok(); --behind) {
+    status = reader.Add(Tag(300, {behind}));
+  }
+  REQUIRE(status.IsNotSupported());
 }
 
 }  // namespace sstferry::manifest_reader_test

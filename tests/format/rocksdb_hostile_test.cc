@@ -145,6 +145,60 @@ TEST_CASE("A compressed MANIFEST is refused within memory bounds",
   REQUIRE(status.IsNotSupported());
 }
 
+TEST_CASE("A version edit with many small items is refused within its memory",
+          "[format][rocksdb][corruption]") {
+  const std::string key = std::string(1, '\10') + std::string(8, 'k');
+  const std::vector<std::string> items{
+      std::string("\7\1\5\1", 4) + key + key,  // a table
+      std::string("\6\1\5", 3),               // a deleted table
+      std::string("\x90\3\5\1\1\0\0\0", 8),   // a blob file
+      std::string("\x91\3\5\1\1\0", 6),       // garbage in a blob file
+      std::string("\x87\x40\2\5\1", 5)};       // a WAL
+  constexpr uint64_t kMost = 1 << 20;
+  for (const std::string& item : items) {
+    INFO(Slice(item).ToString(true));
+    VersionEdit one;
+    REQUIRE_OK(DecodeVersionEdit(item, &one, kMost));
+    std::string record;
+    while (record.size() < 2 * kMost) {
+      record += item;
+    }
+    VersionEdit edit;
+    const size_t before = AllocatedBytes();
+    const Status status = DecodeVersionEdit(record, &edit, kMost);
+    REQUIRE(status.IsNotSupported());
+    // A vector that grows allocates its bytes several times.
+    REQUIRE(AllocatedBytes() - before < 6 * kMost);
+  }
+}
+
+// A MANIFEST with one record that does not end.
+class EndlessRecord : public ByteSource {
+ public:
+  Status Read(uint64_t offset, size_t n, std::string* /*scratch*/,
+              Slice* out) const override {
+    REQUIRE(n == test::kLogBlockBytes);
+    *out = offset == 0 ? first_ : middle_;
+    return Status::OK();
+  }
+  uint64_t size() const override { return 2 * kMaxManifestMemoryBytes; }
+
+ private:
+  const std::string payload_ = std::string(test::kLogBlockBytes - 7, '\0');
+  const std::string first_ = PhysicalRecord(2, payload_);
+  const std::string middle_ = PhysicalRecord(3, payload_);
+};
+
+TEST_CASE("A MANIFEST with a record above its limit is refused",
+          "[format][rocksdb][corruption][.slow]") {
+  ManifestReader reader;
+  const Status status = reader.Follow(EndlessRecord());
+  INFO(status.ToString());
+  REQUIRE(status.IsNotSupported());
+  REQUIRE(status.ToString().find("expected at most 536870912 bytes") !=
+          std::string::npos);
+}
+
 TEST_CASE("Mutated write batches are read or refused within memory bounds",
           "[format][rocksdb][corruption]") {
   Survive(GoldenRecords("wal", LogKind::kWal), AddToFacts);
