@@ -16,6 +16,11 @@ using rocksdb::Status;
 
 namespace {
 
+// Memory of the names that FindArchives() returns: more than half a million of
+// them; a name in a set takes about 100 bytes more than its text.
+constexpr uint64_t kMaxNamesBytes = 128u << 20;
+constexpr uint64_t kNameNodeBytes = 100;
+
 // Returns the part of a key after the prefix.
 Slice Behind(const std::string& prefix, const std::string& key) {
   return Slice(key.data() + prefix.size(), key.size() - prefix.size());
@@ -102,30 +107,28 @@ Status FindArchives(ObjectStore* store, std::set<std::string>* names) {
   names->clear();
   const std::string end = std::string("/") + kArchiveHeadKey;
   std::string last;  // the last name that was found, with a slash
-  for (std::string after;;) {
-    ListPage page;
-    RETURN_IF_ERROR(store->List("", after, &page).status);
-    for (const ObjectInfo& object : page.objects) {
+  uint64_t bytes = 0;
+  const auto take = [&](ListPage* page) {
+    for (const ObjectInfo& object : page->objects) {
       if (object.key.ends_with(end)) {
         last = object.key.substr(0, object.key.size() - end.size() + 1);
         names->insert(last.substr(0, last.size() - 1));
+        bytes += last.size() + kNameNodeBytes;
       }
     }
-    if (!page.more) {
-      return Status::OK();
+    if (!last.empty() && page->next.starts_with(last)) {
+      page->next = last;
+      page->next.back() = '0';  // sorts after all keys of that archive
     }
-    if (page.next <= after) {
-      return StoreError(StoreCode::kDamaged,
-                        store->place() + ": expected a page of the list after " +
-                            after + ", found the same page again")
-          .status;
-    }
-    after = page.next;
-    if (!last.empty() && after.starts_with(last)) {
-      after = last;
-      after.back() = '0';  // sorts after all keys of that archive
-    }
-  }
+    return bytes <= kMaxNamesBytes
+               ? StoreResult()
+               : StoreError(StoreCode::kDamaged,
+                            store->place() + ": expected names of archives "
+                                             "that take at most " +
+                                std::to_string(kMaxNamesBytes) +
+                                " bytes, found more");
+  };
+  return ListPages(store, "", kMaxArchiveObjects, take).status;
 }
 
 Status Archive::NoArchive() const {

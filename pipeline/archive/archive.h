@@ -111,6 +111,7 @@ std::string InitCommand(const StoreOptions& options);
 
 // Finds the archives below a bucket's prefix, and returns their names relative
 // to it. Lists only the first page of an archive with many objects.
+//   kCorrupt  the list has more objects, pages or names than the limits
 [[nodiscard]] rocksdb::Status FindArchives(ObjectStore* store,
                                            std::set<std::string>* names);
 

@@ -131,14 +131,13 @@ StoreResult GetBytes(ObjectStore* store, const std::string& key,
                     });
 }
 
-StoreResult ListAll(ObjectStore* store, const std::string& prefix,
-                    uint64_t max_objects, std::vector<ObjectInfo>* objects,
-                    uint64_t* foreign) {
-  objects->clear();
-  ListPage page;
-  do {
-    const std::string after = page.next;
-    page = {};
+StoreResult ListPages(ObjectStore* store, const std::string& prefix,
+                      uint64_t max_objects,
+                      const std::function<StoreResult(ListPage* page)>& take) {
+  uint64_t objects = 0;
+  std::string after;
+  for (uint64_t pages = 0;; ++pages) {
+    ListPage page;
     if (StoreResult listed = store->List(prefix, after, &page); !listed.ok()) {
       return listed;
     }
@@ -148,19 +147,33 @@ StoreResult ListAll(ObjectStore* store, const std::string& prefix,
                             ": expected a page of the list after " + after +
                             ", found the same page again");
     }
-    if (page.objects.size() > max_objects - objects->size()) {
+    if (page.objects.size() > max_objects - objects || pages > max_objects) {
       return StoreError(StoreCode::kDamaged,
                         store->Describe(prefix) + ": expected at most " +
                             std::to_string(max_objects) +
                             " objects, found more");
     }
-    if (foreign != nullptr) {
-      *foreign += page.foreign;
+    objects += page.objects.size();
+    const bool more = page.more;
+    if (StoreResult taken = take(&page); !taken.ok() || !more) {
+      return taken;
     }
-    std::move(page.objects.begin(), page.objects.end(),
+    after = std::move(page.next);
+  }
+}
+
+StoreResult ListAll(ObjectStore* store, const std::string& prefix,
+                    uint64_t max_objects, std::vector<ObjectInfo>* objects,
+                    uint64_t* foreign) {
+  objects->clear();
+  return ListPages(store, prefix, max_objects, [&](ListPage* page) {
+    if (foreign != nullptr) {
+      *foreign += page->foreign;
+    }
+    std::move(page->objects.begin(), page->objects.end(),
               std::back_inserter(*objects));
-  } while (page.more);
-  return {};
+    return StoreResult();
+  });
 }
 
 }  // namespace sstferry

@@ -233,7 +233,15 @@ StoreResult PutPieces(
 StoreResult GetBytes(ObjectStore* store, const std::string& key,
                      uint64_t max_bytes, std::string* bytes);
 
-// Lists all pages. kDamaged if there are more than `max_objects`.
+// Lists page after page, and calls `take` for each, which may move page->next
+// forward to leave keys out. A store cannot keep the list from ending: kDamaged
+// if the pages do not ascend, or if there are more than `max_objects` objects
+// or pages. Returns the first failure of `take`.
+StoreResult ListPages(ObjectStore* store, const std::string& prefix,
+                      uint64_t max_objects,
+                      const std::function<StoreResult(ListPage* page)>& take);
+
+// Lists all objects. kDamaged as for ListPages().
 StoreResult ListAll(ObjectStore* store, const std::string& prefix,
                     uint64_t max_objects, std::vector<ObjectInfo>* objects,
                     uint64_t* foreign = nullptr);

@@ -1,8 +1,12 @@
 // The store in memory that model tests use keeps the contract of stores. It
 // returns wrong answers only where a test asks for them.
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "format/end_state.h"
 #include "pipeline/archive/archive.h"
 #include "tests/pipeline/archive/store_contract.h"
 #include "tests/support/catch.h"
@@ -97,6 +101,79 @@ TEST_CASE("The archives below a prefix are found, but not their objects",
   REQUIRE_OK(FindArchives(client.get(), &found));
   REQUIRE(found == archives);
   REQUIRE(lists <= 2 * archives.size());
+}
+
+// A store whose list does not end.
+class EndlessStore : public ObjectStore {
+ public:
+  // `keys` returns the keys of a page.
+  explicit EndlessStore(
+      std::function<std::vector<std::string>(uint64_t page)> keys)
+      : keys_(std::move(keys)) {}
+
+  StoreResult List(const std::string&, const std::string&,
+                   ListPage* page) override {
+    for (std::string& key : keys_(++pages_)) {
+      page->objects.push_back({std::move(key), 1, 0});
+    }
+    page->more = true;
+    page->next = "p" + std::to_string(1'000'000'000 + pages_);
+    return {};
+  }
+  void Cancel() override {}
+  const std::string& place() const override { return place_; }
+  StoreResult Now(UnixSeconds*) override { return {}; }
+  UnixSeconds SigningTime() const override { return 0; }
+  StoreResult Put(const PutRequest&) override { return {}; }
+  StoreResult Get(const GetRequest&, const ObjectSink&) override { return {}; }
+  StoreResult Head(const std::string&, ObjectInfo*) override { return {}; }
+  StoreResult Delete(const std::vector<std::string>&) override { return {}; }
+  StoreResult RemoveUploads(UnixSeconds,
+                            const std::function<bool(const std::string&)>&,
+                            uint64_t*) override {
+    return {};
+  }
+
+  uint64_t pages() const { return pages_; }
+
+ private:
+  const std::function<std::vector<std::string>(uint64_t)> keys_;
+  const std::string place_ = "s3://endless";
+  uint64_t pages_ = 0;
+};
+
+TEST_CASE("A list that does not end keeps nobody busy, and fills no memory",
+          "[archive]") {
+  std::set<std::string> found;
+  SECTION("empty pages") {
+    EndlessStore store([](uint64_t) { return std::vector<std::string>(); });
+    std::vector<ObjectInfo> objects;
+    REQUIRE(ListAll(&store, "files/", 1000, &objects).code ==
+            StoreCode::kDamaged);
+    REQUIRE(store.pages() == 1002);
+    REQUIRE(EndStateOf(FindArchives(&store, &found)) == EndState::kCorrupt);
+  }
+  SECTION("objects") {
+    EndlessStore store([](uint64_t page) {
+      return std::vector<std::string>(
+          kMaxStorePage, "p" + std::to_string(1'000'000'000 + page));
+    });
+    REQUIRE(EndStateOf(FindArchives(&store, &found)) == EndState::kCorrupt);
+    REQUIRE(store.pages() <= kMaxArchiveObjects / kMaxStorePage + 1);
+  }
+  SECTION("archives") {
+    EndlessStore store([](uint64_t page) {
+      std::vector<std::string> keys;
+      for (uint32_t i = 0; i < kMaxStorePage; ++i) {
+        keys.push_back("p" + std::to_string(1'000'000'000 + page) +
+                       std::string(900, 'x') + std::to_string(1000 + i) +
+                       "/ARCHIVE");
+      }
+      return keys;
+    });
+    REQUIRE(EndStateOf(FindArchives(&store, &found)) == EndState::kCorrupt);
+    REQUIRE(store.pages() < 200);
+  }
 }
 
 }  // namespace sstferry::memory_store_test
