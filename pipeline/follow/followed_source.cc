@@ -261,10 +261,17 @@ Status FollowedSource::BeginLife() {
 }
 
 // Finds the rewritten families with a compaction filter. Reads OPTIONS after M:
-// RocksDB writes it after CURRENT, but before any compaction.
-void FollowedSource::FindFiltered() {
-  if (judged_.rewritten.empty() || !seen_options_->Look().ok()) {
-    return;  // after an error, the next round looks again
+// RocksDB writes it after CURRENT, but before any compaction. While OPTIONS
+// cannot be read, the next round looks again; but a round that lists all files
+// takes each of these families for one with a filter. So it reports no source as
+// closed that still requires a cut.
+void FollowedSource::FindFiltered(bool listed) {
+  if (judged_.rewritten.empty()) {
+    return;
+  }
+  const Status looked = seen_options_->Look();
+  if (!looked.ok() && !listed) {
+    return;
   }
   std::vector<std::string> names;
   for (const auto& [family, end] : judged_.rewritten) {
@@ -272,9 +279,13 @@ void FollowedSource::FindFiltered() {
   }
   const OptionsText text(seen_options_->TextFor(names));
   for (const auto& [family, end] : judged_.rewritten) {
-    const bool may_have = !text.HasFamily(family) || text.HasFilter(family);
+    const bool may_have = !looked.ok() || !text.HasFamily(family) ||
+                          text.HasFilter(family);
     if (may_have && end > filtered_.end) {
-      filtered_ = {end, CutReason::kFilter, "compaction filter of " + family};
+      filtered_ = {end, CutReason::kFilter,
+                   looked.ok() ? "compaction filter of " + family
+                               : family + " may have a compaction filter: " +
+                                     MessageOf(looked)};
     }
   }
   judged_.rewritten.clear();
@@ -573,7 +584,7 @@ void FollowedSource::Publish(uint64_t micros, bool listed, Staged* staged) {
     digested_bytes_ = 0;
     judged = {};
   }
-  FindFiltered();
+  FindFiltered(listed);
   std::lock_guard<std::mutex> lock(mu_);
   manifest_number_ = manifest_->number();
   manifest_end_ = manifest_->end();

@@ -177,7 +177,7 @@ class FollowedSource {
                      const std::string& bytes, Staged* staged) const;
   void JudgeRecord(const VersionEdit& edit, const ManifestState& before,
                    uint64_t end);
-  void FindFiltered();
+  void FindFiltered(bool listed);
   void FindUnlogged(bool saw_all);
   void FindEndedUnseen(bool saw_all);
   void FindTornWal(uint64_t number);

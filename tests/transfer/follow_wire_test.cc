@@ -577,6 +577,36 @@ TEST_CASE("A compaction filter of a source that was opened again, or made "
           follower->request()->exact_filters);
 }
 
+TEST_CASE("Families may have a compaction filter while OPTIONS cannot be read",
+          "[transfer][follow]") {
+  Followed source;
+  FollowedSourceOptions options;
+  options.database_dir = fs::canonical(source.dir / "db");
+  FollowedSource reader(options);
+  bool more = false;
+  source.Put(10);
+  for (int i = 0; i < 2; ++i) REQUIRE_OK(reader.ReadRound(true, &more));
+  const std::unique_ptr<Follower> follower = source.Join();
+  follower->TakeCut();
+  follower->request()->exact_filters = GENERATE(false, true);
+  const std::string unreadable = source.dir / "db/OPTIONS-999999";
+  fs::create_directory(unreadable);
+  source.Put(1);
+  source.db.Flush();
+  source.db.Compact();
+  Round round;
+  FollowedSource::Found found;
+  const bool is_listed = GENERATE(false, true);
+  const bool is_mended = GENERATE(false, true);
+  REQUIRE_OK(reader.ReadRound(is_listed, &more));
+  if (is_mended) fs::remove(unreadable);
+  REQUIRE_OK(reader.ReadRound(true, &more));
+  REQUIRE_OK(reader.Answer(*follower->request(), &found, &round));
+  INFO(round.end.note);
+  REQUIRE((round.end.cut == CutReason::kFilter) ==
+          (follower->request()->exact_filters && (is_listed || !is_mended)));
+}
+
 // Drops all entries of a flush.
 class DropsAll : public rocksdb::CompactionFilter {
  public:
