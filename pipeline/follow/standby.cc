@@ -1230,10 +1230,18 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
     *has_left = begin != FileBegin::kKnown ||
                 !(digest == record_.manifest_digest);
   }
+  // A MANIFEST that is damaged or lost must not prevent a cut. One that cannot
+  // be read now may show that the source has left; the cut is tried again.
+  if (!FileIdOfName(dir_ + "/" + ManifestNameOf(record_)).exists()) {
+    return Status::OK();
+  }
   ManifestReader cut;
   const Status read = ReadManifest(file_system_.get(), dir_, record_, &cut);
   if (!read.ok()) {
-    return Status::OK();  // a damaged MANIFEST must not prevent a cut
+    const EndState state = EndStateOf(read);
+    return state == EndState::kCorrupt || state == EndState::kRefused
+               ? Status::OK()
+               : read;
   }
   // RocksDB gives numbers in ascending order. So a later MANIFEST has a number
   // that the cut had not used.

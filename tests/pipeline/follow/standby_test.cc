@@ -1545,6 +1545,51 @@ TEST_CASE("A cut completes the directory of lost records that an earlier one "
   RequireKept(&world, had);
 }
 
+TEST_CASE("A cut of a reopened source is tried again while the standby's "
+          "MANIFEST cannot be read",
+          "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  world.UseDisk(disk);
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.CloseSource();
+  world.OpenSource();
+  FollowFile record = world.standby()->record();
+  CloneFile current;
+  std::string name;
+  std::ifstream(world.source_dir() + "/CURRENT") >> name;
+  REQUIRE(ParseCloneFileName(name, &current));
+  REQUIRE(current.number != record.manifest_number);
+  record.manifest_number = current.number;
+  record.sequence = world.sequence();
+  const std::string manifest = world.dir() + "/MANIFEST-";
+  REQUIRE_OK(world.standby()->BeginCut());
+  const auto keep = [&] {
+    return world.standby()->KeepUnproven(world.source_dir(),
+                                         CutReason::kNewLife, &record);
+  };
+  disk->FailAt(FileStep::kRead, 1, DiskBroken(), manifest);
+  REQUIRE_FALSE(keep().ok());
+  REQUIRE(record.unproven_dirs.empty());
+  disk->Heal();
+  const std::string what =
+      GENERATE(as<std::string>(), "readable", "damaged", "lost");
+  INFO(what);
+  for (const auto& entry : fs::directory_iterator(world.dir())) {
+    const std::string path = entry.path().string();
+    if (!path.starts_with(manifest)) continue;
+    if (what == "damaged") {
+      std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+          << "x";
+    }
+    if (what == "lost") fs::remove(path);
+  }
+  REQUIRE_OK(keep());
+  REQUIRE(record.unproven_dirs.size() == 1);
+}
+
 TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
           "[follow]") {
   StandbyWorld world;
