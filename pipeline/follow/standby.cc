@@ -1072,7 +1072,7 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
     uint64_t next_options = 0;
     RETURN_IF_ERROR(FindNewestOptions(dir_, &options));
     RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
-    *proven = options == next_options;
+    *proven = options != 0 && options == next_options;
   }
   if (reason == CutReason::kNewLife && continued.manifest_bytes != 0) {
     RETURN_IF_ERROR(IsContinued(new_dir, record, continued, proven));

@@ -1545,6 +1545,32 @@ TEST_CASE("A cut completes the directory of lost records that an earlier one "
   RequireKept(&world, had);
 }
 
+TEST_CASE("A missing OPTIONS file does not prove that a source was not opened",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.Write(10);
+  REQUIRE_OK(world.Follow());
+  world.source()->Flush();  // deletes the WAL
+  const std::string cut = world.root() + "/cut";
+  CopyTo(world.source_dir(), cut);
+  const bool has_options = GENERATE(true, false);
+  for (const std::string& dir : {cut, world.dir()}) {
+    std::vector<std::string> names;
+    REQUIRE_OK(ListDirectory(dir, &names));
+    for (const std::string& name : names) {
+      if (!has_options && name.starts_with("OPTIONS-")) {
+        fs::remove(fs::path(dir) / name);
+      }
+    }
+  }
+  FollowFile record = world.standby()->record();
+  record.sequence = world.sequence();
+  REQUIRE_OK(world.standby()->BeginCut());
+  REQUIRE_OK(world.standby()->KeepUnproven(cut, CutReason::kBarrier, &record));
+  REQUIRE(record.unproven_dirs.size() == (has_options ? 0 : 1));
+}
+
 TEST_CASE("A cut of a reopened source is tried again while the standby's "
           "MANIFEST cannot be read",
           "[follow]") {
