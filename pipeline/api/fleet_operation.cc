@@ -294,9 +294,12 @@ class FleetOperation : public Fleet {
       status = FindReplicas(options_.replicas_dir, &found);
     }
     for (const auto& [name, missed] : record_.missed) {
-      if (opened_tree()->Has(name)) {
+      bool has = false;
+      const Status looked = opened_tree()->Has(name, &has);
+      if (has || !looked.ok()) {
         found.insert(name);
       }
+      status = status.ok() ? looked : status;
     }
     for (const std::string& name : found) {
       if (CheckReplicaName(name).ok()) {
@@ -422,7 +425,9 @@ class FleetOperation : public Fleet {
                    const ReplicaTree& tree) {
     for (auto it = record_.missed.begin(); it != record_.missed.end();) {
       const auto next = std::next(it);
-      if (!names.contains(it->first) && !tree.Has(it->first)) {
+      bool has = false;
+      if (!names.contains(it->first) && tree.Has(it->first, &has).ok() &&
+          !has) {
         record_.missed.erase(it);
       } else if (!names.contains(it->first) && list_status_.ok()) {
         VanishedDatabase gone;

@@ -237,13 +237,41 @@ Status ReplicaTree::Prepare(const std::string& name, bool* exists) {
   return Status::OK();
 }
 
-bool ReplicaTree::Has(const std::string& name) const {
-  Descriptor parent;
+Status ReplicaTree::Has(const std::string& name, bool* has) const {
+  *has = false;
+  RETURN_IF_ERROR(CheckReplicaName(name));
+  const auto unknown = [&](int error) {
+    return TreeError("cannot find out if there is a replica", PathOf(name),
+                     error);
+  };
+  const std::vector<std::string> components = ComponentsOf(name);
+  Descriptor at(fcntl(top_.get(), F_DUPFD_CLOEXEC, 0));
   struct stat info;
-  return OpenParent(name, /*make=*/false, &parent).ok() && parent.is_open() &&
-         (fstatat(parent.get(), LastOf(name).c_str(), &info,
-                  AT_SYMLINK_NOFOLLOW) == 0 ||
-          Workspace::IsOne(Workspace::DirOf(PathOf(name))));
+  for (size_t i = 0; at.is_open() && i + 1 < components.size(); ++i) {
+    Descriptor below = OpenDirectoryIn(at.get(), components[i]);
+    if (!below.is_open()) {
+      const int error = errno;
+      const bool is_file =
+          error == ENOTDIR &&
+          fstatat(at.get(), components[i].c_str(), &info,
+                  AT_SYMLINK_NOFOLLOW) == 0 &&
+          S_ISREG(info.st_mode);
+      return error == ENOENT || is_file ? Status::OK() : unknown(error);
+    }
+    at = std::move(below);
+  }
+  if (!at.is_open()) {
+    return unknown(errno);
+  }
+  for (const std::string& sign :
+       {components.back(), Workspace::DirOf(components.back()) + "/lock"}) {
+    *has = *has || fstatat(at.get(), sign.c_str(), &info,
+                           AT_SYMLINK_NOFOLLOW) == 0;
+    if (!*has && errno != ENOENT && errno != ENOTDIR) {
+      return unknown(errno);
+    }
+  }
+  return Status::OK();
 }
 
 Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {

@@ -69,8 +69,10 @@ class ReplicaTree {
   //             file or another replica
   [[nodiscard]] rocksdb::Status Prepare(const std::string& name, bool* exists);
 
-  // Returns true if there is a replica, or an unfinished pull, with that name.
-  bool Has(const std::string& name) const;
+  // Finds out if there is a replica, or an unfinished pull, with that name.
+  //   kRefused  it is unknown: a component of the path is a link, or cannot be
+  //             searched
+  [[nodiscard]] rocksdb::Status Has(const std::string& name, bool* has) const;
 
   // Reads the record; *found is false if there is no record.
   //   kCorrupt  it is damaged, or another account could have written it; the

@@ -436,6 +436,39 @@ TEST_CASE("A database that may still exist does not count as gone",
   REQUIRE_FALSE(fs::exists(mirror + "/a"));
 }
 
+TEST_CASE("A replica that cannot be looked for stays in the record of a mirror",
+          "[tools][fleet]") {
+  const ScratchDir dir;
+  const std::string top = dir / "top";
+  const std::string mirror = dir / "mirror";
+  MakeDatabases(top, {"a/1", "b", "c"});
+  REQUIRE(RunAllOf({"pull", top, mirror}).code == 0);
+  fs::remove_all(top + "/a");
+  fs::rename(mirror + "/a", dir / "elsewhere");
+  fs::create_directory_symlink(dir / "elsewhere", mirror + "/a");
+  const std::vector<std::string> refresh = {"refresh", top, mirror, "--delete"};
+  const Ran unknown = RunAllOf(refresh);
+  INFO(unknown.report.dump(2) << unknown.err);
+  REQUIRE(unknown.code == 1);
+  REQUIRE(unknown.report["status"] == "REFUSED");
+  REQUIRE(unknown.of("b")["summary"]["status"] == "OK");
+  REQUIRE(unknown.report["vanished"].empty());
+  fs::remove(mirror + "/a");
+  fs::rename(dir / "elsewhere", mirror + "/a");
+  const Ran gone = RunAllOf(refresh);
+  INFO(gone.report.dump(2) << gone.err);
+  REQUIRE(gone.code == 0);
+  REQUIRE(gone.report["vanished"][0]["name"] == "a/1");
+  REQUIRE(gone.report["vanished"][0]["runs"] == 1);
+  // A replica that is certainly gone leaves the record.
+  fs::remove_all(mirror + "/a");
+  std::ofstream(mirror + "/a") << "a file";
+  const Ran none = RunAllOf(refresh);
+  INFO(none.report.dump(2) << none.err);
+  REQUIRE(none.code == 0);
+  REQUIRE(none.report["vanished"].empty());
+}
+
 namespace {
 
 // An operation that finds a difference.
