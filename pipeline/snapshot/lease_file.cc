@@ -21,6 +21,7 @@ bool IsOurs(const struct stat& info) {
   return info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+// Returns false after a failure. Stops after more bytes than a lease has.
 bool ReadWhole(int fd, std::string* contents) {
   char buffer[16 << 10];
   for (;;) {
@@ -33,7 +34,7 @@ bool ReadWhole(int fd, std::string* contents) {
     }
     contents->append(buffer, static_cast<size_t>(done));
     if (contents->size() > kSealedHeaderBytes + kMaxLeasePayloadBytes) {
-      return false;
+      return true;
     }
   }
 }
@@ -54,16 +55,23 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
   }
   const Descriptor file = OpenIn(dir.get(), "lease", O_RDONLY);
   if (file.get() < 0) {
-    return errno == ENOENT ? LeaseState::kNone : LeaseState::kBad;
+    return errno == ENOENT                     ? LeaseState::kNone
+           : errno == ELOOP || errno == ENXIO ? LeaseState::kBad  // no file
+                                              : LeaseState::kUnknown;
   }
   struct stat info;
-  std::string contents;
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      !IsOurs(info) || !ReadWhole(file.get(), &contents) ||
-      !DecodeLease(contents, lease).ok()) {
+  if (fstat(file.get(), &info) != 0) {
+    return LeaseState::kUnknown;
+  }
+  if (!S_ISREG(info.st_mode) || !IsOurs(info)) {
     return LeaseState::kBad;
   }
-  return LeaseState::kGood;
+  std::string contents;
+  if (!ReadWhole(file.get(), &contents)) {
+    return LeaseState::kUnknown;
+  }
+  return DecodeLease(contents, lease).ok() ? LeaseState::kGood
+                                           : LeaseState::kBad;
 }
 
 Status WriteLease(const std::string& named, const Lease& lease) {

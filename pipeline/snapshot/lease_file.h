@@ -17,7 +17,10 @@ enum class LeaseState {
   kNone,     // no lease file
   kGood,
   kBad,      // damaged, or not a regular file
-  kForeign,  // others own or can write the directory: it must not be changed
+  // Others own or can write the directory, which must not be changed; or it
+  // cannot be opened now.
+  kForeign,
+  kUnknown,  // the file cannot be read now
 };
 
 // Reads the lease in the private directory `path`.

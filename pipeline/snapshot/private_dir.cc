@@ -174,11 +174,15 @@ bool IsAbandonedYoung(const Descriptor& dir) {
              kUnlockedGrace;
 }
 
-// Returns true if a directory's lease has not expired. REQUIRES: the caller has
-// the directory's lock.
+// Returns true if a directory's lease has not expired, or cannot be read now:
+// then a later look decides. REQUIRES: the caller has the directory's lock.
 bool IsLeased(const std::string& path, const LeaseRules& rules) {
   Lease lease;
-  if (ReadLease(path, &lease) != LeaseState::kGood || rules.Left(lease) == 0) {
+  const LeaseState state = ReadLease(path, &lease);
+  if (state == LeaseState::kUnknown || state == LeaseState::kForeign) {
+    return true;
+  }
+  if (state != LeaseState::kGood || rules.Left(lease) == 0) {
     return false;
   }
   if (lease.renewed_seconds > rules.Now()) {

@@ -26,7 +26,8 @@ constexpr std::chrono::milliseconds kBetweenLooks{50};
 // still exist, because its owner removes the lease first.
 bool IsGivenUp(const std::string& path) {
   Lease lease;
-  return ReadLease(path, &lease) != LeaseState::kGood;
+  const LeaseState state = ReadLease(path, &lease);
+  return state != LeaseState::kGood && state != LeaseState::kUnknown;
 }
 
 // Blocks until the owner has removed a directory that it released, or until

@@ -1,6 +1,11 @@
 // Snapshots that are kept after their source's process has ended.
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -8,6 +13,7 @@
 #include "pipeline/snapshot/lease_file.h"
 #include "pipeline/snapshot/private_dir.h"
 #include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/retained_support.h"
 #include "tests/support/sample_database.h"
 
@@ -174,6 +180,40 @@ TEST_CASE("A lease that is not a regular file is not read", "[held][lease]") {
   TestServer server(bench.Options());
   REQUIRE(SnapshotsIn(bench.parent()).empty());
   REQUIRE(fs::exists(bench.dir / "elsewhere"));
+}
+
+TEST_CASE("A snapshot with a lease that cannot be read now is kept",
+          "[held][lease]") {
+  StoppedBench bench;
+  const std::string path = OnlySnapshot(bench);
+  LeaseRules rules;
+  rules.wall_seconds = bench.clock.function();
+  const auto clean = [&] {
+    RemoveLeftoverSnapshots(bench.parent(), nullptr, rules)
+        .PermitUncheckedError();
+  };
+  SECTION("the disk fails") {
+    if (!RunWithDenied({{SYS_read, EIO}}, clean)) {
+      WARN("the kernel filters no calls");
+    }
+  }
+  SECTION("no descriptor is free") {
+    rlimit all;
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &all) == 0);
+    const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(next);
+    for (int more = 1; more <= 6; ++more) {
+      const rlimit few{static_cast<rlim_t>(next + more), all.rlim_max};
+      REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+      clean();
+      REQUIRE(setrlimit(RLIMIT_NOFILE, &all) == 0);
+      REQUIRE(OnlySnapshot(bench) == path);
+    }
+  }
+  REQUIRE(OnlySnapshot(bench) == path);
+  bench.clock.Advance(100);
+  clean();
+  REQUIRE(SnapshotsIn(bench.parent()).empty());
 }
 
 TEST_CASE("A directory that others may write is left alone", "[held][lease]") {
