@@ -34,10 +34,17 @@ Status ListApplicationFiles(const std::string& dir,
   for (fs::directory_iterator it(dir, error), end; !error && it != end;
        it.increment(error)) {
     const std::string name = it->path().filename().string();
+    if (IsDatabaseFileName(name)) {
+      continue;
+    }
     std::error_code unknown;
-    if (!IsDatabaseFileName(name) &&
-        it->symlink_status(unknown).type() == fs::file_type::regular) {
+    const fs::file_type type = it->symlink_status(unknown).type();
+    if (type == fs::file_type::regular) {
       names->push_back(name);
+    }
+    if (type == fs::file_type::none) {
+      error = unknown;  // it may be one
+      break;
     }
   }
   return error ? MakeStatus(EndState::kInternal,
@@ -45,20 +52,20 @@ Status ListApplicationFiles(const std::string& dir,
                : Status::OK();
 }
 
-// Returns the digest of a file's bytes. For a file above the maximum size,
-// returns the digest of its start, which matches no copied file.
-Digest128 ContentOf(const std::string& path) {
-  return DigestOf(ReadStart(path, kMaxOtherFileBytes + 1));
-}
-
 // Returns true if the source's file replaces the file here. Sets *both_changed
-// if neither file is unchanged since a pull last copied it.
+// if neither file is unchanged since a pull last copied it. A file here that is
+// above the maximum size, or cannot be read, equals no copied one, and stays.
 bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
                  const std::string& here, bool* both_changed) {
   *both_changed = false;
-  const Digest128 found = ContentOf(here);
-  if (found == source.content ||
-      (copied != nullptr && found == copied->content)) {
+  bool is_there = false;
+  std::string bytes;
+  const Status read =
+      ReadRecord(here, kMaxOtherFileBytes + 1, &is_there, &bytes);
+  const Digest128 found = DigestOf(bytes);
+  if (read.ok() &&
+      (!is_there || found == source.content ||
+       (copied != nullptr && found == copied->content))) {
     return true;
   }
   *both_changed =
@@ -134,13 +141,16 @@ Status WriteCopiedFiles(rocksdb::FileSystem* file_system,
   return WriteDurably(file_system, dir + "/" + kOtherFilesName, sealed);
 }
 
-CopiedFiles ReadCopiedFiles(const std::string& dir) {
-  CopiedFiles files;
-  DecodeCopiedFiles(ReadStart(dir + "/" + kOtherFilesName,
-                              kSealedHeaderBytes + kMaxCopiedFilesBytes),
-                    &files)
-      .PermitUncheckedError();
-  return files;
+Status ReadCopiedFiles(const std::string& dir, CopiedFiles* files) {
+  bool found = false;
+  std::string text;
+  RETURN_IF_ERROR(ReadRecord(dir + "/" + kOtherFilesName,
+                             kSealedHeaderBytes + kMaxCopiedFilesBytes, &found,
+                             &text));
+  if (!DecodeCopiedFiles(text, files).ok()) {
+    files->clear();
+  }
+  return Status::OK();
 }
 
 Status RemovePlacedFiles(rocksdb::FileSystem* file_system,
@@ -164,12 +174,15 @@ Status PlaceOtherFiles(rocksdb::FileSystem* file_system,
                        const std::string& db_dir,
                        std::vector<std::string>* kept) {
   kept->clear();
-  const CopiedFiles came = ReadCopiedFiles(from);
+  CopiedFiles came;
   CopiedFiles copied;  // according to the record in old_dir
   std::vector<std::string> here;
+  RETURN_IF_ERROR(ReadCopiedFiles(from, &came));
   Status status = RemovePlacedFiles(file_system, db_dir);
   if (status.ok() && !old_dir.empty()) {
-    copied = ReadCopiedFiles(old_dir);
+    status = ReadCopiedFiles(old_dir, &copied);
+  }
+  if (status.ok() && !old_dir.empty()) {
     status = ListApplicationFiles(old_dir, &here);
   }
   CopiedFiles placed;

@@ -37,8 +37,10 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status WriteCopiedFiles(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const CopiedFiles& files);
-// Reads sstferry.files; a missing or damaged file counts as empty.
-CopiedFiles ReadCopiedFiles(const std::string& dir);
+// Reads sstferry.files; a missing or damaged file counts as empty. Returns the
+// errors of ReadRecord().
+[[nodiscard]] rocksdb::Status ReadCopiedFiles(const std::string& dir,
+                                              CopiedFiles* files);
 
 // Removes from `db_dir` the names that PlaceOtherFiles() made. Some may be hard
 // links to files of TARGET_DIR, whose owner and mode must not change.
@@ -50,7 +52,7 @@ CopiedFiles ReadCopiedFiles(const std::string& dir);
 // Files of `from` get the database's owner and mode, without execute
 // permissions; files of `old_dir` are not changed. May be called again, also
 // after a crash during a call. *kept receives the names of files that both
-// sides have changed.
+// sides have changed, and of those of old_dir that cannot be read.
 //   kRefused  a file of old_dir cannot be hard-linked
 [[nodiscard]] rocksdb::Status PlaceOtherFiles(
     rocksdb::FileSystem* file_system, const std::string& from,

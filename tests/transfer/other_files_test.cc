@@ -1,8 +1,10 @@
 // Tests the application's own files: a seed copies them, and a swap keeps those
 // that the replica's application changed.
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -13,6 +15,7 @@
 #include "pipeline/snapshot/other_files.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
@@ -353,6 +356,45 @@ TEST_CASE("After a crash, files are placed again as they are then",
   REQUIRE_OK(RemovePlacedFiles(files, dir / "db"));
   REQUIRE(fs::hard_link_count(dir / "old/new") == 1);
   REQUIRE(fs::hard_link_count(dir / "other/config") == 1);
+}
+
+TEST_CASE("A file of the application that cannot be read stays",
+          "[transfer][other_files][swap]") {
+  const ScratchDir dir;
+  rocksdb::FileSystem* const files = rocksdb::FileSystem::Default().get();
+  for (const char* name : {"other", "old", "db"}) {
+    fs::create_directory(dir / name);
+  }
+  Write(dir / "db/CURRENT", "");
+  const bool was_copied = GENERATE(false, true);
+  const std::string theirs = was_copied ? "source's" : "";
+  if (was_copied) {  // an empty one
+    REQUIRE_OK(WriteCopiedFiles(files, dir / "old",
+                                {{"config", {DigestOf(""), false}}}));
+  }
+  REQUIRE_OK(WriteOtherFile(files, dir / "other", "config", theirs));
+  REQUIRE_OK(WriteCopiedFiles(files, dir / "other",
+                              {{"config", {DigestOf(theirs), false}}}));
+  const std::string mine(16384, 'm');
+  Write(dir / "old/config", mine);
+  std::vector<std::string> kept;
+  rocksdb::Status placed;
+  // Only reads of that many bytes fail.
+  if (!RunWithDenied({{SYS_pread64, EIO, 2, 16384}}, [&] {
+        placed = PlaceOtherFiles(files, dir / "other", dir / "old", dir / "db",
+                                 &kept);
+      })) {
+    return;
+  }
+  REQUIRE_OK(placed);
+  REQUIRE(TextIn(dir / "db/config") == mine);
+  REQUIRE(kept == std::vector<std::string>{"config"});
+  // A record that cannot be read ends the exchange: it may name files.
+  REQUIRE(RunWithDenied({{SYS_pread64, EIO}}, [&] {
+    placed = PlaceOtherFiles(files, dir / "other", dir / "old", dir / "db",
+                             &kept);
+  }));
+  REQUIRE_FALSE(placed.ok());
 }
 
 TEST_CASE("A source lists at most 256 of the application's files",
