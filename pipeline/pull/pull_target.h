@@ -67,7 +67,7 @@ inline constexpr uint64_t kDigestReadaheadBytes = 1u << 20;
 // Describes TARGET_DIR before the source is asked.
 struct FoundTarget {
   std::unique_ptr<Workspace> workspace;  // open and locked
-  HealthFile fault;                      // known fault of TARGET_DIR
+  HealthFile fault;  // known fault of TARGET_DIR, or of reuse_dir
   // Families of a replica that have entries, for the request of a refresh.
   std::vector<std::string> families;
   // Id of the last refresh in place of this replica that ended with OK. A
