@@ -137,6 +137,46 @@ TEST_CASE("A sync makes overwritten bytes durable", "[crash][support]") {
   REQUIRE(BytesOf(disk / "a") == "012abc6789");
 }
 
+std::string Read(PowerLossFileSystem* power, const std::string& path,
+                 size_t bytes) {
+  std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+  REQUIRE_OK(power->NewRandomAccessFile(path, {}, &file, nullptr));
+  std::string scratch(bytes, '\0');
+  rocksdb::Slice found;
+  REQUIRE_OK(file->Read(0, bytes, kIo, &found, scratch.data(), nullptr));
+  return found.ToString();
+}
+
+TEST_CASE("Bytes whose sync failed can be read until their cache is dropped",
+          "[crash][support]") {
+  Disk disk;
+  WriteBytes(disk / "a", "0123456789");
+  PowerLossFileSystem& power = disk.TurnOn();
+  std::unique_ptr<rocksdb::FSRandomRWFile> random;
+  REQUIRE_OK(power.NewRandomRWFile(disk / "a", {}, &random, nullptr));
+  power.FailSync("/a", 1, rocksdb::IOStatus::NoSpace("full"));
+  REQUIRE_OK(random->Write(8, "abcd", kIo, nullptr));
+  REQUIRE(random->Fsync(kIo, nullptr).IsNoSpace());
+  REQUIRE(BytesOf(disk / "a") == "01234567abcd");
+  REQUIRE(power.unsynced_files() == 0);
+  const bool again = GENERATE(false, true);
+  if (again) REQUIRE_OK(random->Write(8, "A", kIo, nullptr));
+  REQUIRE_OK(random->Fsync(kIo, nullptr));
+  REQUIRE(Read(&power, disk / "a", 12) ==
+          (again ? "01234567Abcd" : "01234567abcd"));
+  const std::string on_disk =
+      std::string(again ? "01234567A9" : "0123456789") + std::string(2, '\0');
+  if (GENERATE(false, true)) {
+    disk.Lose();
+  } else {
+    std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+    REQUIRE_OK(power.NewRandomAccessFile(disk / "a", {}, &file, nullptr));
+    REQUIRE_OK(file->InvalidateCache(0, 0));
+    REQUIRE(Read(&power, disk / "a", 12) == on_disk);
+  }
+  REQUIRE(BytesOf(disk / "a") == on_disk);
+}
+
 TEST_CASE("A power cut undoes renames, links and removals",
           "[crash][support]") {
   Disk disk;

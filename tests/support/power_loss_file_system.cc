@@ -52,6 +52,27 @@ std::string ReadPart(const std::string& path, uint64_t offset,
   return data;
 }
 
+void WritePart(const std::string& path, uint64_t offset,
+               const std::string& bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  Must(fd >= 0, "open " + path);
+  Must(pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(bytes.size()),
+       "write " + path);
+  close(fd);
+}
+
+// Copies what `from`, a piece at `at`, has of the bytes of `to`, a piece at
+// `offset`.
+void Overlay(uint64_t at, const std::string& from, uint64_t offset,
+             std::string* to) {
+  const uint64_t begin = std::max(at, offset);
+  const uint64_t end = std::min(at + from.size(), offset + to->size());
+  if (begin < end) {
+    to->replace(begin - offset, end - begin, from, begin - at, end - begin);
+  }
+}
+
 bool IsEmptyDirectory(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error) &&
@@ -98,15 +119,74 @@ Id PowerLossFileSystem::Adopt(const Place& place) {
   return id;
 }
 
-// Remembers the synced bytes of [offset, end) that are about to change.
+// Remembers the synced bytes of [offset, end) that are about to change. Those
+// that were lost are then lost no more: the next sync writes the new ones.
 void PowerLossFileSystem::KeepSynced(Id file, uint64_t offset, uint64_t end) {
   Contents& contents = contents_[file];
   uint64_t limit = std::min(end, std::min(contents.size,
                                           contents.synced_size));
   if (offset < limit) {
-    contents.overwritten.emplace_back(
-        offset, ReadPart(names_.LimboPath(file), offset, limit - offset));
+    std::string bytes =
+        ReadPart(names_.LimboPath(file), offset, limit - offset);
+    for (const auto& [at, lost] : contents.lost) {
+      Overlay(at, lost, offset, &bytes);
+    }
+    contents.overwritten.emplace_back(offset, std::move(bytes));
   }
+  Pieces left;
+  for (const auto& [at, lost] : contents.lost) {
+    if (at < offset) {
+      left.emplace_back(at, lost.substr(0, offset - at));
+    }
+    if (at + lost.size() > end) {
+      const uint64_t skipped = end > at ? end - at : 0;
+      left.emplace_back(at + skipped, lost.substr(skipped));
+    }
+  }
+  contents.lost = offset < end ? std::move(left) : contents.lost;
+}
+
+// Loses the bytes that are not synced, but leaves them in the page cache.
+void PowerLossFileSystem::LoseUnsynced(Contents* contents) {
+  for (auto it = contents->overwritten.rbegin();
+       it != contents->overwritten.rend(); ++it) {
+    const auto& [offset, bytes] = *it;
+    if (offset < contents->size) {
+      contents->lost.emplace_back(
+          offset, bytes.substr(0, contents->size - offset));
+    }
+  }
+  if (contents->size > contents->synced_size) {
+    contents->lost.emplace_back(
+        contents->synced_size,
+        std::string(contents->size - contents->synced_size, '\0'));
+  }
+}
+
+void PowerLossFileSystem::ShowLost(Id file) {
+  const auto found = contents_.find(file);
+  if (found == contents_.end()) {
+    return;  // a directory
+  }
+  for (const auto& [offset, bytes] : found->second.lost) {
+    WritePart(names_.LimboPath(file), offset, bytes);
+  }
+  found->second.lost.clear();
+}
+
+void PowerLossFileSystem::DropCache(Id file) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!lost_) {
+    ShowLost(file);
+  }
+}
+
+void PowerLossFileSystem::FailSync(const std::string& part, uint64_t nth,
+                                   const IOStatus& status) {
+  std::lock_guard<std::mutex> lock(mu_);
+  failing_ = part;
+  syncs_to_fail_ = nth;
+  failure_ = status;
 }
 
 IOStatus PowerLossFileSystem::Change(
@@ -128,9 +208,15 @@ IOStatus PowerLossFileSystem::SyncFile(Id file) {
     return PowerIsOff();
   }
   Contents& contents = contents_[file];
+  const bool fails = syncs_to_fail_ > 0 &&
+                     contents.path.find(failing_) != std::string::npos &&
+                     --syncs_to_fail_ == 0;
+  if (fails) {
+    LoseUnsynced(&contents);
+  }
   contents.synced_size = contents.size;
   contents.overwritten.clear();
-  return IOStatus::OK();
+  return fails ? failure_ : IOStatus::OK();
 }
 
 IOStatus PowerLossFileSystem::SyncNames(Id dir) {
@@ -160,6 +246,7 @@ IOStatus PowerLossFileSystem::OpenForWriting(
   // systems.
   const Id id = Adopt(place);
   if (status.ok()) {
+    contents_[id].path = name;
     contents_[id].size = SizeOf(names_.LimboPath(id));
     contents_[id].is_manifest = name.find("/MANIFEST-") != std::string::npos;
     *file = WatchFile(std::move(*file), id, this);
@@ -204,7 +291,25 @@ IOStatus PowerLossFileSystem::NewRandomRWFile(
     status = target()->NewRandomRWFile(name, options, file, dbg);
   }
   if (status.ok()) {
-    *file = WatchRandomRWFile(std::move(*file), Adopt(place), this);
+    const Id id = Adopt(place);
+    contents_[id].path = name;
+    *file = WatchRandomRWFile(std::move(*file), id, this);
+  }
+  return status;
+}
+
+IOStatus PowerLossFileSystem::NewRandomAccessFile(
+    const std::string& name, const FileOptions& options,
+    std::unique_ptr<rocksdb::FSRandomAccessFile>* file, IODebugContext* dbg) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const Id id = lost_ ? 0 : names_.At(name);
+  if (id != 0 && options.use_direct_reads) {
+    ShowLost(id);
+  }
+  const IOStatus status =
+      target()->NewRandomAccessFile(name, options, file, dbg);
+  if (status.ok() && id != 0) {
+    *file = WatchRandomAccessFile(std::move(*file), id, this);
   }
   return status;
 }
@@ -494,6 +599,7 @@ std::vector<std::string> PowerLossFileSystem::Lose(Survival survival,
   std::mt19937_64 random(seed);
   std::vector<std::string> lines;
   for (auto& [id, contents] : contents_) {
+    ShowLost(id);
     if (!contents.is_synced()) {
       lines.push_back(LoseContents(id, survival, &random));
     }

@@ -5,6 +5,13 @@
 // part: cut at any byte, or at full length with zeros from some byte on. A
 // MANIFEST never gets such zeros, because RocksDB cannot open a database whose
 // MANIFEST has zeros after a part of a record.
+//
+// After a failed sync (FailSync()), the bytes that it should have written are
+// lost, but as on Linux they stay in the page cache, and count as written: they
+// can be read, and the next sync succeeds. A direct read, or an
+// InvalidateCache() of the file, shows what the disk has instead: zeros, or the
+// bytes of the last sync; so does a power cut.
+//
 // For names see durable_names.h. Nothing is really synced.
 #pragma once
 
@@ -46,6 +53,10 @@ class PowerLossFileSystem : public RenamingFileSystem {
   // that no thread sees a file system without power.
   [[noreturn]] void LosePowerAndExit(Survival survival, uint64_t seed,
                                      int code);
+  // Makes the nth sync from now on (1: the next) of a file whose path contains
+  // `part` fail with `status`, once.
+  void FailSync(const std::string& part, uint64_t nth,
+                const rocksdb::IOStatus& status);
   // Returns the changes below the root that bypassed this object: names that
   // appeared, vanished or changed, and files whose size changed.
   std::vector<std::string> Strangers() const;
@@ -61,6 +72,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
                            const std::function<rocksdb::IOStatus()>& change);
   rocksdb::IOStatus SyncFile(Id file);
   rocksdb::IOStatus SyncNames(Id dir);
+  // Empties the page cache of the file: shows the bytes that the disk has.
+  void DropCache(Id file);
 
   rocksdb::IOStatus NewWritableFile(
       const std::string& name, const rocksdb::FileOptions& options,
@@ -74,6 +87,10 @@ class PowerLossFileSystem : public RenamingFileSystem {
       const std::string& name, const std::string& old_name,
       const rocksdb::FileOptions& options,
       std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* dbg) override;
+  rocksdb::IOStatus NewRandomAccessFile(
+      const std::string& name, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
       rocksdb::IODebugContext* dbg) override;
   rocksdb::IOStatus NewRandomRWFile(
       const std::string& name, const rocksdb::FileOptions& options,
@@ -117,12 +134,17 @@ class PowerLossFileSystem : public RenamingFileSystem {
 
  private:
   using Place = DurableNames::Place;
+  using Pieces = std::vector<std::pair<uint64_t, std::string>>;  // by offset
   struct Contents {
+    std::string path;          // under which the file was last opened to write
     uint64_t size = 0;         // on disk now
     uint64_t synced_size = 0;
     bool is_manifest = false;
     // Synced bytes that were overwritten or truncated since, oldest first.
-    std::vector<std::pair<uint64_t, std::string>> overwritten;
+    Pieces overwritten;
+    // Bytes that the disk has instead of those in the page cache. The later of
+    // two pieces counts.
+    Pieces lost;
     bool is_synced() const {
       return size == synced_size && overwritten.empty();
     }
@@ -132,6 +154,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
   rocksdb::IOStatus Check(const std::string& path, Place* place) const;
   Id Adopt(const Place& place);  // returns the id of a file that may be new
   void KeepSynced(Id file, uint64_t offset, uint64_t end);
+  static void LoseUnsynced(Contents* contents);
+  void ShowLost(Id file);  // writes the lost pieces into the file
   rocksdb::IOStatus OpenForWriting(
       const std::string& name, const rocksdb::FileOptions& options,
       bool truncate, std::unique_ptr<rocksdb::FSWritableFile>* file,
@@ -149,6 +173,9 @@ class PowerLossFileSystem : public RenamingFileSystem {
   mutable std::mutex mu_;
   DurableNames names_;
   std::map<Id, Contents> contents_;
+  std::string failing_;         // the failing sync: part of the path
+  uint64_t syncs_to_fail_ = 0;  // 0: none fails
+  rocksdb::IOStatus failure_;
   bool lost_ = false;
 };
 

@@ -4,6 +4,7 @@ namespace sstferry {
 namespace {
 
 using rocksdb::FSDirectory;
+using rocksdb::FSRandomAccessFile;
 using rocksdb::FSRandomRWFile;
 using rocksdb::FSWritableFile;
 using rocksdb::IODebugContext;
@@ -74,6 +75,25 @@ class WatchedFile : public rocksdb::FSWritableFileOwnerWrapper {
   PowerLossFileSystem* const disk_;
 };
 
+class WatchedRandomAccessFile
+    : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  WatchedRandomAccessFile(std::unique_ptr<FSRandomAccessFile> file, Id id,
+                          PowerLossFileSystem* disk)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)),
+        id_(id),
+        disk_(disk) {}
+
+  IOStatus InvalidateCache(size_t, size_t) override {
+    disk_->DropCache(id_);
+    return IOStatus::OK();
+  }
+
+ private:
+  const Id id_;
+  PowerLossFileSystem* const disk_;
+};
+
 class WatchedRandomRWFile : public rocksdb::FSRandomRWFileOwnerWrapper {
  public:
   WatchedRandomRWFile(std::unique_ptr<FSRandomRWFile> file, Id id,
@@ -122,6 +142,12 @@ class WatchedDirectory : public FSDirectory {
 std::unique_ptr<FSWritableFile> WatchFile(std::unique_ptr<FSWritableFile> file,
                                           Id id, PowerLossFileSystem* disk) {
   return std::make_unique<WatchedFile>(std::move(file), id, disk);
+}
+
+std::unique_ptr<FSRandomAccessFile> WatchRandomAccessFile(
+    std::unique_ptr<FSRandomAccessFile> file, Id id,
+    PowerLossFileSystem* disk) {
+  return std::make_unique<WatchedRandomAccessFile>(std::move(file), id, disk);
 }
 
 std::unique_ptr<FSRandomRWFile> WatchRandomRWFile(

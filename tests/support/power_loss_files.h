@@ -11,6 +11,9 @@ namespace sstferry {
 std::unique_ptr<rocksdb::FSWritableFile> WatchFile(
     std::unique_ptr<rocksdb::FSWritableFile> file, DurableNames::Id id,
     PowerLossFileSystem* disk);
+std::unique_ptr<rocksdb::FSRandomAccessFile> WatchRandomAccessFile(
+    std::unique_ptr<rocksdb::FSRandomAccessFile> file, DurableNames::Id id,
+    PowerLossFileSystem* disk);
 std::unique_ptr<rocksdb::FSRandomRWFile> WatchRandomRWFile(
     std::unique_ptr<rocksdb::FSRandomRWFile> file, DurableNames::Id id,
     PowerLossFileSystem* disk);
