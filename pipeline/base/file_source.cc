@@ -59,6 +59,14 @@ Status FileSource::Open(rocksdb::FileSystem* file_system,
   return Status::OK();
 }
 
+Status FileSource::OpenFromDisk(rocksdb::FileSystem* file_system,
+                                const std::string& path,
+                                std::unique_ptr<FileSource>* out) {
+  RETURN_IF_ERROR(Open(file_system, path, out));
+  (*out)->file_->InvalidateCache(0, 0).PermitUncheckedError();
+  return Status::OK();
+}
+
 Status FileSource::OpenForeign(rocksdb::FileSystem* file_system,
                                const std::string& path,
                                std::unique_ptr<FileSource>* out,

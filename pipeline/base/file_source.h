@@ -23,6 +23,15 @@ class FileSource : public ByteSource {
                                             std::unique_ptr<FileSource>* out,
                                             EndState when_unreadable =
                                                 EndState::kInternal);
+  // Opens a file, and drops its bytes from the page cache, except those that
+  // are not written yet. So Read() returns what the disk has. After a failed
+  // sync, the page cache may have other bytes: the kernel reports the error
+  // once, and counts the lost bytes as written. So whoever continues the work
+  // of another process, which may have seen that error, reads its files like
+  // this. Does not fail if the file system has no such call.
+  [[nodiscard]] static rocksdb::Status OpenFromDisk(
+      rocksdb::FileSystem* file_system, const std::string& path,
+      std::unique_ptr<FileSource>* out);
   // Opens a file in a directory that another account may own, by the rules of
   // OpenForeign(). Reads through the checked descriptor; only a file system
   // other than RocksDB's default one opens the file again, by name.

@@ -102,12 +102,14 @@ Status CheckTotals(const Part& part, const PartEnd& end,
 }
 
 Status CheckStagedChunk(rocksdb::FileSystem* file_system,
-                        const PullFamily& family, bool all_blocks,
+                        const PullFamily& family, bool from_disk,
                         StagedChunk* chunk) {
   std::unique_ptr<FileSource> source;
-  RETURN_IF_ERROR(FileSource::Open(file_system, chunk->path, &source));
+  RETURN_IF_ERROR(
+      from_disk ? FileSource::OpenFromDisk(file_system, chunk->path, &source)
+                : FileSource::Open(file_system, chunk->path, &source));
   ChunkExpectation expected = ExpectationOf(family, chunk->record);
-  expected.all_blocks = all_blocks;
+  expected.all_blocks = from_disk;
   ChunkFacts facts;
   Status status = CheckChunk(*source, expected, &facts);
   chunk->deletions = facts.deletions;

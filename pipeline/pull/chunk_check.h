@@ -41,11 +41,12 @@ namespace sstferry {
 
 // Compares the file at chunk->path with chunk->record.chunk, and copies facts
 // from the file into the record and the chunk. Verifies the checksum of every
-// block. `all_blocks`: decodes all blocks; otherwise only blocks whose damage
-// would crash RocksDB's parsers.
+// block, and decodes only blocks whose damage would crash RocksDB's parsers.
+// `from_disk`: an earlier run received the chunk: reads the bytes on the disk
+// (FileSource::OpenFromDisk()), and decodes all blocks.
 //   kCorrupt  the file does not match the record, or is damaged
 [[nodiscard]] rocksdb::Status CheckStagedChunk(
-    rocksdb::FileSystem* file_system, const PullFamily& family,
-    bool all_blocks, StagedChunk* chunk);
+    rocksdb::FileSystem* file_system, const PullFamily& family, bool from_disk,
+    StagedChunk* chunk);
 
 }  // namespace sstferry

@@ -285,17 +285,17 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   return linked;
 }
 
-// Compares the unit's digest with the recorded one: bytes that were not synced
-// may be lost.
+// Compares the digest of the unit's bytes on the disk with the recorded one:
+// bytes that were not synced, or whose sync failed, may be lost.
 bool CloneTarget::IsReceived(const Part& part,
                              const JournalChunk& chunk) const {
   const Part& unit = layout_->unit(part.id);
   Digest128 content;
   return chunk.kind == PartKind::kUnit &&
          chunk.chunk.file_bytes == unit.bytes &&
-         DigestOfPart(lanes()->file_system,
-                      layout_->PathOf(layout_->file_of(part.id)), unit.offset,
-                      unit.bytes, &content)
+         DigestFromDisk(lanes()->file_system,
+                        layout_->PathOf(layout_->file_of(part.id)),
+                        unit.offset, unit.bytes, &content)
              .ok() &&
          content == chunk.content;
 }

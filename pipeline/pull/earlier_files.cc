@@ -78,8 +78,8 @@ class Taker {
                     const std::vector<Recorded>& units) const {
     for (const Recorded& recorded : units) {
       Digest128 content;
-      if (!DigestOfPart(file_system_, path, recorded.unit.offset,
-                        recorded.unit.bytes, &content)
+      if (!DigestFromDisk(file_system_, path, recorded.unit.offset,
+                          recorded.unit.bytes, &content)
                .ok() ||
           !(content == recorded.content)) {
         return false;

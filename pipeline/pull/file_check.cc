@@ -99,6 +99,16 @@ Status ReadPieces(const FileSource& source, const std::string& path,
   return Status::OK();
 }
 
+Status DigestPieces(const FileSource& source, const std::string& path,
+                    uint64_t offset, uint64_t bytes, Digest128* digest) {
+  Digest128Stream stream;
+  const Status status =
+      ReadPieces(source, path, offset, bytes,
+                 [&stream](const Slice& piece) { stream.Add(piece); });
+  *digest = stream.Finish();
+  return status;
+}
+
 }  // namespace
 
 Status CompareWithManifest(rocksdb::FileSystem* file_system,
@@ -131,14 +141,8 @@ Status CompareWithManifest(rocksdb::FileSystem* file_system,
 Status DigestOfPart(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t offset, uint64_t bytes, Digest128* digest) {
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(file_system, path, &source);
-  Digest128Stream stream;
-  if (status.ok()) {
-    status = ReadPieces(*source, path, offset, bytes,
-                        [&stream](const Slice& piece) { stream.Add(piece); });
-  }
-  *digest = stream.Finish();
-  return status;
+  RETURN_IF_ERROR(FileSource::Open(file_system, path, &source));
+  return DigestPieces(*source, path, offset, bytes, digest);
 }
 
 namespace {
@@ -148,7 +152,7 @@ struct FreeMemory {
 };
 
 // Computes the digest with direct reads. Returns false if the file system does
-// not support direct reads, or if the file is too short.
+// not support direct reads, a read fails, or the file is too short.
 bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
                     uint64_t offset, uint64_t bytes, Digest128* digest) {
   rocksdb::FileOptions direct;
@@ -192,9 +196,12 @@ bool DigestDirectly(rocksdb::FileSystem* file_system, const std::string& path,
 Status DigestFromDisk(rocksdb::FileSystem* file_system,
                       const std::string& path, uint64_t offset, uint64_t bytes,
                       Digest128* digest) {
-  return DigestDirectly(file_system, path, offset, bytes, digest)
-             ? Status::OK()
-             : DigestOfPart(file_system, path, offset, bytes, digest);
+  if (DigestDirectly(file_system, path, offset, bytes, digest)) {
+    return Status::OK();
+  }
+  std::unique_ptr<FileSource> source;
+  RETURN_IF_ERROR(FileSource::OpenFromDisk(file_system, path, &source));
+  return DigestPieces(*source, path, offset, bytes, digest);
 }
 
 }  // namespace sstferry

@@ -37,7 +37,8 @@ namespace sstferry {
                                            Digest128* digest);
 
 // Computes the same digest as DigestOfPart(), but from the bytes on the disk:
-// bypasses the page cache if the file system supports direct reads.
+// bypasses the page cache if the file system supports direct reads, otherwise
+// by FileSource::OpenFromDisk().
 [[nodiscard]] rocksdb::Status DigestFromDisk(rocksdb::FileSystem* file_system,
                                              const std::string& path,
                                              uint64_t offset, uint64_t bytes,

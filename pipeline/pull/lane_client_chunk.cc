@@ -318,7 +318,7 @@ Status LaneClient::CheckStored(const Part& part, StagedChunk* chunk) {
   }
   const Status checked = CheckStagedChunk(state_->file_system,
                                           state_->families[part.family],
-                                          /*all_blocks=*/false, chunk);
+                                          /*from_disk=*/false, chunk);
   // Any other error is this side's own: it could not read the file.
   return EndStateOf(checked) == EndState::kCorrupt ? BadChunk(checked)
                                                    : channel_.Final(checked);

@@ -14,6 +14,7 @@ using rocksdb::Status;
 struct LiveFile {
   std::string largest;
   uint64_t bytes = 0;
+  std::string path;
 };
 
 // Maps smallest keys to the files of one family.
@@ -30,23 +31,43 @@ std::vector<LiveFiles> ListLiveFiles(const TargetDb& db, size_t families) {
     db.db()->GetColumnFamilyMetaData(db.handle(i), &metadata);
     for (const rocksdb::LevelMetaData& level : metadata.levels) {
       for (const rocksdb::SstFileMetaData& file : level.files) {
-        live[i][file.smallestkey] = {file.largestkey, file.size};
+        live[i][file.smallestkey] = {
+            file.largestkey, file.size,
+            file.directory + "/" + file.relative_filename};
       }
     }
   }
   return live;
 }
 
-// Removes the chunk's file from the list. Returns false if the list does not
-// have it.
-bool TakeLive(const ChunkEnd& chunk, LiveFiles* live) {
+// Removes the chunk's file from the list, and sets *path to its path. Returns
+// false if the list does not have it.
+bool TakeLive(const ChunkEnd& chunk, LiveFiles* live, std::string* path) {
   const auto found = live->find(chunk.smallest);
   if (found == live->end() || found->second.largest != chunk.largest ||
       found->second.bytes != chunk.file_bytes) {
     return false;
   }
+  *path = found->second.path;
   live->erase(found);
   return true;
+}
+
+// Returns true if the bytes on the disk of the chunk's file match its record.
+// Returns false for a file whose blocks have no checksums: nothing proves that
+// it is intact.
+bool IsOnDisk(rocksdb::FileSystem* file_system, const PullFamily& family,
+              const StagedChunk& recorded) {
+  StagedChunk found = recorded;
+  uint64_t bytes = 0;
+  return !recorded.record.unchecked &&
+         CheckStagedChunk(file_system, family, /*from_disk=*/true, &found)
+             .ok() &&
+         found.record == recorded.record &&
+         file_system
+             ->GetFileSize(recorded.path, rocksdb::IOOptions(), &bytes, nullptr)
+             .ok() &&
+         bytes == recorded.record.chunk.file_bytes;
 }
 
 class Finder {
@@ -72,26 +93,6 @@ class Finder {
   }
 
  private:
-  // Returns true if the chunk's file in staging matches its record. Returns
-  // false for a file whose blocks have no checksums: nothing proves that it is
-  // intact.
-  bool IsStaged(uint32_t family, const StagedChunk& recorded) {
-    StagedChunk found = recorded;
-    return !recorded.record.unchecked &&
-           CheckStagedChunk(file_system_, families_[family],
-                            /*all_blocks=*/true, &found)
-               .ok() &&
-           found.record == recorded.record &&
-           BytesOf(recorded.path) == recorded.record.chunk.file_bytes;
-  }
-
-  uint64_t BytesOf(const std::string& path) const {
-    uint64_t bytes = 0;
-    const rocksdb::IOStatus asked = file_system_->GetFileSize(
-        path, rocksdb::IOOptions(), &bytes, nullptr);
-    return asked.ok() ? bytes : 0;
-  }
-
   Status AddPart(const Part& part) {
     const std::vector<JournalChunk>& chunks = journal_.chunks[part.id];
     PartStart& start = received_->starts[part.id];
@@ -110,7 +111,7 @@ class Finder {
                          std::to_string(part.id) +
                          " is present without the chunk before it");
         }
-      } else if (IsStaged(part.family, chunk)) {
+      } else if (IsOnDisk(file_system_, families_[part.family], chunk)) {
         in_database = false;
         staged.push_back(std::move(chunk));
       } else {
@@ -180,19 +181,34 @@ Status FindReceivedChunks(const JournalState& journal, const TargetDb& db,
                           const std::string& staging_dir,
                           ReceivedChunks* received) {
   std::vector<LiveFiles> live = ListLiveFiles(db, families.size());
-  const Status status = FindReceivedChunks(
+  std::string lost;  // path of a file
+  RETURN_IF_ERROR(FindReceivedChunks(
       journal,
-      [&live](const Part& part, const JournalChunk& chunk) {
-        return TakeLive(chunk.chunk, &live[part.family]);
+      [&](const Part& part, const JournalChunk& chunk) {
+        StagedChunk found;
+        found.record = chunk;
+        if (!TakeLive(chunk.chunk, &live[part.family], &found.path)) {
+          return false;
+        }
+        // A chunk of a durable pull was synced before its record was written.
+        if (!journal.head.durable && lost.empty() &&
+            !IsOnDisk(file_system, families[part.family], found)) {
+          lost = found.path;
+        }
+        return true;
       },
-      /*in_order=*/true, families, file_system, staging_dir, received);
+      /*in_order=*/true, families, file_system, staging_dir, received));
+  if (!lost.empty()) {
+    return Damaged(lost + ": expected the received chunk on the disk, found "
+                          "other bytes");
+  }
   for (const LiveFiles& files : live) {
-    if (status.ok() && !files.empty()) {
+    if (!files.empty()) {
       return Damaged("expected no file without a record, found " +
                      std::to_string(files.size()));
     }
   }
-  return status;
+  return Status::OK();
 }
 
 }  // namespace sstferry

@@ -51,10 +51,10 @@ using IsIngested =
     std::function<bool(const Part& part, const JournalChunk& chunk)>;
 
 // Finds the chunks of a journal. A chunk that is not in the database counts as
-// received if its file in staging/, read completely, matches its record.
-// Otherwise that chunk and the later chunks of its part count as not received.
-// kCorrupt with `in_order`: a chunk is in the database, but the chunk before it
-// is not.
+// received if its file in staging/, read completely from the disk, matches its
+// record. Otherwise that chunk and the later chunks of its part count as not
+// received. kCorrupt with `in_order`: a chunk is in the database, but the chunk
+// before it is not.
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const IsIngested& is_ingested, bool in_order,
     const std::vector<PullFamily>& families,
@@ -63,9 +63,11 @@ using IsIngested =
 
 // Finds the chunks of a new database. A chunk is in the database if a live file
 // of its family has its bounds and its size, because chunks of a family share
-// no key.
+// no key. With --durability none, that file is read completely from the disk,
+// too: it may never have been synced, or a sync of it may have failed.
 //   kCorrupt  the database has files without a record, or a chunk without the
-//             chunk before it: no pull leaves such a state
+//             chunk before it: no pull leaves such a state; or a chunk in the
+//             database was lost
 [[nodiscard]] rocksdb::Status FindReceivedChunks(
     const JournalState& journal, const TargetDb& db,
     const std::vector<PullFamily>& families,

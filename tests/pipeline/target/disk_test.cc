@@ -15,6 +15,7 @@
 #include "tests/support/power_loss_file_system.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/scratch_dir.h"
+#include "tests/support/test_db.h"
 
 namespace sstferry::disk_test {
 namespace {
@@ -466,6 +467,60 @@ TEST_CASE("A resumed clone syncs units that were only recorded",
   REQUIRE(last.chunks_resumed > 0);
   disk->LosePower(Survival::kNothing, 1);
   REQUIRE(EntriesOf(dir / "disk/resumed") == EntriesOf(dir / "source"));
+}
+
+TEST_CASE("A pull that is run again believes no bytes whose sync failed",
+          "[target][durability][clone]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeAndHold(dir / "source"));
+  std::filesystem::create_directory(dir / "disk");
+  const auto disk = std::make_shared<PowerLossFileSystem>(dir / "disk");
+  PullOptions options = PullFrom(server.address(), dir / "disk/target");
+  options.method = GENERATE(PullMethod::kClone, PullMethod::kIngest);
+  options.durability = GENERATE(Durability::kChunk, Durability::kNone);
+  options.file_system = disk;
+  // After a full disk, the source keeps the snapshot. After an error, it does
+  // not: files of the first pull are used for another snapshot.
+  const bool full = GENERATE(true, false);
+  disk->FailSync(".sst", 1, full ? DiskFull() : DiskBroken());
+  const Summary first = RunPull(options);
+  INFO(first.status.ToString());
+  REQUIRE(EndStateOf(first.status) ==
+          (full ? EndState::kNoSpace : EndState::kInternal));
+  REQUIRE(MessageOf(first.status).find("sync ") != std::string::npos);
+  const Summary second = RunPull(options);
+  REQUIRE_OK(second.status);
+  disk->LosePower(Survival::kNothing, 1);
+  REQUIRE(EntriesOf(dir / "disk/target") == EntriesOf(dir / "source"));
+}
+
+TEST_CASE("A refresh that is run again ingests no chunk whose sync failed",
+          "[target][durability][refresh]") {
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  TestServer server(ServeAndHold(dir / "source"));
+  std::filesystem::create_directory(dir / "disk");
+  const auto disk = std::make_shared<PowerLossFileSystem>(dir / "disk");
+  PullOptions options = PullFrom(server.address(), dir / "disk/target");
+  options.file_system = disk;
+  REQUIRE_OK(RunPull(options).status);
+  {
+    test::OpenDb source(dir / "source", test::OneFamily(test::Quiet()));
+    source.Put("key", "changed");
+    source.Flush();
+  }
+  options.mode = PullMode::kRefresh;
+  options.durability = Durability::kNone;
+  disk->FailSync(".sst", 1, DiskFull());
+  const Summary first = RunPull(options);
+  INFO(first.status.ToString());
+  REQUIRE(MessageOf(first.status).find("ingest of ") != std::string::npos);
+  REQUIRE(RecordedChunks(dir / "disk/target.sstferry/journal") > 0);
+  const Summary second = RunPull(options);
+  REQUIRE_OK(second.status);
+  disk->LosePower(Survival::kNothing, 1);
+  REQUIRE(EntriesOf(dir / "disk/target") == EntriesOf(dir / "source"));
 }
 
 }  // namespace
