@@ -357,8 +357,9 @@ using OnWalRecord = std::function<Status(uint64_t wal, const Slice& record,
 using OnWalEnd =
     std::function<Status(uint64_t wal, uint64_t end, uint64_t bytes)>;
 
-// Reads the WALs in `dir`; with `from_mark`, only the bytes after the newest
-// mark. *end: as FindStandbyEnd(), with the mark's sequence number.
+// Reads the WALs in `dir` from the disk, because an earlier follower may have
+// failed to sync them; with `from_mark`, only the bytes after the newest mark.
+// *end: as FindStandbyEnd(), with the mark's sequence number.
 Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
                 bool from_mark, const OnWalRecord& on_record,
                 const OnWalEnd& on_end, StandbyPosition* end) {
@@ -386,8 +387,8 @@ Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
   for (auto wal = wals.lower_bound(from_mark ? mark.wal_number : 0);
        wal != wals.end(); ++wal) {
     std::unique_ptr<FileSource> source;
-    RETURN_IF_ERROR(
-        FileSource::Open(file_system, dir + "/" + wal->second, &source));
+    RETURN_IF_ERROR(FileSource::OpenFromDisk(
+        file_system, dir + "/" + wal->second, &source));
     LogFollower follower(LogKind::kWal, wal->first);
     const bool is_marked = wal->first == mark.wal_number;
     bool has_record = is_marked && mark.wal_bytes > 0;
@@ -806,6 +807,17 @@ Status Standby::Fail(const Status& status) {
   return status;
 }
 
+// Syncs the newest WAL. A failure is final, also for calls that sync the same
+// file: the kernel reports lost bytes only once.
+Status Standby::SyncWal() {
+  RETURN_IF_ERROR(failed_);
+  if (wal_ == nullptr) {
+    return Status::OK();
+  }
+  const Status status = wal_->file->Fsync(IOOptions(), nullptr);
+  return Fail(WithContext(status, EndStateOf(status), wal_->path));
+}
+
 Status Standby::Append(const FollowPosition& asked, const Round& round) {
   std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(CheckUsable());
@@ -948,11 +960,8 @@ Status Standby::AppendTo(const WalBytes& log) {
 // Syncs the previous WAL, then this WAL's name, and only then writes bytes, so
 // that a power failure leaves complete records in order.
 Status Standby::BeginWal(uint64_t number) {
-  if (wal_ != nullptr) {
-    const Status status = wal_->file->Fsync(IOOptions(), nullptr);
-    RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
-    older_[wal_->number] = received_.wal_bytes;
-  }
+  RETURN_IF_ERROR(SyncWal());
+  if (wal_ != nullptr) older_[wal_->number] = received_.wal_bytes;
   older_.erase(number);  // it may exist without a record
   FaultPoint("Standby:WalEnded");
   auto wal =
@@ -1000,6 +1009,11 @@ Status Standby::Sync() {
     status = WithContext(status, EndStateOf(status), wal->path);
   }
   FaultPoint("Standby:Synced");
+  if (status.ok()) {
+    // Another call may have got the error of this sync.
+    std::lock_guard<std::mutex> lock(mu_);
+    status = failed_;
+  }
   if (status.ok()) {
     status = WriteMark(file_system_.get(), dir_, mark);
   }
@@ -1291,7 +1305,7 @@ Status Standby::KeepUnproven(const std::string& new_dir, CutReason reason,
 // unfinished cut has begun. With `all`, links all files of the standby, and
 // makes the directory a database.
 Status Standby::KeepFiles(const std::string& mark, bool all,
-                          std::string* kept) const {
+                          std::string* kept) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string base =
       dir_ + mark +
@@ -1323,17 +1337,14 @@ Status Standby::KeepFiles(const std::string& mark, bool all,
 
 // Links the files that are missing in `kept`. It gets CURRENT last: with it,
 // RocksDB opens the directory.
-Status Standby::FillKept(const std::string& kept, bool all) const {
+Status Standby::FillKept(const std::string& kept, bool all) {
   struct stat info;
   if (stat(dir_.c_str(), &info) != 0) {
     return ErrnoStatus(EndState::kInternal, "cannot open", dir_, errno);
   }
   RETURN_IF_ERROR(
       SetAccess(kept, {info.st_uid, info.st_gid, info.st_mode & 0777u}));
-  if (wal_ != nullptr) {
-    const Status synced = wal_->file->Fsync(IOOptions(), nullptr);
-    RETURN_IF_ERROR(WithContext(synced, EndStateOf(synced), wal_->path));
-  }
+  RETURN_IF_ERROR(SyncWal());
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(dir_, &names));
   for (const std::string& name : names) {
@@ -1399,10 +1410,7 @@ Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
 }
 
 Status Standby::Carry(const std::string& new_dir) {
-  if (wal_ != nullptr) {
-    const Status status = wal_->file->Fsync(IOOptions(), nullptr);
-    RETURN_IF_ERROR(WithContext(status, EndStateOf(status), wal_->path));
-  }
+  RETURN_IF_ERROR(SyncWal());
   FollowFile record;
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(new_dir, &found, &record));

@@ -74,9 +74,10 @@ struct StandbyWals {
   std::unique_ptr<WalContinuity> continuity;
 };
 
-// Reads all WALs of the standby in `dir`, which has this record, and proves
-// that nothing is missing: no byte of the cut or before the newest mark, and no
-// record between two others. A follower may append meanwhile.
+// Reads all WALs of the standby in `dir`, which has this record, from the disk
+// (FileSource::OpenFromDisk()), and proves that nothing is missing: no byte of
+// the cut or before the newest mark, and no record between two others. A
+// follower may append meanwhile.
 //   kCorrupt  something is missing, or has wrong bytes; *wals has the records
 //             before it
 [[nodiscard]] rocksdb::Status ReadStandbyWals(rocksdb::FileSystem* file_system,
@@ -103,8 +104,10 @@ struct StandbyWals {
 //          and Sync() block between CarryInto() and EndCut(), which the same
 //          thread must call; CarryInto() first waits for UseFiles().
 // Errors:  contain the path; kNoSpace if the disk is full. After an error of
-//          Append(), Sync() or EndCut(), all later calls of the three fail. A
-//          new Open() finds out what DIR contains.
+//          Append(), Sync() or EndCut(), or after a failed sync of a WAL, all
+//          later calls of the three fail. A new Open() finds out what DIR
+//          contains: after a failed sync, the disk may have less than this
+//          object has received.
 class Standby {
  public:
   // Opens the standby in `dir`, removes a truncated record, and syncs the
@@ -246,9 +249,9 @@ class Standby {
                                                  const ManifestState& state,
                                                  bool* has_left) const;
   [[nodiscard]] rocksdb::Status KeepFiles(const std::string& mark, bool all,
-                                          std::string* kept) const;
-  [[nodiscard]] rocksdb::Status FillKept(const std::string& kept,
-                                         bool all) const;
+                                          std::string* kept);
+  [[nodiscard]] rocksdb::Status FillKept(const std::string& kept, bool all);
+  [[nodiscard]] rocksdb::Status SyncWal();
   [[nodiscard]] rocksdb::Status CheckUsable() const;
   rocksdb::Status Fail(const rocksdb::Status& status);
 

@@ -25,6 +25,7 @@
 #include "pipeline/base/standby_record.h"
 #include "pipeline/base/this_machine.h"
 #include "pipeline/follow/followed_source.h"
+#include "pipeline/follow/promote.h"
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -1697,6 +1698,75 @@ TEST_CASE("Durable records survive a power loss, and half records do not count",
     REQUIRE_OK(world.Promote());
     REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
   }
+}
+
+TEST_CASE("Records whose sync failed are neither durable nor promoted",
+          "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
+  world.UseDisk(disk);
+  MakeStandby(&world);
+  const uint64_t durable = world.standby()->durable().last_sequence;
+  world.Write(30);
+  REQUIRE_OK(world.Follow());
+  disk->FailSync("/standby/0", 1, DiskBroken());
+  REQUIRE_FALSE(world.standby()->Sync().ok());
+  REQUIRE_FALSE(world.standby()->Sync().ok());
+  world.CloseStandby();
+  const bool promotes = GENERATE(false, true);
+  if (promotes) {
+    Descriptor lock;
+    Promotion promotion;
+    REQUIRE_OK(LockStandby(world.dir(), &lock));
+    REQUIRE_OK(PromoteStandby(disk.get(), world.dir(), /*force=*/false,
+                              &promotion));
+    REQUIRE(promotion.end.last_sequence == durable);
+  } else {
+    REQUIRE_OK(world.Open());
+    REQUIRE(world.standby()->durable().last_sequence == durable);
+    world.CloseStandby();
+  }
+  disk->LosePower(Survival::kNothing, 1);
+  world.UseDisk(nullptr);
+  if (!promotes) {
+    REQUIRE_OK(world.Open());
+    REQUIRE(world.standby()->gap().reason == CutReason::kNone);
+    REQUIRE_OK(world.Follow());  // the source sends them again
+    REQUIRE(world.standby()->received().last_sequence == world.sequence());
+    world.CloseStandby();
+    REQUIRE_OK(world.Promote());
+  }
+  REQUIRE(world.RequirePrefix(world.dir()) ==
+          (promotes ? durable : world.sequence()));
+}
+
+TEST_CASE("A sync of a WAL that failed elsewhere makes nothing durable",
+          "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<PowerLossFileSystem>(world.root());
+  world.UseDisk(disk);
+  MakeStandby(&world);
+  world.Write(30);
+  REQUIRE_OK(world.Follow());
+  const uint64_t count = MarkIn(world.dir()).count;
+  SECTION("in a cut, which is tried again") {
+    disk->FailSync("/standby/0", 1, DiskBroken());
+    REQUIRE_FALSE(world.Cut(CutReason::kCutEvery).ok());
+    REQUIRE(EndStateOf(world.standby()->Sync()) == EndState::kInternal);
+  }
+  SECTION("when the next WAL begins, during a sync") {
+    world.source()->Flush();
+    world.Write(1);
+    TEST_SetFaultHook([&](const std::string& point) {
+      if (point == "Standby:Synced") {
+        disk->FailSync("/standby/0", 1, DiskBroken());
+        REQUIRE(EndStateOf(world.Follow()) == EndState::kInternal);
+      }
+    });
+    REQUIRE(EndStateOf(world.standby()->Sync()) == EndState::kInternal);
+    TEST_SetFaultHook(nullptr);
+  }
+  REQUIRE(MarkIn(world.dir()).count == count);
 }
 
 }  // namespace
