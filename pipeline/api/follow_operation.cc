@@ -155,9 +155,12 @@ class StandbyRounds : public RoundTarget {
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
+    audit_->End();  // this cut repairs the fault that it may have found
     const TransferId known = damage_id();
+    CutRequest cut = request;
+    cut.compares = gap().reason == CutReason::kDamage;
     const Status status = MakeStandbyCut(
-        pull_, request, (*endpoint_)->name(), (*endpoint_)->dialer(),
+        pull_, cut, (*endpoint_)->name(), (*endpoint_)->dialer(),
         standby_.get(), &slot_, &summary, audit_.get());
     const bool may_be_damaged =
         standby_->gap().reason == CutReason::kDamage ||

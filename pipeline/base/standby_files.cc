@@ -13,6 +13,7 @@
 #include "format/rocksdb/manifest_reader.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/standby_record.h"
 #include "sstferry/options.h"
 
@@ -105,7 +106,14 @@ Status CheckStandbyFiles(rocksdb::FileSystem* file_system,
     RETURN_IF_ERROR(CheckSize(dir + "/" + NumberedName(wal.number, ".log"),
                               kFollowFileName, wal.bytes, /*or_more=*/true));
   }
-  return Status::OK();
+  struct stat info;
+  const std::string path = dir + "/" + kLastTransferName;
+  return lstat(path.c_str(), &info) == 0 || errno != ENOENT
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          path + ": missing, although each cut writes it: a "
+                                 "fault of the standby was found and could not "
+                                 "be recorded");
 }
 
 Status FindStandbyFault(rocksdb::FileSystem* file_system,

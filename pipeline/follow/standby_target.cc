@@ -25,6 +25,7 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
   options->adopts_old = standby->adopts();
   options->adopt = options->adopt || options->adopts_old ||
                    standby->record().source == options->source.ToString();
+  options->verify = options->verify || request.compares;
   options->keeps_old = false;
   // A cut that the source requires blocks all later records, until the files
   // that it replaces are deleted, and WALs that are too long keep growing. So

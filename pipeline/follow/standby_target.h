@@ -20,6 +20,10 @@ struct CutRequest {
   bool exact_filters = false;  // FollowRequest::exact_filters from this cut on
   // FollowEnd::judged, if the reason is kNewLife.
   FollowJudged continued = {};
+  // The standby has a fault, perhaps one that could not be recorded: the cut
+  // compares all files that it keeps with the source's.
+  bool compares = false;
+
   // Returns true if records that arrive while the cut is built continue it.
   bool continues() const {
     return reason == CutReason::kCutEvery || reason == CutReason::kMaxReplay;

@@ -26,7 +26,7 @@ namespace sstferry {
 // have one. If the file already records a worse fault, keeps the worse one.
 // Joins the selections in which both were found. *fault receives the contents
 // of the file. If the record cannot be written, removes last_transfer.json, so
-// that no refresh relies on the replica.
+// that no refresh relies on the replica, and a standby counts as damaged.
 //
 // No exchange moves the record away unread: Workspace::Swap() checks and
 // exchanges under the lock of the workspace, which this function holds, too.

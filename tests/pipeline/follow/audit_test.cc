@@ -26,6 +26,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
 #include "tests/support/log_bytes.h"
 #include "tests/support/named_comparator.h"
 #include "tests/support/scratch_dir.h"
@@ -907,6 +908,47 @@ TEST_CASE("A difference stops a promotion, and the next cut compares all",
   REQUIRE_OK(
       (*world.source())->Get(rocksdb::ReadOptions(), "planted", &there));
   REQUIRE(here == there);
+}
+
+TEST_CASE("A fault that cannot be recorded is repaired by the next cut",
+          "[follow][audit]") {
+  StandbyWorld world;
+  world.Write(100);
+  world.source()->Flush();
+  world.Write(1);
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  world.CloseStandby();
+  const std::string table = PathsWith(world.dir(), ".sst").front();
+  const std::string good = FileBytes(table);
+  std::string bytes = good;
+  bytes[20] = static_cast<char>(bytes[20] ^ 1);
+  std::ofstream(table, std::ios::binary) << bytes;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  disk->FailAt(FileStep::kCreate, 1, DiskFull(), kHealthFileName,
+               /*for_good=*/true);
+  FollowOptions options;
+  options.pull = world.Options();
+  options.pull.file_system = disk;
+  options.cut_every = std::chrono::milliseconds(1);
+  RunningFollower follower(options);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  // Some cuts are not audited.
+  for (bool is_cut = false; !is_cut;) {
+    REQUIRE(std::chrono::steady_clock::now() < until);
+    bool found = false;
+    StandbyState state;
+    // While DIR is exchanged, the file may be missing for a moment.
+    if (fs::exists(world.dir() + "/" + kFollowFileName)) {
+      REQUIRE_OK(ReadStandbyState(world.dir(), &found, &state));
+    }
+    is_cut = state.cuts["damage"] > 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  REQUIRE_OK(follower.Stop());
+  REQUIRE(disk->count(FileStep::kCreate, kHealthFileName) > 0);
+  REQUIRE(FileBytes(table) == good);
+  REQUIRE_OK(PromoteNow(world.dir()));
 }
 
 TEST_CASE("Wrong bytes of a table that both sides have are damage",

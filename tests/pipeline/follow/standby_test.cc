@@ -537,6 +537,32 @@ TEST_CASE("Each file that the MANIFEST of a standby names is checked",
   REQUIRE(seen == std::set<std::string>{"", ".blob", ".sst"});
 }
 
+TEST_CASE("A standby whose fault could not be recorded is damaged",
+          "[follow]") {
+  StandbyWorld world;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  world.UseDisk(disk);
+  MakeStandby(&world);
+  disk->FailAt(FileStep::kCreate, 1, DiskFull(), kHealthFileName);
+  HealthFile found = MakeFault(ReplicaFault::kDifferent, "key 7", Selection());
+  REQUIRE(EndStateOf(RecordFault(disk.get(), world.dir(), &found)) ==
+          EndState::kNoSpace);
+  world.CloseStandby();
+  HealthFile fault;
+  REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+  REQUIRE(fault.fault == ReplicaFault::kDamaged);
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.source_is_down = true;
+  StandbyState state;
+  REQUIRE(EndStateOf(MakePromote(options)->Run(&state)) == EndState::kCorrupt);
+  // The next cut writes the record again.
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut(CutReason::kDamage));
+  REQUIRE_OK(FindStandbyFault(disk.get(), world.dir(), &fault));
+  REQUIRE(fault.fault == ReplicaFault::kNone);
+}
+
 TEST_CASE("A follower and a promotion cut off a torn end", "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
