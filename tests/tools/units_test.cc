@@ -503,24 +503,29 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   const std::string config = dir / "host.toml";
   const std::string out = dir / "units";
   std::filesystem::create_directory(out);
-  // A fake systemctl that logs its arguments and fails if the file "fail"
-  // exists.
+  // A fake systemctl that logs its arguments. It fails if the file "fail"
+  // exists, and knows no unit if the file "unloaded" exists.
   WriteBytes(dir / "systemctl",
-             "#!/bin/sh\necho \"$@\" >>'" + (dir / "calls") +
-                 "'\nexit $([ -e '" + (dir / "fail") +
-                 "' ] && echo 1 || echo 0)\n");
+             "#!/bin/sh\necho \"$@\" >>'" + (dir / "calls") + "'\n[ -e '" +
+                 (dir / "fail") + "' ] && exit 1\n[ -e '" +
+                 (dir / "unloaded") +
+                 "' ] && case $1 in stop|is-active) exit 5;; esac\nexit 0\n");
   REQUIRE(chmod((dir / "systemctl").c_str(), 0755) == 0);
   const std::string path = dir.path() + ":" + std::getenv("PATH");
-  const auto calls = [&](const std::string& text, int code) {
+  const auto run = [&](const std::string& text, const Strings& more,
+                       int code) {
     WriteBytes(config, text);
     std::filesystem::remove(dir / "calls");
-    Process units(Sstferry({"units", "--config", config, "--directory", out,
-                            "--start"}),
-                  {{"PATH", path}});
+    Strings words = {"units", "--config", config, "--directory", out};
+    words.insert(words.end(), more.begin(), more.end());
+    Process units(Sstferry(words), {{"PATH", path}});
     const int ended = units.Wait();
     INFO(units.err());
     REQUIRE(ended == code);
     return TextOfFile(dir / "calls");
+  };
+  const auto calls = [&](const std::string& text, int code) {
+    return run(text, {"--start"}, code);
   };
   const std::string head = "[[database]]\npath = \"/data/a\"\n"
                            "archive = \"s3://b\"\nfollow.segment = ";
@@ -539,6 +544,25 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   REQUIRE(calls("[[database]]\n", 2).empty());
   WriteBytes(dir / "fail", "");
   REQUIRE(calls(head + "\"5s\"\n", 1) == begin);
+  // The next run also does what a run left that failed, or had no --start.
+  std::filesystem::remove(dir / "fail");
+  REQUIRE(calls(head + "\"5s\"\n", 0) ==
+          begin + "stop sstferry-a-push.timer\n" + end);
+  REQUIRE(calls(head + "\"5s\"\n", 0) == begin + end);
+  REQUIRE(run(head + "\"6s\"\n", {}, 0).empty());
+  REQUIRE(run(head + "\"6s\"\n", {"--check"}, 0).empty());
+  REQUIRE(calls(head + "\"6s\"\n", 0) ==
+          begin + "try-restart sstferry-a-follow.service\n" + end);
+  const std::string push = "[[database]]\npath = \"/data/a\"\n"
+                           "archive = \"s3://b\"\npush.when = \"02:00\"\n";
+  REQUIRE(run(head + "\"7s\"\n", {}, 0).empty());
+  REQUIRE(run(push, {}, 0).empty());
+  // A unit that systemd does not know cannot be stopped, and need not be.
+  WriteBytes(dir / "unloaded", "");
+  REQUIRE(calls(push, 0) ==
+          begin + "stop sstferry-a-follow.service\n"
+                  "is-active --quiet sstferry-a-follow.service\n" + end);
+  REQUIRE(calls(push, 0) == begin + end);
 }
 
 TEST_CASE("Calendar times convert to cron if possible, other text is refused",

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <sstream>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
@@ -37,6 +39,11 @@ constexpr const char* kNew = "new";
 constexpr const char* kChanged = "changed";
 constexpr const char* kSame = "unchanged";
 constexpr const char* kRemoved = "removed";
+// In the directory: the names of units that systemd still runs as they were
+// before a change, one in each line after the first one.
+constexpr char kPendingName[] = ".sstferry-units.pending";
+constexpr char kPendingHeader[] =
+    "# Units that sstferry units --start stops or restarts.\n";
 
 struct ChangedFile {
   std::string name;
@@ -81,14 +88,18 @@ Status ReadOld(const Descriptor& directory, const std::string& name,
   return Status::OK();
 }
 
+Descriptor OpenUnits(const std::string& path) {
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(path, error).string();
+  errno = error.value();
+  return error ? Descriptor() : OpenDirectory(real);
+}
+
 // Compares the files in the directory with the files that it should have.
 Status FindChanges(const std::string& path, const std::string& header,
                    const std::vector<MadeFile>& files,
                    std::vector<ChangedFile>* changes) {
-  std::error_code error;
-  const std::string real = std::filesystem::canonical(path, error).string();
-  errno = error.value();
-  const Descriptor directory = error ? Descriptor() : OpenDirectory(real);
+  const Descriptor directory = OpenUnits(path);
   const DirectoryStream names =
       directory.is_open() ? NamesIn(directory.get()) : nullptr;
   if (names == nullptr) {
@@ -139,6 +150,47 @@ Status FindChanges(const std::string& path, const std::string& header,
   return Status::OK();
 }
 
+// Finds the units that systemd has to stop or to restart: those that these
+// changes remove or change, and those that earlier runs left, because they ran
+// without --start, failed, or were killed. Records them before a file changes:
+// afterwards, no file shows what systemd still runs.
+Status NotePending(const std::string& path,
+                   const std::vector<ChangedFile>& changes,
+                   std::set<std::string>* pending) {
+  std::string text;
+  bool exists = false;
+  bool is_own = false;
+  RETURN_IF_ERROR(ReadOld(OpenUnits(path), kPendingName, kPendingHeader, &text,
+                          &exists, &is_own));
+  if (exists && !is_own) {
+    return MakeStatus(EndState::kRefused,
+                      path + "/" + kPendingName +
+                          ": expected a list that sstferry units wrote, found "
+                          "another file",
+                      "rm " + ShellWord(path + "/" + kPendingName));
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("sstferry")) pending->insert(line);
+  }
+  const size_t left = pending->size();
+  for (const ChangedFile& file : changes) {
+    const bool forever = file.text.find("\nType=notify\n") != std::string::npos;
+    // Does not interrupt a job that runs at calendar times.
+    if ((file.change == kChanged && forever) ||
+        (file.change == kRemoved &&
+         (forever || file.name.ends_with(".timer")))) {
+      pending->insert(file.name);
+    }
+  }
+  if (pending->size() == left) {
+    return Status::OK();
+  }
+  text = kPendingHeader;
+  for (const std::string& name : *pending) text += name + "\n";
+  return WriteWholeFile("--directory", path + "/" + kPendingName, text);
+}
+
 // Writes new files before it removes old ones. A killed run leaves only
 // complete files, and the next run does the rest.
 Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
@@ -159,23 +211,25 @@ Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
   return Status::OK();
 }
 
-// Makes systemd apply the changes. Does not interrupt a job that runs at
-// calendar times.
-Status Start(const std::vector<ChangedFile>& changes, Console* console) {
+// Makes systemd apply the changes: stops those of `pending` that have no file
+// any more, and restarts the others.
+Status Start(const std::string& path, const std::set<std::string>& pending,
+             Console* console) {
   std::string stop;
   std::string restart;
-  for (const ChangedFile& file : changes) {
-    const bool forever = file.text.find("\nType=notify\n") != std::string::npos;
-    if (file.change == kRemoved && (forever || file.name.ends_with(".timer"))) {
-      stop += " " + ShellWord(file.name);
-    } else if (file.change == kChanged && forever) {
-      restart += " " + ShellWord(file.name);
-    }
+  for (const std::string& name : pending) {
+    std::error_code error;
+    const bool is_unit = std::filesystem::is_regular_file(
+        std::filesystem::symlink_status(path + "/" + name, error));
+    (is_unit ? restart : stop) += " " + ShellWord(name);
   }
-  // If the target is active already, only `start` starts its new units.
+  // Stopping fails for a unit that was not loaded. If the target is active
+  // already, only `start` starts its new units.
   const std::string script =
       "systemctl daemon-reload" +
-      (stop.empty() ? "" : " && systemctl stop" + stop) +
+      (stop.empty() ? ""
+                    : " && { systemctl stop" + stop +
+                          " || ! systemctl is-active --quiet" + stop + "; }") +
       (restart.empty() ? "" : " && systemctl try-restart" + restart) +
       " && systemctl enable --now sstferry.target"
       " && systemctl start sstferry.target";
@@ -188,10 +242,16 @@ Status Start(const std::vector<ChangedFile>& changes, Console* console) {
   int state = 0;
   while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
-  return state == 0
+  if (state != 0) {
+    return MakeStatus(EndState::kInternal,
+                      "systemctl failed; its message is above");
+  }
+  const std::string done = path + "/" + kPendingName;
+  return unlink(done.c_str()) == 0 || errno == ENOENT
              ? Status::OK()
              : MakeStatus(EndState::kInternal,
-                          "systemctl failed; its message is above");
+                          "--directory: cannot remove " + done + ": " +
+                              std::strerror(errno));
 }
 
 std::string Text(const UnitsArguments& units,
@@ -249,10 +309,13 @@ Status Run(const UnitsArguments& units, Console* console,
                             host, program, &files));
   RETURN_IF_ERROR(
       FindChanges(units.directory, OwnHeader(host), files, changes));
-  if (!units.check) {
-    RETURN_IF_ERROR(Apply(units.directory, *changes));
+  if (units.check) {
+    return Status::OK();
   }
-  return units.start ? Start(*changes, console) : Status::OK();
+  std::set<std::string> pending;
+  RETURN_IF_ERROR(NotePending(units.directory, *changes, &pending));
+  RETURN_IF_ERROR(Apply(units.directory, *changes));
+  return units.start ? Start(units.directory, pending, console) : Status::OK();
 }
 
 }  // namespace
