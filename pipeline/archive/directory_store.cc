@@ -437,6 +437,11 @@ StoreResult DirectoryStore::Publish(
               "), and an archive needs one of them; choose another file "
               "system");
     }
+    // Also a caller that finds the object relies on it: the process that put it
+    // may have been killed before it synced the name.
+    if (error == EEXIST && !SyncOpen(directory.get())) {
+      return FromErrno(what, errno);
+    }
     if (error != ENOENT) {
       return FromErrno(what, error);
     }

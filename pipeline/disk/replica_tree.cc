@@ -180,6 +180,12 @@ Status ReplicaTree::Open(const std::string& directory,
                       "another process mirrors into " + directory +
                           "; wait until it ends");
   }
+  if (is_made) {
+    const Descriptor above = OpenDirectoryIn(top.get(), "..");
+    if (!above.is_open() || fsync(above.get()) != 0) {
+      return TreeError("cannot sync the directory of", directory, errno);
+    }
+  }
   out->reset(
       new ReplicaTree(directory, is_made, /*is_locked=*/true, std::move(top)));
   return Status::OK();

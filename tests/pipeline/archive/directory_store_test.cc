@@ -29,6 +29,9 @@ std::atomic<int> link_error{0};
 std::atomic<int> rename_error{0};
 // The errno that fstatat() returns, as for an inode that cannot be read.
 std::atomic<int> stat_error{0};
+// The inode whose calls of fsync() are counted.
+std::atomic<ino_t> watched_inode{0};
+std::atomic<int> syncs{0};
 
 int Refuse(int error) {
   errno = error;
@@ -56,6 +59,11 @@ extern "C" int fstatat(int dir, const char* name, struct stat* found,
   return stat_error != 0 ? Refuse(stat_error)
                          : static_cast<int>(syscall(SYS_newfstatat, dir, name,
                                                     found, flags));
+}
+extern "C" int fsync(int fd) {
+  struct stat info = {};
+  if (fstat(fd, &info) == 0 && info.st_ino == watched_inode) ++syncs;
+  return static_cast<int>(syscall(SYS_fsync, fd));
 }
 
 namespace sstferry::directory_store_test {
@@ -230,6 +238,23 @@ TEST_CASE("What a put left at a crash is removed once it is old",
   CHECK(removed == 1);
   CHECK_FALSE(fs::exists(own / "put-1"));
   CHECK(fs::exists(own / "put-2"));
+}
+
+TEST_CASE("The name of an object that another process put is synced",
+          "[archive]") {
+  const ScratchDir scratch;
+  const fs::path files = fs::path(scratch.path()) / "files";
+  fs::create_directory(files);
+  std::ofstream(files / "a") << "of a killed process";
+  struct stat info = {};
+  REQUIRE(stat(files.c_str(), &info) == 0);
+  const auto store = Open(scratch.path());
+  syncs = 0;
+  watched_inode = info.st_ino;
+  REQUIRE(PutBytes(store.get(), "files/a", "bytes", /*if_absent=*/true).code ==
+          StoreCode::kExists);
+  watched_inode = 0;
+  CHECK(syncs > 0);
 }
 
 // The store learns that there are no links when it names the first file.
