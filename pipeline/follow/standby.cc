@@ -84,6 +84,14 @@ Status NoStandby(const std::string& dir) {
                     MendStandbyCommand("SOURCE", dir));
 }
 
+// Returns true if it is certain that `dir` is missing or empty.
+bool IsFree(const std::string& dir) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  return fs::symlink_status(dir, error).type() == fs::file_type::not_found ||
+         (fs::is_directory(dir, error) && fs::is_empty(dir, error));
+}
+
 Status ShortWal(const std::string& dir, const FollowMark& mark,
                 uint64_t bytes) {
   return MakeStatus(EndState::kCorrupt,
@@ -587,13 +595,9 @@ Standby::~Standby() = default;
 Status Standby::Open(const std::string& dir,
                      std::shared_ptr<rocksdb::FileSystem> file_system,
                      std::unique_ptr<Standby>* standby) {
-  namespace fs = std::filesystem;
   std::unique_ptr<Standby> opened(new Standby(dir, std::move(file_system)));
   opened->heard_.begun_micros = MicrosNow();
-  std::error_code error;
-  const bool is_new =
-      fs::symlink_status(dir, error).type() == fs::file_type::not_found ||
-      (fs::is_directory(dir, error) && fs::is_empty(dir, error));
+  const bool is_new = IsFree(dir);
   RETURN_IF_ERROR(CheckOnlyRoot(dir, !is_new));
   if (!is_new) {
     std::lock_guard<std::mutex> lock(opened->mu_);
@@ -797,7 +801,28 @@ Status Standby::CheckUsable() const {
   if (!failed_.ok()) {
     return failed_;
   }
-  return exists_ ? Status::OK() : NoStandby(dir_);
+  return exists_ ? CheckOwned() : NoStandby(dir_);
+}
+
+// Checks that DIR, which is written to and exchanged by its path, is still the
+// standby that this object has locked or, before the first cut, still has no
+// files. An adopted database may be another one by now, which the exchange
+// keeps as well, but no standby.
+Status Standby::CheckOwned() const {
+  const bool is_locked = lock_.is_open();
+  if (is_locked ? FileIdOf(lock_.get())
+                      .IsSameFile(FileIdOfName(dir_ + "/" + kFollowFileName))
+      : adopts_ ? !IsStandby(dir_)
+                : IsFree(dir_)) {
+    return Status::OK();
+  }
+  return MakeStatus(EndState::kRefused,
+                    dir_ + ": expected " +
+                        (is_locked ? "the standby that this follower locked, "
+                                     "found another directory, or none"
+                                   : "what was there when this follower "
+                                     "began, found something else") +
+                        "; the follower changes nothing there");
 }
 
 Status Standby::Fail(const Status& status) {
@@ -1054,6 +1079,7 @@ Status Standby::MarkHeard() {
 
 Status Standby::BeginCut() {
   std::lock_guard<std::mutex> lock(mu_);
+  RETURN_IF_ERROR(CheckOwned());
   cut_from_ = PositionNow();
   return LockAdopted();
 }
@@ -1396,6 +1422,7 @@ Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
   sync_mu_.lock();
   cutting_ = std::unique_lock<std::mutex>(mu_);
   carried_all_ = false;
+  RETURN_IF_ERROR(CheckOwned());
   RETURN_IF_ERROR(LockStandby(new_dir, &next_lock_));
   Access access;
   RETURN_IF_ERROR(AccessBeside(new_dir, &access));

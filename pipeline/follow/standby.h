@@ -103,11 +103,11 @@ struct StandbyWals {
 // Threads: any. Append(), Sync() and UseFiles() may run concurrently. Append()
 //          and Sync() block between CarryInto() and EndCut(), which the same
 //          thread must call; CarryInto() first waits for UseFiles().
-// Errors:  contain the path; kNoSpace if the disk is full. After an error of
-//          Append(), Sync() or EndCut(), or after a failed sync of a WAL, all
-//          later calls of the three fail. A new Open() finds out what DIR
-//          contains: after a failed sync, the disk may have less than this
-//          object has received.
+// Errors:  contain the path; kNoSpace if the disk is full; kRefused if another
+//          process has made or replaced DIR. After an error of Append(), Sync()
+//          or EndCut(), or after a failed sync of a WAL, all later calls of the
+//          three fail. A new Open() finds out what DIR contains: after a failed
+//          sync, the disk may have less than this object has received.
 class Standby {
  public:
   // Opens the standby in `dir`, removes a truncated record, and syncs the
@@ -253,6 +253,7 @@ class Standby {
   [[nodiscard]] rocksdb::Status FillKept(const std::string& kept, bool all);
   [[nodiscard]] rocksdb::Status SyncWal();
   [[nodiscard]] rocksdb::Status CheckUsable() const;
+  [[nodiscard]] rocksdb::Status CheckOwned() const;
   rocksdb::Status Fail(const rocksdb::Status& status);
 
   const std::string dir_;

@@ -32,6 +32,7 @@
 #include "pipeline/snapshot/snapshot_wals.h"
 #include "rocksdb/listener.h"
 #include "sstferry/follow.h"
+#include "sstferry/target.h"
 #include "tests/support/catch.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/gate.h"
@@ -148,6 +149,105 @@ TEST_CASE("Only one follower runs at a time, and no promotion while it runs",
   world.CloseStandby();
   REQUIRE_OK(world.Promote());
   REQUIRE(EndStateOf(world.Open()) == EndState::kRefused);
+}
+
+// Restores the source into `dir`, and writes into the copy, as a failover does.
+void MakePrimary(const StandbyWorld& world, const std::string& dir) {
+  PullOptions options = world.Options();
+  options.target_dir = dir;
+  options.method = PullMethod::kClone;
+  Summary summary;
+  REQUIRE_OK(MakePull(options)->Run(&summary));
+  OpenDb db(dir, {{"default", Quiet()}, {"other", Quiet()}});
+  db.Put("written since", "v");
+}
+
+void RequirePrimary(const std::string& dir) {
+  OpenDb db(dir, {{"default", Quiet()}, {"other", Quiet()}});
+  std::string value;
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "written since", &value));
+}
+
+TEST_CASE("A first cut replaces nothing that was made since its follower began",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  std::unique_ptr<Standby> early;
+  REQUIRE_OK(Standby::Open(world.dir(), rocksdb::FileSystem::Default(),
+                           &early));
+  const auto cut = [&] {
+    return EndStateOf(
+        CutStandby(world.Options(), {CutReason::kFirst}, early.get()));
+  };
+  SECTION("a primary") {
+    MakePrimary(world, world.dir());
+    REQUIRE(cut() == EndState::kRefused);
+    RequirePrimary(world.dir());
+  }
+  SECTION("the standby of another follower") {
+    REQUIRE_OK(world.Open());
+    REQUIRE_OK(world.Cut());
+    REQUIRE(cut() == EndState::kRefused);
+    world.Write(20);
+    REQUIRE_OK(world.Follow());
+    REQUIRE_OK(world.standby()->Sync());
+    world.CloseStandby();
+    REQUIRE_OK(world.Promote());
+    REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
+  }
+}
+
+TEST_CASE("A follower that adopts a database does not replace a standby",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  MakePrimary(world, world.dir());
+  fs::remove(world.dir() + "/LOCK");  // neither follower has a lock
+  const auto disk = rocksdb::FileSystem::Default();
+  std::unique_ptr<Standby> one;
+  std::unique_ptr<Standby> other;
+  REQUIRE_OK(Standby::Adopt(world.dir(), disk, &one));
+  REQUIRE_OK(Standby::Adopt(world.dir(), disk, &other));
+  const CutRequest first{CutReason::kFirst};
+  REQUIRE_OK(CutStandby(world.Options(), first, one.get()));
+  REQUIRE(EndStateOf(CutStandby(world.Options(), first, other.get())) ==
+          EndState::kRefused);
+  REQUIRE_OK(one->Sync());
+}
+
+TEST_CASE("A follower changes nothing in a directory that took the place of "
+          "its standby",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  const std::string spare = world.root() + "/spare";
+  MakePrimary(world, spare);
+  const auto replace = [&] {
+    fs::rename(world.dir(), world.root() + "/away");
+    fs::rename(spare, world.dir());
+  };
+  SECTION("before it writes") {
+    world.Write(10);
+    const Round round = world.Read();
+    const FollowPosition at = world.standby()->position();
+    replace();
+    const std::string before = Fingerprint(world.dir());
+    const EndState refused = EndState::kRefused;
+    REQUIRE(EndStateOf(world.standby()->Append(at, round)) == refused);
+    REQUIRE(EndStateOf(world.standby()->Sync()) == refused);
+    REQUIRE(EndStateOf(world.standby()->MarkHeard()) == refused);
+    REQUIRE(EndStateOf(world.Cut(CutReason::kNewLife)) == refused);
+    REQUIRE(Fingerprint(world.dir()) == before);
+  }
+  SECTION("while it takes a cut") {
+    TEST_SetFaultHook([&](const std::string& name) {
+      if (name == "Puller:TotalsAgreed") replace();
+    });
+    const rocksdb::Status cut = world.Cut(CutReason::kNewLife);
+    TEST_SetFaultHook(nullptr);
+    REQUIRE(EndStateOf(cut) == EndState::kRefused);
+  }
+  RequirePrimary(world.dir());
 }
 
 TEST_CASE("Records that do not continue the standby's are refused",
