@@ -14,8 +14,6 @@
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
-#include "pipeline/base/standby_files.h"
-#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
@@ -23,6 +21,7 @@
 #include "pipeline/pull/health.h"
 #include "pipeline/pull/method_rule.h"
 #include "pipeline/pull/puller.h"
+#include "pipeline/pull/replica.h"
 #include "pipeline/pull/seed_target.h"
 #include "pipeline/refresh/refresh.h"
 #include "rocksdb/db.h"
@@ -152,9 +151,12 @@ class PullOperation : public Operation {
   Outcome TryOnce(const MethodDecision& decision, const std::string& note,
                   bool starts_over, bool links, Summary* summary) {
     std::unique_ptr<Endpoint> endpoint;
-    Outcome outcome = {CheckNoStandby(), {FailedPart::kTarget}};
-    if (outcome.status.ok() && replica_.db == nullptr) {
-      outcome.status = CheckOutsideOfDatabases(options_.target_dir);
+    Outcome outcome = {Status::OK(), {FailedPart::kTarget}};
+    if (replica_.db == nullptr) {
+      outcome.status = CheckNoStandby(options_);
+      if (outcome.status.ok()) {
+        outcome.status = CheckOutsideOfDatabases(options_.target_dir);
+      }
     }
     if (!outcome.status.ok()) {
       return outcome;
@@ -195,19 +197,6 @@ class PullOperation : public Operation {
     outcome.gives_way = links && puller.gives_way() && !outcome.status.ok();
     slot_.Clear(puller.progress());
     return outcome;
-  }
-
-  // Fails if TARGET_DIR is a standby: its follower may be running.
-  Status CheckNoStandby() const {
-    return replica_.db == nullptr && IsStandby(options_.target_dir)
-               ? MakeStatus(EndState::kRefused,
-                            "target " + options_.target_dir +
-                                " is a standby, which only its follower "
-                                "makes current",
-                            MendStandbyCommand(options_.source.ToString(),
-                                               options_.target_dir) +
-                                AccessWords(options_, options_.source))
-               : Status::OK();
   }
 
   PullOptions OptionsFor(const MethodDecision& decision,

@@ -4,6 +4,7 @@
 
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/base/thread_priority.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
@@ -193,6 +194,11 @@ Status Exchange::Publish(const std::function<Status()>& last_check,
 
 Status Exchange::Swap(const std::function<Status()>& last_check,
                       const std::function<Summary()>& summary) {
+  // A follower's first cut may have ended just before this pull locked the
+  // workspace.
+  if (!IsStandby(workspace()->db_dir())) {
+    RETURN_IF_ERROR(CheckNoStandby(options()));
+  }
   RETURN_IF_ERROR(workspace()->BeginSwap(ToHex(plan_->opened.transfer_id),
                                          options().adopts_old));
   Status status = CallBefore();

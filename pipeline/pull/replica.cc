@@ -7,6 +7,8 @@
 
 #include "format/hex.h"
 #include "format/limits.h"
+#include "pipeline/base/standby_files.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
 
 namespace sstferry {
@@ -155,6 +157,16 @@ Status CheckReplica(const PullOptions& options,
   return CheckExchangeable(
       options.target_dir,
       options.mode == PullMode::kRefresh ? InPlaceCommand(options) : "");
+}
+
+Status CheckNoStandby(const PullOptions& options) {
+  return IsStandby(options.target_dir)
+             ? Refused(options,
+                       " is a standby, which only its follower makes current",
+                       MendStandbyCommand(options.source.ToString(),
+                                          options.target_dir) +
+                           AccessWords(options, options.source))
+             : Status::OK();
 }
 
 Status ChooseSourceId(const PullOptions& options,

@@ -28,6 +28,10 @@ struct Replica {
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);
 
+// Checks that TARGET_DIR is no standby: its follower may be running.
+//   kRefused  it is one
+[[nodiscard]] rocksdb::Status CheckNoStandby(const PullOptions& options);
+
 // Checks that the pull asks for no more than TARGET_DIR has according to the
 // record of its last transfer. A replica of a part of the source must not grow
 // because the user forgot --cf, --begin and --end.

@@ -490,6 +490,27 @@ TEST_CASE("A refresh of a clone changes neither an open one nor one of another "
   REQUIRE_FALSE(fs::exists(world.target + ".sstferry"));
 }
 
+TEST_CASE("A refresh does not exchange a clone that became a standby meanwhile",
+          "[transfer][clone][refresh]") {
+  const World world;
+  Change(world.source, "changed");
+  std::string before;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name != "Puller:TotalsAgreed") {
+      return;
+    }
+    fs::remove(world.target + "/CURRENT");
+    WriteBytes(world.target + "/sstferry.follow", "");
+    before = Fingerprint(world.target);
+  });
+  const Ferried night = world.Refresh();
+  TEST_SetFaultHook(nullptr);
+  INFO(night.message());
+  REQUIRE(night.state() == EndState::kRefused);
+  REQUIRE(NextOf(night.status).starts_with("sstferry follow "));
+  REQUIRE(Fingerprint(world.target) == before);
+}
+
 TEST_CASE("A foreign directory in a clone is refused, with the advice to "
           "refresh in place",
           "[transfer][clone][refresh][refused]") {
