@@ -1,15 +1,21 @@
 #include "pipeline/base/database_open.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <system_error>
+#include <thread>
 
 #include "format/printable.h"
+#include "pipeline/base/start_thread.h"
 #include "sstferry/descriptor.h"
 
 namespace sstferry {
@@ -18,6 +24,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
+
+// Runs `work` in a thread that has a table of descriptors of its own, without
+// any open one. Returns false, and does not run it, if the system denies this:
+// a kernel before 5.9, or a container that filters the call.
+bool RunApart(const std::function<void()>& work) {
+  bool is_apart = false;
+  std::thread thread;
+  const rocksdb::Status started = StartThread(
+      [&] {
+        // A signal handler may use a descriptor that is not open here.
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, nullptr);
+        is_apart =
+            syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+        if (is_apart) work();
+      },
+      &thread);
+  if (started.ok()) thread.join();
+  return is_apart;
+}
 
 // Returns true if this process has this file open, under any name.
 bool IsOpenHere(const struct stat& file) {
@@ -31,6 +58,25 @@ bool IsOpenHere(const struct stat& file) {
     }
   }
   return false;
+}
+
+// Finds the process that holds the lock of the file at `path`. Returns false if
+// this cannot be determined. Calls the kernel directly, because ThreadSanitizer
+// expects that all threads share one table of descriptors.
+bool FindHolder(const std::string& path, std::optional<pid_t>* process) {
+  constexpr int kFlags =
+      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+  const auto file =
+      static_cast<int>(syscall(SYS_openat, AT_FDCWD, path.c_str(), kFlags));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool is_known = file >= 0 && fcntl(file, F_GETLK, &lock) == 0;
+  if (file >= 0) syscall(SYS_close, file);
+  if (is_known && lock.l_type != F_UNLCK) {
+    *process = std::max<pid_t>(lock.l_pid, 0);
+  }
+  return is_known;
 }
 
 // Returns "process 4711 (myapp)", or "a process" for a process in another
@@ -49,9 +95,12 @@ std::string NameProcess(pid_t process) {
 // Finds the process that holds the lock. Returns false if this cannot be
 // determined.
 //
-// RocksDB's lock is an fcntl lock. A process cannot see its own fcntl locks,
-// and loses them when it closes any descriptor of the file. So a lock file that
-// this process has open counts as locked, and is not opened again.
+// RocksDB's lock is an fcntl lock, which belongs to a process's table of
+// descriptors: threads that use the table cannot see the lock, and release it
+// when they close any descriptor of the file. So a thread with a table of its
+// own asks. If the system denies this, a lock file that this process has open
+// counts as locked, and is not opened again; a thread that opens the database
+// between these two steps loses its lock.
 bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   process->reset();
   std::error_code error;
@@ -64,21 +113,16 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   if (fstatat(directory.get(), kLock, &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return errno == ENOENT;
   }
+  const std::string path = PathOfOpen(directory) + "/" + kLock;
+  bool is_known = false;
+  if (RunApart([&] { is_known = FindHolder(path, process); })) {
+    return is_known;
+  }
   if (IsOpenHere(info)) {
     *process = getpid();
     return true;
   }
-  const Descriptor file = OpenIn(directory.get(), kLock, O_RDONLY);
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  if (!file.is_open() || fcntl(file.get(), F_GETLK, &lock) != 0) {
-    return false;
-  }
-  if (lock.l_type != F_UNLCK) {
-    *process = std::max<pid_t>(lock.l_pid, 0);
-  }
-  return true;
+  return FindHolder(path, process);
 }
 
 }  // namespace

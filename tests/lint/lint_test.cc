@@ -374,6 +374,7 @@ const std::map<std::string, std::string>& OpenersAndWhy() {
   static const std::map<std::string, std::string> files = {
       {"pipeline/base/open_file.cc", "is OpenForeign() and OpenOwn()"},
       {"pipeline/base/descriptor.cc", "is OpenIn() and OpenPath()"},
+      {"pipeline/base/database_open.cc", "opens in another descriptor table"},
       {"pipeline/base/spawn.cc", "is Spawn() and ForkAs()"},
       {"tools/sstferry/main.cc", "the standard files, which children inherit"},
       {"tools/sstferry/manual_main.cc", "writes manuals at build time"},
