@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "format/end_state.h"
 #include "format/follow_file.h"
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/open_file.h"
+#include "pipeline/disk/access.h"
 #include "pipeline/options/directories.h"
 #include "sstferry/descriptor.h"
 
@@ -67,37 +68,65 @@ Status CheckWals(const std::string& dir) {
 
 }  // namespace
 
-DatabaseLock::~DatabaseLock() {
-  if (fd_ >= 0) {
-    close(fd_);
-  }
-}
-
-Status DatabaseLock::Take(const std::string& dir) {
+// Takes an open file description lock. It conflicts with RocksDB's lock even
+// within this process, and no other descriptor's close releases it.
+Status DatabaseLock::Take(const std::string& dir, bool makes) {
   const std::string path = dir + "/LOCK";
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0 && errno == ENOENT) {
-    return Status::OK();
-  }
   const std::string user = DatabaseUser(dir);
   const Status busy =
       MakeStatus(EndState::kBusy,
                  "target " + dir + ": " + (user.empty() ? "a process" : user) +
                      " holds its LOCK, and sstferry never exchanges an "
                      "open database");
+  const auto unknown = [&dir, &path](int error) {
+    return ErrnoStatus(EndState::kRefused,
+                       "target " + dir + ": cannot find out whether a process "
+                       "has it open:",
+                       path, error);
+  };
   if (!user.empty()) {
     return busy;
   }
-  fd_ = OpenPath(path, O_RDWR).Release();
-  if (fd_ < 0) {
-    return MakeStatus(EndState::kRefused,
-                      "target " + dir + ": cannot find out whether a process "
-                      "has it open: " + path + ": " + strerror(errno));
+  std::error_code failed;
+  const bool may_make =
+      makes && (fs::exists(dir + "/CURRENT", failed) || failed);
+  Descriptor file = OpenPath(path, O_RDWR);
+  const bool is_made = !file.is_open() && errno == ENOENT;
+  if (is_made && !may_make) {
+    return Status::OK();
+  }
+  if (is_made) {
+    file = OpenPath(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+  }
+  if (!file.is_open()) {
+    return errno == EEXIST ? busy : unknown(errno);
   }
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  return fcntl(fd_, F_SETLK, &lock) == 0 ? Status::OK() : busy;
+  if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
+    const int error = errno;
+    // Stays open: a thread of this process may have opened the database just
+    // now, and would lose its lock if any descriptor of the file were closed.
+    file.Release();
+    return error == EAGAIN || error == EACCES ? busy : unknown(error);
+  }
+  struct stat held;
+  struct stat named;
+  if (fstat(file.get(), &held) != 0 || lstat(path.c_str(), &named) != 0 ||
+      held.st_dev != named.st_dev || held.st_ino != named.st_ino) {
+    return busy;  // the file was replaced meanwhile
+  }
+  Status status;
+  if (is_made) {
+    Access access;
+    status = AccessBeside(dir, &access);
+    access.mode |= S_IRUSR | S_IWUSR;  // RocksDB writes it
+    if (status.ok()) status = SetAccess(path, access);
+    if (!status.ok()) unlink(path.c_str());  // no other account could open it
+  }
+  if (status.ok()) file_ = std::move(file);
+  return status;
 }
 
 bool HoldsDatabase(const std::string& dir) {

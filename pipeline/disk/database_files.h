@@ -5,26 +5,26 @@
 #include <vector>
 
 #include "rocksdb/status.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 
-// Holds RocksDB's lock on a directory, so that no process opens the database
-// while the directory is exchanged. Threads: one.
+// Holds RocksDB's lock on a directory, so that neither another process nor
+// another thread of this one opens the database while the directory is
+// exchanged. Threads: one.
 class DatabaseLock {
  public:
-  DatabaseLock() = default;
-  ~DatabaseLock();
-  DatabaseLock(const DatabaseLock&) = delete;
-  DatabaseLock& operator=(const DatabaseLock&) = delete;
-
-  // Takes the lock. If there is no LOCK file, no process has ever opened the
-  // database: returns OK and creates no LOCK file.
+  // Takes the lock. Without a LOCK file, no process has ever opened the
+  // database: with `makes`, creates the file, as RocksDB does; otherwise
+  // returns OK and holds nothing. Without CURRENT, as in a standby, RocksDB
+  // opens no database, and a LOCK would make the directory look like one, so
+  // none is created.
   //   kBusy     a process has the database open
-  //   kRefused  this process cannot read the LOCK file
-  [[nodiscard]] rocksdb::Status Take(const std::string& dir);
+  //   kRefused  this process cannot open or lock the LOCK file
+  [[nodiscard]] rocksdb::Status Take(const std::string& dir, bool makes);
 
  private:
-  int fd_ = -1;
+  Descriptor file_;
 };
 
 // Returns true if `dir` contains a file that only databases and replicas have,

@@ -137,7 +137,7 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
   }
   DatabaseLock lock;  // from here on, no process can open the old database
   if (status.ok() && existed) {
-    status = lock.Take(target_dir_);
+    status = lock.Take(target_dir_, /*makes=*/true);
     if (EndStateOf(status) == EndState::kBusy &&
         existing_ == Existing::kSwap) {
       status = WithContext(status, EndState::kBusy,

@@ -637,7 +637,8 @@ Status Standby::LockAdopted() {
     return Status::OK();
   }
   auto lock = std::make_unique<DatabaseLock>();
-  RETURN_IF_ERROR(WithContext(lock->Take(dir_), EndState::kBusy,
+  RETURN_IF_ERROR(WithContext(lock->Take(dir_, /*makes=*/false),
+                              EndState::kBusy,
                               "--adopt: the database must be closed"));
   adopted_ = std::move(lock);
   return Status::OK();

@@ -14,8 +14,10 @@
 
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/durable.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/db.h"
+#include "rocksdb/env.h"
 #include "sstferry/descriptor.h"
 #include "tests/support/catch.h"
 #include "tests/support/denied_calls.h"
@@ -396,6 +398,37 @@ void ExchangeAndStop(const ScratchDir& dir, const std::string& more = "") {
   fs::rename(dir / "target", dir / "aside");
   fs::rename(db, dir / "target");
   fs::rename(dir / "aside", db);
+}
+
+TEST_CASE("No process, and no thread of this one, opens the old database while "
+          "it is exchanged",
+          "[target][workspace]") {
+  ScratchDir dir;
+  MakeDir(dir / "target", "old");
+  WriteBytes(dir / "target/CURRENT", "MANIFEST-000001\n");
+  const bool has_lock = GENERATE(false, true);
+  if (has_lock) WriteBytes(dir / "target/LOCK", "");
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
+  WriteBytes(workspace->db_dir() + "/content", "new");
+  REQUIRE_OK(workspace->BeginSwap(kId));
+  bool is_held = false;
+  Status opened;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "OtherFiles:Placed") {
+      is_held = IsLockedForOthers(dir / "target/LOCK");
+      rocksdb::FileLock* lock = nullptr;
+      opened = rocksdb::Env::Default()->LockFile(dir / "target/LOCK", &lock);
+    }
+  });
+  std::vector<std::string> kept;
+  const Status swapped = workspace->Swap(&kept);
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_OK(swapped);
+  REQUIRE(is_held);
+  REQUIRE_FALSE(opened.ok());
+  REQUIRE(BytesOf(dir / "target/content") == "new");
+  REQUIRE_FALSE(fs::exists(dir / "target/LOCK"));
 }
 
 TEST_CASE("Any command completes the exchange of a refresh, because it has no "
