@@ -19,10 +19,10 @@
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/base/database_name.h"
-#include "pipeline/base/database_open.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/file_system.h"
 #include "sstferry/descriptor.h"
@@ -372,25 +372,45 @@ Status ReplicaTree::WriteRecord(const FleetRecord& record) {
 
 namespace {
 
-// Discards an unfinished pull of a database that no longer exists, because the
-// pull can never finish.
-Status DiscardUnfinished(const std::string& path, bool has_replica,
-                         const LogFunction& log) {
+// Empties the workspace of an unfinished pull of a database that no longer
+// exists, because the pull can never finish, and keeps it locked. *workspace
+// stays null if there is none.
+Status ClearUnfinished(const std::string& path, bool has_replica,
+                       const LogFunction& log,
+                       std::unique_ptr<Workspace>* workspace) {
   if (!Workspace::IsOne(Workspace::DirOf(path))) {
     return Status::OK();
   }
-  std::unique_ptr<Workspace> workspace;
   const std::shared_ptr<rocksdb::FileSystem> disk =
       rocksdb::FileSystem::Default();
-  if (has_replica) {
-    RETURN_IF_ERROR(Workspace::OpenBeside(path, /*open_here=*/false, disk, log,
-                                          &workspace));
-  } else {
-    RETURN_IF_ERROR(
-        Workspace::Open(path, Existing::kRefuse, disk, log, &workspace));
+  RETURN_IF_ERROR(has_replica
+                      ? Workspace::OpenBeside(path, /*open_here=*/false, disk,
+                                              log, workspace)
+                      : Workspace::Open(path, Existing::kRefuse, disk, log,
+                                        workspace));
+  return (*workspace)->Clear();
+}
+
+// Renames a replica's directory, which no process may have open.
+Status RenameClosed(const Descriptor& parent, const std::string& path,
+                    const std::string& old) {
+  DatabaseLock lock;
+  const Status taken = lock.Take(path, /*makes=*/true);
+  RETURN_IF_ERROR(
+      WithContext(taken, EndStateOf(taken), path + " is not moved away"));
+  const std::string last = LastOf(path);
+  // NFS, 9p and most FUSE file systems support no flags (EINVAL). Without
+  // RENAME_NOREPLACE, a directory can replace at most an empty directory.
+  bool renamed = syscall(SYS_renameat2, parent.get(), last.c_str(),
+                         parent.get(), old.c_str(), RENAME_NOREPLACE) == 0;
+  if (!renamed && (errno == EINVAL || errno == ENOSYS)) {
+    renamed = renameat(parent.get(), last.c_str(), parent.get(),
+                       old.c_str()) == 0;
   }
-  RETURN_IF_ERROR(workspace->Clear());
-  return workspace->Discard();
+  if (!renamed || fsync(parent.get()) != 0) {
+    return TreeError("cannot move to " + old + ":", path, errno);
+  }
+  return Status::OK();
 }
 
 }  // namespace
@@ -409,29 +429,13 @@ Status ReplicaTree::MoveAway(const std::string& name, const std::string& suffix,
   if (!own.is_open() && errno != ENOENT) {
     return TreeError("expected a directory and no link, found", path, errno);
   }
-  if (own.is_open() && IsDatabaseOpen(path)) {
-    return MakeStatus(EndState::kBusy,
-                      path + " is not moved away: " + DatabaseUser(path) +
-                          " has it open");
+  std::unique_ptr<Workspace> unfinished;
+  RETURN_IF_ERROR(ClearUnfinished(path, own.is_open(), log, &unfinished));
+  if (own.is_open()) {
+    RETURN_IF_ERROR(RenameClosed(parent, path, last + suffix));
+    *moved = true;
   }
-  RETURN_IF_ERROR(DiscardUnfinished(path, own.is_open(), log));
-  if (!own.is_open()) {
-    return Status::OK();
-  }
-  const std::string old = last + suffix;
-  // NFS, 9p and most FUSE file systems support no flags (EINVAL). Without
-  // RENAME_NOREPLACE, a directory can replace at most an empty directory.
-  bool renamed = syscall(SYS_renameat2, parent.get(), last.c_str(),
-                         parent.get(), old.c_str(), RENAME_NOREPLACE) == 0;
-  if (!renamed && (errno == EINVAL || errno == ENOSYS)) {
-    renamed = renameat(parent.get(), last.c_str(), parent.get(),
-                       old.c_str()) == 0;
-  }
-  if (!renamed || fsync(parent.get()) != 0) {
-    return TreeError("cannot move to " + old + ":", path, errno);
-  }
-  *moved = true;
-  return Status::OK();
+  return unfinished != nullptr ? unfinished->Discard() : Status::OK();
 }
 
 }  // namespace sstferry
