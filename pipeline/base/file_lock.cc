@@ -14,33 +14,45 @@
 #include "pipeline/base/open_file.h"
 
 namespace sstferry {
-namespace {
 
 using rocksdb::Status;
+
+namespace {
 
 constexpr int kTries = 10;
 // A record is synced under the lock of its directory.
 constexpr int kDirectoryTries = 1000;
 constexpr std::chrono::milliseconds kBetween{10};
 
-// Returns false, with errno, if another process holds the lock all the time.
-bool LockWithin(int fd, int tries) {
+bool MayNotWrite(int error) {
+  return error == EACCES || error == EPERM || error == EROFS;
+}
+
+Status LockWithin(int fd, int tries, const std::string& path) {
   for (int i = 0; i < tries; ++i) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-      return true;
+      return Status::OK();
     }
     if (errno != EWOULDBLOCK && errno != EINTR) {
-      return false;
+      return ErrnoStatus(EndState::kInternal, "cannot lock", path, errno);
     }
     std::this_thread::sleep_for(kBetween);
   }
-  errno = EWOULDBLOCK;
-  return false;
+  return MakeStatus(EndState::kBusy, "another process has locked " + path);
 }
 
 }  // namespace
 
-bool LockFile(int fd) { return LockWithin(fd, kTries); }
+Descriptor OpenToLock(const std::string& path) {
+  Descriptor file = OpenPath(path, O_RDWR);
+  return file.is_open() || !MayNotWrite(errno)
+             ? std::move(file)
+             : OpenPath(path, O_RDONLY);
+}
+
+Status LockFile(int fd, const std::string& path) {
+  return LockWithin(fd, kTries, path);
+}
 
 bool IsFileLocked(const std::string& path) {
   const Descriptor file = OpenPath(path, O_RDONLY);
@@ -59,11 +71,7 @@ Status LockDirectory(const std::string& dir, Descriptor* lock) {
                              : ErrnoStatus(EndState::kInternal, "cannot open",
                                            dir, errno);
     }
-    if (!LockWithin(opened.get(), kDirectoryTries)) {
-      return ErrnoStatus(
-          errno == EWOULDBLOCK ? EndState::kBusy : EndState::kInternal,
-          "cannot lock", dir, errno);
-    }
+    RETURN_IF_ERROR(LockWithin(opened.get(), kDirectoryTries, dir));
     struct stat locked;
     struct stat named;
     if (fstat(opened.get(), &locked) != 0) {

@@ -9,10 +9,16 @@
 
 namespace sstferry {
 
-// Locks an open file. Returns false if another process holds the lock. Waits up
-// to 100 ms, because IsFileLocked() in another process holds the lock for
-// microseconds.
-bool LockFile(int fd);
+// Opens a file to lock it. NFSv4 locks it only if it is open for writing; if
+// this process may not write it, opens it for reading. On failure errno says
+// why.
+Descriptor OpenToLock(const std::string& path);
+
+// Locks an open file; `path` is for messages. Waits up to 100 ms, because
+// IsFileLocked() in another process holds the lock for microseconds.
+//   kBusy      another process holds the lock
+//   kInternal  the file system cannot lock the file, or not now
+[[nodiscard]] rocksdb::Status LockFile(int fd, const std::string& path);
 
 // Returns true if a process holds the lock of the file at `path`; false if
 // there is no such file. Changes nothing.

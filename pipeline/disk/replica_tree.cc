@@ -175,10 +175,13 @@ Status ReplicaTree::Open(const std::string& directory,
                           ": expected a directory with replicas below it, "
                           "found a database; omit --all if it is the replica");
   }
-  if (!LockFile(top.get())) {
-    return MakeStatus(EndState::kBusy,
-                      "another process mirrors into " + directory +
-                          "; wait until it ends");
+  const Status locked = LockFile(top.get(), directory);
+  if (!locked.ok()) {
+    return EndStateOf(locked) == EndState::kBusy
+               ? MakeStatus(EndState::kBusy,
+                            "another process mirrors into " + directory +
+                                "; wait until it ends")
+               : locked;
   }
   if (is_made) {
     const Descriptor above = OpenDirectoryIn(top.get(), "..");

@@ -497,12 +497,15 @@ Status Workspace::Lock() {
   if (!status.ok()) {
     return status;
   }
-  lock_fd_ = OpenPath(path, O_RDONLY).Release();
+  lock_fd_ = OpenToLock(path).Release();
   if (lock_fd_ < 0) {
     return Errno("open " + path, errno);
   }
-  if (!LockFile(lock_fd_)) {
-    return LockedByAnother(target_dir_, path);
+  status = LockFile(lock_fd_, path);
+  if (!status.ok()) {
+    return EndStateOf(status) == EndState::kBusy
+               ? LockedByAnother(target_dir_, path)
+               : status;
   }
   struct stat held;
   struct stat named;

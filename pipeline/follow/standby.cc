@@ -1,6 +1,5 @@
 #include "pipeline/follow/standby.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -475,7 +474,7 @@ struct Standby::Wal {
 
 Status LockStandby(const std::string& dir, Descriptor* lock) {
   const std::string path = dir + "/" + kFollowFileName;
-  Descriptor file = OpenPath(path, O_RDONLY);
+  Descriptor file = OpenToLock(path);
   if (!file.is_open()) {
     return errno == ENOENT || errno == ENOTDIR
                ? NoStandby(dir)
@@ -484,8 +483,9 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
   const Status busy = MakeStatus(
       EndState::kBusy, dir + ": a follower holds " + path +
                            "; stop it first, with SIGTERM");
-  if (!LockFile(file.get())) {
-    return busy;
+  const Status locked = LockFile(file.get(), path);
+  if (!locked.ok()) {
+    return EndStateOf(locked) == EndState::kBusy ? busy : locked;
   }
   // The follower that held the lock may have replaced the directory by another
   // cut.

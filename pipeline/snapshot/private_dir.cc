@@ -362,7 +362,7 @@ Status PrivateDir::Adopt(const std::string& path,
   }
   // Reads the lease again under the lock, because its owner may just have
   // removed it.
-  if (!LockFile(fd) ||
+  if (!LockFile(fd, path).ok() ||
       ReadLease(own_path, &lease) != LeaseState::kGood ||
       !HoldsOnlyFiles(own_path + "/db")) {
     close(fd);

@@ -185,7 +185,7 @@ TEST_CASE(
   {
     // The hook's pull still runs: it has the lock.
     const int lock = open((target + ".sstferry/lock").c_str(), O_RDONLY);
-    REQUIRE(LockFile(lock));
+    REQUIRE_OK(LockFile(lock, "lock"));
     end();
     close(lock);
   }

@@ -246,6 +246,20 @@ TEST_CASE("Workspace is busy for a second pull until the first has ended",
   REQUIRE_OK(OpenIt(dir / "target"));
 }
 
+TEST_CASE("Workspace names the error of a file system that locks no file",
+          "[target][workspace]") {
+  ScratchDir dir;
+  Status status;
+  if (!RunWithDenied({{SYS_flock, ENOLCK}},
+                     [&] { status = OpenIt(dir / "target"); })) {
+    WARN("SKIPPED: needs the right to filter system calls");
+    return;
+  }
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kInternal);
+  REQUIRE(MessageOf(status).find("No locks available") != std::string::npos);
+}
+
 TEST_CASE("Workspace is busy while another process has the database open",
           "[target][workspace]") {
   ScratchDir dir;
@@ -313,7 +327,7 @@ TEST_CASE("Workspace is busy while this process has the database open",
   if (GENERATE(false, true)) {
     open();
   } else if (!RunWithDenied({{SYS_close_range, EPERM}}, open)) {
-    WARN("not run: the kernel filters no calls for this process");
+    WARN("SKIPPED: needs the right to filter system calls");
     return;
   }
   INFO(status.ToString());
