@@ -26,6 +26,7 @@
 #include "tests/support/sample_bytes.h"
 #include "tests/support/serve_process.h"
 #include "tests/support/standby_world.h"
+#include "tools/sstferry/left_process.h"
 
 namespace sstferry::test::follow_test {
 namespace {
@@ -662,6 +663,32 @@ TEST_CASE("Nothing is promoted unless --before ends with 0",
   INFO(both.err());
   REQUIRE(both.err().find("--source-is-down: expected only one of "
                           "--source-is-down and ") != std::string::npos);
+}
+
+TEST_CASE("Only the next promotion ends a command that a killed one left",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(20);
+  FollowOnce(world);
+  const std::string id = world.root() + "/id";
+  Process killed(Sstferry({"promote", world.dir(), "--source-is-down",
+                           "--before",
+                           "echo $$ > " + id + "; echo hook runs >&2; "
+                           "exec 2> /dev/null >&2; sleep 600"}));
+  REQUIRE(killed.WaitForErr("hook runs"));
+  const pid_t hook = std::stoi(Contents(id));
+  const std::string name = NameOfProcess(hook);
+  REQUIRE_FALSE(name.empty());
+  // A refresh of a standby is refused, and ends no command of its promotion.
+  REQUIRE(Ran({"refresh", world.source_dir(), world.dir()}, 1)["status"] ==
+          "REFUSED");
+  REQUIRE(IsRunning(name));
+  killed.Signal(SIGKILL);
+  REQUIRE(killed.Wait() == 128 + SIGKILL);
+  REQUIRE(IsRunning(name));
+  const json promoted = Ran({"promote", world.dir(), "--source-is-down"});
+  REQUIRE(promoted["standby"]["promoted"] == true);
+  REQUIRE_FALSE(IsRunning(name));
 }
 
 TEST_CASE("last_transfer.json records the promotion",

@@ -2,7 +2,6 @@
 // environment and their ends.
 #include "tools/sstferry/hook.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -18,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include "format/end_state.h"
-#include "pipeline/base/file_lock.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/sample_database.h"
@@ -101,6 +99,13 @@ TEST_CASE("A hook is ended at its deadline", "[tools][hook]") {
               EndState::kDeadline, "it took too long");
 }
 
+// Returns the note of a hook with this name, for which no process waits.
+std::string LeftNote(const std::string& hook) {
+  std::string waiter = NameOfProcess(getpid());
+  waiter.back() = waiter.back() == '0' ? '1' : '0';  // of another boot
+  return hook + "\n" + waiter + "\n";
+}
+
 TEST_CASE("A note never ends a process that no hook started", "[tools][hook]") {
   ScratchDir dir;
   const std::string target = dir / "target";
@@ -118,15 +123,15 @@ TEST_CASE("A note never ends a process that no hook started", "[tools][hook]") {
   std::filesystem::create_directories(
       std::filesystem::path(note).parent_path());
   SECTION("a process of this user") {
-    WriteBytes(note, NameOfProcess(child) + "\n");
+    WriteBytes(note, LeftNote(NameOfProcess(child)));
     chmod(note.c_str(), 0600);
   }
   SECTION("a note that is a symbolic link") {
-    WriteBytes(dir / "elsewhere", NameOfProcess(child) + "\n");
+    WriteBytes(dir / "elsewhere", LeftNote(NameOfProcess(child)));
     std::filesystem::create_symlink(dir / "elsewhere", note);
   }
   SECTION("a note that others may write") {
-    WriteBytes(note, NameOfProcess(child) + "\n");
+    WriteBytes(note, LeftNote(NameOfProcess(child)));
     chmod(note.c_str(), 0666);
   }
   REQUIRE_OK(EndLeftCommand(target, nullptr));
@@ -169,27 +174,26 @@ TEST_CASE(
   REQUIRE(its_child > 0);
   pollfd ends = {static_cast<int>(syscall(SYS_pidfd_open, its_child, 0)),
                  POLLIN, 0};
-  const std::string name = BytesOf(note);
+  const std::string text = BytesOf(note);
+  const std::string name = text.substr(0, text.find('\n'));
   const size_t space = name.find(' ');
   const std::string id = name.substr(0, space);
-  REQUIRE(NameOfProcess(std::stoi(id)) + "\n" == name);
+  REQUIRE(NameOfProcess(std::stoi(id)) == name);
+  // While a process waits for the hook, or if none is named, it is not left.
+  REQUIRE(text == name + "\n" + NameOfProcess(getpid()) + "\n");
+  end();
+  WriteBytes(note, name + "\n");
+  end();
   // Notes with this process id but another start time, or another boot, are
   // ignored.
-  WriteBytes(note, id + " 1" + name.substr(space + 1));
+  WriteBytes(note, LeftNote(id + " 1" + name.substr(space + 1)));
   end();
-  WriteBytes(note, name.substr(0, name.size() - 2) + "x\n");
+  WriteBytes(note, LeftNote(name.substr(0, name.size() - 1) + "x"));
   end();
   WriteBytes(note, "");
   end();
-  WriteBytes(note, name);
-  {
-    // The hook's pull still runs: it has the lock.
-    const int lock = open((target + ".sstferry/lock").c_str(), O_RDONLY);
-    REQUIRE_OK(LockFile(lock, "lock"));
-    end();
-    close(lock);
-  }
   REQUIRE(said.empty());
+  WriteBytes(note, LeftNote(name));
   end();
   REQUIRE(poll(&ends, 1, 10'000) == 1);
   close(ends.fd);

@@ -155,6 +155,11 @@ int RunPromote(const std::vector<std::string>& arguments) {
   SetHook("--before", promote.before, &promote.options.before,
           &promote.options);
   SetHook("--after", promote.after, &promote.options.after, &promote.options);
+  const Status ended =
+      EndLeftCommand(promote.options.dir, promote.options.log);
+  if (!ended.ok()) {
+    return FinishCommand("promote", ended, "", "", &console);
+  }
   const std::unique_ptr<StandbyJob> job = MakePromote(promote.options);
   return RunJob("promote", promote.common, &console, job.get(), PromotedText);
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,6 +18,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
@@ -97,41 +97,41 @@ std::string WorkspaceOf(std::string target_dir) {
 // and also ends the commands.
 constexpr char kRootNotes[] = "/run/sstferry";
 
+// A note of a command: a line for the command's process, and a line for the
+// process that waits for it.
+struct CommandNote {
+  std::string command;
+  std::string waiter;
+};
+
 // Reads the note if only this user can have written it. Follows no link.
-std::string ReadNote(const std::string& path) {
+CommandNote ReadNote(const std::string& path) {
   const Descriptor file = OpenPath(path, O_RDONLY);
   struct stat info;
-  std::array<char, 256> text{};
+  std::array<char, 512> text{};
   const bool is_own = file.is_open() && fstat(file.get(), &info) == 0 &&
                       S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
                       (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   const ssize_t got = is_own ? read(file.get(), text.data(), text.size()) : 0;
-  const std::string line(text.data(), got > 0 ? static_cast<size_t>(got) : 0);
-  return line.substr(0, line.find('\n'));
+  std::istringstream lines(
+      std::string(text.data(), got > 0 ? static_cast<size_t>(got) : 0));
+  CommandNote note;
+  std::getline(lines, note.command);
+  std::getline(lines, note.waiter);
+  return note;
 }
 
-void WriteNote(const std::string& path, const std::string& name) {
+void WriteNote(const std::string& path, const CommandNote& note) {
   if (geteuid() == 0) {
     (void)mkdir(kRootNotes, 0755);  // fails if it exists
   }
   unlink(path.c_str());
   const Descriptor file =
       OpenPath(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-  const std::string line = name + "\n";
-  if (file.is_open() && write(file.get(), line.data(), line.size()) < 0) {
+  const std::string text = note.command + "\n" + note.waiter + "\n";
+  if (file.is_open() && write(file.get(), text.data(), text.size()) < 0) {
     unlink(path.c_str());
   }
-}
-
-bool IsLocked(const std::string& path) {
-  const Descriptor file = OpenPath(path, O_RDONLY);
-  return file.is_open() && flock(file.get(), LOCK_SH | LOCK_NB) != 0;
-}
-
-// Returns true while a pull of `target_dir` runs. With --all, the pull locks
-// the directory itself.
-bool HasPull(const std::string& target_dir) {
-  return IsLocked(WorkspaceOf(target_dir) + "/lock") || IsLocked(target_dir);
 }
 
 // Starts the shell, and lets the command begin after its process is noted.
@@ -149,7 +149,8 @@ Status Start(const std::string& what, const ShellCommand& shell,
     // The note is not synced, because no process survives a power cut. Failures
     // are ignored, so that a full disk does not keep the command from running.
     if (!shell.note.empty()) {
-      WriteNote(shell.note, NameOfProcess(*child));
+      WriteNote(shell.note,
+                {NameOfProcess(*child), NameOfProcess(getpid())});
     }
     // Fails only if the child has ended, which RunCommand() notices.
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
@@ -281,11 +282,11 @@ Status RunEndCommand(const std::string& option, const std::string& command,
 }
 
 Status EndLeftCommand(const std::string& target_dir, const LogFunction& log) {
-  const std::string name = ReadNote(NoteOfCommand(target_dir));
-  if (name.empty() || HasPull(target_dir)) {
+  const CommandNote note = ReadNote(NoteOfCommand(target_dir));
+  if (note.waiter.empty() || IsRunning(note.waiter)) {
     return Status::OK();
   }
-  return EndLeftProcess(name, "SSTFERRY_TARGET_DIR=" + target_dir,
+  return EndLeftProcess(note.command, "SSTFERRY_TARGET_DIR=" + target_dir,
                         "a command of an earlier run", kGrace, log);
 }
 

@@ -15,9 +15,9 @@ namespace sstferry {
 // no standard input, and standard output redirected to standard error. Does not
 // wait for background processes of the command.
 //
-// The command begins only after its process is recorded in the file
-// NoteOfCommand(), so that EndLeftCommand() finds the command if this process
-// is killed.
+// The command begins only after its process and this one are recorded in the
+// file NoteOfCommand(), so that EndLeftCommand() finds the command if this
+// process is killed.
 //
 // Writes to `log` before the command begins. When the event's stopped() returns
 // true, or at `until`, the group gets SIGTERM, and SIGKILL ten seconds later.
@@ -30,17 +30,19 @@ SwapHook MakeCommandHook(
     std::optional<std::chrono::steady_clock::time_point> until,
     const LogFunction& log = nullptr);
 
-// Returns the path of the file that names the process of a pull's command: in
-// the workspace, or for root in a directory of /run that only root may write.
+// Returns the path of the file that names the process of a command of a pull or
+// a promotion, and the process that waits for it: in the workspace, or for root
+// in a directory of /run that only root may write.
 std::string NoteOfCommand(const std::string& target_dir);
 
-// Ends the process group of a command that an earlier, killed pull of
-// `target_dir` ran and that still runs. Otherwise the command might stop or
-// start the application later, even after the next pull has succeeded. Leaves
-// alone a process without SSTFERRY_TARGET_DIR in its environment. Sends
-// SIGTERM, and SIGKILL ten seconds later, as if that pull had been stopped; the
-// next pull runs the command or its counterpart again. Call it before a pull
-// begins. Returns OK while another pull of `target_dir` runs.
+// Ends the process group of a command that an earlier, killed pull into
+// `target_dir`, or its killed promotion, ran and that still runs. Otherwise the
+// command might stop or start the application later, even after the next pull
+// has succeeded. Leaves alone a command for which a process still waits, and a
+// process without SSTFERRY_TARGET_DIR in its environment. Sends SIGTERM, and
+// SIGKILL ten seconds later, as if that pull had been stopped; the next pull
+// runs the command or its counterpart again. Call it before a pull or a
+// promotion begins.
 //   kBusy  it cannot be ended; the message has its process id and command
 [[nodiscard]] rocksdb::Status EndLeftCommand(const std::string& target_dir,
                                              const LogFunction& log);

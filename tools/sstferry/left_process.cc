@@ -26,14 +26,17 @@ std::string BytesOf(pid_t process, const std::string& name) {
   return ReadProc(std::to_string(process) + "/" + name);
 }
 
-bool Runs(pid_t process, const std::string& name) {
-  return NameOfProcess(process) == name;
+// Returns the id in a process's name; 0: there is none.
+pid_t IdIn(const std::string& name) {
+  pid_t process = 0;
+  std::istringstream(name) >> process;
+  return process;
 }
 
 // Waits for the process's end; returns false if it still runs after `limit`.
-bool Ends(pid_t process, const std::string& name, std::chrono::seconds limit) {
+bool Ends(const std::string& name, std::chrono::seconds limit) {
   const steady_clock::time_point until = steady_clock::now() + limit;
-  while (Runs(process, name)) {
+  while (IsRunning(name)) {
     if (steady_clock::now() >= until) {
       return false;
     }
@@ -83,12 +86,16 @@ std::string NameOfProcess(pid_t process) {
              : std::to_string(process) + " " + start + " " + boot;
 }
 
+bool IsRunning(const std::string& name) {
+  const pid_t process = IdIn(name);
+  return process > 0 && NameOfProcess(process) == name;
+}
+
 Status EndLeftProcess(const std::string& name, const std::string& mark,
                       const std::string& what, std::chrono::seconds grace,
                       const LogFunction& log) {
-  pid_t process = 0;
-  std::istringstream(name) >> process;
-  if (process <= 1 || !Runs(process, name) || !Carries(process, mark)) {
+  const pid_t process = IdIn(name);
+  if (process <= 1 || !IsRunning(name) || !Carries(process, mark)) {
     return Status::OK();
   }
   const std::string who =
@@ -98,10 +105,10 @@ Status EndLeftProcess(const std::string& name, const std::string& mark,
     log(LogLevel::kWarning, who + "; it is ended now");
   }
   int error = kill(-process, SIGTERM) == 0 ? 0 : errno;
-  if (error == 0 && !Ends(process, name, grace)) {
+  if (error == 0 && !Ends(name, grace)) {
     error = kill(-process, SIGKILL) == 0 ? 0 : errno;
   }
-  if ((error == 0 || error == ESRCH) && Ends(process, name, grace)) {
+  if ((error == 0 || error == ESRCH) && Ends(name, grace)) {
     return Status::OK();
   }
   return MakeStatus(

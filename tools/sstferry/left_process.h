@@ -16,6 +16,9 @@ namespace sstferry {
 // boot's id, because process ids are reused. Empty: there is no such process.
 std::string NameOfProcess(pid_t process);
 
+// Returns true if the process with this name still runs.
+bool IsRunning(const std::string& name);
+
 // Ends the process group whose leader has this name and was started with `mark`
 // ("NAME=VALUE") in its environment. Sends SIGTERM, and SIGKILL after `grace`.
 // Logs this, with `what` as the description. Returns OK if the leader no longer
