@@ -118,8 +118,9 @@ class Pruner {
   // sets' records. A set with an object that the last check found wrong is not
   // whole, and neither is one that a repair replaced.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
-  // Chooses the sets to keep among those that count.
-  [[nodiscard]] Status ChooseStaying(const InUse& use, const ArchiveLog& log,
+  // Chooses the sets to keep among those that count. `marked`: what marks name.
+  [[nodiscard]] Status ChooseStaying(const InUse& use, const Marked& marked,
+                                     const ArchiveLog& log,
                                      Staying* staying) const;
   // Deletes the objects that are named by marks older than the grace.
   [[nodiscard]] Status Sweep();
@@ -266,8 +267,8 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
   return Status::OK();
 }
 
-Status Pruner::ChooseStaying(const InUse& use, const ArchiveLog& log,
-                             Staying* staying) const {
+Status Pruner::ChooseStaying(const InUse& use, const Marked& marked,
+                             const ArchiveLog& log, Staying* staying) const {
   *staying = Staying();
   std::optional<uint64_t> keep_from;
   if (options_.keep_log_seconds.has_value()) {
@@ -304,6 +305,16 @@ Status Pruner::ChooseStaying(const InUse& use, const ArchiveLog& log,
   };
   staying->sets = choose(false);
   const std::map<SetName, std::string> as_if_whole = choose(true);
+  // A removal that sleeps may still delete a set that a mark names, so older
+  // ones stay, too, up to one that no mark names.
+  for (auto set = use.sets.rbegin(); set != use.sets.rend(); ++set) {
+    if (set->told.is_whole) {
+      staying->sets.emplace(set->name(), "all newer whole sets are marked");
+      if (marked.sets.count(set->name()) == 0) {
+        break;
+      }
+    }
+  }
   for (const KnownSet& set : use.sets) {
     if (!set.found.is_done || set.told.is_whole) {
       continue;
@@ -422,8 +433,9 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
 }
 
 Status Pruner::Sweep() {
+  Marked marked;
   std::vector<FoundMark> marks;
-  RETURN_IF_ERROR(archive_.ReadMarks(&marks));
+  RETURN_IF_ERROR(archive_.ReadMarked(&marked, &marks));
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
   std::vector<FoundMark> due;
@@ -447,7 +459,7 @@ Status Pruner::Sweep() {
   ArchiveLog log;
   RETURN_IF_ERROR(ListLog(archive_, &log));
   Staying staying;
-  RETURN_IF_ERROR(ChooseStaying(use, log, &staying));
+  RETURN_IF_ERROR(ChooseStaying(use, marked, log, &staying));
   dropped_ = ChooseDropped(due, use, staying);
   std::set<std::string> kept;
   for (const KnownSet& set : use.sets) {
@@ -581,7 +593,7 @@ Status Pruner::Mark() {
   });
   RETURN_IF_ERROR(Judge(files, &use));
   Staying staying;
-  RETURN_IF_ERROR(ChooseStaying(use, log, &staying));
+  RETURN_IF_ERROR(ChooseStaying(use, marked, log, &staying));
   uint64_t now = 0;
   RETURN_IF_ERROR(archive_.Now(&now));
   std::vector<MarkedSet> drop;

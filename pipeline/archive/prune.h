@@ -17,7 +17,10 @@
 // this run's options select it, this run takes the mark back: the mark object
 // stays, so that no push uses the files that it names, but it names the set as
 // an unfinished one, which no prune deletes once the set counts. A later run
-// must mark the set anew, and waits another grace.
+// must mark the set anew, and waits another grace. If a mark names the newest
+// whole set, older whole ones stay, too, up to one that no mark names: a
+// removal (RemoveFromArchive) that sleeps may still delete a set that its mark
+// names, because it saw another one without a mark.
 //
 // Segments of a log (log_index.h) belong to the sets before them: a push checks
 // that the segments after its set exist, as it checks the set's files. While a

@@ -1115,6 +1115,30 @@ TEST_CASE("The last whole set is removed only by force", "[archive]") {
   }
 }
 
+TEST_CASE("A removal of the newest set that sleeps leaves another one, "
+          "although prunes run meanwhile",
+          "[archive]") {
+  World world;
+  PushSummary newest;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}, &newest));
+  StoppedClient prune(&world.server, world.Pruner());
+  const bool is_stale = GENERATE(false, true);
+  if (is_stale) {  // has read the marks before the removal puts its own
+    REQUIRE(prune.RunUntil(StoreCallKind::kPut, kArchiveMarksPrefix));
+  }
+  StoppedClient removal(&world.server,
+                        world.Remover(SetNameText(newest.name)));
+  REQUIRE(removal.RunUntil(StoreCallKind::kDelete, kArchiveDonePrefix));
+  for (int night = 0; night < 3; ++night) {
+    REQUIRE_OK(night == 0 ? prune.Finish() : world.Prune());
+    world.server.Advance(kGrace + 1);
+  }
+  REQUIRE(world.CountWhole() == 2);
+  REQUIRE_OK(removal.Finish());
+  REQUIRE(world.CountWhole() == 1);
+}
+
 TEST_CASE("Names of sets sort in the order of pushes, whatever clocks say",
           "[archive]") {
   World world;
