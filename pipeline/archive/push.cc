@@ -83,6 +83,7 @@ class Pusher {
   struct Look {
     std::vector<size_t> marked;   // files whose keys a mark names
     std::vector<size_t> missing;  // missing files
+    std::vector<size_t> wrong;    // files whose objects a check found wrong
     bool set_is_marked = false;
     bool log_is_amiss = false;  // a segment is marked or missing
   };
@@ -96,6 +97,10 @@ class Pusher {
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
   [[nodiscard]] Status CheckDatabase() const;
   [[nodiscard]] Status ChoosePlaces();
+  // Reads which objects checks and repairs found wrong. *unreadable: OK, or why
+  // this is unknown.
+  [[nodiscard]] Status ReadFindings(KeyFaults* faults,
+                                    Status* unreadable) const;
   void ChooseGoodPlaces(const PushRepair& repair);
   [[nodiscard]] Status PutIntent();
   // Renews the intent when it is due. May be called in any lane.
@@ -126,6 +131,7 @@ class Pusher {
   [[nodiscard]] Status PutOnce(const std::string& key, const std::string& bytes,
                                UnixSeconds signed_at) const;
   [[nodiscard]] Status Overtaken(const std::string& what) const;
+  [[nodiscard]] Status FoundWrong(const std::string& key) const;
   ArchiveKey OwnKey(const CloneFile& file, bool is_shared) const;
 
   const Archive& archive_;
@@ -156,6 +162,16 @@ Status Pusher::Overtaken(const std::string& what) const {
                         "archive prune' deletes objects here (a lifecycle "
                         "rule?); nothing was committed, and another push "
                         "reuses what was uploaded",
+                    "sstferry archive push SOURCE " +
+                        ShellWord(store_->place()));
+}
+
+Status Pusher::FoundWrong(const std::string& key) const {
+  return MakeStatus(EndState::kBusy,
+                    store_->Describe(key) +
+                        ": a check found this object wrong while the push "
+                        "ran; nothing was committed, and another push uploads "
+                        "it again",
                     "sstferry archive push SOURCE " +
                         ShellWord(store_->place()));
 }
@@ -236,6 +252,13 @@ Status Pusher::CheckDatabase() const {
           "other)");
 }
 
+Status Pusher::ReadFindings(KeyFaults* faults, Status* unreadable) const {
+  *unreadable = archive_.ReadFaults(faults);
+  return unreadable->ok() || EndStateOf(*unreadable) == EndState::kCorrupt
+             ? Status::OK()
+             : *unreadable;
+}
+
 // Reuses files of an earlier set, or files that an unfinished push left.
 // Reuses no object that a check or a repair found wrong. A push compares only
 // names and sizes, so while the findings cannot be read, it reuses none: that
@@ -243,10 +266,8 @@ Status Pusher::CheckDatabase() const {
 // leave the database without a new set.
 Status Pusher::ChoosePlaces() {
   KeyFaults faults;
-  const Status read = archive_.ReadFaults(&faults);
-  if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
-    return read;
-  }
+  Status read;
+  RETURN_IF_ERROR(ReadFindings(&faults, &read));
   if (!read.ok()) {
     summary_->warnings.push_back(
         "no object was reused, because it is unknown which of them the last "
@@ -604,13 +625,20 @@ Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
   });
 }
 
-// Reads the marks before it lists files: see push.h.
+// Reads the marks before it lists files: see push.h. Reads the findings again,
+// because a check may have found a reused object wrong since the places were
+// chosen. (A repair has read the objects that it reuses itself.)
 Status Pusher::TakeLook(Look* look) const {
   *look = Look();
   Marked marked;
+  KeyFaults faults;
+  Status unreadable;
   ListedKeys present;
   const uint64_t next_segment =
       options_.next_segment ? options_.next_segment() : 0;
+  if (options_.repair == nullptr) {
+    RETURN_IF_ERROR(ReadFindings(&faults, &unreadable));
+  }
   RETURN_IF_ERROR(archive_.ReadMarked(&marked));
   RETURN_IF_ERROR(LookAtLog(marked, next_segment, &look->log_is_amiss));
   RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present));
@@ -620,11 +648,14 @@ Status Pusher::TakeLook(Look* look) const {
   for (size_t i = 0; i < set_.files.size(); ++i) {
     const std::string key = ArchiveKeyText(set_.files[i].key);
     const auto there = present.find(key);
+    const bool is_reused = set_.files[i].key.set != set_.name.id;
     if (marked.keys.count(key) != 0) {
       look->marked.push_back(i);
     } else if (there == present.end() ||
                there->second != set_.ObjectBytes(set_.files[i])) {
       look->missing.push_back(i);
+    } else if (faults.count(key) != 0 || (!unreadable.ok() && is_reused)) {
+      look->wrong.push_back(i);
     }
   }
   return Status::OK();
@@ -662,6 +693,7 @@ Status Pusher::LookBefore(UnixSeconds* signed_at) {
     RETURN_IF_ERROR(TakeLook(&look));
     std::vector<size_t> again = look.marked;
     again.insert(again.end(), look.missing.begin(), look.missing.end());
+    again.insert(again.end(), look.wrong.begin(), look.wrong.end());
     if (look.log_is_amiss) {
       return Overtaken("a segment of its log was marked or deleted");
     }
@@ -712,14 +744,17 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
   *signed_at = store_->SigningTime();
   Look look;
   RETURN_IF_ERROR(TakeLook(&look));
-  if (look.marked.empty() && look.missing.empty() && !look.set_is_marked &&
-      !look.log_is_amiss) {
+  if (look.marked.empty() && look.missing.empty() && look.wrong.empty() &&
+      !look.set_is_marked && !look.log_is_amiss) {
     return Status::OK();
   }
   // This set must not count. If this client may not delete it, a prune does.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
   if (look.log_is_amiss) {
     return Overtaken("a segment of its log was marked or deleted");
+  }
+  if (!look.wrong.empty()) {
+    return FoundWrong(ArchiveKeyText(set_.files[look.wrong.front()].key));
   }
   const std::vector<size_t>& amiss =
       look.missing.empty() ? look.marked : look.missing;

@@ -19,7 +19,8 @@
 //       unless a mark or a fault names     a later prune, after the grace:
 //       them; PUT others under this        R2 read marks older than the grace
 //       set's own name
-//    P4 look: read marks, then list files  R3 read sets and intents
+//    P4 look: read marks and faults, then  R3 read sets and intents
+//       list files
 //    P5 PUT sets/SET                       R4 delete done/SET, then sets/SET,
 //    P6 look again                            of sets that are dropped
 //    P7 PUT done/SET                       R5 delete marked files that no set
@@ -130,8 +131,8 @@ struct PushSummary : ArchiveUploads {
 //   kRefused   there is no archive, or it belongs to another database (a prune
 //              would count the sets of both as one series); or the newest set
 //              is dated more than kMaxSetAheadSeconds in the future
-//   kBusy      a reused file or a segment of the log was marked or deleted
-//              meanwhile: push again
+//   kBusy      a reused file was marked, deleted or found wrong meanwhile, or a
+//              segment of the log was marked or deleted: push again
 //   others     errors of the source and the store
 [[nodiscard]] rocksdb::Status PushSet(const Archive& archive,
                                       SetSource* source,

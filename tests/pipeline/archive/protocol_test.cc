@@ -1350,6 +1350,37 @@ TEST_CASE("A push does not reuse an object that the last check found wrong",
   REQUIRE(pushed.notes.empty());
 }
 
+TEST_CASE("A set has no object that a check found wrong while its push ran",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1, 2}));
+  const std::string key = world.KeyOf(2);
+  StoppedClient push(&world.server, world.Pusher({1, 2}));
+  const bool is_readable = GENERATE(true, false);
+  const auto find = [&] {
+    world.server.Overwrite(key, "table x");
+    REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+    if (!is_readable) world.server.Overwrite(kArchiveCheckedKey, "rot");
+  };
+  SECTION("before its first look") {
+    REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchivePartsPrefix));
+    find();
+    REQUIRE_OK(push.Finish());
+  }
+  SECTION("between its looks") {
+    REQUIRE(push.RunUntil(StoreCallKind::kPut, kArchiveSetsPrefix));
+    find();
+    REQUIRE(EndStateOf(push.Finish()) == EndState::kBusy);
+    REQUIRE(world.Keys(kArchiveSetsPrefix).size() == 1);
+    REQUIRE_OK(world.Push({1, 2}));
+  }
+  CheckSummary summary;
+  REQUIRE(EndStateOf(world.CheckAll(&summary)) == EndState::kCorrupt);
+  REQUIRE(summary.sets.size() == 2);
+  REQUIRE(summary.sets.front().state == SetState::kDamaged);
+  REQUIRE(summary.sets.back().state == SetState::kWhole);
+}
+
 TEST_CASE("Findings of a check are kept until the object is read and correct",
           "[archive]") {
   World world;
