@@ -1,6 +1,9 @@
 #include "pipeline/pull/health.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <system_error>
@@ -13,11 +16,13 @@
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/exchange_record.h"
 #include "pipeline/disk/workspace.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
 
 using rocksdb::Status;
+using std::chrono::steady_clock;
 
 // Widens the selection of *fault so that it includes the selection of `other`.
 void Join(const HealthFile& other, HealthFile* fault) {
@@ -27,6 +32,19 @@ void Join(const HealthFile& other, HealthFile* fault) {
   if (!(other.interval == fault->interval)) {
     fault->interval = KeyInterval();
   }
+}
+
+// Keeps other processes from changing the record in `dir` until the descriptor
+// is closed. Waits up to ten seconds; a change without the lock is better than
+// a fault that is not recorded.
+Descriptor LockRecord(const std::string& dir) {
+  Descriptor lock = OpenLinked(dir, O_RDONLY | O_DIRECTORY);
+  const auto until = steady_clock::now() + std::chrono::seconds(10);
+  while (lock.is_open() &&
+         EndStateOf(LockFile(lock.get(), dir)) == EndState::kBusy &&
+         steady_clock::now() < until) {
+  }
+  return lock;
 }
 
 bool IsBound(const std::optional<std::string>& asked,
@@ -45,6 +63,7 @@ std::string WorkspaceOf(const std::string& dir) {
 // Records *fault in the directory that has the name `dir` now.
 Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
                   HealthFile* fault) {
+  const Descriptor lock = LockRecord(dir);
   HealthFile known;
   RETURN_IF_ERROR(ReadKnownFault(dir, &known));
   if (known.fault != ReplicaFault::kNone && known.id != TransferId()) {
@@ -120,8 +139,9 @@ Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,
   if (mended.fault == ReplicaFault::kNone) {
     return Status::OK();
   }
-  Descriptor lock;
-  RETURN_IF_ERROR(LockDirectory(WorkspaceOf(dir), &lock));
+  Descriptor exchanges;
+  RETURN_IF_ERROR(LockDirectory(WorkspaceOf(dir), &exchanges));
+  const Descriptor lock = LockRecord(dir);
   HealthFile known;
   RETURN_IF_ERROR(ReadKnownFault(dir, &known));
   if (known.id != mended.id) {

@@ -9,7 +9,8 @@
 //   damaged --(its directory is exchanged, or a verify of files finds it
 //       equal)--> complete
 //
-// A pull does not end with OK while a recorded finding is not repaired.
+// A pull does not end with OK while a recorded finding is not repaired. The two
+// functions that change the record may run in several processes at once.
 #pragma once
 
 #include <functional>

@@ -1,16 +1,21 @@
 // Tests that a known fault of a replica is recorded, and that no run ends with
 // OK before it is mended.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
+#include <utility>
 
 #include "format/health_file.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/health.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
@@ -280,6 +285,62 @@ TEST_CASE("A verify that finds a replica equal removes the record of its fault",
     REQUIRE(compared.notes_mention("removed its record of an earlier fault"));
   }
   RequireSound(world.source, world.target);
+}
+
+// Calls `before` before it deletes a file.
+class WatchedDisk : public rocksdb::FileSystemWrapper {
+ public:
+  explicit WatchedDisk(std::function<void()> before)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()),
+        before_(std::move(before)) {}
+  const char* Name() const override { return "WatchedDisk"; }
+  rocksdb::IOStatus DeleteFile(const std::string& name,
+                               const rocksdb::IOOptions& options,
+                               rocksdb::IODebugContext* dbg) override {
+    before_();
+    return target()->DeleteFile(name, options, dbg);
+  }
+
+ private:
+  const std::function<void()> before_;
+};
+
+TEST_CASE("Two processes that change the record of a fault at once lose none",
+          "[transfer][health]") {
+  const ScratchDir dir;
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  HealthFile less = MakeFault(ReplicaFault::kDifferent, "less", Selection());
+  HealthFile worse = MakeFault(ReplicaFault::kDamaged, "worse", Selection());
+  std::atomic<bool> has_begun{false};
+  std::future<rocksdb::Status> other;
+  const auto record_worse = [&] {
+    if (has_begun.exchange(true)) {
+      return;
+    }
+    other = std::async(std::launch::async, [&] {
+      return RecordFault(disk, dir.path(), &worse);
+    });
+    other.wait_for(std::chrono::milliseconds(300));
+  };
+  SECTION("both record one") {
+    TEST_SetFaultHook([&](const std::string& name) {
+      if (name == "WriteDurably:Written") record_worse();
+    });
+    const rocksdb::Status recorded = RecordFault(disk, dir.path(), &less);
+    const rocksdb::Status recorded_worse = other.get();
+    TEST_SetFaultHook(nullptr);
+    REQUIRE_OK(recorded);
+    REQUIRE_OK(recorded_worse);
+  }
+  SECTION("one removes the record of a fault that it has mended") {
+    REQUIRE_OK(RecordFault(disk, dir.path(), &less));
+    WatchedDisk watched(record_worse);
+    REQUIRE_OK(ClearFault(&watched, dir.path(), less));
+    REQUIRE_OK(other.get());
+  }
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(dir.path(), &known));
+  REQUIRE(known.fault == ReplicaFault::kDamaged);
 }
 
 TEST_CASE("A verify keeps a fault that was found while it compared",
