@@ -14,7 +14,8 @@
 
 namespace sstferry {
 
-// Reads the bytes of a snapshot's files, split into units (FileSet::unit_bytes).
+// Reads the bytes of a snapshot's files, split into units of
+// FileSet::unit_bytes.
 //
 // Ownership: belongs to the snapshot. Threads: may be called from any thread.
 class UnitSource {
