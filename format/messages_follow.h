@@ -104,8 +104,8 @@ struct FollowEnd {
   // As of the moment when the source last read the database.
   SourceProcess source_process = SourceProcess::kUnknown;
   // For the position after these bytes; set when more_bytes is 0. If `cut` is
-  // kNewLife: the source has everything up to the position of the request, and
-  // has begun this MANIFEST since.
+  // kNewLife: the source had everything up to the position of the request
+  // when its MANIFEST was this.
   FollowJudged judged;
   // XXH3-128 over the WAL in which these bytes end, from its first byte to this
   // end, as read by the source. Zeros if there are no bytes.

@@ -841,9 +841,9 @@ CutReason FollowedSource::FindBarrier(const FollowRequest& request,
 // Finds out whether this life continues the last one, in which a follower had
 // reached the position. *judged: the MANIFEST of this life; zeros: not known.
 //
-// A round is published only if the MANIFEST was the same after the WALs were
-// read. So the position's records were written before this MANIFEST was begun,
-// and they are still in their WAL, after it was begun.
+// A round is published only if CURRENT named the same MANIFEST after the WALs
+// were read. So the position's records were written before CURRENT named this
+// MANIFEST, and were still in their WAL when it did.
 Status FollowedSource::FindContinued(const FollowPosition& position,
                                      FollowJudged* judged) const {
   const auto known = last_begins_.find(position.manifest_bytes);

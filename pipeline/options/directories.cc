@@ -10,7 +10,6 @@
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/base/last_transfer.h"
 #include "pipeline/options/seen_options.h"
 #include "rocksdb/db.h"
 #include "sstferry/descriptor.h"

@@ -1481,7 +1481,7 @@ TEST_CASE("A source that has begun another MANIFEST, and then flushed what the "
       ask();
     };
     REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
-    REQUIRE(listener->begun == nullptr);
+    REQUIRE_FALSE(static_cast<bool>(listener->begun));
     REQUIRE(round.end.cut == CutReason::kNone);
   }
   const std::string second = manifest();
