@@ -57,7 +57,8 @@ Status FindWalEnd(const std::vector<CloneFile>& files, const OpenWal& open,
 Status IsFlushedBy(const ByteSource& manifest, uint64_t bytes,
                    uint64_t wal_number, bool* is_flushed) {
   ManifestReader reader;
-  RETURN_IF_ERROR(reader.Follow(BeginOf(manifest, bytes)));
+  RETURN_IF_ERROR(reader.Follow(
+      SourcePart(manifest, 0, std::min(bytes, manifest.size()))));
   *is_flushed =
       reader.end() == bytes &&
       wal_number < OldestNeededWal(reader.state(), /*allow_2pc=*/false);
