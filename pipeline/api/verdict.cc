@@ -90,14 +90,25 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
          " drops what the source does not have";
 }
 
+// Returns the begin of a sentence if the side was promoted; else "".
+std::string PromotedWords(const std::string& label, const JudgedSide& side) {
+  return !side.record.has_value() || side.record->promoted_at.empty()
+             ? ""
+             : label + " was promoted at " + side.record->promoted_at +
+                   ", and is no copy since, so ";
+}
+
 // Returns the verdict if no record connects the sides. Then it is unknown which
 // side is the copy.
 Verdict JudgeStrangers(const JudgedSide& left, const JudgedSide& right) {
   Verdict verdict;
-  verdict.reason = "neither side has a record of a pull from the other, so "
-                   "they are compared as they are: left at sequence " +
-                   std::to_string(left.sequence) + ", right at sequence " +
-                   std::to_string(right.sequence);
+  verdict.reason = PromotedWords("left", left) + PromotedWords("right", right);
+  if (verdict.reason.empty()) {
+    verdict.reason = "neither side has a record of a pull from the other, so ";
+  }
+  verdict.reason += "they are compared as they are: left at sequence " +
+                    std::to_string(left.sequence) + ", right at sequence " +
+                    std::to_string(right.sequence);
   return verdict;
 }
 
@@ -156,7 +167,7 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
 }  // namespace
 
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin) {
-  if (!copy.record.has_value() ||
+  if (!copy.record.has_value() || !copy.record->is_copy() ||
       !copy.record->snapshot_sequence.has_value() ||
       origin.database_id.empty() ||
       copy.record->source_database_id != origin.database_id) {

@@ -35,7 +35,7 @@ struct Verdict {
 };
 
 // Returns true if `copy` has a record of a pull from the database of `origin`,
-// and the record has the snapshot's sequence number. If `origin` is a copy with
+// was not promoted since, and the record has the snapshot's sequence number. If `origin` is a copy with
 // the id of its own source (--keep-identity), the record must also name its
 // address: otherwise both may be copies of that source.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);

@@ -206,7 +206,8 @@ class VerifyOperation : public Operation {
                                ", so status and refresh do not know of it: " +
                                MessageOf(recorded));
     }
-    if (finding_.fault == ReplicaFault::kDamaged && NextOf(*status).empty()) {
+    if (finding_.fault == ReplicaFault::kDamaged && NextOf(*status).empty() &&
+        finding_.record.promoted_at.empty()) {
       PullOptions replace;
       static_cast<SourceAccess&>(replace) = options_;
       const bool is_right =

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/end_state.h"
+#include "pipeline/base/standby_record.h"
 #include "sstferry/descriptor.h"
 
 namespace sstferry {
@@ -264,7 +265,9 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   out->transfer_id = Text(object, "transfer_id").value_or("");
   out->source = Text(object, "source").value_or("");
   out->finished_at = Text(object, "finished_at").value_or("");
-  if (const json* const promoted = Member(object, "promoted")) {
+  // A promotion that was killed before it wrote CURRENT has promoted nothing.
+  const json* const promoted = Member(object, "promoted");
+  if (promoted != nullptr && !IsStandby(directory)) {
     out->promoted_at = Text(*promoted, "at").value_or("");
   }
   out->source_database_id = Text(object, "source_database_id").value_or("");

@@ -32,7 +32,7 @@ struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
   std::string source;       // as given by the operator
   std::string finished_at;  // RFC 3339
-  std::string promoted_at;  // RFC 3339; empty: not by a promotion
+  std::string promoted_at;  // RFC 3339; empty: it was not promoted
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
   std::string snapshot_taken_at;  // RFC 3339
@@ -46,6 +46,11 @@ struct LastTransfer {
   // part of it was adopted.
   bool holds_more = false;
   bool verified = false;
+  // Returns true if the record names the database of which the directory is a
+  // copy. A promotion ends this: an application writes there since.
+  bool is_copy() const {
+    return !source_database_id.empty() && promoted_at.empty();
+  }
   friend bool operator==(const LastTransfer&, const LastTransfer&) = default;
 };
 

@@ -188,8 +188,8 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const std::string& source_id = plan().opened.source_database_id;
   LastTransfer last;
   const bool known =
-      ReadLastTransfer(options().target_dir, &last) &&
-      !source_id.empty() && last.source_database_id == source_id;
+      ReadLastTransfer(options().target_dir, &last) && last.is_copy() &&
+      last.source_database_id == source_id;
   const bool keeps_id = present.database_id == source_id;
   const bool all_here = std::all_of(
       layout_->files().begin(), layout_->files().end(),

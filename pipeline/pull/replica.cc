@@ -128,13 +128,17 @@ Status CheckReplica(const PullOptions& options,
     return Status::OK();  // if it is a file, Workspace refuses it
   }
   LastTransfer last;
-  const bool remembers = ReadLastTransfer(options.target_dir, &last) &&
-                         !last.source_database_id.empty();
+  const bool remembers =
+      ReadLastTransfer(options.target_dir, &last) && last.is_copy();
   if (!remembers && !options.adopt) {
     return Refused(options,
-                   " has no record of the source it was pulled from (no " +
-                       std::string(kLastTransferName) + " names it); "
-                       "--adopt replaces all of its data");
+                   (last.promoted_at.empty()
+                        ? std::string(" has no record of the source it was "
+                                      "pulled from (no ") +
+                              kLastTransferName + " names it)"
+                        : " was promoted at " + last.promoted_at +
+                              ", and is no copy since") +
+                       "; --adopt replaces all of its data");
   }
   if (remembers && !source_database_id.empty() && !options.adopt &&
       last.source_database_id != source_database_id) {

@@ -23,7 +23,7 @@ struct Replica {
 //   kRefused  TARGET_DIR is not a database, has more than the pull asks for, or
 //             has files that an exchange must not remove. Without
 //             options.adopt, also if it was made from another or an unknown
-//             source, or has less than the pull asks for
+//             source, was promoted since, or has less than the pull asks for
 [[nodiscard]] rocksdb::Status CheckReplica(
     const PullOptions& options, const std::string& source_database_id,
     bool* found, Replica* replica);

@@ -178,8 +178,9 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
                                                 : ReplicaHealth::kUnfinished;
   LastTransfer last;
   const bool runs = state->unfinished.has_value() && state->unfinished->running;
-  if (runs || !ReadLastTransfer(target_dir, &last)) {
-    return Status::OK();
+  if (runs || !ReadLastTransfer(target_dir, &last) ||
+      !last.promoted_at.empty()) {
+    return Status::OK();  // a promoted database is not made of a source again
   }
   const std::string words = " " + ShellWord(last.source) + " " +
                             ShellWord(target_dir) + SelectionWords(last.holds);

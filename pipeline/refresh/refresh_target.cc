@@ -412,16 +412,19 @@ Status RefreshTarget::CheckSupported() {
   return Status::OK();
 }
 
-// Refuses a directory that has no record of its source. (In a swap, the
-// exchange checks the directory that it replaces.)
+// Refuses a directory that has no record of its source, or was promoted. (In a
+// swap, the exchange checks the directory that it replaces.)
 Status RefreshTarget::CheckRecord() {
-  return in_place() == nullptr || options().adopt ||
-                 !last_.source_database_id.empty()
+  return in_place() == nullptr || options().adopt || last_.is_copy()
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
                           "target " + dir_ +
-                              ": expected a record of its source, found none "
-                              "in " + kLastTransferName + kAdoptSays);
+                              ": expected a record of its source, found " +
+                              (last_.promoted_at.empty()
+                                   ? std::string("none in ") + kLastTransferName
+                                   : "that it was promoted at " +
+                                         last_.promoted_at) +
+                              kAdoptSays);
 }
 
 // Refuses another source: only --adopt may replace one database by another.

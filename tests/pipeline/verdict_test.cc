@@ -148,6 +148,33 @@ TEST_CASE("Without a recorded sequence a difference is DIFFERENT",
   REQUIRE(verdict.next.empty());  // it is unknown which side is right
 }
 
+TEST_CASE("A promoted database is not a copy of its former source",
+          "[pipeline][verdict]") {
+  JudgedSide copy = Copy();
+  copy.record->promoted_at = "2026-11-29T12:00:00Z";
+  REQUIRE_FALSE(IsPulledFrom(copy, Origin(150)));
+  for (const uint64_t sequence : {149, 150, 151}) {
+    const Verdict verdict = JudgeDifference(Origin(sequence), copy, {});
+    REQUIRE(verdict.state == EndState::kDifferent);
+    REQUIRE(verdict.reason.starts_with(
+        "right was promoted at 2026-11-29T12:00:00Z, and is no copy since"));
+    REQUIRE(verdict.next.empty());  // the application wrote to it
+  }
+}
+
+TEST_CASE("A killed promotion has promoted nothing", "[pipeline][verdict]") {
+  const ScratchDir dir;
+  std::ofstream(dir / kLastTransferName)
+      << R"({"transfer_id": "00ff", "source_database_id": "origin",
+             "promoted": {"at": "2026-11-29T12:00:00Z"}})";
+  LastTransfer record;
+  REQUIRE(ReadLastTransfer(dir.path(), &record));
+  REQUIRE_FALSE(record.is_copy());
+  std::ofstream(dir / "sstferry.follow") << "a record";
+  REQUIRE(ReadLastTransfer(dir.path(), &record));
+  REQUIRE(record.is_copy());
+}
+
 TEST_CASE("Two copies with the id of their source are not source and copy",
           "[pipeline][verdict]") {
   const auto copy_at = [](const std::string& directory,

@@ -714,6 +714,39 @@ TEST_CASE("last_transfer.json records the promotion",
   REQUIRE(complete["finished_at"] == last["finished_at"]);
 }
 
+TEST_CASE("A promoted database is not made of its former source again",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  FollowOnce(world);
+  const std::string dir = world.dir();
+  Ran({"promote", dir, "--source-is-down"});
+  const Families families = {{"default", Quiet()}, {"other", Quiet()}};
+  { OpenDb(dir, families).Put("written since", "v"); }
+  const json verified = Ran({"verify", world.source_dir(), dir}, 3);
+  INFO(verified.dump());
+  REQUIRE(MessageIn(verified).find("right was promoted at ") !=
+          std::string::npos);
+  REQUIRE(verified["error"]["next"].is_null());
+  REQUIRE_FALSE(fs::exists(dir + "/sstferry.health"));
+  const std::vector<std::string> refresh = {"refresh", world.source_dir(), dir};
+  for (const char* const method : {"clone", "ingest"}) {
+    std::vector<std::string> words = refresh;
+    words.insert(words.end(), {"--method", method});
+    const json refused = Ran(words, 1);
+    INFO(refused.dump());
+    REQUIRE(refused["status"] == "REFUSED");
+    REQUIRE(MessageIn(refused).find("was promoted at ") != std::string::npos);
+    std::string value;
+    REQUIRE_OK(OpenDb(dir, families)
+                   ->Get(rocksdb::ReadOptions(), "written since", &value));
+  }
+  fs::remove(TableIn(dir));
+  const json target = Ran({"status", dir})["target"];
+  REQUIRE(target["health"] == "damaged");
+  REQUIRE(target["next"].is_null());
+}
+
 TEST_CASE("promote of what is not a standby never advises a follower for a "
           "database",
           "[tools][follow][promote]") {
