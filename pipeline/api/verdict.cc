@@ -137,16 +137,24 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
     verdict.next = Command("verify", (copy_is_left ? copy : origin).address,
                            (copy_is_left ? origin : copy).address,
                            origin.access + less);
+  } else if (origin.sequence < then ||
+             (origin.sequence == then && copy.sequence > then &&
+              IsStandbyHere(copy))) {
+    verdict.next.clear();  // it would bring the older state to the copy
+    verdict.beyond_repair.clear();
+    verdict.reason += "but " + origin_label + " is at sequence " +
+                      std::to_string(origin.sequence) + ", and " + copy_label +
+                      " has later writes: an older state was restored there, "
+                      "or an older set or snapshot is compared; find out which "
+                      "side is right";
   } else if (origin.sequence == then) {
+    verdict.is_fault = true;
     verdict.reason += "and " + origin_label +
                       " is still at that sequence: no write "
                       "at " + origin_label +
                       " explains this";
-  } else if (origin.sequence < then) {
-    verdict.reason += "but " + origin_label + " is at sequence " +
-                      std::to_string(origin.sequence) +
-                      ": an older state was restored there";
   } else if (!family.empty()) {
+    verdict.is_fault = true;
     verdict.reason += "and " + origin_label + " is at sequence " +
                       std::to_string(origin.sequence) +
                       ", but no write there explains column family '" +

@@ -26,6 +26,9 @@ struct JudgedSide {
 
 struct Verdict {
   EndState state = EndState::kDifferent;  // or kChangedSince
+  // The copy must be wrong: neither writes at the source, nor an older state of
+  // it, nor data that was not pulled can be the cause.
+  bool is_fault = false;
   std::string reason;  // a sentence with the compared sequences
   // The command that makes the copy equal, or that compares what can be
   // compared; empty: unknown.
@@ -35,9 +38,10 @@ struct Verdict {
 };
 
 // Returns true if `copy` has a record of a pull from the database of `origin`,
-// was not promoted since, and the record has the snapshot's sequence number. If `origin` is a copy with
-// the id of its own source (--keep-identity), the record must also name its
-// address: otherwise both may be copies of that source.
+// was not promoted since, and the record has the snapshot's sequence number. If
+// `origin` is a copy with the id of its own source (--keep-identity), the
+// record must also name its address: otherwise both may be copies of that
+// source.
 bool IsPulledFrom(const JudgedSide& copy, const JudgedSide& origin);
 
 // Returns the verdict on two sides that differ, compared with `selection`.

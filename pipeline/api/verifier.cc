@@ -413,7 +413,8 @@ Status Verifier::Run(Summary* summary) {
 }
 
 // Returns what is known about the copy. Families that only the copy has are not
-// a fault: a refresh keeps them.
+// a fault: a refresh keeps them. Files with the same identity have the same
+// bytes, whichever side is newer.
 ReplicaFinding Verifier::Find(const Status& status) const {
   for (const VerifySide* side : {&right_, &left_}) {
     const JudgedSide& judged = side->judged;
@@ -430,8 +431,12 @@ ReplicaFinding Verifier::Find(const Status& status) const {
     if (!IsPulledFrom(judged, other)) {
       continue;
     }
-    const bool differs = EndStateOf(status) == EndState::kDifferent &&
-                         differences_ > judged.families_only_here.size();
+    const bool differs =
+        EndStateOf(status) == EndState::kDifferent &&
+        differences_ > judged.families_only_here.size() &&
+        (as_files() ||
+         JudgeDifference(left_.judged, right_.judged, options_.selection)
+             .is_fault);
     if (status.ok() || differs) {
       found.fault = status.ok()  ? ReplicaFault::kNone
                     : as_files() ? ReplicaFault::kDamaged

@@ -56,21 +56,27 @@ TEST_CASE("A difference is CHANGED_SINCE only after the recorded sequence",
   struct Row {
     uint64_t sequence;
     EndState state;
+    bool is_fault;
     std::string reason;
+    std::string next;
   };
+  const std::string refresh = "sstferry refresh /db '/copy of it' --verify";
   const Row rows[] = {
-      {151, EndState::kChangedSince,
-       "at sequence 151: it was written to since the pull"},
-      {150, EndState::kDifferent, "is still at that sequence: no write"},
-      {149, EndState::kDifferent, "at sequence 149: an older state"}};
+      {151, EndState::kChangedSince, false,
+       "at sequence 151: it was written to since the pull", refresh},
+      {150, EndState::kDifferent, true, "is still at that sequence: no write",
+       refresh},
+      // The copy has what the source lost.
+      {149, EndState::kDifferent, false, "has later writes: an older state",
+       ""}};
   for (const Row& row : rows) {
     INFO(row.sequence);
     RequireBothWays(Copy(), Origin(row.sequence), {}, row.state, row.reason);
     for (const Verdict& verdict :
          {JudgeDifference(Origin(row.sequence), Copy(), {}),
           JudgeDifference(Copy(), Origin(row.sequence), {})}) {
-      REQUIRE(verdict.next ==
-              "sstferry refresh /db '/copy of it' --verify");
+      REQUIRE(verdict.next == row.next);
+      REQUIRE(verdict.is_fault == row.is_fault);
     }
   }
 }
@@ -87,9 +93,15 @@ TEST_CASE("A standby is repaired by its follower, and not by a refresh",
   std::ofstream(dir / "sstferry.follow") << "a record";
   for (const uint64_t sequence : {149, 150, 151}) {
     const Verdict verdict = JudgeDifference(Origin(sequence), copy, {});
-    REQUIRE(verdict.next == mend);
+    REQUIRE(verdict.next == (sequence < 150 ? "" : mend));
+    REQUIRE(verdict.is_fault == (sequence == 150));
     REQUIRE(verdict.beyond_repair.empty());
   }
+  copy.sequence = 160;  // it has followed since the cut
+  const Verdict verdict = JudgeDifference(Origin(150), copy, {});
+  REQUIRE(verdict.state == EndState::kDifferent);
+  REQUIRE_FALSE(verdict.is_fault);
+  REQUIRE(verdict.next.empty());
 }
 
 TEST_CASE("The next command has the options that reach the source",
@@ -238,6 +250,8 @@ TEST_CASE("Families may be added and dropped only at the source",
                     row.state == EndState::kDifferent
                         ? "no write there explains column family '"
                         : "it was written to since the pull");
+    REQUIRE(JudgeDifference(origin, copy, {}).is_fault ==
+            (row.state == EndState::kDifferent));
   }
   JudgedSide copy = Copy();
   copy.families_only_here = {std::string(4096, 'x')};
@@ -275,6 +289,7 @@ TEST_CASE("Data that a pull left out is not a change at the source",
     RequireBothWays(copy, Origin(200), selection, EndState::kDifferent,
                     "and only with --cf a --cf 'it'\\''s' --begin 0x00, which "
                     "is less than was compared");
+    REQUIRE_FALSE(JudgeDifference(Origin(150), copy, selection).is_fault);
   }
   REQUIRE(JudgeDifference(Origin(200), copy, {}).next ==
           "sstferry verify /db '/copy of it' --cf a --cf 'it'\\''s' --begin "

@@ -524,6 +524,28 @@ TEST_CASE("A swap from an archive fetches only files missing in the replica",
   REQUIRE(EntriesOf(target).count("another") == 1);
 }
 
+TEST_CASE("A verify with an older set finds no fault in a newer replica",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string target = dir / "target";
+  fs::create_directory(archive);
+  MakeSampleDatabase(dir / "source");
+  Archive({"init", archive});
+  Archive({"push", dir / "source", archive});
+  {
+    test::OpenDb db(dir / "source", test::OneFamily());
+    db.Put("another", "entry");
+  }
+  Run({"pull", dir / "source", target});
+  const json verified =
+      Run({"verify", archive, target, "--begin", "a", "--end", "b"}, 3);
+  INFO(verified.dump());
+  REQUIRE(verified["status"] == "DIFFERENT");
+  REQUIRE(verified["error"]["next"].is_null());
+  REQUIRE_FALSE(fs::exists(target + "/sstferry.health"));
+}
+
 TEST_CASE(
     "An action that an archive cannot do is refused before a byte is sent",
     "[tools][archive]") {
