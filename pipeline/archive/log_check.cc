@@ -82,6 +82,10 @@ Status CheckLog(const Archive& archive,
                 const std::function<bool()>& cancelled,
                 LogCheckSummary* summary) {
   *summary = LogCheckSummary();
+  // Reads the marks first, so that they name all segments that prunes delete
+  // after the listing.
+  Marked marked;
+  RETURN_IF_ERROR(archive.ReadMarked(&marked));
   ArchiveLog log;
   RETURN_IF_ERROR(ReadLog(archive, &log));
   summary->bytes = log.bytes;
@@ -127,6 +131,19 @@ Status CheckLog(const Archive& archive,
     RETURN_IF_ERROR(checked);
   }
   for (const auto& [id, lineage] : log.lineages) {
+    // A prune marks a lineage from its first segment on, and keeps it from that
+    // of a set on.
+    const LogKey& begin = lineage.segments.begin()->second;
+    const bool is_pruned =
+        marked.keys.count(LogKeyText(begin)) != 0 ||
+        std::any_of(log.sets.begin(), log.sets.end(),
+                    [&begin](const LoggedSet& set) {
+                      return set.log.lineage == begin.lineage &&
+                             set.log.segment == begin.number;
+                    });
+    if (lineage.is_damaged && !is_pruned) {
+      problems.insert(lineage.problem);
+    }
     for (const auto& [number, key] : lineage.segments) {
       ++summary->segments;
       summary->orphans += used.count(key) == 0 ? 1 : 0;

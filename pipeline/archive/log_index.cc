@@ -72,6 +72,48 @@ std::string WhyEnded(const ArchiveLog::Lineage& lineage) {
                    (lineage.note.empty() ? "" : ": ") + lineage.note;
 }
 
+// Identifies the cut with which a log began; its lineages have it in common.
+using LogCut = std::tuple<std::string, uint64_t, uint64_t, uint64_t, uint64_t>;
+
+LogCut CutOf(const LogHead& head) {
+  return {head.database_id, head.begin.manifest_number,
+          head.begin.manifest_bytes, head.begin.manifest.low,
+          head.begin.manifest.high};
+}
+
+// Names the segment that is missing before a lineage. Only the head of a
+// lineage's first segment says what the lineage continues, so without it no
+// path leads there. A prune, too, removes the begin of a lineage, but then also
+// all that the lineage continues.
+//
+// `cuts`: of lineages with whole heads. `headless`: those whose first segment
+// continues one of their own.
+void FindLostBegins(const Archive& archive,
+                    const std::map<SetId, LogCut>& cuts,
+                    const std::set<SetId>& headless, ArchiveLog* log) {
+  std::map<LogCut, uint64_t> begins;  // the first number that may be continued
+  for (const auto& [id, cut] : cuts) {
+    const uint64_t number = log->FirstSegment(id);
+    if (log->lineages.at(id).ended == CutReason::kNone) {
+      const auto [begin, is_new] = begins.emplace(cut, number);
+      begin->second = std::min(begin->second, number);
+    }
+  }
+  for (const SetId& id : headless) {
+    ArchiveLog::Lineage& lineage = log->lineages.at(id);
+    const uint64_t number = log->FirstSegment(id);
+    const auto cut = cuts.find(id);
+    const auto begin = cut == cuts.end() ? begins.end()
+                                         : begins.find(cut->second);
+    if (begin != begins.end() && begin->second + 1 < number) {
+      lineage.problem = archive.store()->place() + ": segment " +
+                        std::to_string(number - 1) + " of wal/" + ToHex(id) +
+                        " is missing";
+      lineage.is_damaged = true;
+    }
+  }
+}
+
 // Says why no segment follows a path whose last lineage has the consecutive
 // segments from `begin` to before `end`.
 void SetEnd(const ArchiveLog& log, const SetId& id, uint64_t begin,
@@ -175,6 +217,8 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
     log->bytes += object.bytes;
     log->lineages[key.lineage].segments.emplace(key.number, key);
   }
+  std::map<SetId, LogCut> cuts;
+  std::set<SetId> headless;
   for (auto& [id, lineage] : log->lineages) {
     const LogKey first = lineage.segments.begin()->second;
     const LogKey last = lineage.segments.rbegin()->second;
@@ -186,9 +230,16 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
       const EndState state = EndStateOf(status);
       if (state == EndState::kCorrupt || state == EndState::kRefused) {
         lineage.problem = MessageOf(status);
+        lineage.is_damaged |=
+            archive.key() == nullptr ||
+            !ReadLogHead(Archive(archive.store()), key, &head, &digest, &bytes)
+                 .ok();
         continue;
       }
       RETURN_IF_ERROR(status);
+      if (key == first && head.previous_lineage == id) {
+        headless.insert(id);
+      }
       if (key == first && head.previous_lineage != SetId() &&
           head.previous_lineage != id) {
         lineage.parent = head.previous_lineage;
@@ -197,9 +248,11 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
       if (key == last) {
         lineage.ended = head.ended;
         lineage.note = head.note;
+        cuts.emplace(id, CutOf(head));
       }
     }
   }
+  FindLostBegins(archive, cuts, headless, log);
   return Status::OK();
 }
 

@@ -55,7 +55,10 @@ struct ArchiveLog {
     uint64_t parent_number = 0;
     CutReason ended = CutReason::kNone;
     std::string note;
-    std::string problem;  // set if a head cannot be read
+    // Set if a head cannot be read, or if segments before the first one are
+    // lost: what they continued is unknown.
+    std::string problem;
+    bool is_damaged = false;  // `problem` is not only that of another key
   };
 
   std::vector<LoggedSet> sets;  // in the order of their moments

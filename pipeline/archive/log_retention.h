@@ -24,8 +24,8 @@ std::set<SetName> ChooseLogSets(const ArchiveLog& log,
 // Returns the keys of the segments to keep. `cuts` are the sets whose log is
 // kept; the segments after them are kept, in the set's lineage and in all
 // lineages that continue it. A lineage is kept completely if is_written()
-// returns true for it (its cut is being pushed), or if one of its heads cannot
-// be read.
+// returns true for it (its cut is being pushed), or if it has a problem: a lost
+// or damaged head may be repaired by hand.
 std::set<std::string> ChooseSegments(
     const ArchiveLog& log, const std::vector<SetLog>& cuts,
     const std::function<bool(const SetId&)>& is_written);

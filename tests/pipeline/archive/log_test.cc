@@ -340,6 +340,18 @@ class World {
   uint64_t refused = 0;
 };
 
+void PruneTwice(World* world, uint32_t last, uint64_t keep_log_seconds) {
+  const std::unique_ptr<ObjectStore> client = world->server.NewClient();
+  for (int i = 0; i < 2; ++i) {  // marks, then deletes
+    PruneOptions options;
+    options.retention.last = last;
+    options.keep_log_seconds = keep_log_seconds;
+    PruneSummary summary;
+    REQUIRE_OK(PruneArchive(Archive(client.get()), options, &summary));
+    world->server.Advance(kMinGraceSeconds + 1);
+  }
+}
+
 TEST_CASE("A log in an archive restores the source at any time in the log",
           "[archive]") {
   World world;
@@ -752,6 +764,55 @@ TEST_CASE("A missing, changed or foreign segment is named and never "
   REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
 }
 
+TEST_CASE("The lost or damaged begin of a continued log is found, and the rest "
+          "is kept",
+          "[archive]") {
+  World world(/*is_sealed=*/GENERATE(false, true));
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  REQUIRE_OK(world.Start());  // killed
+  for (int i = 0; i < 3; ++i) {
+    world.Write(10);
+    REQUIRE_OK(world.FollowAndSync());
+  }
+  world.Stop();
+  std::vector<LogKey> second;
+  for (const auto& [id, lineage] : world.Index().lineages) {
+    for (const auto& [number, key] : lineage.segments) {
+      if (lineage.parent_number != 0) second.push_back(key);
+    }
+  }
+  REQUIRE(second.size() >= 3);
+  const std::string key = LogKeyText(second[0]);
+  std::string found;
+  SECTION("lost") {
+    world.server.Erase(key);
+    found = "segment " + std::to_string(second[0].number) + " of wal/" +
+            ToHex(second[0].lineage) + " is missing";
+  }
+  SECTION("damaged") {
+    std::string bytes = world.server.Objects().at(key);
+    bytes[40] = static_cast<char>(bytes[40] ^ 1);
+    world.server.Overwrite(key, bytes);
+    found = key;
+  }
+  const std::unique_ptr<ObjectStore> client = world.server.NewClient();
+  for (const bool has_key : {true, false}) {
+    CheckSummary summary;
+    const Status checked = CheckArchive(
+        Archive(client.get(), has_key ? world.key.get() : nullptr),
+        CheckOptions(), &summary);
+    INFO(checked.ToString());
+    REQUIRE(EndStateOf(checked) == EndState::kCorrupt);
+    REQUIRE(MessageOf(checked).find(found) != std::string::npos);
+  }
+  const std::vector<std::string> left = world.Segments();
+  PruneTwice(&world, 1, 1);
+  REQUIRE(world.Segments() == left);
+}
+
 TEST_CASE("A sealed log is read with its key, and shows no data without it",
           "[archive][seal]") {
   World world(/*is_sealed=*/true);
@@ -1062,18 +1123,6 @@ uint64_t TwoSets(World* world) {
   REQUIRE(log.lineages.size() == 1);
   REQUIRE(log.sets[0].log.segment < log.sets[1].log.segment);
   return between;
-}
-
-void PruneTwice(World* world, uint32_t last, uint64_t keep_log_seconds) {
-  const std::unique_ptr<ObjectStore> client = world->server.NewClient();
-  for (int i = 0; i < 2; ++i) {  // marks, then deletes
-    PruneOptions options;
-    options.retention.last = last;
-    options.keep_log_seconds = keep_log_seconds;
-    PruneSummary summary;
-    REQUIRE_OK(PruneArchive(Archive(client.get()), options, &summary));
-    world->server.Advance(kMinGraceSeconds + 1);
-  }
 }
 
 TEST_CASE("A damaged set does not take the log from the whole set before it",
