@@ -333,6 +333,7 @@ class LogRounds : public RoundTarget {
     SetId id{};
     SetLog log;
     uint64_t moment = 0;
+    uint64_t sequence = 0;  // of the snapshot
     std::vector<LogPlace> places;
     std::shared_ptr<LogWriter> writer;  // writer of the log
   };
@@ -389,7 +390,13 @@ class LogRounds : public RoundTarget {
   uint64_t latest_micros_ = 0;  // in sets and in logs before the writer's
   RemoteSource* remote_ = nullptr;     // runs now, so that Cancel() can stop it
   Status failed_;
-  uint64_t set_micros_ = 0;  // time of the newest pushed set
+  // What the archive restores without the writer's log: up to this time and
+  // sequence number.
+  uint64_t put_micros_ = 0;
+  uint64_t put_sequence_ = 0;
+  // Since this time, the source's writes are only in logs whose set does not
+  // count yet; 0: the writer's log can be restored.
+  uint64_t unset_micros_ = 0;
   std::string source_database_id_;
   std::optional<std::vector<std::string>> filtered_families_;
   std::optional<uint64_t> unknown_options_;
@@ -435,10 +442,17 @@ Status LogRounds::FindCandidates() {
       NoteTime(key.end_micros, now);
     }
   }
+  const auto put_until = [this, now](uint64_t micros) {
+    if (micros <= now + kMostClockBackMicros) {
+      put_micros_ = std::max(put_micros_, micros);
+    }
+  };
   std::map<LogKey, uint64_t> ends;  // -> moment of the newest set
   for (const LoggedSet& set : log.sets) {
     NoteTime(set.log.moment_micros, now);
+    put_until(set.log.moment_micros);
     log.PathsOf(set.log, [&](const LogPath& path) {
+      if (!path.segments.empty()) put_until(path.segments.back().end_micros);
       if (!path.segments.empty() && path.ended == CutReason::kNone) {
         ends[path.segments.back()] = set.log.moment_micros;
       }
@@ -619,7 +633,15 @@ void LogRounds::NoteTime(uint64_t micros, uint64_t now) {
 }
 
 void LogRounds::ForgetWriter() {
-  if (writer_ != nullptr) NoteTime(writer_->latest_micros(), now_micros_());
+  if (writer_ == nullptr) {
+    return;
+  }
+  NoteTime(writer_->latest_micros(), now_micros_());
+  if (unset_micros_ == 0) {
+    const LogState log = writer_->state();
+    put_micros_ = std::max(put_micros_, log.put_micros);
+    put_sequence_ = std::max(put_sequence_, log.put_sequence);
+  }
   writer_.reset();
 }
 
@@ -675,6 +697,7 @@ Status LogRounds::Cut(const CutRequest& request) {
   const uint64_t moment = MomentOfCut();
   push->id = RandomSetId();
   push->moment = moment;
+  push->sequence = push->source->set().sequence;
   if (!continues) {
     push->log = {push->id, 1, moment};
     writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
@@ -686,6 +709,7 @@ Status LogRounds::Cut(const CutRequest& request) {
       remote_ = nullptr;
       return checks;
     }
+    if (unset_micros_ == 0) unset_micros_ = moment;
   } else {
     push->log = {log->lineage(), segment, moment};
   }
@@ -733,7 +757,11 @@ void LogRounds::RunPush() {
         ForgetWriter();
       }
     }
-    if (status.ok()) set_micros_ = done->moment;
+    if (status.ok()) {
+      put_micros_ = done->moment;
+      put_sequence_ = done->sequence;
+      if (done->log.lineage == done->id) unset_micros_ = 0;
+    }
   }
   if (status.ok()) {
     Log(LogLevel::kInfo, "pushed the set " + SetNameText(summary.name));
@@ -762,16 +790,20 @@ StandbyState LogRounds::state() const {
   state.cuts = cuts_;
   const LogState log = writer_ != nullptr ? writer_->state() : LogState();
   state.sequence = log.last_sequence;
-  state.durable_sequence = log.put_sequence;
   state.moment_micros = log.seen_micros;
   // If the source writes nothing, no segments follow its set: the set's time
-  // counts then.
-  state.put_micros = std::max(log.put_micros, set_micros_);
+  // counts then. Segments whose set does not count cannot be restored.
+  state.durable_sequence = put_sequence_;
+  state.put_micros = put_micros_;
+  if (unset_micros_ == 0) {
+    state.durable_sequence = std::max(put_sequence_, log.put_sequence);
+    state.put_micros = std::max(put_micros_, log.put_micros);
+  }
   state.segments = earlier_.segments + log.segments;
   state.segment_bytes = earlier_.bytes + log.bytes;
   state.gaps = earlier_.gaps + log.gaps;
   state.unput_bytes = log.unput_bytes;
-  state.unput_micros = log.unput_micros;
+  state.unput_micros = unset_micros_ != 0 ? unset_micros_ : log.unput_micros;
   return state;
 }
 

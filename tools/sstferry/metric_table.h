@@ -272,8 +272,8 @@ inline const MetricSpec kLogUnputBytes = {
     "Bytes of WALs that were read and are not known to be in the archive."};
 inline const MetricSpec kLogUnput = {
     "sstferry_log_unput_timestamp_seconds", kGauge, "target",
-    "Time since which there have been WAL bytes that are not known to be in "
-    "the archive. Absent: there are none."};
+    "Time since which there have been WAL bytes that the archive is not known "
+    "to restore: they, or the set before them, wait. Absent: there are none."};
 inline const MetricSpec kStandbyWritten = {
     "sstferry_standby_written_timestamp_seconds", kGauge, "target",
     "Time at which the file of --metrics-file was written. Only in that file."};

@@ -79,13 +79,16 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   // --- for a follower into an archive ----------------------------------------
   bool is_archive = false;  // `dir` is the follower's local directory
   bool is_pushing = false;  // a set is being pushed
-  // The archive has the log up to this time, by the follower's clock.
+  // The archive restores the source up to this time, by the follower's clock:
+  // the log that was put, if the set counts with which it began. 0: not known
+  // to restore any.
   uint64_t put_micros = 0;
   uint64_t segments = 0;       // stored in this run
   uint64_t segment_bytes = 0;  // stored in this run
   uint64_t gaps = 0;           // barriers and outages in this run
   // Received bytes that may not be in the archive yet, and since when there are
-  // such bytes, by the follower's clock; 0: no such bytes.
+  // bytes that it cannot restore (these, or a whole log whose first set is
+  // still being pushed), by the follower's clock; 0: no such bytes.
   uint64_t unput_bytes = 0;
   uint64_t unput_micros = 0;
 };

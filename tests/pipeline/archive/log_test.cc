@@ -40,6 +40,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/archive.h"
 #include "tests/support/catch.h"
+#include "tests/support/gate.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/restored.h"
 #include "tests/support/standby_world.h"
@@ -1514,6 +1515,54 @@ TEST_CASE("A scheduled set continues its log, even after a flush",
   for (const LoggedSet& set : log.sets) {
     REQUIRE(set.log.lineage == log.sets[0].log.lineage);
   }
+}
+
+TEST_CASE("A log counts as put only if its set does", "[archive]") {
+  Gate gate;
+  const bool fails = GENERATE(false, true);
+  World world;
+  REQUIRE_OK(world.Start([&](StoreCall* call) {
+    if (call->kind != StoreCallKind::kPut ||
+        !call->key.starts_with(kArchiveDonePrefix)) {
+      return CallFate::kArrives;
+    }
+    gate.Pass();
+    return fails ? CallFate::kNeverArrives : CallFate::kArrives;
+  }));
+  while (!world.target->exists()) REQUIRE_OK(world.Step());
+  const uint64_t since = Micros();
+  world.Write(10);
+  world.heard = 0;
+  while (world.heard < world.source.sequence()) REQUIRE_OK(world.Step());
+  REQUIRE_OK(world.target->Sync());
+  REQUIRE(gate.AwaitReached());
+  REQUIRE_FALSE(world.Segments().empty());
+  REQUIRE(world.Index().Windows().empty());
+  StandbyState state = world.target->state();
+  REQUIRE(state.put_micros == 0);
+  REQUIRE(state.durable_sequence == 0);
+  REQUIRE(state.unput_micros != 0);
+  REQUIRE(state.unput_micros <= since);
+  const uint64_t unput = state.unput_micros;
+  gate.Open();
+  if (fails) {
+    while (world.target->exists()) std::this_thread::yield();
+    state = world.target->state();
+    REQUIRE(state.put_micros == 0);
+    REQUIRE(state.unput_micros == unput);
+    world.Stop();
+    return;
+  }
+  REQUIRE_OK(world.FollowAndSync());
+  state = world.target->state();
+  const uint64_t end = world.Index().Windows().back().end_micros;
+  REQUIRE(state.put_micros == end);
+  REQUIRE(state.durable_sequence == world.source.sequence());
+  REQUIRE(state.unput_micros == 0);
+  // A new follower knows up to when an earlier one has put the log.
+  REQUIRE_OK(world.Start());
+  REQUIRE(world.target->state().put_micros == end);
+  world.Stop();
 }
 
 TEST_CASE("A log of a clock that was ahead is not continued, and a warning says "
