@@ -676,6 +676,22 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
                        "100\n") != std::string::npos);
   REQUIRE(metrics.find("kind=\"prune\"} 1\n") != std::string::npos);
 
+  // A follower that hears nothing has put all that it has received.
+  MetricSet deaf;
+  deaf.Set(metric::kStandbyWritten, log, seconds - 5);
+  WriteBytes(dir / "sstferry-a-follow.prom", deaf.Text());
+  jobs = ReadJobStates(host, now);
+  is(0, JobKind::kFollow, 0, std::nullopt);
+  REQUIRE(jobs[0].problem ==
+          "has put nothing into the archive since it started");
+  deaf.Set(metric::kLogPut, log, seconds - 7200);
+  deaf.Set(metric::kStandbyLag, log, 7200);
+  WriteBytes(dir / "sstferry-a-follow.prom", deaf.Text());
+  jobs = ReadJobStates(host, now);
+  is(0, JobKind::kFollow, whole - 7200, 7205);
+  REQUIRE(jobs[0].problem.empty());
+  WriteBytes(dir / "sstferry-a-follow.prom", followed.Text());
+
   // The metrics of a stopped follower grow old. Its last good time stays.
   jobs = ReadJobStates(host, now + 3600);
   is(0, JobKind::kFollow, whole - 20, 3620);

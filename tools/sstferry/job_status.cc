@@ -78,28 +78,42 @@ class Record {
   }
 
   // Sets the state of a server or a follower, which updates `written` while it
-  // runs. For a follower into an archive, `put` is the newest time that the
-  // archive restores, and `unput` the time since which data waits to be put.
-  void SetRunning(const MetricSpec& written, const MetricSpec* put,
-                  const MetricSpec* unput) {
+  // runs. Returns true if it runs.
+  bool SetRunning(const MetricSpec& written) {
     const std::optional<double> at = Get(written);
     if (!at.has_value()) {
       state_->problem = WithoutRecord();
-      return;
+      return false;
     }
     // A time ahead of the clock is from before the clock was set back.
     const bool runs = std::abs(now_ - *at) <= kMetricsLateSeconds;
     state_->problem = runs ? "" : "does not run, or writes no metrics";
     state_->last_good_seconds = static_cast<uint64_t>(*at);
-    if (put == nullptr) {
+    return runs;
+  }
+
+  // Sets the state of a follower into an archive. Its lag is the time for which
+  // data waits to be put, or since it had everything from its source, if that
+  // is more.
+  void SetLog() {
+    const bool runs = SetRunning(metric::kStandbyWritten);
+    const std::optional<double> put = Get(metric::kLogPut);
+    if (!state_->last_good_seconds.has_value()) {
+      return;  // it has no record
+    }
+    state_->last_good_seconds = static_cast<uint64_t>(put.value_or(0));
+    if (!put.has_value()) {
+      if (runs) {
+        state_->problem = "has put nothing into the archive since it started";
+      }
       return;
     }
-    state_->last_good_seconds = static_cast<uint64_t>(Get(*put).value_or(0));
-    const std::optional<double> since = runs ? Get(*unput) : Get(*put);
-    if (Get(*put).has_value()) {
-      state_->lag_seconds =
-          since.has_value() ? std::max(0.0, now_ - *since) : 0;
-    }
+    const double written = *Get(metric::kStandbyWritten);
+    const double unput = now_ - Get(metric::kLogUnput).value_or(now_);
+    const std::optional<double> lag = Get(metric::kStandbyLag);
+    const double unheard = lag.has_value() ? *lag + now_ - written : 0;
+    state_->lag_seconds =
+        std::max(0.0, runs ? std::max(unput, unheard) : now_ - *put);
   }
 
   void SetGood(double at) {
@@ -232,7 +246,7 @@ JobState StateOf(const HostJob& job, std::time_t now) {
   ServeArguments serve;
   if (job.kind == JobKind::kServe && ParseServe(words, &serve).ok()) {
     record.Open("listen", ToString(serve.listen));
-    record.SetRunning(metric::kSourceWritten, nullptr, nullptr);
+    record.SetRunning(metric::kSourceWritten);
   } else if (job.words[0] == "archive" && ParseArchive(words, &archive).ok()) {
     const StoreAddress& where = archive.options.store.where;
     if (archive.all) {
@@ -247,8 +261,7 @@ JobState StateOf(const HostJob& job, std::time_t now) {
   } else if (job.kind == JobKind::kFollow && !job.words[2].starts_with("/") &&
              ParseFollow(words, &follow).ok()) {
     record.Open("target", follow.options.store.where.ToString());
-    record.SetRunning(metric::kStandbyWritten, &metric::kLogPut,
-                      &metric::kLogUnput);
+    record.SetLog();
   } else if (job.words.size() > 2) {
     record.SetDirectory(job.words[2]);
   }
