@@ -53,7 +53,9 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
     pull.snapshot_sequence = last.snapshot_sequence;
     pull.finished_at = last.finished_at;
     pull.snapshot_taken_at = last.snapshot_taken_at;
-    if (const std::optional<ReplicaMoment> moment = MomentOf(last)) {
+    pull.promoted_at = last.promoted_at;
+    const std::optional<ReplicaMoment> moment = MomentOf(last);
+    if (moment.has_value() && last.promoted_at.empty()) {
       const auto now =
           static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
       pull.as_of_seconds = moment->seconds;

@@ -741,8 +741,13 @@ TEST_CASE("A promoted database is not made of its former source again",
     REQUIRE_OK(OpenDb(dir, families)
                    ->Get(rocksdb::ReadOptions(), "written since", &value));
   }
+  const std::string status = OutputOf({"status", dir}, 0);
+  INFO(status);
+  REQUIRE(status.find("\na database, promoted at 2") != std::string::npos);
   fs::remove(TableIn(dir));
   const json target = Ran({"status", dir})["target"];
+  REQUIRE(target["complete"]["promoted_at"].is_string());
+  REQUIRE(target["complete"]["age_seconds"].is_null());
   REQUIRE(target["health"] == "damaged");
   REQUIRE(target["next"].is_null());
 }

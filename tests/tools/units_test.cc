@@ -816,4 +816,38 @@ TEST_CASE("A standby with a fault is a problem, although its follower runs",
   REQUIRE(EndStateOf(StatusOfJobs(host, jobs)) == EndState::kRefused);
 }
 
+TEST_CASE("A job whose standby was promoted, or never was one, has a problem",
+          "[tools][units]") {
+  test::StandbyWorld world;
+  world.Write(20);
+  const std::string copy = world.root() + "/copy";
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  world.CloseStandby();
+  REQUIRE_OK(world.Promote());
+  REQUIRE_OK(RunPull(PullFrom(world.source_dir(), copy)).status);
+  const auto database = [&world](const std::string& name,
+                                 const std::string& path,
+                                 const std::string& job) {
+    return "[[database]]\nname = \"" + name + "\"\nsource = \"" +
+           world.source_dir() + "\"\npath = \"" + path + "\"\n" + job + "\n";
+  };
+  const std::vector<JobState> jobs = ReadJobStates(
+      Host(database("promoted", world.dir(), "follow = {}") +
+           database("copy", copy, "follow = {}")),
+      std::time(nullptr));
+  REQUIRE(jobs.size() == 2);
+  INFO(jobs[0].problem);
+  REQUIRE(jobs[0].problem.starts_with("was promoted at "));
+  REQUIRE(jobs[0].last_good_seconds.has_value());
+  REQUIRE_FALSE(jobs[0].lag_seconds.has_value());
+  REQUIRE(jobs[1].problem == "expected a standby, found a replica");
+  // Its refreshes would be refused.
+  REQUIRE(ReadJobStates(Host(database("promoted", world.dir(),
+                                      "refresh.when = \"03:00 UTC\"")),
+                        std::time(nullptr))
+              .at(0)
+              .problem == jobs[0].problem);
+}
+
 }  // namespace sstferry::units_test

@@ -174,6 +174,9 @@ JobState ReplicaState(const TargetState& target) {
       state.lag_seconds = static_cast<double>(*pull->age_seconds);
     }
   }
+  if (pull.has_value() && !pull->promoted_at.empty()) {
+    state.problem = "was promoted at " + pull->promoted_at;
+  }
   if (target.awaits_after_swap) {
     state.problem = "--after-swap failed or has not run";
   }
@@ -211,6 +214,11 @@ void Record::SetDirectory(const std::string& directory) {
     return;
   }
   if (!report.is_mirror) {
+    const std::optional<CompletedPull>& pull = report.target.complete;
+    if (job_.kind == JobKind::kFollow && pull.has_value() &&
+        pull->promoted_at.empty()) {
+      state_->problem = "expected a standby, found a replica";
+    }
     report.replicas = {{"", Status::OK(), report.target}};
   }
   for (const ReplicaStatus& replica : report.replicas) {

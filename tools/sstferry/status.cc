@@ -133,7 +133,8 @@ std::string UnfinishedText(const UnfinishedPull& pull) {
   return text + "\n";
 }
 
-std::string CompletedText(const char* label, const CompletedPull& pull) {
+std::string CompletedText(const std::string& label,
+                          const CompletedPull& pull) {
   std::string text = label;
   if (pull.age_seconds.has_value()) {
     text += ", " + FormatClock(static_cast<double>(*pull.age_seconds)) + " old";
@@ -168,7 +169,11 @@ std::string TargetText(const std::string& place, const TargetState& target) {
             ": " + Printable(target.fault) + "\n";
   }
   if (target.complete.has_value()) {
-    text += CompletedText(target.fault.empty() ? "complete" : "last transfer",
+    const std::string& promoted = target.complete->promoted_at;
+    text += CompletedText(!promoted.empty()
+                              ? "a database, promoted at " + promoted
+                          : target.fault.empty() ? "complete"
+                                                 : "last transfer",
                           *target.complete) +
             "\n";
   }
@@ -315,7 +320,8 @@ ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
           {"age_seconds", Known(pull->age_seconds.has_value(),
                                 pull->age_seconds.value_or(0))},
           {"source_ahead_seconds", pull->source_ahead_seconds},
-          {"finished_at", Known(pull->finished_at)}};
+          {"finished_at", Known(pull->finished_at)},
+          {"promoted_at", Known(pull->promoted_at)}};
 }
 
 ordered_json TargetJson(const TargetState& target) {

@@ -28,6 +28,9 @@ struct CompletedPull {
   std::string source;
   std::optional<uint64_t> snapshot_sequence;
   std::string finished_at;  // RFC 3339
+  // RFC 3339; empty: it was not promoted. An application owns a promoted
+  // database, so that it has no age.
+  std::string promoted_at;
   std::string snapshot_taken_at;  // RFC 3339; empty: unknown
   // The earlier of snapshot_taken_at, by the source's clock, and finished_at,
   // by this machine's clock, in seconds since 1970; not set: unknown.
