@@ -1,10 +1,13 @@
-// The two files that make a directory a standby: it follows a source, and
-// cannot be opened as a database because it has no CURRENT. Normative text:
-// format/FORMAT.md, "Standby". Both are files of format/sealed_file.h.
+// The files that make a directory a standby: it follows a source, and no
+// RocksDB opens it, or makes a database in it, because its CURRENT names no
+// MANIFEST. Normative text: format/FORMAT.md, "Standby". The two records are
+// files of format/sealed_file.h.
 //
+//   CURRENT            kStandbyCurrent
 //   sstferry.follow    "SFFOLLO1"  the cut with which the directory began;
 //                                  written once, before the directory gets its
-//                                  name. Refers to the MANIFEST, like CURRENT.
+//                                  name. Refers to the MANIFEST, as CURRENT
+//                                  does in a database.
 //   sstferry.followed  "SFFOLPO1"  marks: how far the WALs are durable; two
 //                                  slots of kFollowMarkSlotBytes, written in
 //                                  turn
@@ -27,6 +30,12 @@
 
 namespace sstferry {
 
+// The contents of CURRENT in a standby. Without a CURRENT, RocksDB's option
+// create_if_missing would make a database there and delete the standby's
+// tables. Every RocksDB refuses a CURRENT without a line end before it writes
+// anything but LOG and LOCK.
+inline constexpr char kStandbyCurrent[] =
+    "sstferry standby: only sstferry promote makes it a database";
 inline constexpr char kFollowFileName[] = "sstferry.follow";
 inline constexpr char kFollowMagic[9] = "SFFOLLO1";
 inline constexpr uint64_t kMaxFollowPayloadBytes = 1u << 20;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <system_error>
 
 #include "pipeline/api/endpoint.h"
@@ -61,7 +60,7 @@ class PullOperation : public Operation {
     started_ = Clock::now();
     known_ = MethodInputOf(options_);
     known_.is_open = replica_.db != nullptr;
-    if (options_.if_absent && HasDatabase()) {
+    if (options_.if_absent && HasCurrent(options_.target_dir)) {
       return EndWithDatabase(summary);
     }
     Outcome outcome = Try(DecideMethod(known_), summary);
@@ -82,11 +81,6 @@ class PullOperation : public Operation {
   Progress progress() const override { return slot_.progress(); }
 
  private:
-  bool HasDatabase() const {
-    std::error_code error;
-    return std::filesystem::exists(options_.target_dir + "/CURRENT", error);
-  }
-
   // Warns if the source's sequence number is lower than the replica's was: the
   // source has lost later writes, and now the replica has lost them too.
   void WarnIfItWentBack(Summary* summary) const {

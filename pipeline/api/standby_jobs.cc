@@ -121,6 +121,7 @@ class Promote : public StandbyJob {
     if (!found) {
       return NoStandby(options_.dir);
     }
+    RETURN_IF_ERROR(CheckNotTaken(options_.dir));
     if (!state->is_promoted) {
       // The follower still appends, so the end here is not that of DoIt().
       RETURN_IF_ERROR(CheckWhole(state, nullptr));
@@ -128,7 +129,10 @@ class Promote : public StandbyJob {
     }
     Status status = Call(options_.before, "before", false);
     if (status.ok()) status = DoIt(state);
-    const Status after = Call(options_.after, "after", state->is_promoted);
+    // The application must not start in a standby, nor beside its source.
+    const Status after = state->is_promoted
+                             ? Call(options_.after, "after", true)
+                             : Status::OK();
     if (status.ok()) RemoveCut();
     return status.ok() ? after : status;
   }
@@ -367,9 +371,7 @@ class Promote : public StandbyJob {
                                          options_.force, end, &promotion);
     state->seconds =
         std::chrono::duration<double>(Clock::now() - begin).count();
-    std::error_code error;
-    state->is_promoted =
-        std::filesystem::exists(options_.dir + "/CURRENT", error);
+    state->is_promoted = HasCurrent(options_.dir);
     state->is_followed = false;
     if (!promotion.was_cut_short && promotion.end.last_sequence > 0) {
       state->sequence =
@@ -527,7 +529,8 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   state->source_closed = mark.closed_micros != 0;
   static_cast<SourceHeard&>(*state) = mark;
   state->is_followed = IsFileLocked(dir + "/" + kFollowFileName);
-  state->is_promoted = !IsStandby(dir);
+  const Status own = CheckNotTaken(dir);
+  state->is_promoted = own.ok() && !IsStandby(dir);
   ViewName view;
   if (FindNewestView(dir, &view)) {
     state->view_moment_micros = view.moment_micros;
@@ -543,7 +546,9 @@ Status ReadStandbyState(const std::string& dir, bool* found,
   }
   HealthFile fault;
   const Status looked = ReadKnownFault(dir, &fault);
-  state->fault = looked.ok() ? fault.what : MessageOf(looked);
+  state->fault = !own.ok()     ? MessageOf(own)
+                 : looked.ok() ? fault.what
+                               : MessageOf(looked);
   return looked;
 }
 

@@ -52,8 +52,7 @@ class Query : public StatusQuery {
     report->foreign_snapshots = found.foreign;
     report->foreign_owner = found.foreign_owner;
     std::error_code error;
-    report->is_source =
-        !found.dirs.empty() || fs::exists(directory + "/CURRENT", error);
+    report->is_source = !found.dirs.empty() || HasCurrent(directory);
     bool is_standby = false;
     StandbyState standby;
     RETURN_IF_ERROR(ReadStandbyState(directory, &is_standby, &standby));

@@ -223,7 +223,7 @@ std::string PromotedTransferText(const std::string& directory,
       ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
       nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
-    return "";
+    object = ordered_json::object();
   }
   const std::string now = Rfc3339(static_cast<uint64_t>(std::time(nullptr)));
   const uint64_t moment_seconds = moment_micros / 1'000'000;

@@ -81,8 +81,8 @@ std::string LastTransferText(const Summary& summary,
 
 // Formats the record of a promotion: the record of the last cut in `directory`,
 // with the sequence number and moment (microseconds since 1970; 0: unknown) at
-// which the database begins. Returns an empty string if there is no record of a
-// cut.
+// which the database begins. Without a record of a cut, the result has no
+// transfer id, so ReadLastTransfer() returns false for it.
 std::string PromotedTransferText(const std::string& directory,
                                  uint64_t sequence, uint64_t moment_micros);
 

@@ -24,10 +24,32 @@ Status ReadStandbyRecord(const std::string& dir, bool* found,
                 : Status::OK();
 }
 
+bool HasCurrent(const std::string& dir) {
+  const std::string path = dir + "/CURRENT";
+  std::error_code error;
+  return std::filesystem::exists(path, error) &&
+         ReadStart(path, sizeof(kStandbyCurrent)) != kStandbyCurrent;
+}
+
 bool IsStandby(const std::string& dir) {
   std::error_code error;
   return std::filesystem::exists(dir + "/" + kFollowFileName, error) &&
-         !std::filesystem::exists(dir + "/CURRENT", error);
+         !HasCurrent(dir);
+}
+
+Status CheckNotTaken(const std::string& dir) {
+  LastTransfer last;
+  ReadLastTransfer(dir, &last);  // a promotion by force may know no transfer
+  if (!HasCurrent(dir) || !last.promoted_at.empty()) {
+    return Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      dir + ": expected a standby, found one in which another program made a "
+            "database (CURRENT is there, and not from a promotion); nothing "
+            "was changed. Stop that program and move the directory away, "
+            "because it may have writes that are nowhere else; then follow "
+            "again");
 }
 
 FollowMark ReadFollowMark(const std::string& dir) {

@@ -16,9 +16,20 @@ namespace sstferry {
                                                 bool* found,
                                                 FollowFile* record);
 
+// Returns true if `dir` has a CURRENT other than that of a standby, so RocksDB
+// may open it.
+bool HasCurrent(const std::string& dir);
+
 // Returns true if the directory is a standby that was not promoted: it has a
-// record but no CURRENT, so RocksDB cannot open it.
+// record, and HasCurrent() is false. A standby of an earlier version has no
+// CURRENT at all.
 bool IsStandby(const std::string& dir);
+
+// Checks that the standby in `dir` has no CURRENT but its own or that of a
+// promotion, which is recorded before it is written. Otherwise another program
+// made a database there, and may have written to it.
+//   kRefused  another program made a database in the standby
+[[nodiscard]] rocksdb::Status CheckNotTaken(const std::string& dir);
 
 // Returns the newest complete mark of the standby in `dir`.
 FollowMark ReadFollowMark(const std::string& dir);

@@ -16,15 +16,13 @@ namespace {
 
 using rocksdb::Status;
 
-// Replaces last_transfer.json by the record of the promotion.
+// Replaces last_transfer.json by the record of the promotion. Durable before
+// CURRENT is written, it proves whose CURRENT that is (CheckNotTaken()).
 Status WriteTransfer(rocksdb::FileSystem* file_system, const std::string& dir,
                      const Promotion& promotion) {
   const std::string text = PromotedTransferText(
       dir, std::max(promotion.end.last_sequence, promotion.record.sequence),
       promotion.end.read_micros);
-  if (text.empty()) {
-    return Status::OK();
-  }
   Access access;
   RETURN_IF_ERROR(AccessBeside(dir, &access));
   const std::string path = dir + "/" + kLastTransferName;
@@ -62,6 +60,7 @@ Status PromoteStandby(rocksdb::FileSystem* file_system, const std::string& dir,
   *promotion = Promotion();
   bool found = false;
   RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &promotion->record));
+  RETURN_IF_ERROR(CheckNotTaken(dir));
   promotion->was_cut_short = !IsStandby(dir);
   if (!promotion->was_cut_short) {
     StandbyPosition* const end = &promotion->end;

@@ -2,13 +2,14 @@
 //
 //   1. truncate the newest WAL after its last complete record and sync it;
 //      describe the result in last_transfer.json
-//   2. write CURRENT durably: from here on DIR is a database
+//   2. replace CURRENT durably: from here on DIR is a database
 //   3. remove sstferry.followed and sstferry.follow
 //
 // If the process is killed, running the command again completes the promotion.
-// If CURRENT is missing, the command starts over. If CURRENT exists, an
-// application may have opened DIR and written to it, so the command only
-// completes step 3 and changes no other file.
+// If CURRENT is still that of a standby, the command starts over. If it is the
+// promotion's, an application may have opened DIR and written to it, so the
+// command only completes step 3 and changes no other file. Any other CURRENT is
+// that of another program, and the command changes nothing.
 #pragma once
 
 #include <optional>
@@ -33,6 +34,7 @@ struct Promotion {
 // ProveStandby() found under the same lock, so that no process has appended
 // since then; unset: reads the WALs.
 //   kCorrupt  the record, or a WAL, is damaged
+//   kRefused  another program made a database in the standby
 //   kNoSpace
 [[nodiscard]] rocksdb::Status PromoteStandby(
     rocksdb::FileSystem* file_system, const std::string& dir, bool force,

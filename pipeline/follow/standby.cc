@@ -586,6 +586,13 @@ Status TrimStandby(rocksdb::FileSystem* file_system, const std::string& dir,
   return Status::OK();
 }
 
+Status WriteStandbyCurrent(rocksdb::FileSystem* file_system,
+                           const std::string& dir, const Access& access) {
+  const std::string path = dir + "/CURRENT";
+  RETURN_IF_ERROR(WriteDurably(file_system, path, kStandbyCurrent));
+  return SetAccess(path, access);
+}
+
 Standby::Standby(std::string dir,
                  std::shared_ptr<rocksdb::FileSystem> file_system)
     : dir_(std::move(dir)), file_system_(std::move(file_system)) {}
@@ -602,6 +609,7 @@ Status Standby::Open(const std::string& dir,
   if (!is_new) {
     std::lock_guard<std::mutex> lock(opened->mu_);
     RETURN_IF_ERROR(LockStandby(dir, &opened->lock_));
+    RETURN_IF_ERROR(CheckNotTaken(dir));
     if (!IsStandby(dir)) {
       return MakeStatus(EndState::kRefused,
                         dir + ": expected a standby, found one whose promotion "
@@ -609,6 +617,10 @@ Status Standby::Open(const std::string& dir,
                         "sstferry promote " + ShellWord(dir));
     }
     RETURN_IF_ERROR(opened->Load());
+    if (!FileIdOfName(dir + "/CURRENT").exists()) {
+      RETURN_IF_ERROR(WriteStandbyCurrent(opened->file_system_.get(), dir,
+                                          opened->access_));
+    }
   }
   if (!is_new) {
     RETURN_IF_ERROR(opened->Sync());
@@ -1082,6 +1094,7 @@ Status Standby::BeginCut() {
   std::lock_guard<std::mutex> lock(mu_);
   RETURN_IF_ERROR(CheckOwned());
   cut_from_ = PositionNow();
+  RETURN_IF_ERROR(exists_ ? CheckNotTaken(dir_) : Status::OK());
   return LockAdopted();
 }
 
@@ -1428,6 +1441,7 @@ Status Standby::CarryInto(const std::string& new_dir, bool of_this_life) {
   Access access;
   RETURN_IF_ERROR(AccessBeside(new_dir, &access));
   RETURN_IF_ERROR(MakeMarks(file_system_.get(), new_dir, access));
+  RETURN_IF_ERROR(exists_ ? CheckNotTaken(dir_) : Status::OK());
   adopted_.reset();  // the exchange takes the lock itself
   if (exists_ && of_this_life) {
     RETURN_IF_ERROR(CheckUsable());

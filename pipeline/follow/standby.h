@@ -1,9 +1,10 @@
-// The directory of a standby: a clone without CURRENT, to which the bytes of
-// the source's WALs are appended.
+// The directory of a standby: a clone with a CURRENT that no RocksDB opens, to
+// which the bytes of the source's WALs are appended.
 //
 //   DIR/000012.sst, MANIFEST-000005, OPTIONS-..., IDENTITY   a clone, a *cut*
 //   DIR/000014.log ...     the source's WALs from byte 0 on: those of the cut,
 //                          and every record received since
+//   DIR/CURRENT            kStandbyCurrent (format/follow_file.h)
 //   DIR/sstferry.follow    marks DIR as a standby, and names its MANIFEST
 //                          (format/follow_file.h); locked by a follower
 //   DIR/sstferry.followed  says up to which byte the WALs were durable at some
@@ -98,6 +99,11 @@ struct StandbyWals {
                                           const std::string& dir,
                                           const StandbyPosition& end);
 
+// Writes the CURRENT of a standby into `dir`, durably and with this access.
+[[nodiscard]] rocksdb::Status WriteStandbyCurrent(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    const Access& access);
+
 // The standby in one DIR, locked while the object exists.
 //
 // Threads: any. Append(), Sync() and UseFiles() may run concurrently. Append()
@@ -110,12 +116,14 @@ struct StandbyWals {
 //          sync, the disk may have less than this object has received.
 class Standby {
  public:
-  // Opens the standby in `dir`, removes a truncated record, and syncs the
-  // remaining bytes. OK if `dir` is missing or empty: exists() is false until a
-  // first cut. Damage, including missing records, is reported by gap(); the
-  // damaged files are not changed, and no mark is written.
+  // Opens the standby in `dir`, removes a truncated record, syncs the remaining
+  // bytes, and writes CURRENT if an earlier version did not. OK if `dir` is
+  // missing or empty: exists() is false until a first cut. Damage, including
+  // missing records, is reported by gap(); the damaged files are not changed,
+  // and no mark is written.
   //   kBusy     another process follows into `dir`
-  //   kRefused  `dir` is not empty, and not a standby, or was promoted
+  //   kRefused  `dir` is not empty, and not a standby, or was promoted, or
+  //             another program made a database in it
   [[nodiscard]] static rocksdb::Status Open(
       const std::string& dir, std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<Standby>* standby);
@@ -174,7 +182,8 @@ class Standby {
 
   // Begins a cut. The cut must prove that the source had all data that the
   // standby has now.
-  //   kBusy  a process has opened the database that the standby adopts
+  //   kBusy     a process has opened the database that the standby adopts
+  //   kRefused  another program made a database in DIR
   [[nodiscard]] rocksdb::Status BeginCut();
   // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` proves that
   // the source had every byte that DIR had when the cut began. `new_dir` is the
@@ -207,6 +216,7 @@ class Standby {
   // Links into `new_dir`, the complete next cut, those WALs of DIR that are
   // longer than the cut's or missing there. If `of_this_life` is false, the cut
   // is of another life of the source, and needs none of them.
+  //   kRefused      another program made a database in DIR
   //   kCorrupt      a WAL in `new_dir` differs from DIR's
   //   kSourceError  a WAL in `new_dir` is shorter than DIR's, although a later
   //                 one has a record: the cut is of another life

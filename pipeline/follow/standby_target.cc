@@ -88,6 +88,7 @@ Status StandbyTarget::NameManifest(const std::string& dir,
   }
   RETURN_IF_ERROR(standby_->KeepUnproven(dir, request_.reason,
                                          request_.continued, &record));
+  RETURN_IF_ERROR(WriteStandbyCurrent(last_files(), dir, access.OfFiles()));
   std::string bytes;
   EncodeFollowFile(record, &bytes);
   const std::string path = dir + "/" + kFollowFileName;

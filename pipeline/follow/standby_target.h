@@ -1,5 +1,5 @@
-// Makes cuts for a standby: clones that have a standby's record instead of
-// CURRENT (format/follow_file.h).
+// Makes cuts for a standby: clones that have a standby's CURRENT and its record
+// (format/follow_file.h).
 #pragma once
 
 #include <string>

@@ -219,7 +219,7 @@ Status CheckIsRocksDb(const std::string& directory) {
                           " is a Pebble database, and sstferry reads those of "
                           "RocksDB only");
   }
-  // A standby has its own record instead of CURRENT.
+  // A standby of an earlier version has its record instead of CURRENT.
   if (!any([](const std::string& name) {
         return name == "CURRENT" || name == kFollowFileName;
       })) {

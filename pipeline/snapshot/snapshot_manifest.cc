@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kReadPause{5};
 // process has the database open.
 constexpr int kManifestLooks = 4;
 
-// Finds the MANIFEST of a standby, which has its own record instead of CURRENT.
+// Finds the MANIFEST of a standby, whose record names it instead of CURRENT.
 Status ReadStandby(const std::string& directory, std::string* manifest) {
   bool found = false;
   FollowFile record;
@@ -42,7 +42,7 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
   std::string text;
   RETURN_IF_ERROR(ReadForeign(directory + "/CURRENT", kMaxIdentityBytes,
                               &found, &text));
-  if (!found) {
+  if (!found || text == kStandbyCurrent) {
     return ReadStandby(directory, manifest);
   }
   const size_t prefix = sizeof(kManifestPrefix) - 1;

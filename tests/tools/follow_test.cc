@@ -12,12 +12,16 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "format/end_state.h"
+#include "format/follow_file.h"
+#include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/standby_record.h"
 #include "rocksdb/compaction_filter.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
@@ -310,7 +314,7 @@ TEST_CASE("A planned move uses only the current answers of the source",
             dir + ": the source was opened again, or stopped answering; "
                   "nothing was promoted");
   }
-  REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
+  REQUIRE(IsStandby(dir));
 }
 
 std::string MessageIn(const json& object) {
@@ -404,7 +408,7 @@ TEST_CASE("promote refuses a damaged standby, and a new follow repairs it",
       "); nothing was changed (--force promotes it as it is)"));
   REQUIRE(refused["error"]["next"] == mend);
   REQUIRE_FALSE(fs::exists(hooks));
-  REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
+  REQUIRE(IsStandby(dir));
   const json status = Ran({"status", dir});
   REQUIRE(status["target"]["health"] == "damaged");
   REQUIRE(status["target"]["next"] == mend);
@@ -456,8 +460,85 @@ TEST_CASE("promote checks the standby again after --before",
            "echo after $SSTFERRY_EXCHANGED >> " + marks}, 1);
   INFO(refused.dump());
   REQUIRE(refused["status"] == "CORRUPT");
-  REQUIRE(Contents(marks) == "after no\n");
-  REQUIRE_FALSE(fs::exists(dir + "/CURRENT"));
+  REQUIRE_FALSE(fs::exists(marks));
+  REQUIRE(IsStandby(dir));
+}
+
+// Opens `dir` as an application does that may be the first. Returns true on
+// success.
+bool OpensOrMakes(const std::string& dir) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  std::unique_ptr<rocksdb::DB> db;
+  const rocksdb::Status status = rocksdb::DB::Open(
+      options, dir, {{"default", options}, {"other", options}}, &handles,
+      IntoDb(&db));
+  for (rocksdb::ColumnFamilyHandle* const handle : handles) delete handle;
+  return status.ok();
+}
+
+TEST_CASE("No RocksDB opens a standby or makes a database in it",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  world.Write(50);
+  FollowOnce(world);
+  const std::string dir = world.dir();
+  if (GENERATE(false, true)) {
+    // A standby of an earlier version has no CURRENT; its follower adds it.
+    fs::remove(dir + "/CURRENT");
+    REQUIRE(Ran({"status", dir})["standby"]["promoted"] == false);
+    FollowOnce(world);
+  }
+  const std::string table = TableIn(dir);
+  for (int i = 0; i < 3; ++i) REQUIRE_FALSE(OpensOrMakes(dir));
+  std::vector<std::string> families;
+  REQUIRE_FALSE(rocksdb::DB::ListColumnFamilies({}, dir, &families).ok());
+  std::unique_ptr<rocksdb::DB> db;
+  const rocksdb::Options options;
+  REQUIRE_FALSE(rocksdb::DB::OpenForReadOnly(options, dir, IntoDb(&db)).ok());
+  REQUIRE_FALSE(rocksdb::DB::OpenAsSecondary(options, dir,
+                                             world.root() + "/second",
+                                             IntoDb(&db))
+                    .ok());
+  REQUIRE(fs::exists(table));
+  REQUIRE(Contents(dir + "/CURRENT") == kStandbyCurrent);
+  REQUIRE(Ran({"pull", world.source_dir(), dir, "--if-absent"}, 1)["status"] ==
+          "REFUSED");
+  Ran({"promote", dir, "--source-is-down"});
+  REQUIRE(world.RequirePrefix(dir) == world.sequence());
+}
+
+TEST_CASE("A database that another program made in a standby is no promotion",
+          "[tools][follow][promote]") {
+  StandbyWorld world;
+  world.Write(50);
+  world.source()->Flush();
+  FollowOnce(world);
+  const std::string dir = world.dir();
+  fs::remove(dir + "/CURRENT");
+  OpensOrMakes(dir);
+  REQUIRE(OpensOrMakes(dir));
+  const std::string current = Contents(dir + "/CURRENT");
+  const std::string marks = world.root() + "/hooks";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"promote", dir, "--source-is-down", "--force",
+                                 "--after", "touch " + marks},
+        std::vector<std::string>{"follow", world.source_dir(), dir}}) {
+    const json refused = Ran(words, 1);
+    INFO(refused.dump());
+    REQUIRE(refused["status"] == "REFUSED");
+    REQUIRE(MessageIn(refused).find("another program made a database") !=
+            std::string::npos);
+  }
+  REQUIRE(Ran({"status", dir})["standby"]["fault"].get<std::string>().find(
+              "another program") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(marks));
+  REQUIRE(Contents(dir + "/CURRENT") == current);
+  REQUIRE(fs::exists(dir + "/sstferry.follow"));
 }
 
 TEST_CASE("view reports that the standby is damaged",
@@ -505,7 +586,7 @@ TEST_CASE("promote says that it waits for the follower to end",
   const int code = promote.Wait();
   INFO(Contents(said));
   REQUIRE(code == 0);
-  REQUIRE(fs::exists(dir + "/CURRENT"));
+  REQUIRE(HasCurrent(dir));
 }
 
 TEST_CASE("promote is refused while the source may be open",
@@ -656,7 +737,7 @@ TEST_CASE("Nothing is promoted unless --before ends with 0",
   FollowOnce(world);
   REQUIRE(Ran({"promote", world.dir(), "--source-is-down", "--before",
                "exit 3"}, 1)["status"] == "REFUSED");
-  REQUIRE_FALSE(fs::exists(world.dir() + "/CURRENT"));
+  REQUIRE(IsStandby(world.dir()));
   Process both(Sstferry({"promote", world.dir(), "--source-is-down",
                          "--after-source-closed"}));
   REQUIRE(both.Wait() == 2);

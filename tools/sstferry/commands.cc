@@ -931,8 +931,7 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
       Row<Promote>(
           "after", Group::kCommon,
           "Run CMD after the promotion, for example to start the application. "
-          "CMD also runs if nothing was promoted, then with "
-          "SSTFERRY_EXCHANGED=no.",
+          "If nothing was promoted, CMD does not run.",
           [](auto& a) -> auto& { return a.after; },
           TextValue("CMD", "a command")),
   };

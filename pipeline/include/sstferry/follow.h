@@ -112,9 +112,9 @@ inline constexpr std::chrono::seconds kSourceSilent{6};
 struct PromoteOptions {
   std::string dir;
   // Called before the first change and after the last one, also if this call
-  // completes an interrupted promotion. Each call of `before` is followed by a
-  // call of `after`; SwapEvent::exchanged says if `dir` is a database. If a
-  // follower runs, `before` must stop it; the follower must end within 30 s.
+  // completes an interrupted promotion. `after` is called only if `dir` is a
+  // database then. If a follower runs, `before` must stop it; the follower must
+  // end within 30 s.
   SwapHook before;
   SwapHook after;
   // The options that set `before` and `after`, each with a space before it; for
@@ -207,7 +207,7 @@ struct FollowOptions {
 // A view that cannot be made causes a warning, and is retried.
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
-// Turns a standby into a database by creating CURRENT. Uses no network.
+// Turns a standby into a database by replacing CURRENT. Uses no network.
 //   kRefused  not a standby; or the source may be open: no follower runs, or
 //             the follower heard within kSourceHeard that it is open, or that
 //             this is unknown, or the follower has not just waited for an

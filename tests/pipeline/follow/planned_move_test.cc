@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "format/end_state.h"
+#include "pipeline/base/standby_record.h"
 #include "sstferry/follow.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_peer.h"
@@ -232,7 +233,7 @@ class Move {
   void RequireNone(const Status& status, EndState expected) {
     INFO(status.ToString());
     REQUIRE(EndStateOf(status) == expected);
-    REQUIRE_FALSE(fs::exists(world_.dir() + "/CURRENT"));
+    REQUIRE(IsStandby(world_.dir()));
   }
 
   void CloseAndPromote() {
@@ -250,7 +251,7 @@ class Move {
       promoted = Promote(Whenever());
     }
     REQUIRE_OK(promoted);
-    REQUIRE(fs::exists(world_.dir() + "/CURRENT"));
+    REQUIRE(HasCurrent(world_.dir()));
     server_.reset();
     Expectation expected;
     expected.families = {{"default", Quiet()}, {"other", Quiet()}};
