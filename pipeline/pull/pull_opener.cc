@@ -112,6 +112,7 @@ Status PullOpener::OpenWorkspace() {
 Status PullOpener::Connect() {
   if (resumes_exchange_) {
     UsePlanOfJournal();
+    RETURN_IF_ERROR(CheckNotOlder(work_->unfinished().head.snapshot_sequence));
     RETURN_IF_ERROR(CheckStillSource());
     return exchange_->Resume();
   }
@@ -146,6 +147,7 @@ Status PullOpener::Connect() {
   }
   if (!needs_source) {
     RETURN_IF_ERROR(gone ? CheckStillSource() : Status::OK());
+    RETURN_IF_ERROR(CheckNotOlder(unfinished.head.snapshot_sequence));
     UsePlanOfJournal();
     report_->Say(
         "all data had already arrived; finished without the source (" +
@@ -245,9 +247,19 @@ Status PullOpener::OpenSession(SnapshotUse use) {
     status = ChooseSourceId(options(), &plan_->opened.source_database_id);
   }
   // A replica must not become a copy of another database.
-  return status.ok() && target_->in_place() == nullptr
-             ? exchange_->CheckTarget()
-             : status;
+  if (status.ok() && target_->in_place() == nullptr) {
+    status = exchange_->CheckTarget();
+  }
+  return status.ok() ? CheckNotOlder(plan_->opened.snapshot_sequence) : status;
+}
+
+// Checks that the source is not older than a database that an application has
+// written to. A refresh in place is not checked: its own chunks raise the
+// target's sequence number.
+Status PullOpener::CheckNotOlder(uint64_t sequence) const {
+  return target_->in_place() == nullptr
+             ? CheckSourceNotOlder(work_->disk().get(), options(), sequence)
+             : Status::OK();
 }
 
 Status PullOpener::AskSource() {

@@ -80,6 +80,7 @@ class PullOpener {
   // Checks that the source still has the database of the unfinished pull;
   // otherwise kRefused.
   [[nodiscard]] rocksdb::Status CheckStillSource();
+  [[nodiscard]] rocksdb::Status CheckNotOlder(uint64_t sequence) const;
   [[nodiscard]] rocksdb::Status OpenSessionInstead();
   // Returns the RocksDB release of the application that will open the replica;
   // empty: unknown.

@@ -10,6 +10,7 @@
 #include "pipeline/base/standby_files.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
+#include "pipeline/pull/closed_files.h"
 
 namespace sstferry {
 namespace {
@@ -171,6 +172,35 @@ Status CheckNoStandby(const PullOptions& options) {
                                           options.target_dir) +
                            AccessWords(options, options.source))
              : Status::OK();
+}
+
+Status CheckSourceNotOlder(rocksdb::FileSystem* file_system,
+                           const PullOptions& options, uint64_t sequence) {
+  const std::string& dir = options.target_dir;
+  LastTransfer last;
+  if (options.adopt || !HasCurrent(dir) || !ReadLastTransfer(dir, &last) ||
+      last.method != "clone" || !last.snapshot_sequence) {
+    return Status::OK();
+  }
+  ManifestReader manifest;
+  if (!ReadManifest(file_system, dir, &manifest, nullptr).ok()) {
+    return Status::OK();
+  }
+  WalFacts wals;  // as far as the WALs can be read
+  ReadWalFacts(file_system, dir, /*oldest=*/0, &wals);
+  const uint64_t own =
+      std::max(manifest.state().last_sequence, wals.newest_sequence());
+  if (own <= *last.snapshot_sequence || own <= sequence) {
+    return Status::OK();
+  }
+  return Refused(
+      options, " is newer than its source: an application has written to it, "
+               "up to sequence " + std::to_string(own) + ", since a transfer "
+               "brought sequence " + std::to_string(*last.snapshot_sequence) +
+               ", and " + options.source.ToString() + " is at sequence " +
+               std::to_string(sequence) +
+               "; if it has taken the source's place, disable this job; "
+               "--adopt replaces all of its data");
 }
 
 Status ChooseSourceId(const PullOptions& options,

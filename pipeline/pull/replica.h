@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pipeline/base/last_transfer.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/status.h"
 #include "sstferry/options.h"
 
@@ -31,6 +32,16 @@ struct Replica {
 // Checks that TARGET_DIR is no standby: its follower may be running.
 //   kRefused  it is one
 [[nodiscard]] rocksdb::Status CheckNoStandby(const PullOptions& options);
+
+// Checks that an exchange by a snapshot with sequence number `sequence` loses
+// no newer database: TARGET_DIR, a clone, is at a higher sequence number, and at
+// a higher one than its last transfer brought, so an application has written to
+// it, as after a failover. Returns OK if TARGET_DIR cannot be read: an exchange
+// also repairs it.
+//   kRefused  TARGET_DIR is newer, without options.adopt
+[[nodiscard]] rocksdb::Status CheckSourceNotOlder(
+    rocksdb::FileSystem* file_system, const PullOptions& options,
+    uint64_t sequence);
 
 // Checks that the pull asks for no more than TARGET_DIR has according to the
 // record of its last transfer. A replica of a part of the source must not grow

@@ -171,6 +171,7 @@ class DamagedReplica {
   void Night(const Misfortune& each) {
     PullOptions options;
     options.mode = PullMode::kRefresh;
+    options.adopt = true;  // the target may have more writes than the source
     options.chunk_bytes = 16 << 10;
     options.verify = each.a % 3 == 0;
     if (each.kind == Misfortune::Kind::kSwap) {

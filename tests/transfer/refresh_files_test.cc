@@ -136,6 +136,59 @@ struct World {
   }
 };
 
+TEST_CASE("A replica that took the source's place is not replaced by it",
+          "[transfer][files]") {
+  const ScratchDir dir;
+  const std::string target = dir / "target";
+  MakeSource(dir / "source");
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  REQUIRE_OK(Ferry(dir / "source", target, options).status);
+  const auto write = [](const std::string& path, int count) {
+    OpenDb db(path, OneFamily(Quiet()));
+    for (int i = 0; i < count; ++i) {
+      db.Put("written since " + std::to_string(i), path);
+    }
+    if (count % 2 == 0) db.Flush();
+  };
+  write(target, GENERATE(20, 21));
+  options.mode = GENERATE(PullMode::kRefresh, PullMode::kSwap);
+  options.source.directory = dir / "source";
+  options.target_dir = target;
+  bool is_stopped = false;
+  options.before_swap = [&is_stopped](const SwapEvent&) {
+    is_stopped = true;
+    return rocksdb::Status::OK();
+  };
+  const auto run = [&options] {
+    Ferried ferried;
+    ferried.status = MakePull(options)->Run(&ferried.summary);
+    return ferried;
+  };
+  write(dir / "source", 10);
+  const Ferried refused = run();
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find(target + " is newer than its source") !=
+          std::string::npos);
+  REQUIRE_FALSE(is_stopped);
+  REQUIRE_FALSE(fs::exists(target + ".sstferry"));
+  {
+    OpenDb db(target, OneFamily(Quiet()));
+    std::string value;
+    REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "written since 19", &value));
+  }
+  if (GENERATE(false, true)) {
+    options.adopt = true;
+  } else {
+    write(dir / "source", 30);  // now it has more than the replica
+  }
+  const Ferried again = run();
+  INFO(again.message());
+  REQUIRE_OK(again.status);
+  ExpectSameEntries(dir / "source", target);
+}
+
 TEST_CASE("A refresh of a clone sends new files, links the others and replaces "
           "the clone",
           "[transfer][clone][refresh]") {
