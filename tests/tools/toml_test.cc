@@ -79,6 +79,12 @@ TEST_CASE("An error in a TOML file is reported with its line and the nearest "
   REQUIRE(Refused("[[database]]\nname = \"a\"\ndirectory = \"/x\"\n"
                   "alow = [\"b\"]\n") ==
           "line 4: alow: unknown key of [[database]]; did you mean allow?");
+  // An empty list would open the database to every certificate.
+  const std::string none = "allow: expected at least one certificate";
+  REQUIRE(Refused(db + "allow = []\n").starts_with("line 2: " + none));
+  REQUIRE(Refused("[[database]]\nname = \"a\"\ndirectory = \"/x\"\n"
+                  "allow = []\n")
+              .starts_with("line 4: " + none));
   REQUIRE(Refused("\n[[database]]\nname = \"a\"\n")
               .starts_with("line 2: [[database]]: expected name and "));
   PullArguments pull;

@@ -253,6 +253,8 @@ TEST_CASE("A wrong host file is refused with line and column",
        "[[database]]"},
       {head + "archive = \"s3://b\"\nfollow.when = \"02:00\"\n",
        "line 4, column 15: follow: expected no key 'when'"},
+      {"[serve]\nlisten = \"127.0.0.1:1\"\n" + head + "serve.allow = []\n",
+       "line 5, column 15: allow: expected at least one certificate"},
       {head + "serve.allow = [\"x\"]\n",
        "line 3, column 1: serve: expected a table [serve]"},
       {"[serve]\nlisten = \"127.0.0.1:1\"\n" + head +

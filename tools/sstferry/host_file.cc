@@ -103,7 +103,12 @@ Status Reader::AddServed(const Database& database, const toml::node& node) {
   for (const auto& [key, value] : *table) {
     const std::string name(key.str());
     const toml::array* const array = value.as_array();
-    for (size_t i = 0; i < (array != nullptr ? array->size() : 1); ++i) {
+    const size_t count = array != nullptr ? array->size() : 1;
+    const Status some = CheckAllowsSome(name, count);
+    if (!some.ok()) {
+      return WithPlace(PositionOf(value), some);
+    }
+    for (size_t i = 0; i < count; ++i) {
       std::string text;
       RETURN_IF_ERROR(
           ReadValue(name, array != nullptr ? *array->get(i) : value, kTextForm,

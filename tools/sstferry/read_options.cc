@@ -145,6 +145,7 @@ Status ReadValue(const std::string& name, const toml::node& node,
   }
   const toml::array* const array = node.as_array();
   const size_t count = array != nullptr ? array->size() : 1;
+  RETURN_IF_ERROR(CheckAllowsSome(name, count));
   for (size_t i = 0; i < count; ++i) {
     std::string text;
     const Status status =
@@ -200,9 +201,13 @@ Status ReadDatabaseTables(const toml::node& node,
                           DidYouMean(word, keys, "")));
       }
       const toml::array* const array = value.as_array();
-      for (size_t i = 0; (word == "allow" || word == "wal-dir") &&
-                         i < (array != nullptr ? array->size() : 1);
-           ++i) {
+      const size_t count = array != nullptr ? array->size() : 1;
+      const Status some = CheckAllowsSome(word, count);
+      if (!some.ok()) {
+        return AtLine(value.source().begin.line, some);
+      }
+      for (size_t i = 0;
+           (word == "allow" || word == "wal-dir") && i < count; ++i) {
         std::string text;
         const Status status =
             TextOfToml(word, array != nullptr ? *array->get(i) : value, &text);
@@ -264,6 +269,15 @@ Status ReadConfigFile(const std::string& path,
 
 Status WithPlace(const std::string& where, const Status& status) {
   return Status::InvalidArgument(where + ": " + status.getState());
+}
+
+Status CheckAllowsSome(const std::string& name, size_t values) {
+  return name != "allow" || values > 0
+             ? Status::OK()
+             : Wrong(name,
+                     "at least one certificate (* allows every one), because "
+                     "a database without allow is open to all",
+                     "an empty list");
 }
 
 Status TextOfToml(const std::string& name, const toml::node& node,

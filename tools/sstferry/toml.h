@@ -1,6 +1,7 @@
 // The TOML parser, without exceptions.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #define TOML_EXCEPTIONS 0
@@ -17,5 +18,10 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status TextOfToml(const std::string& name,
                                          const toml::node& node,
                                          std::string* text);
+
+// Checks that the option `name`, with this number of values in a file, is not
+// an empty `allow`: without a value, it allows everybody.
+[[nodiscard]] rocksdb::Status CheckAllowsSome(const std::string& name,
+                                              size_t values);
 
 }  // namespace sstferry
