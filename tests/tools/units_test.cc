@@ -437,6 +437,47 @@ TEST_CASE("A path pattern finds databases and no other directories",
   }
 }
 
+TEST_CASE("Units of a database whose volume is not mounted stay",
+          "[tools][units]") {
+  const ScratchDir dir;
+  namespace fs = std::filesystem;
+  for (const char* const name : {"a", "a-b", "b"}) {
+    fs::create_directories(dir / "app/" + name);
+    WriteBytes(dir / "app/" + name + "/CURRENT", "MANIFEST-000001\n");
+  }
+  fs::create_directory(dir / "units");
+  WriteBytes(dir / "host.toml",
+             "[[database]]\npath = \"" + (dir / "app/*") +
+                 "\"\naccount = \"app\"\narchive = \"s3://b/{name}\"\n"
+                 "push.when = \"02:00\"\n");
+  Strings words = {"units", "--config", dir / "host.toml", "--directory",
+                   dir / "units"};
+  if (GENERATE(false, true)) words.push_back("--cron");
+  const auto run = [&words](int code) {
+    Process units(Sstferry(words));
+    REQUIRE(units.Wait() == code);
+    return units.err();
+  };
+  run(0);
+  // A directory that is gone removes its units.
+  fs::remove_all(dir / "app/a-b");
+  run(0);
+  REQUIRE_FALSE(fs::exists(dir / "units/sstferry-a-b-push.timer"));
+  // An empty mount point does not, nor does one that never had a database.
+  fs::create_directory(dir / "app/empty");
+  run(0);
+  fs::remove(dir / "app/b/CURRENT");
+  const std::string said = run(1);
+  INFO(said);
+  REQUIRE(said.find((dir / "app/b") + ": expected a database") !=
+          std::string::npos);
+  if (words.back() != "--cron") {
+    REQUIRE(fs::exists(dir / "units/sstferry-b-push.timer"));
+  }
+  fs::remove(dir / "app/b");
+  run(0);
+}
+
 TEST_CASE("units writes and removes only its own files", "[tools][units]") {
   const ScratchDir dir;
   const std::string config = dir / "host.toml";

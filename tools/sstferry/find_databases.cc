@@ -27,10 +27,10 @@ bool IsNameOfDatabase(const std::string& name) {
 
 namespace {
 
-// Returns true if `path` is the directory of a database or standby. From the
-// pattern's first wildcard on, the path must contain no link and no directory
-// that sstferry made.
-bool IsDatabase(const std::string& path, const fs::path& pattern) {
+// Returns true if `path` is a directory that may be a database's: from the
+// pattern's first wildcard on, it has no link and no name of a directory that
+// sstferry made.
+bool IsPlace(const std::string& path, const fs::path& pattern) {
   std::error_code error;
   fs::path at;
   auto part = pattern.begin();
@@ -43,27 +43,49 @@ bool IsDatabase(const std::string& path, const fs::path& pattern) {
       return false;
     }
   }
-  return fs::is_regular_file(fs::symlink_status(at / "CURRENT", error)) ||
-         fs::exists(fs::symlink_status(at / kFollowFileName, error));
+  return true;
+}
+
+// Sets *is_database if the directory has a database or a standby. A file that
+// cannot be looked for is not a missing file.
+Status LookForDatabase(const std::string& path, bool* is_database) {
+  *is_database = false;
+  for (const char* const name : {"CURRENT", kFollowFileName}) {
+    std::error_code error;
+    const fs::file_type type =
+        fs::symlink_status(path + "/" + name, error).type();
+    *is_database = *is_database || type == fs::file_type::regular;
+    if (type == fs::file_type::none) {
+      return MakeStatus(EndState::kRefused,
+                        "path: cannot find out if " + path +
+                            " has a database: " + error.message());
+    }
+  }
+  return Status::OK();
 }
 
 }  // namespace
 
 Status FindDatabases(const std::string& pattern,
-                     std::vector<std::string>* found) {
+                     std::vector<std::string>* found,
+                     std::vector<std::string>* others) {
   glob_t matches;
   errno = 0;
   const int failed = glob(pattern.c_str(), GLOB_ERR, nullptr, &matches);
   const int error = errno;
   const fs::path normal = fs::path(pattern).lexically_normal();
+  Status looked;
   for (size_t i = 0; failed == 0 && i < matches.gl_pathc; ++i) {
     const std::string path =
         fs::path(matches.gl_pathv[i]).lexically_normal().string();
-    if (IsDatabase(path, normal)) {
-      found->push_back(path);
+    bool is_database = false;
+    if (looked.ok() && IsPlace(path, normal)) {
+      looked = LookForDatabase(path, &is_database);
+      (is_database ? found : others)->push_back(path);
     }
   }
   globfree(&matches);
+  RETURN_IF_ERROR(looked);
   if (failed != 0 && failed != GLOB_NOMATCH) {
     return MakeStatus(EndState::kRefused, "path: cannot read what " + pattern +
                                               " names: " +

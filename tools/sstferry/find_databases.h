@@ -17,10 +17,11 @@ bool IsNameOfDatabase(const std::string& name);
 
 // Finds the databases and standbys whose paths match an absolute pattern, in
 // order of their names. Follows no link below the first component with a *, ?
-// or [.
+// or [. *others: matching directories without a database.
 //   kRefused  a directory cannot be read, or no database matches: an unmounted
 //             volume must not look as if its databases had been removed
 [[nodiscard]] rocksdb::Status FindDatabases(const std::string& pattern,
-                                            std::vector<std::string>* paths);
+                                            std::vector<std::string>* paths,
+                                            std::vector<std::string>* others);
 
 }  // namespace sstferry

@@ -299,7 +299,8 @@ Status Reader::ReadDatabase(const toml::table& table) {
     }
   }
   std::vector<std::string> paths;
-  const Status status = FindDatabases(database.path, &paths);
+  const Status status = FindDatabases(
+      database.path, &paths, &out_->without_database);
   if (!status.ok()) {
     return MakeStatus(EndStateOf(status), PositionOf(*table.get("path")) +
                                               ": " + MessageOf(status));

@@ -67,6 +67,9 @@ struct KubernetesPlace {
 struct HostFile {
   std::string path;
   std::vector<HostJob> jobs;  // in the order of the file; serve first
+  // Directories that match a pattern and have no database, perhaps because its
+  // volume is not mounted.
+  std::vector<std::string> without_database;
   KubernetesPlace kubernetes;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -49,6 +50,7 @@ struct ChangedFile {
   std::string name;
   const char* change = kSame;
   std::string text;  // the new text; for a removed file, its old text
+  std::string before;  // the old text; empty for a new file
 };
 
 // Returns the host file from which sstferry units wrote the text; empty: it
@@ -142,9 +144,40 @@ Status FindChanges(const std::string& path, const std::string& header,
                           !exists          ? kNew
                           : before == text ? kSame
                                            : kChanged,
-                          text});
+                          text, before});
     } else if (is_own) {
-      changes->push_back({name, kRemoved, before});
+      changes->push_back({name, kRemoved, before, before});
+    }
+  }
+  return Status::OK();
+}
+
+// Returns true if the text has `path` and no path below or beside it.
+bool HasPath(const std::string& text, const std::string& path) {
+  for (size_t at = text.find(path); at != std::string::npos;
+       at = text.find(path, at + 1)) {
+    const char next = (text + "\n")[at + path.size()];
+    const bool goes_on = isalnum(static_cast<unsigned char>(next)) != 0 ||
+                         std::string("._-/").find(next) != std::string::npos;
+    if (!goes_on) return true;
+  }
+  return false;
+}
+
+// Checks that no job ends because the volume of its database is not mounted: a
+// directory that is still there had a database when its units were written.
+Status CheckStillThere(const HostFile& host,
+                       const std::vector<ChangedFile>& changes) {
+  for (const std::string& path : host.without_database) {
+    for (const ChangedFile& file : changes) {
+      if (HasPath(file.before, path) &&
+          (file.change == kRemoved || !HasPath(file.text, path))) {
+        return MakeStatus(EndState::kRefused,
+                          path + ": expected a database, as when " + file.name +
+                              " was written, found none: is its file system "
+                              "mounted? Nothing was changed; if the database "
+                              "was removed, remove its directory, too");
+      }
     }
   }
   return Status::OK();
@@ -309,6 +342,7 @@ Status Run(const UnitsArguments& units, Console* console,
                             host, program, &files));
   RETURN_IF_ERROR(
       FindChanges(units.directory, OwnHeader(host), files, changes));
+    RETURN_IF_ERROR(CheckStillThere(host, *changes));
   if (units.check) {
     return Status::OK();
   }
