@@ -248,5 +248,34 @@ TEST_CASE("Every command line of README and docs parses", "[docs]") {
   REQUIRE(commands >= 10);  // or the search missed the pages
 }
 
+// A unit that is only started or stopped is as before after a reboot: then both
+// machines, or none, would have a primary.
+TEST_CASE("Documented changes of the primary last over a reboot", "[docs]") {
+  const Document page =
+      ParseDocument("docs/follow.md", TextOfDocument("docs/follow.md"));
+  size_t hooks = 0;
+  for (const Block& block : page.blocks) {
+    for (const CommandLine& line : CommandLines(block)) {
+      for (const std::string& word : line.words) {
+        const bool is_hook = line.words.size() > 1 &&
+                             line.words[1] == "promote" &&
+                             word.find("systemctl ") != std::string::npos;
+        hooks += is_hook ? 1 : 0;
+        INFO(word);
+        REQUIRE((!is_hook || word.find("able --now ") != std::string::npos));
+      }
+    }
+  }
+  REQUIRE(hooks == 4);
+  const std::string text = TextOfDocument("docs/follow.md");
+  REQUIRE(text.find("systemctl stop orders") == std::string::npos);
+  const std::string runbook = TextOfDocument("docs/operations.md");
+  const size_t lost = runbook.find("\n### The source is lost\n");
+  REQUIRE(lost != std::string::npos);
+  REQUIRE(runbook.substr(lost, runbook.find("\n## ", lost) - lost)
+              .find("systemctl disable --now sstferry-refresh@") !=
+          std::string::npos);
+}
+
 }  // namespace
 }  // namespace sstferry::commands_test

@@ -1252,12 +1252,12 @@ const std::vector<Command>& Commands() {
        PromoteOptionSpecs(),
        {"dir"},
        {{"Take over from a source that is gone",
-         "sstferry promote /srv/orders --before 'systemctl stop "
-         "sstferry-follow@orders' --after 'systemctl start app'"},
+         "sstferry promote /srv/orders --before 'systemctl disable --now "
+         "sstferry-follow@orders' --after 'systemctl enable --now app'"},
         {"Move a database whose application was stopped",
          "sstferry promote /srv/orders --after-source-closed --before "
-         "'systemctl stop sstferry-follow@orders' --after 'systemctl start "
-         "app'"}}},
+         "'systemctl disable --now sstferry-follow@orders' --after "
+         "'systemctl enable --now app'"}}},
       {"view",
        "DIR VIEW_DIR",
        "Make a database from the current state of a standby",
