@@ -437,6 +437,50 @@ TEST_CASE("A path pattern finds databases and no other directories",
   }
 }
 
+TEST_CASE("units says how to end what a manifest or a cron line ran",
+          "[tools][units]") {
+  const ScratchDir dir;
+  std::filesystem::create_directory(dir / "out");
+  const auto said = [&](const std::string& text, const std::string& form) {
+    WriteBytes(dir / "host.toml", text);
+    return OutputOf({"units", "--config", dir / "host.toml", "--directory",
+                     dir / "out", form},
+                    0);
+  };
+  const std::string head = "[[database]]\npath = \"/data/a\"\n"
+                           "account = \"7\"\narchive = \"s3://b\"\n";
+  SECTION("a CronJob") {
+    const auto place = [](const std::string& space) {
+      return "[kubernetes]\nimage = \"i\"\nnamespace = \"" + space + "\"\n";
+    };
+    const std::string push = "push.when = \"02:00\"\n";
+    said(place("x") + head + push + "check.when = \"04:30\"\n",
+         "--kubernetes");
+    const std::string apply = "kubectl apply -f " + (dir / "out") + "\n";
+    REQUIRE(said(place("x") + head + push, "--kubernetes")
+                .ends_with("next: kubectl delete --ignore-not-found "
+                           "CronJob/sstferry-a-check --namespace x && " +
+                           apply));
+    REQUIRE(said(place("y") + head + push, "--kubernetes")
+                .ends_with("next: kubectl delete --ignore-not-found "
+                           "CronJob/sstferry-a-push --namespace x && " +
+                           apply));
+    REQUIRE(said(place("y") + head + push, "--kubernetes")
+                .ends_with("next: " + apply));
+  }
+  SECTION("a follower of cron") {
+    const std::string end =
+        "next: fuser -k -TERM /run/sstferry-a-follow.lock\n";
+    const std::string follow = head + "follow.segment = ";
+    REQUIRE(said(follow + "\"5s\"\n", "--cron").find("next:") ==
+            std::string::npos);
+    REQUIRE(said(follow + "\"6s\"\n", "--cron").ends_with(end));
+    REQUIRE(said(follow + "\"6s\"\n", "--cron").find("next:") ==
+            std::string::npos);
+    REQUIRE(said(head + "push.when = \"02:00\"\n", "--cron").ends_with(end));
+  }
+}
+
 TEST_CASE("Units of a database whose volume is not mounted stay",
           "[tools][units]") {
   const ScratchDir dir;

@@ -287,6 +287,56 @@ Status Start(const std::string& path, const std::set<std::string>& pending,
                               std::strerror(errno));
 }
 
+// Returns the words by which kubectl names the object of a manifest; empty:
+// there is none.
+std::string ObjectOf(const std::string& manifest) {
+  const ordered_json object = ordered_json::parse(
+      manifest.substr(std::min(manifest.find('\n'), manifest.size())), nullptr,
+      /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("metadata")) {
+    return "";
+  }
+  const ordered_json& about = object["metadata"];
+  const std::string space = about.value("namespace", "");
+  return object.value("kind", "") + "/" + about.value("name", "") +
+         (space.empty() ? "" : " --namespace " + ShellWord(space));
+}
+
+// Returns the commands that delete the objects that no manifest has any more:
+// `kubectl apply` never deletes one.
+std::string DeleteOld(const std::vector<ChangedFile>& changes) {
+  std::string commands;
+  for (const ChangedFile& file : changes) {
+    const std::string object = ObjectOf(file.before);
+    if (!object.empty() &&
+        (file.change == kRemoved || object != ObjectOf(file.text))) {
+      commands += "kubectl delete --ignore-not-found " + object + " && ";
+    }
+  }
+  return commands;
+}
+
+// Returns the command that ends servers and followers whose line in the cron
+// file changed or is gone. cron starts those that have a line.
+std::string EndOld(const std::vector<ChangedFile>& changes) {
+  const std::string begin = " flock -n ";
+  std::string locks;
+  for (const ChangedFile& file : changes) {
+    std::istringstream lines(file.before);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t at = line.find(begin);
+      const bool stays = ("\n" + file.text).find("\n" + line + "\n") !=
+                         std::string::npos;
+      if (at != std::string::npos &&
+          (file.change == kRemoved || !stays)) {
+        const size_t lock = at + begin.size();
+        locks += " " + line.substr(lock, line.find(' ', lock) - lock);
+      }
+    }
+  }
+  return locks.empty() ? "" : "fuser -k -TERM" + locks;
+}
+
 std::string Text(const UnitsArguments& units,
                  const std::vector<ChangedFile>& changes) {
   std::string lines;
@@ -296,9 +346,12 @@ std::string Text(const UnitsArguments& units,
     }
   }
   const std::string next =
-      units.kubernetes ? "kubectl apply -f " + ShellWord(units.directory)
-      : units.start || units.cron ? ""
-                                  : "the same command with --start";
+      units.kubernetes
+          ? DeleteOld(changes) + "kubectl apply -f " +
+                ShellWord(units.directory)
+      : units.cron  ? EndOld(changes)
+      : units.start ? ""
+                    : "the same command with --start";
   return Printable(units.directory) +
          (units.check ? " would have " : " has ") +
          FormatCount(changes.size(), "file") +
