@@ -395,7 +395,7 @@ Status Run(const UnitsArguments& units, Console* console,
                             host, program, &files));
   RETURN_IF_ERROR(
       FindChanges(units.directory, OwnHeader(host), files, changes));
-    RETURN_IF_ERROR(CheckStillThere(host, *changes));
+  RETURN_IF_ERROR(CheckStillThere(host, *changes));
   if (units.check) {
     return Status::OK();
   }
