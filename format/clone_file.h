@@ -43,13 +43,6 @@ struct CloneFile {
   friend bool operator==(const CloneFile&, const CloneFile&) = default;
 };
 
-// Returns true for a table or a blob file: RocksDB does not change it once a
-// MANIFEST names it.
-inline bool IsData(const CloneFile& file) {
-  return file.kind == CloneFileKind::kTable ||
-         file.kind == CloneFileKind::kBlob;
-}
-
 // The files of a database at one point in time.
 struct FileSet {
   uint64_t unit_bytes = 0;  // size of the units into which the files are split
@@ -59,6 +52,15 @@ struct FileSet {
   std::vector<CloneFile> files;
   friend bool operator==(const FileSet&, const FileSet&) = default;
 };
+
+// Returns true for a table or a blob file. No two of these have the same
+// number, but a WAL may have the number of one: if RocksDB writes a table while
+// it recovers WALs of another directory (wal_dir), it does not know the numbers
+// of the WALs that follow yet.
+inline bool IsDataFile(const CloneFile& file) {
+  return file.kind == CloneFileKind::kTable ||
+         file.kind == CloneFileKind::kBlob;
+}
 
 // Returns "000012.sst", "MANIFEST-000004", ...
 std::string CloneFileName(const CloneFile& file);

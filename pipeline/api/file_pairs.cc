@@ -45,13 +45,13 @@ Status PairFiles(const FileSet& left, const FileSet& right,
   }
   std::map<UnitPlace, uint32_t> theirs;
   for (uint32_t id = 0; id < right_units.size(); ++id) {
-    if (IsData(right.files[right_units[id].file])) {
+    if (IsDataFile(right.files[right_units[id].file])) {
       theirs[PlaceOf(right, right_units[id])] = id;
     }
   }
   for (uint32_t id = 0; id < units.size(); ++id) {
     const CloneFile& file = left.files[units[id].file];
-    if (!IsData(file)) {
+    if (!IsDataFile(file)) {
       continue;
     }
     const auto found = theirs.find(PlaceOf(left, units[id]));

@@ -212,7 +212,7 @@ Status DigestPiece(const std::string& path, const CloneFile& file,
 
 Status CheckUnitFile(const std::string& path, const CloneFile& file,
                      const std::function<bool(uint64_t)>& on_read) {
-  if (!IsData(file)) {
+  if (!IsDataFile(file)) {
     return Status::OK();
   }
   std::unique_ptr<FileSource> source;

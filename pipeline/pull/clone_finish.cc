@@ -42,7 +42,7 @@ class Finisher {
         file_system_(file_system),
         finished_(finished) {
     for (const CloneFile& file : layout_.files()) {
-      by_number_[file.number] = &file;
+      if (IsDataFile(file)) by_number_[file.number] = &file;
     }
   }
 
@@ -92,7 +92,7 @@ class Finisher {
   const std::vector<std::string>& families_;
   rocksdb::FileSystem* const file_system_;
   FinishedClone* const finished_;
-  std::unordered_map<uint64_t, const CloneFile*> by_number_;
+  std::unordered_map<uint64_t, const CloneFile*> by_number_;  // data files
   ManifestReader manifest_;
 };
 
@@ -177,7 +177,7 @@ Status Finisher::CheckFiles() {
     if (status.ok() && IsKept(family)) status = CheckFamily(family, &named);
   }
   for (const CloneFile& file : layout_.files()) {
-    if (status.ok() && IsData(file) && named.count(file.number) == 0) {
+    if (status.ok() && IsDataFile(file) && named.count(file.number) == 0) {
       status = Bad("found " + CloneFileName(file) +
                    ", which the MANIFEST does not name");
     }

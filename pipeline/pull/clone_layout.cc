@@ -38,7 +38,7 @@ CloneLayout::CloneLayout(const FileSet& clone, std::vector<Part> units,
 }
 
 std::string CloneLayout::PathOf(const CloneFile& file) const {
-  const bool stays = IsData(file) || file.kind == CloneFileKind::kWal;
+  const bool stays = IsDataFile(file) || file.kind == CloneFileKind::kWal;
   return (stays ? db_dir_ : staging_dir_) + "/" + CloneFileName(file);
 }
 
@@ -129,7 +129,9 @@ std::unique_ptr<SstPartCheck> CloneLayout::StartCheck(
 
 void CloneLayout::SetUnchecked(uint32_t part_id) {
   std::lock_guard<std::mutex> lock(mu_);
-  unchecked_.insert(file_of(part_id).number);
+  if (IsDataFile(file_of(part_id))) {
+    unchecked_.insert(file_of(part_id).number);
+  }
 }
 
 bool CloneLayout::IsUnchecked(const CloneFile& file) const {

@@ -54,11 +54,11 @@ class CloneLayout {
 
   // --- files that are linked, not received -----------------------------------
   bool IsReused(const CloneFile& file) const {
-    return reused_.count(file.number) != 0;
+    return IsDataFile(file) && reused_.count(file.number) != 0;
   }
   bool IsReused(uint32_t part_id) const { return IsReused(file_of(part_id)); }
-  // Sets the numbers of the reused files. REQUIRES: each of them has a link at
-  // LinkPathOf() or PathOf().
+  // Sets the numbers of the reused files, which are data files. REQUIRES: each
+  // of them has a link at LinkPathOf() or PathOf().
   void SetReused(std::set<uint64_t> numbers) { reused_ = std::move(numbers); }
   uint64_t reused_files() const { return reused_.size(); }
   uint64_t reused_bytes() const;
@@ -91,7 +91,8 @@ class CloneLayout {
   bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
-  // Records that a complete file has bytes that its own checksums do not cover.
+  // Records that a complete data file has bytes that its own checksums do not
+  // cover. Ignores other files.
   void SetUnchecked(uint32_t part_id);
   bool IsUnchecked(const CloneFile& file) const;
 
@@ -104,13 +105,13 @@ class CloneLayout {
   const std::string db_dir_;
   const std::string staging_dir_;
   const std::vector<Part> units_;
-  std::set<uint64_t> reused_;         // numbers of files
+  std::set<uint64_t> reused_;         // numbers of data files
   std::vector<uint32_t> last_units_;  // by file
   mutable std::mutex mu_;
   std::vector<uint32_t> units_left_;             // under mu_; by file
   std::vector<bool> has_tail_;                   // under mu_; by file
   std::vector<std::vector<ByteSpan>> checked_;   // under mu_; by file
-  std::set<uint64_t> unchecked_;                 // under mu_; numbers of files
+  std::set<uint64_t> unchecked_;  // under mu_; numbers of data files
 };
 
 }  // namespace sstferry

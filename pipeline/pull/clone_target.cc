@@ -194,7 +194,7 @@ bool CloneTarget::HoldsTheSame(const PresentFiles& present) const {
   const bool all_here = std::all_of(
       layout_->files().begin(), layout_->files().end(),
       [this](const CloneFile& file) {
-        return layout_->IsReused(file) || !IsData(file);
+        return layout_->IsReused(file) || !IsDataFile(file);
       });
   return is_exchanged() && !options().always_swap &&
          fault().fault == ReplicaFault::kNone &&
@@ -261,9 +261,9 @@ Status CloneTarget::Reopen(
   return status;
 }
 
-// Returns files whose units are all recorded as done without a chunk. If one
-// unit of a file was linked and another one was received, the file is not
-// linked.
+// Returns the numbers of data files whose units are all recorded as done
+// without a chunk. If one unit of a file was linked and another one was
+// received, the file is not linked.
 std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
   std::set<uint64_t> linked;
   std::set<uint64_t> others;
@@ -272,6 +272,9 @@ std::set<uint64_t> CloneTarget::FindLinked(const JournalState& journal) const {
     const bool recorded =
         journal.whole[part.id] && journal.chunks[part.id].empty();
     std::string path;
+    if (!IsDataFile(file)) {
+      continue;
+    }
     if (!recorded) {
       others.insert(file.number);
     } else if (linked.count(file.number) == 0 &&

@@ -76,7 +76,7 @@ class Copier {
     for (const std::string& name : names) {
       CloneFile file;
       const bool known = ParseCloneFileName(name, &file);
-      RETURN_IF_ERROR(known && IsData(file) ? TakeData(name)
+      RETURN_IF_ERROR(known && IsDataFile(file) ? TakeData(name)
                       : known && file.kind == CloneFileKind::kOptions
                           ? TakeOptions(name, files.options_text())
                           : CopyFile(files_ + "/" + name, name));
@@ -96,7 +96,7 @@ class Copier {
       }
       const std::string path = real_ + "/" + name;
       const bool is_wal = file.kind == CloneFileKind::kWal;
-      if (IsData(file) || (is_wal && file.number < end.wal_number)) {
+      if (IsDataFile(file) || (is_wal && file.number < end.wal_number)) {
         RETURN_IF_ERROR(Link(path, name));
       } else if (is_wal && file.number == end.wal_number) {
         RETURN_IF_ERROR(CopyFile(path, name, end.wal_bytes));
@@ -235,7 +235,7 @@ LinkedCopy CountLinks(const std::string& database_dir,
     CloneFile file;
     struct stat ours;
     struct stat theirs;
-    if (ParseCloneFileName(name, &file) && IsData(file) &&
+    if (ParseCloneFileName(name, &file) && IsDataFile(file) &&
         lstat((copy_dir + "/" + name).c_str(), &ours) == 0 &&
         lstat((database_dir + "/" + name).c_str(), &theirs) == 0 &&
         ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev) {

@@ -55,7 +55,7 @@ class Linker {
   // meanwhile, or the file must not be linked, it is received from the source.
   [[nodiscard]] Status Link(const CloneFile& file, PresentFiles* present) {
     const auto found = known_.find(Key(file));
-    if (!IsData(file) || found == known_.end()) {
+    if (!IsDataFile(file) || found == known_.end()) {
       return Status::OK();
     }
     const std::string name = CloneFileName(*found->second);

@@ -146,7 +146,7 @@ Status KeepFamilies(const std::vector<std::string>& wanted,
     at = state->families.erase(at);
   }
   std::erase_if(*files, [&dropped](const CloneFile& file) {
-    return IsData(file) && dropped.count(file.number) != 0;
+    return IsDataFile(file) && dropped.count(file.number) != 0;
   });
   return missing.empty()
              ? Status::OK()
@@ -260,7 +260,7 @@ Status FileSnapshot::ReadManifest(const ManifestTail& manifest,
 Status FileSnapshot::ReadTables(const ManifestState& manifest) {
   std::map<uint64_t, CloneFile*> by_number;
   for (CloneFile& file : files_.files) {
-    by_number[file.number] = &file;
+    if (IsDataFile(file)) by_number[file.number] = &file;
   }
   for (const auto& [id, family] : manifest.families) {
     AddFamilyNeeds(family, &files_.needs);
@@ -353,7 +353,7 @@ void FileSnapshot::TellContent(const ManifestState& manifest,
                                const WalContents& wals) {
   std::map<uint64_t, Digest128> identities;
   for (const CloneFile& file : files_.files) {
-    identities[file.number] = file.identity;
+    if (IsDataFile(file)) identities[file.number] = file.identity;
   }
   Digest128Stream content;
   const bool known = AddContent(manifest, identities, &content);

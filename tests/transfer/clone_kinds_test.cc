@@ -1,5 +1,6 @@
 // Tests clones of databases that chunks cannot represent. The tests open them
 // as their application does.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -29,6 +30,8 @@ const Comparator* BytewiseComparatorWithU64Ts();
 
 namespace sstferry::test::clone_kinds_test {
 namespace {
+
+namespace fs = std::filesystem;
 
 Ferried Clone(const ScratchDir& dir) {
   PullOptions options;
@@ -108,6 +111,38 @@ TEST_CASE("Wide columns are in a clone", "[transfer][clone]") {
     REQUIRE_OK(clone->GetEntity({}, clone.cf(), key, &found));
     CHECK(found.columns() == columns);
   }
+}
+
+TEST_CASE("A WAL that has the number of a table is in a clone",
+          "[transfer][clone]") {
+  const ScratchDir dir;
+  {
+    OpenDb db(dir / "source", OneFamily(Quiet()));
+    db.Put("in a", "table");
+    db.Flush();
+    db.Put("in the", "WAL");
+  }
+  // RocksDB leaves such files if it recovers a TransactionDB whose WALs are in
+  // another directory.
+  const fs::path table = PathsWith(dir / "source", ".sst").front();
+  const std::vector<std::string> wals = PathsWith(dir / "source", ".log");
+  fs::rename(*std::max_element(wals.begin(), wals.end()),
+             fs::path(table).replace_extension(".log"));
+  Clone(dir);
+  PullOptions options = PullFrom(dir / "source", dir / "target");
+  options.mode = PullMode::kSwap;
+  options.method = PullMethod::kClone;
+  Summary same;
+  REQUIRE_OK(MakePull(options)->Run(&same));
+  REQUIRE_FALSE(same.exchanged);
+  const std::vector<std::pair<std::string, std::string>> all = {
+      {"in a", "table"}, {"in the", "WAL"}};
+  REQUIRE(EntriesOf(dir / "target", OneFamily(Quiet())) == all);
+  Summary swapped;  // links the table, and receives the WAL
+  REQUIRE_OK(MakePull(options)->Run(&swapped));
+  REQUIRE(swapped.exchanged);
+  REQUIRE(swapped.files_reused == 1);
+  REQUIRE(EntriesOf(dir / "target", OneFamily(Quiet())) == all);
 }
 
 TEST_CASE("Versions that a snapshot at the source needed are in a clone",
