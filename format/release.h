@@ -51,6 +51,9 @@ inline constexpr RocksDbRelease kReadsStrippedTimestamps{8, 6, 0};
 // Older releases abort (in builds with assertions) when they read an ingested
 // table that contains a wide-column entity.
 inline constexpr RocksDbRelease kReadsIngestedEntities{8, 6, 0};
+// Wide-column entities of prepared transactions in WALs. Older releases replay
+// them as plain values: the encoded columns.
+inline constexpr RocksDbRelease kReadsPreparedEntities{9, 4, 0};
 // This release and later ones ignore unknown record types from 128 on.
 inline constexpr RocksDbRelease kIgnoresWalRecords{10, 0, 0};
 // Blocks that store values separately from keys, and uniform index blocks.

@@ -74,6 +74,8 @@ class SequenceCounter {
   [[nodiscard]] rocksdb::Status AddMarker(BatchMarker marker,
                                           const rocksdb::Slice& name);
 
+  // Returns true between the begin and the end of a section.
+  bool in_section() const { return in_section_; }
   // Returns how many numbers the batch takes, without those of sections that
   // were not added.
   uint64_t sequences() const { return sequences_; }

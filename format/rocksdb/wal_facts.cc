@@ -38,6 +38,9 @@ class WalFacts::Handler : public BatchHandler {
     if (kind == BatchEntryKind::kBlobIndex) {
       facts_->KeepBlobFile(value);
     }
+    facts_->prepares_entities_ |=
+        counter_.in_section() && (kind == BatchEntryKind::kEntity ||
+                                  kind == BatchEntryKind::kBlobIndex);
     return Status::OK();
   }
 

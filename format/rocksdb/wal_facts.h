@@ -73,6 +73,10 @@ class WalFacts {
   // RocksDB built with assertions aborts on this.
   bool prepares_twice() const { return prepares_twice_; }
 
+  // Returns true if a section prepares a wide-column entity or a reference to a
+  // blob, for which RocksDB before 9.4 replays a plain value.
+  bool prepares_entities() const { return prepares_entities_; }
+
   // Returns true if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
@@ -109,6 +113,7 @@ class WalFacts {
   bool has_prepare_sections_ = false;
   bool counts_batches_ = false;
   bool prepares_twice_ = false;
+  bool prepares_entities_ = false;
   bool has_single_deletes_ = false;
 };
 

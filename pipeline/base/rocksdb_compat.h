@@ -73,6 +73,11 @@ inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 inline constexpr bool kIngestsEntities =
     kLinkedRelease >= kReadsIngestedEntities;
 
+// Before 9.4, recovery replaces the wide-column entities of prepared
+// transactions by plain values.
+inline constexpr bool kReplaysPreparedEntities =
+    kLinkedRelease >= kReadsPreparedEntities;
+
 // Since 11.1, data blocks may store values separately from keys, and index
 // blocks may be marked as uniform. Older versions report such blocks as
 // damaged.

@@ -13,6 +13,7 @@
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_facts.h"
 #include "pipeline/base/file_source.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/iterator.h"
 
@@ -222,16 +223,22 @@ Status ReadNeededWals(rocksdb::FileSystem* file_system, const std::string& dir,
       status.ok() &&
       ReadWalFacts(file_system, options.wal_dir.empty() ? dir : options.wal_dir,
                    OldestNeededWal(manifest.state(), options.allow_2pc), facts);
-  if (status.ok() && facts->counts_batches()) {
-    return MakeStatus(
-        EndState::kRefused,
-        "its WALs were written by a TransactionDB with WRITE_PREPARED or "
-        "WRITE_UNPREPARED, which plain RocksDB replays with wrong sequence "
-        "numbers, so later writes would be lost; only a swap can refresh this "
-        "database until its application flushes all column families while no "
-        "transaction is open");
+  std::string wrong;
+  if (facts->counts_batches()) {
+    wrong = "were written by a TransactionDB with WRITE_PREPARED or "
+            "WRITE_UNPREPARED, which plain RocksDB replays with wrong sequence "
+            "numbers, so later writes would be lost";
+  } else if (facts->prepares_entities() && !kReplaysPreparedEntities) {
+    wrong = "prepare transactions with wide-column entities, which RocksDB " +
+            RocksDbVersion() + " replays as plain values";
   }
-  return status;
+  return wrong.empty()
+             ? status
+             : MakeStatus(EndState::kRefused,
+                          "its WALs " + wrong +
+                              "; only a swap can refresh this database until "
+                              "its application flushes all column families "
+                              "while no transaction is open");
 }
 
 Status FindUnflushed(rocksdb::FileSystem* file_system, rocksdb::DB* db,

@@ -51,7 +51,8 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 // Reads the WALs that RocksDB will replay when it next opens the database in
 // `dir`. Sets *known to false if they cannot be read to their ends.
-//   kRefused  plain RocksDB would replay them wrongly (WRITE_PREPARED)
+//   kRefused  plain RocksDB would replay them wrongly (WRITE_PREPARED), or the
+//             linked one would (wide-column entities of prepared transactions)
 //   kCorrupt  the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status ReadNeededWals(rocksdb::FileSystem* file_system,
                                              const std::string& dir,
@@ -60,8 +61,7 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 // Sets `is_unflushed` of each family of a database that is open read-only, and
 // *single_deletes if its WALs, as far as they can be read, hold a SingleDelete.
-//   kRefused  a plain RocksDB would replay its WALs wrongly (WRITE_PREPARED)
-//   kCorrupt  the MANIFEST is damaged
+//   kRefused, kCorrupt  as for ReadNeededWals()
 [[nodiscard]] rocksdb::Status FindUnflushed(
     rocksdb::FileSystem* file_system, rocksdb::DB* db,
     std::vector<FamilyHandle>* families, bool* single_deletes);

@@ -243,6 +243,15 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   if (!status.ok()) {
     return At(status, "open " + dir);
   }
+  if (!to_read) {
+    // DB::Open() would flush what it replays wrongly.
+    WalFacts facts;
+    bool known = false;
+    status = ReadNeededWals(file_system.get(), dir, options, &facts, &known);
+    if (EndStateOf(status) == EndState::kRefused) {
+      return At(status, "open " + dir);
+    }
+  }
   options.env = opened->env_.get();
   LeaveAlone(ReleaseOfOptions(text), &options, &descriptors);
   for (ColumnFamilyDescriptor& family : descriptors) {

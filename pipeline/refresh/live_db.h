@@ -31,8 +31,8 @@ class LiveDb {
   // remarks about options that were not understood.
   //   kBusy          another process holds its LOCK
   //   kRefused       `dir` has no database or no OPTIONS file; WALs or tables
-  //                  may be in another directory; or the sequence numbers of
-  //                  WALs count batches, not entries
+  //                  may be in another directory; or RocksDB would replay the
+  //                  WALs wrongly (ReadNeededWals() in pull/closed_files.h)
   //   kCorrupt       a file of the database is missing or damaged
   //   kIncompatible  neither RocksDB nor the registry knows the database's
   //                  comparator or merge operator

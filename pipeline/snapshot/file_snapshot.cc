@@ -336,6 +336,10 @@ Status FileSnapshot::ReadWals(const ManifestState& state,
   for (const uint8_t type : contents->meta_record_types) {
     files_.needs.AddWalRecord(type);
   }
+  if (contents->prepares_entities) {
+    files_.needs.Add(kReadsPreparedEntities,
+                     "prepared transactions with wide-column entities");
+  }
   facts->wal_holds_entries = contents->entries > 0;
   facts->sequence = std::max(facts->sequence, contents->newest_sequence);
   if (contents->prepared > 0) {

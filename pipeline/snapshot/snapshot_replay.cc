@@ -125,6 +125,15 @@ Status CheckFaithful(const WalFacts& facts, const rocksdb::DBOptions& options,
         "or a part of one is missing; put it back, or let the application open "
         "and flush the database, then try again");
   }
+  if (facts.prepares_entities() && !kReplaysPreparedEntities) {
+    return OnlyAsFiles(
+        EndState::kRefused,
+        "its WALs prepare transactions with wide-column entities, which "
+        "RocksDB " + RocksDbVersion() +
+            " replays as plain values (9.4 or later replays them as they are); "
+            "let the application flush all its column families while no such "
+            "transaction is open, then try again");
+  }
   if (!options.paranoid_checks && replay.is_torn_inside &&
       options.wal_recovery_mode !=
           rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords) {
@@ -198,6 +207,7 @@ Status ReadWalContents(const std::string& directory,
   }
   contents->entries = facts.entries();
   contents->prepared = facts.prepared().size();
+  contents->prepares_entities = facts.prepares_entities();
   contents->newest_sequence = facts.newest_sequence();
   contents->digest = digest.Finish();
   return CheckBlobFiles(facts, state);

@@ -77,6 +77,7 @@ struct WalContents {
   uint64_t prepared = 0;  // transactions neither committed nor rolled back
   uint64_t newest_sequence = 0;         // 0: no entry
   std::set<uint8_t> meta_record_types;  // types of records about the log itself
+  bool prepares_entities = false;       // as in WalFacts
   std::map<uint64_t, uint64_t> ends;    // WAL number -> end of its last record
   uint64_t records = 0;                 // number of data records
   Digest128 digest;                     // over these records and their offsets

@@ -291,6 +291,20 @@ TEST_CASE("RocksDB counts the sequences of transactions in the same way",
   REQUIRE(db.Facts().newest_sequence() == db->GetLatestSequenceNumber());
 }
 
+TEST_CASE("WALs report that a section prepares what is no plain value",
+          "[format][rocksdb]") {
+  const char type = GENERATE('\x16', '\x11', '\x01');  // entity, blob, put
+  std::string batch = BatchAt(1, {}) + type + "\x01k\x01v";
+  batch[8] = 1;
+  WalFacts facts;
+  REQUIRE_OK(facts.Add(1, batch));
+  REQUIRE_FALSE(facts.prepares_entities());
+  batch.insert(12, "\x09");
+  batch += "\x0a\x01t";
+  REQUIRE_OK(facts.Add(1, batch));
+  REQUIRE(facts.prepares_entities() == (type != '\x01'));
+}
+
 TEST_CASE("WALs report which blob files they refer to", "[format][rocksdb]") {
   const auto referring = [](const std::string& value) {
     std::string batch(12, '\0');

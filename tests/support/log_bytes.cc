@@ -27,6 +27,24 @@ std::string PhysicalRecord(uint8_t type, const std::string& payload,
   return record + checked;
 }
 
+void AppendPreparedEntity(const std::string& wal, uint64_t sequence) {
+  constexpr uint8_t kWhole = 1;  // a record in one piece
+  // Version 1, two columns, their names and the sizes of their values, values.
+  const std::string entity("\x01\x02\x00\x05\x01" "a\x01" "whole1", 13);
+  std::string section;
+  PutFixed64(&section, sequence);
+  std::string commit = section;
+  PutFixed32(&section, 1);
+  PutFixed32(&commit, 0);
+  section += "\x09\x16\x06" "entity";
+  section += static_cast<char>(entity.size());
+  section += entity + "\x0a\x01t";
+  commit += "\x0b\x01t";
+  std::ofstream out(wal, std::ios::binary | std::ios::app);
+  out << PhysicalRecord(kWhole, section) << PhysicalRecord(kWhole, commit);
+  REQUIRE(out.good());
+}
+
 Followed Follow(const Slice& bytes, LogKind kind, uint64_t log_number) {
   Followed followed;
   LogFollower follower(kind, log_number);

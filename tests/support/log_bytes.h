@@ -17,6 +17,10 @@ inline constexpr size_t kLogBlockBytes = 32u << 10;
 std::string PhysicalRecord(uint8_t type, const std::string& payload,
                            uint32_t log_number = 0);
 
+// Appends a two-phase transaction to a WAL. It puts the wide-column entity
+// {"": "whole", "a": "1"} at key "entity", with this sequence number.
+void AppendPreparedEntity(const std::string& wal, uint64_t sequence);
+
 // The result of LogFollower for some bytes.
 struct Followed {
   rocksdb::Status status;

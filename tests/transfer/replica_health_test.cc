@@ -13,12 +13,16 @@
 #include "format/health_file.h"
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/pull/health.h"
+#include "pipeline/refresh/live_db.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/wide_columns.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/refreshed.h"
 
 namespace sstferry::test::replica_health_test {
@@ -867,6 +871,64 @@ TEST_CASE("A replica whose WALs count batches is not refreshed in place",
   Expectation expected;
   expected.families = families;
   ExpectSameEntries(source, target, expected);
+}
+
+TEST_CASE("A replica whose WAL prepares a wide-column entity keeps it, or is "
+          "not refreshed in place",
+          "[transfer][health]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  const std::string target = dir / "target";
+  const Families families = {{"default", Quiet()}, {"other", Quiet()}};
+  {
+    OpenDb db(source, families);
+    db.Put("a", "1");
+    db.Put("b", "1", "other");
+  }
+  REQUIRE_OK(Ferry(source, target).status);
+  uint64_t sequence = 0;
+  {
+    rocksdb::Options options;
+    options.avoid_flush_during_shutdown = true;
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    rocksdb::TransactionDB* db = nullptr;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(options, {}, target, families,
+                                            &handles, &db));
+    REQUIRE_OK(db->Put(rocksdb::WriteOptions(), handles[0], "k", "1"));
+    sequence = db->GetLatestSequenceNumber();
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      REQUIRE_OK(db->DestroyColumnFamilyHandle(handle));
+    }
+    delete db;
+  }
+  const std::vector<std::string> wals = PathsWith(target, ".log");
+  AppendPreparedEntity(*std::max_element(wals.begin(), wals.end()),
+                       sequence + 1);
+  const uint64_t tables = FileCount(target, ".sst");
+  PullOptions other;
+  other.method = PullMethod::kIngest;
+  other.selection.families = {"other"};
+  const Ferried refreshed = Refresh(source, target, other);
+  INFO(refreshed.message());
+  if constexpr (kReplaysPreparedEntities) {
+    REQUIRE_OK(refreshed.status);
+    const OpenDb db(target, families);
+    rocksdb::PinnableWideColumns found;
+    REQUIRE_OK(db->GetEntity({}, db.cf(), "entity", &found));
+    REQUIRE(found.columns() ==
+            rocksdb::WideColumns{{"", "whole"}, {"a", "1"}});
+  } else {
+    REQUIRE(refreshed.state() == EndState::kRefused);
+    REQUIRE(refreshed.message().find("wide-column entities") !=
+            std::string::npos);
+    REQUIRE(FileCount(target, ".sst") == tables);
+    std::unique_ptr<LiveDb> live;
+    std::vector<std::string> notes;
+    REQUIRE(EndStateOf(LiveDb::Open(target, {},
+                                    rocksdb::FileSystem::Default(), &live,
+                                    &notes)) == EndState::kRefused);
+    REQUIRE(FileCount(target, ".sst") == tables);
+  }
 }
 
 }  // namespace

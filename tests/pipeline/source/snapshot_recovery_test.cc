@@ -16,6 +16,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/wide_columns.h"
 #include "sstferry/source.h"
 #include "tests/pipeline/source/snapshot_support.h"
 #include "tests/support/catch.h"
@@ -459,6 +460,35 @@ TEST_CASE("Snapshot refuses WALs whose sequence numbers count batches",
   write(true);
   CHECK(ReadAll(*Take(Of(tree / "db")), "default") ==
         Entries{{"a", "1"}, {"b", "1"}, {"c", "2"}});
+}
+
+TEST_CASE("Snapshot replays a prepared wide-column entity as it is, or refuses",
+          "[snapshot][recovery]") {
+  ScratchDir tree;
+  WithTransactionDb(tree / "db", rocksdb::WRITE_COMMITTED,
+                    [](rocksdb::TransactionDB* db) {
+                      REQUIRE_OK(db->Put(WriteOptions(), "plain", "1"));
+                    });
+  test::AppendPreparedEntity(
+      WalOf(tree / "db", FilesWith(tree / "db", ".log").size() - 1), 2);
+  std::unique_ptr<Snapshot> snapshot;
+  const rocksdb::Status status =
+      Snapshot::Create(Of(tree / "db"), &snapshot);
+  if constexpr (kReplaysPreparedEntities) {
+    REQUIRE_OK(status);
+    rocksdb::PinnableWideColumns found;
+    REQUIRE_OK(snapshot->db()->GetEntity(
+        {}, snapshot->families().at(0).handle, "entity", &found));
+    CHECK(found.columns() ==
+          rocksdb::WideColumns{{"", "whole"}, {"a", "1"}});
+  } else {
+    RequireRefused(status, "wide-column entities");
+    CHECK(MessageOf(status).find("--method clone") != std::string::npos);
+  }
+  SnapshotOptions as_files = Of(tree / "db");
+  as_files.as_files = true;
+  const auto clone = Take(as_files);
+  CHECK(clone->files()->needs.release() == kReadsPreparedEntities);
 }
 
 TEST_CASE("Snapshot names prepared transactions that it leaves out",
