@@ -626,10 +626,11 @@ class Job : public ArchiveJob {
       return Status::OK();
     }
     if (digests == nullptr) {
-      IntervalReader reader(opened.db(), family.handle, KeyInterval(), 0);
+      IntervalReader reader(opened.db(), family.handle, KeyInterval(), 0,
+                            Stopped());
       reader.SeekToBegin();
       RETURN_IF_ERROR(ReadFailure(reader.status(), where));
-      reader.iterator()->SeekToLast();
+      reader.SeekToLast();
       return ReadFailure(reader.status(), where);
     }
     DigestReply reply;

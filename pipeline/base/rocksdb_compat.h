@@ -11,13 +11,13 @@
 #include "format/release.h"
 #include "rocksdb/db.h"
 #include "rocksdb/file_system.h"
-#include "rocksdb/iterator.h"
 #include "rocksdb/options.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/status.h"
 #include "rocksdb/table.h"
 #include "rocksdb/version.h"
+#include "rocksdb/wide_columns.h"
 
 namespace sstferry {
 
@@ -67,6 +67,13 @@ inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 // Before 9.10, a compaction while a snapshot at sequence number 0 exists drops
 // the entries at sequence number 0 (facebook/rocksdb#13155).
 inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
+
+// Before 8.7, an iterator that applies range deletions continues without the
+// rest of a level if it cannot read the begin of the level's next file, or an
+// entry that a range deletion covers, and its status stays OK, also without any
+// range deletion (facebook/rocksdb#11782, #11786). The last patch releases of
+// 8.3 to 8.6 are mended, but headers of an earlier one may be linked with them.
+inline constexpr bool kIteratorsLoseErrors = !RocksDbIsAtLeast(8, 7);
 
 // Before 8.6 (in Debian's build), reading an ingested file that contains a
 // wide-column entity aborts the process.
@@ -266,17 +273,17 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Appends the wide-column entity at the iterator's position. Returns
-// NotSupported (kRefused) before 8.6, whose SstFileWriter cannot do that.
+// Appends a wide-column entity. Returns NotSupported (kRefused) before 8.6,
+// whose SstFileWriter cannot do that.
 [[nodiscard]] inline rocksdb::Status PutEntityInto(
     rocksdb::SstFileWriter* writer, const rocksdb::Slice& key,
-    const rocksdb::Iterator& entity) {
+    const rocksdb::WideColumns& columns) {
 #if ROCKSDB_MAJOR > 8 || (ROCKSDB_MAJOR == 8 && ROCKSDB_MINOR >= 6)
-  return writer->PutEntity(key, entity.columns());
+  return writer->PutEntity(key, columns);
 #else
   (void)writer;
   (void)key;
-  (void)entity;
+  (void)columns;
   return MakeStatus(
       EndState::kRefused,
       "wide-column entities: expected RocksDB 8.6 or later, found " +

@@ -26,7 +26,7 @@ class ChunkWriter {
   rocksdb::Status Add(EntryReader* reader, const rocksdb::Slice& key,
                       const rocksdb::Slice& value) {
     if (reader->is_entity()) {
-      return PutEntityInto(&writer_, key, *reader->iterator());
+      return PutEntityInto(&writer_, key, reader->columns());
     }
     return writer_.Put(key, value);
   }

@@ -4,12 +4,19 @@
 #include <string>
 
 #include "format/coding.h"
-#include "rocksdb/iterator.h"
 #include "rocksdb/slice.h"
 #include "rocksdb/status.h"
 #include "rocksdb/wide_columns.h"
 
 namespace sstferry {
+
+// Returns true for the columns of a wide-column entity. The default column has
+// an empty name. RocksDB returns a plain value as a single column with an empty
+// name. It returns an entity with only that column in the same way, so the API
+// does not distinguish them.
+inline bool IsEntity(const rocksdb::WideColumns& columns) {
+  return columns.size() != 1 || !columns[0].name().empty();
+}
 
 // Reads entries in key order. Threads: one at a time.
 class EntryReader {
@@ -28,8 +35,9 @@ class EntryReader {
   // Returns true if the entry is a wide-column entity, which value() cannot
   // represent.
   virtual bool is_entity() const = 0;
-  // Returns the RocksDB iterator at the current entry. REQUIRES: is_entity().
-  virtual rocksdb::Iterator* iterator() const = 0;
+  // Returns the columns of the current entry. They stay valid until the next
+  // call of Next(). REQUIRES: is_entity().
+  virtual const rocksdb::WideColumns& columns() const = 0;
 
   // Returns the value in the form that ContentDigest takes: a plain value as it
   // is, an entity's columns encoded in *scratch. Sets *entity (may be null) to
@@ -48,7 +56,7 @@ inline rocksdb::Slice EntryReader::DigestValue(std::string* scratch,
     return value();
   }
   scratch->clear();
-  for (const rocksdb::WideColumn& column : iterator()->columns()) {
+  for (const rocksdb::WideColumn& column : columns()) {
     PutFixed32(scratch, static_cast<uint32_t>(column.name().size()));
     PutFixed32(scratch, static_cast<uint32_t>(column.value().size()));
     scratch->append(column.name().data(), column.name().size());

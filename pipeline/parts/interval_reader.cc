@@ -1,9 +1,11 @@
 #include "pipeline/parts/interval_reader.h"
 
+#include <utility>
+
 #include "format/coding.h"
 #include "format/limits.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "rocksdb/comparator.h"
-#include "rocksdb/wide_columns.h"
 
 namespace sstferry {
 
@@ -25,14 +27,13 @@ IntervalReader::IntervalReader(rocksdb::DB* db,
                                rocksdb::ColumnFamilyHandle* family,
                                const KeyInterval& interval,
                                uint64_t readahead_bytes,
-                               const rocksdb::Snapshot* snapshot)
+                               std::function<bool()> cancelled)
     : interval_(interval), comparator_(family->GetComparator()) {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   options.verify_checksums = true;
   options.fill_cache = false;
   options.readahead_size = readahead_bytes;
-  options.snapshot = snapshot;
   if (interval_.begin.has_value()) {
     lower_ = *interval_.begin;
     options.iterate_lower_bound = &lower_;
@@ -41,39 +42,54 @@ IntervalReader::IntervalReader(rocksdb::DB* db,
     upper_ = *interval_.end;
     options.iterate_upper_bound = &upper_;
   }
+  if constexpr (kIteratorsLoseErrors) {
+    deletions_ = std::make_unique<RangeDeletions>(db, family, interval_,
+                                                  std::move(cancelled));
+    deletions_->SetUp(&options);
+  }
   iterator_.reset(db->NewIterator(options, family));
 }
 
 IntervalReader::~IntervalReader() = default;
 
 void IntervalReader::SeekToBegin() {
+  if (!MaySeek()) {
+    return;
+  }
   if (interval_.begin.has_value()) {
     iterator_->Seek(*interval_.begin);
   } else {
     iterator_->SeekToFirst();
   }
+  SkipDeleted();
 }
 
 void IntervalReader::SeekAfter(const Slice& key) {
-  iterator_->Seek(key);
-  if (iterator_->Valid() && comparator_->Compare(iterator_->key(), key) == 0) {
-    iterator_->Next();
+  SeekFrom(key);
+  if (Valid() && comparator_->Compare(iterator_->key(), key) == 0) {
+    Next();
   }
 }
 
-bool IntervalReader::is_entity() const {
-  const rocksdb::WideColumns& columns = iterator_->columns();
-  // The default column has an empty name. RocksDB returns a plain value as a
-  // single column with an empty name. It returns an entity with only that
-  // column in the same way, so the API does not distinguish them.
-  return columns.size() != 1 || !columns[0].name().empty();
+void IntervalReader::SeekFrom(const Slice& key) {
+  if (MaySeek()) {
+    iterator_->Seek(key);
+    SkipDeleted();
+  }
+}
+
+void IntervalReader::SeekToLast() {
+  if (MaySeek()) {
+    iterator_->SeekToLast();
+    SkipDeleted(/*forward=*/false);
+  }
 }
 
 Status DigestInterval(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                       const KeyInterval& interval, uint64_t readahead_bytes,
                       const std::function<bool()>& cancelled,
                       DigestReply* reply) {
-  IntervalReader reader(db, family, interval, readahead_bytes);
+  IntervalReader reader(db, family, interval, readahead_bytes, cancelled);
   ContentDigest digest;
   std::string scratch;
   uint64_t looked_at_bytes = 0;

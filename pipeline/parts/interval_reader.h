@@ -1,7 +1,9 @@
 // Reads every live entry of a key interval with RocksDB's iterator, for chunks,
 // digests and comparisons. Reads in total order regardless of the family's
 // prefix extractor, verifies checksums, does not fill the block cache and
-// returns no tombstones.
+// returns no tombstones. Each error of a read ends the entries for good and is
+// in status(), also with releases of RocksDB that lose errors
+// (parts/range_deletions.h).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include "format/digest.h"
 #include "format/messages.h"
 #include "pipeline/parts/entry_reader.h"
+#include "pipeline/parts/range_deletions.h"
 #include "rocksdb/db.h"
 
 namespace sstferry {
@@ -22,10 +25,11 @@ namespace sstferry {
 // Threads:   one at a time.
 class IntervalReader : public EntryReader {
  public:
-  // With `readahead_bytes` 0, RocksDB chooses the readahead.
+  // With `readahead_bytes` 0, RocksDB chooses the readahead. `cancelled` (may
+  // be null) is polled while many entries are skipped.
   IntervalReader(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                  const KeyInterval& interval, uint64_t readahead_bytes,
-                 const rocksdb::Snapshot* snapshot = nullptr);
+                 std::function<bool()> cancelled = nullptr);
   ~IntervalReader() override;
   IntervalReader(const IntervalReader&) = delete;
   IntervalReader& operator=(const IntervalReader&) = delete;
@@ -35,25 +39,52 @@ class IntervalReader : public EntryReader {
   void SeekAfter(const rocksdb::Slice& key);
   // Moves to the first entry at or after `key`. REQUIRES: `key` is inside the
   // interval.
-  void SeekFrom(const rocksdb::Slice& key) { iterator_->Seek(key); }
+  void SeekFrom(const rocksdb::Slice& key);
+  // Moves to the last entry.
+  void SeekToLast();
 
-  bool Valid() const override { return iterator_->Valid(); }
-  void Next() override { iterator_->Next(); }
-  rocksdb::Slice key() const override { return iterator_->key(); }
-  rocksdb::Slice value() const override { return iterator_->value(); }
-  // Returns OK if the iterator has not failed before the end of the interval.
-  [[nodiscard]] rocksdb::Status status() const override {
-    return iterator_->status();
+  bool Valid() const override {
+    return stopped_.ok() && iterator_->Valid();
   }
-  bool is_entity() const override;
-  rocksdb::Iterator* iterator() const override { return iterator_.get(); }
+  void Next() override {
+    iterator_->Next();
+    SkipDeleted();
+  }
+  rocksdb::Slice key() const override { return iterator_->key(); }
+  rocksdb::Slice value() const override {
+    return deletions_ != nullptr ? deletions_->value(*iterator_)
+                                 : iterator_->value();
+  }
+  // Returns OK if nothing failed before the end of the interval.
+  [[nodiscard]] rocksdb::Status status() const override {
+    return stopped_.ok() ? iterator_->status() : stopped_;
+  }
+  bool is_entity() const override { return IsEntity(columns()); }
+  const rocksdb::WideColumns& columns() const override {
+    return deletions_ != nullptr ? deletions_->columns(*iterator_)
+                                 : iterator_->columns();
+  }
 
  private:
+  // Returns false after an error, which a seek of the iterator would clear.
+  bool MaySeek() {
+    stopped_ = status();
+    return stopped_.ok();
+  }
+  void SkipDeleted(bool forward = true) {
+    if (deletions_ != nullptr && deletions_->may_delete() && stopped_.ok()) {
+      stopped_ = deletions_->Skip(forward, iterator_.get());
+    }
+  }
+
   const KeyInterval interval_;
   const rocksdb::Comparator* const comparator_;
   rocksdb::Slice lower_;
   rocksdb::Slice upper_;
+  // Null if the iterator applies range deletions itself.
+  std::unique_ptr<RangeDeletions> deletions_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
+  rocksdb::Status stopped_;
 };
 
 // Computes the content digest of an interval. Polls `cancelled` (may be null).

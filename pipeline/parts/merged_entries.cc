@@ -39,7 +39,11 @@ std::map<uint64_t, std::vector<const TableFile*>> ByDepth(
 
 Status SortedRun::OpenNext() {
   table_ = std::make_unique<TableCursor>();
-  return table_->Open(*files_[next_file_++], *reads_);
+  return InTable(table_->Open(*files_[next_file_++], *reads_));
+}
+
+Status SortedRun::InTable(const Status& status) const {
+  return WithContext(status, EndStateOf(status), files_[next_file_ - 1]->path);
 }
 
 Status SortedRun::Open() {
@@ -52,7 +56,9 @@ Status SortedRun::Open() {
 
 Status SortedRun::Next() {
   const Status status = table_->Next();
-  return status.ok() && !table_->valid() ? Open() : status;
+  return !status.ok()        ? InTable(status)
+         : !table_->valid() ? Open()
+                            : status;
 }
 
 bool MergedEntries::CanMerge(const std::vector<TableFile>& files,

@@ -37,6 +37,8 @@ class SortedRun {
 
  private:
   [[nodiscard]] rocksdb::Status OpenNext();
+  // Adds the path of the open table to an error.
+  rocksdb::Status InTable(const rocksdb::Status& status) const;
 
   const TableReads* const reads_;
   std::vector<const TableFile*> files_;
@@ -49,8 +51,8 @@ class SortedRun {
 // Ownership: borrows the file system, the comparator and the files.
 // Threads:   one.
 // Errors:    NotSupported if RocksDB's iterator must read the rest; other
-//            errors if a table cannot be read. Entries returned before an error
-//            are correct.
+//            errors, with the table's path, if a table cannot be read. Entries
+//            returned before an error are correct.
 class MergedEntries {
  public:
   // Returns true if the metadata of the family's files in the interval allow a

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/end_state.h"
+#include "pipeline/parts/read_failure.h"
 
 namespace sstferry {
 
@@ -57,7 +58,7 @@ Status RangeEntries::Merge(const Slice* after) {
 
 void RangeEntries::Iterate(const Slice* after) {
   iterated_ = std::make_unique<IntervalReader>(
-      db_, family_, interval_, options_.readahead_bytes);
+      db_, family_, interval_, options_.readahead_bytes, options_.cancelled);
   if (after == nullptr) {
     iterated_->SeekToBegin();
   } else {
@@ -67,8 +68,10 @@ void RangeEntries::Iterate(const Slice* after) {
 
 void RangeEntries::GiveUp(const Status& status, const Slice* after) {
   const std::unique_ptr<MergedEntries> merged = std::move(merged_);
-  if (EndStateOf(status) == EndState::kCancelled) {
-    stopped_ = status;
+  if (!status.IsNotSupported()) {
+    stopped_ = EndStateOf(status) == EndState::kCancelled
+                   ? status
+                   : WithoutState(status);
   } else if (merged->done() != nullptr) {
     const Slice done = *merged->done();
     Iterate(&done);

@@ -1,9 +1,9 @@
 // Reads the entries of a part for its chunks. Merges the tables itself if it
 // can, because that needs less CPU time; otherwise lets RocksDB iterate.
 //
-// This class reports no damage itself. At the first entry that is not a plain
-// put or deletion, and after every error, RocksDB's iterator continues after
-// the last good key. Its result counts.
+// If a merge cannot read an entry or a table because of its kind, RocksDB's
+// iterator continues after the last good key. Every other error of a merge is
+// final.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,9 @@ class RangeEntries : public EntryReader {
   bool is_entity() const override {
     return iterated_ != nullptr && iterated_->is_entity();
   }
-  rocksdb::Iterator* iterator() const override { return iterated_->iterator(); }
+  const rocksdb::WideColumns& columns() const override {
+    return iterated_->columns();
+  }
 
   // Returns true as long as this object merges. Returns false once RocksDB
   // iterates, even if only from a later entry on.
@@ -70,8 +72,9 @@ class RangeEntries : public EntryReader {
   void Start(const rocksdb::Slice* after);
   [[nodiscard]] rocksdb::Status Merge(const rocksdb::Slice* after);
   void Iterate(const rocksdb::Slice* after);
-  // Ends a failed merge. RocksDB continues after the last key that the merge
-  // handled or, if no key was handled, after `after`.
+  // Ends a failed merge. If it does not support something, RocksDB continues
+  // after the last key that the merge handled or, if no key was handled, after
+  // `after`.
   void GiveUp(const rocksdb::Status& status, const rocksdb::Slice* after);
 
   rocksdb::DB* const db_;
@@ -80,7 +83,7 @@ class RangeEntries : public EntryReader {
   const RangeEntriesOptions options_;
   std::unique_ptr<MergedEntries> merged_;  // at most one of the two is set
   std::unique_ptr<IntervalReader> iterated_;
-  rocksdb::Status stopped_;  // not OK: the merge was cancelled
+  rocksdb::Status stopped_;  // not OK: the merge failed or was cancelled
 };
 
 }  // namespace sstferry

@@ -15,4 +15,14 @@ namespace sstferry {
       where);
 }
 
+// Returns a failure without its end state, for callers that read either side's
+// data. Keeps OK.
+[[nodiscard]] inline rocksdb::Status WithoutState(
+    const rocksdb::Status& status) {
+  return status.ok()             ? status
+         : status.IsCorruption() ? rocksdb::Status::Corruption(
+                                       SentenceOf(status))
+                                 : rocksdb::Status::IOError(SentenceOf(status));
+}
+
 }  // namespace sstferry

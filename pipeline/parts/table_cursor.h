@@ -32,9 +32,8 @@ struct TableReads {
 // Threads:   one.
 // Memory:    the offsets of the blocks inside the interval, one block, and a
 //            buffer for readahead.
-// Errors:    NotSupported for a table that this class does not read; otherwise
-//            errors of SstReader and FileSource. After any error the caller
-//            must read the interval with RocksDB instead and use that result.
+// Errors:    NotSupported for a table that this class does not read, but
+//            RocksDB may; otherwise errors of SstReader and FileSource.
 class TableCursor {
  public:
   // Moves to the first entry inside the interval. REQUIRES: no key has a

@@ -68,6 +68,19 @@ TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
   return file;
 }
 
+bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+  for (const std::string& property :
+       {rocksdb::DB::Properties::kNumEntriesActiveMemTable,
+        rocksdb::DB::Properties::kNumDeletesActiveMemTable,
+        rocksdb::DB::Properties::kNumImmutableMemTable}) {
+    uint64_t count = 0;
+    if (!db->GetIntProperty(family, property, &count) || count != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::vector<TableFile> ListTableFiles(rocksdb::DB* db,
                                       rocksdb::ColumnFamilyHandle* family) {
   rocksdb::ColumnFamilyMetaData metadata;

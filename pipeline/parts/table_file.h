@@ -57,6 +57,10 @@ struct TableFile {
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place);
 
+// Returns true if some of the family's entries, range deletions among them, may
+// be in memtables.
+bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
+
 // Lists the live files of a family of an open database, sorted by their
 // smallest keys. Opens no file.
 std::vector<TableFile> ListTableFiles(rocksdb::DB* db,

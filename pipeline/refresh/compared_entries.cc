@@ -9,23 +9,6 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-namespace {
-
-bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
-  for (const std::string& property :
-       {rocksdb::DB::Properties::kNumEntriesActiveMemTable,
-        rocksdb::DB::Properties::kNumDeletesActiveMemTable,
-        rocksdb::DB::Properties::kNumImmutableMemTable}) {
-    uint64_t count = 0;
-    if (!db->GetIntProperty(family, property, &count) || count != 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 const ComparedEntries::Tables& ComparedEntries::TablesOf(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone) {
   std::lock_guard<std::mutex> lock(mu_);

@@ -20,8 +20,7 @@ namespace sstferry {
 
 // Reads parts as the source does. If the tables hold all entries and no other
 // process writes, merges the tables itself, which takes half the CPU time of
-// RocksDB's iterator. If a compaction removes a table, RocksDB's iterator takes
-// over.
+// RocksDB's iterator.
 //
 // Ownership: borrows the database.
 // Threads:   any; one lane per part.

@@ -53,7 +53,8 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
 Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
                                 EntryDigester* digester) {
   // Reading ahead would read the data between the spans.
-  IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0);
+  IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0,
+                        options_.cancelled);
   NextPlace place(family_->GetComparator(), &reader);
   Status status;
   for (size_t i = 0; i < piece.spans.size() && status.ok(); ++i) {

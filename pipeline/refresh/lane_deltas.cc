@@ -89,7 +89,7 @@ Status GroupDeltas::ReadSpans(const Part& part,
   EntryDigester digester(salt_);
   // Reading ahead would read the data between the spans.
   IntervalReader reader(source_->db(), family, part.interval,
-                        /*readahead_bytes=*/0);
+                        /*readahead_bytes=*/0, cancelled);
   NextPlace place(order, &reader);
   std::string scratch;
   *fit = true;

@@ -700,13 +700,14 @@ Status RefreshTarget::FindOutermost(const Part& part,
   const ReadCounter counter(&read_bytes_);
   BeginRead();
   IntervalReader reader(live_->db(), planned_[part.family].handle, piece,
-                        /*readahead_bytes=*/0);
+                        /*readahead_bytes=*/0,
+                        [this] { return failure()->failed(); });
   first->reset();
   last->reset();
   reader.SeekToBegin();
   if (reader.Valid()) {
     *first = reader.key().ToString();
-    reader.iterator()->SeekToLast();
+    reader.SeekToLast();
     if (reader.Valid()) {
       *last = reader.key().ToString();
     }

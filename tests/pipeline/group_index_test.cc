@@ -150,9 +150,10 @@ class Listed : public EntryReader {
   rocksdb::Slice value() const override { return at_->second; }
   rocksdb::Status status() const override { return rocksdb::Status::OK(); }
   bool is_entity() const override { return false; }
-  rocksdb::Iterator* iterator() const override { return nullptr; }
+  const rocksdb::WideColumns& columns() const override { return no_columns_; }
 
  private:
+  const rocksdb::WideColumns no_columns_;
   const Entries* const entries_;
   Entries::const_iterator at_;
 };

@@ -1,5 +1,6 @@
 // Tests that --method auto does what docs/methods.md says (tests/docs has its
 // rows), and what a plan says about it.
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +17,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/compacted.h"
 #include "tests/support/named_comparator.h"
+#include "tests/support/refreshed.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
 
@@ -366,6 +368,57 @@ TEST_CASE("Auto does not send chunks of a source that is damaged",
   INFO(moved.message());
   REQUIRE(moved.state() == expected);
   REQUIRE(moved.summary.method == "clone");
+}
+
+TEST_CASE("No reader of a source passes over damage at the begin of a table",
+          "[transfer][corruption]") {
+  const ScratchDir dir;
+  const std::string source = dir / "source";
+  const std::string target = dir / "target";
+  rocksdb::ColumnFamilyOptions options = Quiet();
+  options.target_file_size_base = 32u << 10;
+  options.compression = rocksdb::kNoCompression;
+  const bool deletes = GENERATE(false, true);
+  {
+    OpenDb db(source, OneFamily(options));
+    for (int i = 0; i < 3000; ++i) db.Put(NumberedKey(i), RandomBytes(80, i));
+    db.Flush();
+    db.Compact();
+    if (deletes) {
+      db.DeleteRange(NumberedKey(100), NumberedKey(110));
+      db.Flush();
+    }
+  }
+  PullOptions chunks;
+  chunks.method = PullMethod::kIngest;
+  REQUIRE_OK(Ferry(source, target, chunks).status);
+  const auto all = EntriesOf(target, OneFamily(options));
+  REQUIRE(all.size() == (deletes ? 2990 : 3000));
+  std::vector<std::string> tables = PathsWith(source, ".sst");
+  std::sort(tables.begin(), tables.end());
+  REQUIRE(tables.size() > 4);
+  {
+    std::fstream file(tables[2],
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(20);
+    file.write("damage", 6);
+    REQUIRE(file.good());
+  }
+  rocksdb::Status status;
+  SECTION("a pull") { status = Ferry(source, dir / "another", chunks).status; }
+  SECTION("a refresh") { status = Refresh(source, target, chunks).status; }
+  SECTION("a verify") {
+    VerifyOptions verify;
+    verify.left.directory = source;
+    verify.right.directory = target;
+    Summary summary;
+    status = MakeVerify(verify)->Run(&summary);
+  }
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kCorrupt);
+  REQUIRE(status.ToString().find(tables[2].substr(tables[2].rfind('/') + 1)) !=
+          std::string::npos);
+  REQUIRE(EntriesOf(target, OneFamily(options)) == all);
 }
 
 TEST_CASE("If chunks are found impossible late, the pull ends and names the "

@@ -383,6 +383,36 @@ TEST_CASE("RocksDB does not read unfetched blocks after a wide range deletion",
   }
 }
 
+// A look-up of 150, at the end of a range deletion, goes on from the block of
+// 100, whose separator is above the interval, to that of 900.
+TEST_CASE("RocksDB does not read unfetched blocks when it looks a key up",
+          "[archive][range]") {
+  World world;
+  ColumnFamilyOptions options = Small();
+  rocksdb::BlockBasedTableOptions table;
+  table.block_size = 1;  // a block for each entry
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  {
+    OpenDb db(world.dir / "source", OneFamily(options));
+    db.Put(NumberedKey(150), "value");
+    db.Flush();
+    CompactTo(&db, "default", 6);
+    db.Put(NumberedKey(100), "value");
+    db.Put(NumberedKey(900), "value");
+    db.Flush();
+    db.DeleteRange(NumberedKey(120), NumberedKey(150));
+  }
+  world.Push();
+  const Entries all = EntriesOf(world.dir / "source", OneFamily(options));
+  Selection selection;
+  selection.interval = Between(50, 160);
+  const Ferried part = world.Restore(selection);
+  INFO(part.message());
+  REQUIRE_OK(part.status);
+  REQUIRE((EntriesOf(world.dir / "target", OneFamily(options)) ==
+           Within(all, selection.interval)));
+}
+
 // Returns options for blocks of equal size. Before format_version 6, a block's
 // checksum does not depend on its place.
 ColumnFamilyOptions OfOneSize() {
