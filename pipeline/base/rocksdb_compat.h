@@ -74,6 +74,9 @@ inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 // range deletion (facebook/rocksdb#11782, #11786). The last patch releases of
 // 8.3 to 8.6 are mended, but headers of an earlier one may be linked with them.
 inline constexpr bool kIteratorsLoseErrors = !RocksDbIsAtLeast(8, 7);
+// From 8.1 on, compactions did the same.
+inline constexpr bool kCompactionsLoseErrors =
+    kIteratorsLoseErrors && RocksDbIsAtLeast(8, 1);
 
 // Before 8.6 (in Debian's build), reading an ingested file that contains a
 // wide-column entity aborts the process.
