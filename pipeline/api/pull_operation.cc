@@ -13,6 +13,7 @@
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/other_accounts.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/options/directories.h"
