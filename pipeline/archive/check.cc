@@ -165,6 +165,7 @@ class Checker {
   std::set<std::string> read_wrong_;  // objects that this check read
   // Faults of before_ whose objects exist and that this check has not read.
   std::map<std::string, FoundFault> found_before_;
+  Status forgets_;  // why the next check cannot know what this one finds
   // The first problem of each set, with its object's address.
   std::map<SetName, std::string> problems_;
   std::mutex mu_;
@@ -324,7 +325,12 @@ Status Checker::KeepFindings() {
   if (EndStateOf(put.status) == EndState::kCancelled) {
     return put.status;
   }
-  // A check must also work with an account that can only read.
+  // A check must also work with an account that can only read. But if it reads
+  // a part, the next one reads another part, and finds nothing of this.
+  if (put.code == StoreCode::kDenied && summary_->read_parts > 1) {
+    forgets_ = WithContext(put.status, EndState::kDenied,
+                           "a check of a part must keep what it finds");
+  }
   summary_->not_kept = put.ok() ? "" : MessageOf(put.status);
   return Status::OK();
 }
@@ -516,7 +522,7 @@ Status Checker::Verdict() const {
     const bool has_other =
         unmarked > (newest->state == SetState::kWhole ? 1 : 0);
     return ahead < kWrongClockSeconds
-               ? Status::OK()
+               ? forgets_
                : MakeStatus(EndState::kRefused,
                             place + ": " +
                                 SetOfTheFuture(newest->name, newest->host,

@@ -85,6 +85,7 @@ inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary
 //             cannot be read, and this check does not read everything
 //   kRefused  nothing can be restored: there is no set, or the newest set is
 //             dated in the future and hides sets that are pushed now
+//   kDenied   this account may not put the findings, and the check reads a part
 //   others    errors of the store
 [[nodiscard]] rocksdb::Status CheckArchive(const Archive& archive,
                                            const CheckOptions& options,

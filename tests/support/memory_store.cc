@@ -285,6 +285,9 @@ class MemoryStoreClient : public ObjectStore {
     if (fate == CallFate::kThrottled) {
       return Error(StoreCode::kThrottled, key);
     }
+    if (fate == CallFate::kDenied) {
+      return Error(StoreCode::kDenied, key);
+    }
     if (call.slept_before_signing && !signed_at.has_value()) {
       signature = SigningTime();
     }

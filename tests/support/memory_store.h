@@ -47,6 +47,7 @@ enum class CallFate : uint8_t {
   kNeverArrives,  // kUnreachable, and nothing happened
   kAnswerLost,    // the call took effect; kUnreachable
   kThrottled,
+  kDenied,        // and nothing happened
 };
 // Runs before each call, in the caller's thread and without a lock: a test may
 // block here, or run other clients. To stop a client for good, a test returns

@@ -1428,6 +1428,28 @@ TEST_CASE("Findings of a check are kept until the object is read and correct",
           EndState::kCorrupt);
 }
 
+TEST_CASE("A check of a part fails if it may not keep what it finds",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  const std::unique_ptr<ObjectStore> reader =
+      world.server.NewClient([](StoreCall* call) {
+        return call->kind == StoreCallKind::kPut &&
+                       call->key == kArchiveCheckedKey
+                   ? CallFate::kDenied
+                   : CallFate::kArrives;
+      });
+  const auto check = [&](double percent) {
+    return EndStateOf(world.CheckAll(nullptr, percent, reader.get()));
+  };
+  REQUIRE(check(5) == EndState::kDenied);
+  // These find everything again.
+  REQUIRE(check(0) == EndState::kOk);
+  REQUIRE(check(100) == EndState::kOk);
+  world.server.Overwrite(world.KeyOf(1), "table x");
+  REQUIRE(check(100) == EndState::kCorrupt);
+}
+
 TEST_CASE("A check keeps what another check has found while it ran",
           "[archive]") {
   World world;
