@@ -591,11 +591,13 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   const std::string out = dir / "units";
   std::filesystem::create_directory(out);
   // A fake systemctl that logs its arguments. It fails if the file "fail"
-  // exists, and knows no unit if the file "unloaded" exists.
+  // exists, and knows no unit if the file "unloaded" exists. A unit is active
+  // unless a file has its name.
   WriteBytes(dir / "systemctl",
-             "#!/bin/sh\necho \"$@\" >>'" + (dir / "calls") + "'\n[ -e '" +
-                 (dir / "fail") + "' ] && exit 1\n[ -e '" +
-                 (dir / "unloaded") +
+             "#!/bin/sh\n[ \"$1 $2\" = '--quiet is-active' ] && { [ ! -e '" +
+                 dir.path() + "'/\"$3\" ]; exit; }\necho \"$@\" >>'" +
+                 (dir / "calls") + "'\n[ -e '" + (dir / "fail") +
+                 "' ] && exit 1\n[ -e '" + (dir / "unloaded") +
                  "' ] && case $1 in stop|is-active) exit 5;; esac\nexit 0\n");
   REQUIRE(chmod((dir / "systemctl").c_str(), 0755) == 0);
   const std::string path = dir.path() + ":" + std::getenv("PATH");
@@ -627,6 +629,15 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   REQUIRE(calls("[[database]]\npath = \"/data/a\"\narchive = \"s3://b\"\n"
                 "push.when = \"02:00\"\n", 0) ==
           begin + "stop sstferry-a-follow.service\n" + end);
+  // systemd starts a target even if its units do not start.
+  for (const char* const unit :
+       {"sstferry-a-follow.service", "sstferry-a-push.timer"}) {
+    const std::string both = head + "\"7s\"\npush.when = \"02:00\"\n";
+    WriteBytes(dir / unit, "");
+    REQUIRE(calls(both, 1).ends_with(end));
+    std::filesystem::remove(dir / unit);
+    REQUIRE(calls(both, 0).ends_with(end));
+  }
   // A wrong host file makes no call.
   REQUIRE(calls("[[database]]\n", 2).empty());
   WriteBytes(dir / "fail", "");
@@ -634,7 +645,8 @@ TEST_CASE("units --start stops removed units and restarts changed ones",
   // The next run also does what a run left that failed, or had no --start.
   std::filesystem::remove(dir / "fail");
   REQUIRE(calls(head + "\"5s\"\n", 0) ==
-          begin + "stop sstferry-a-push.timer\n" + end);
+          begin + "stop sstferry-a-push.timer\n"
+                  "try-restart sstferry-a-follow.service\n" + end);
   REQUIRE(calls(head + "\"5s\"\n", 0) == begin + end);
   REQUIRE(run(head + "\"6s\"\n", {}, 0).empty());
   REQUIRE(run(head + "\"6s\"\n", {"--check"}, 0).empty());
@@ -687,6 +699,25 @@ TEST_CASE("Calendar times convert to cron if possible, other text is refused",
     INFO(text);
     REQUIRE(ParseCalendar("when", text, &unused).IsInvalidArgument());
   }
+  // Zones are looked up, unless the machine has none.
+  const ScratchDir zones;
+  std::filesystem::create_directory(zones / "Europe");
+  WriteBytes(zones / "Europe/Berlin", "TZif2");
+  const char* const set = std::getenv("TZDIR");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("TZDIR", zones.path().c_str(), 1);
+  const Status known = ParseCalendar("when", "02:00 Europe/Berlin", &unused);
+  const Status wrong = ParseCalendar("when", "02:00 Europe/Belrin", &unused);
+  setenv("TZDIR", (zones / "none").c_str(), 1);
+  const Status none = ParseCalendar("when", "02:00 Europe/Belrin", &unused);
+  if (set == nullptr) {
+    unsetenv("TZDIR");
+  } else {
+    setenv("TZDIR", before.c_str(), 1);
+  }
+  REQUIRE_OK(known);
+  REQUIRE(wrong.IsInvalidArgument());
+  REQUIRE_OK(none);
 }
 
 TEST_CASE("The state of all jobs is read from their metrics and records",

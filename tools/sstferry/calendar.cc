@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 #include "tools/sstferry/arguments.h"
@@ -103,6 +106,18 @@ bool ReadWeekdays(const std::string& text, std::string* cron) {
   return true;
 }
 
+// Returns true for a time zone that this machine knows, or if it knows none:
+// systemd ignores a whole line with an unknown one.
+bool IsZone(const std::string& name) {
+  namespace fs = std::filesystem;
+  const char* const set = std::getenv("TZDIR");
+  const std::string zones =
+      set != nullptr && *set != '\0' ? set : "/usr/share/zoneinfo";
+  std::error_code error;
+  return name.empty() || name == "UTC" || !fs::is_directory(zones, error) ||
+         fs::is_regular_file(zones + "/" + name, error);
+}
+
 // Parses an expression that is not an abbreviation such as "daily".
 bool ParseForm(const std::string& text, Calendar* out) {
   // WEEKDAYS YEAR-MONTH-DAY HOUR:MINUTE:SECOND ZONE; ~ counts days from the end
@@ -129,6 +144,9 @@ bool ParseForm(const std::string& text, Calendar* out) {
     return false;
   }
   out->zone = found[9];
+  if (!IsZone(out->zone)) {
+    return false;
+  }
   // If both are set, cron runs the job when either matches, systemd only when
   // both match.
   if (second == "0" && year == "*" && found[4] != "~" &&

@@ -245,11 +245,20 @@ Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
 }
 
 // Makes systemd apply the changes: stops those of `pending` that have no file
-// any more, and restarts the others.
-Status Start(const std::string& path, const std::set<std::string>& pending,
-             Console* console) {
+// any more, and restarts the others. Fails if a server, a follower or a timer
+// is not active then.
+Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
+             const std::set<std::string>& pending, Console* console) {
   std::string stop;
   std::string restart;
+  std::string active;
+  for (const ChangedFile& file : changes) {
+    const bool forever = file.text.find("\nType=notify\n") != std::string::npos;
+    if (file.change != kRemoved &&
+        (forever || file.name.ends_with(".timer"))) {
+      active += " " + ShellWord(file.name);
+    }
+  }
   for (const std::string& name : pending) {
     std::error_code error;
     const bool is_unit = std::filesystem::is_regular_file(
@@ -265,7 +274,12 @@ Status Start(const std::string& path, const std::set<std::string>& pending,
                           " || ! systemctl is-active --quiet" + stop + "; }") +
       (restart.empty() ? "" : " && systemctl try-restart" + restart) +
       " && systemctl enable --now sstferry.target"
-      " && systemctl start sstferry.target";
+      " && systemctl start sstferry.target"
+      // A target starts even if the units that it wants do not.
+      " && { bad=; for unit in" + active +
+      "; do systemctl --quiet is-active \"$unit\" || { bad=1; "
+      "echo \"$unit is not active: see systemctl status\" >&2; }; done; "
+      "[ -z \"$bad\" ]; }";
   ProgramStart start;
   start.words = {"/bin/sh", "-c", script};
   start.out = STDERR_FILENO;
@@ -277,7 +291,8 @@ Status Start(const std::string& path, const std::set<std::string>& pending,
   }
   if (state != 0) {
     return MakeStatus(EndState::kInternal,
-                      "systemctl failed; its message is above");
+                      "systemctl failed, or a unit did not start; the message "
+                      "is above");
   }
   const std::string done = path + "/" + kPendingName;
   return unlink(done.c_str()) == 0 || errno == ENOENT
@@ -402,7 +417,9 @@ Status Run(const UnitsArguments& units, Console* console,
   std::set<std::string> pending;
   RETURN_IF_ERROR(NotePending(units.directory, *changes, &pending));
   RETURN_IF_ERROR(Apply(units.directory, *changes));
-  return units.start ? Start(units.directory, pending, console) : Status::OK();
+  return units.start
+             ? Start(units.directory, *changes, pending, console)
+             : Status::OK();
 }
 
 }  // namespace
