@@ -93,6 +93,52 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("A copy that is made as documented can be used, also if a push ends "
+          "meanwhile",
+          "[tools][archive]") {
+  const ScratchDir dir;
+  const std::string archive = dir / "archive";
+  const std::string copy = dir / "copy";
+  fs::create_directory(archive);
+  Archive({"init", archive});
+  const auto push = [&](const std::string& value) {
+    test::OpenDb db(dir / "source", test::OneFamily());
+    REQUIRE_OK(db->Put({}, "key", value));
+    db.Flush();
+    Archive({"push", dir / "source", archive});
+  };
+  push("first");
+  std::set<std::string> listed;
+  for (const auto& entry : fs::directory_iterator(archive + "/done")) {
+    listed.insert(entry.path().filename());
+  }
+  fs::create_directory(copy);
+  for (const char* const part : {"/files", "/parts", "/wal"}) {
+    if (fs::exists(archive + part)) {
+      fs::copy(archive + part, copy + part, fs::copy_options::recursive);
+    }
+  }
+  push("second");
+  for (const char* const part : {"/sets", "/done"}) {
+    fs::create_directory(copy + part);
+    for (const std::string& name : listed) {
+      fs::copy(archive + part + "/" + name, copy + part + "/" + name);
+    }
+  }
+  Archive({"check", archive});
+  for (const char* const file : {"/ARCHIVE", "/CHECKED"}) {
+    if (fs::exists(archive + file)) fs::copy(archive + file, copy + file);
+  }
+  REQUIRE(Archive({"list", copy})["sets"].size() == 1);
+  Archive({"check", copy, "--read-data", "100%"});
+  const std::string target = dir / "target";
+  Run({"pull", copy, target});
+  test::OpenDb db(target, test::OneFamily());
+  std::string value;
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "key", &value));
+  REQUIRE(value == "first");
+}
+
 TEST_CASE("A restored set has the entries that the database had when pushed",
           "[tools][archive]") {
   const ScratchDir dir;

@@ -76,7 +76,8 @@ TEST_CASE("ResolveMoment leaves other text unchanged", "[tools]") {
   for (const char* text :
        {"", "latest", "nightly", "sequence:7", "2026-11-24T14:50:00Z",
         "20261124T145000Z", "20261124T145000Z-0011223344556677", "-2", "-h",
-        "-2y", "-99999999999h", "25:00", "14:50pm", "host:/dir", "14"}) {
+        "-2y", "-99999999999h", "25:00", "14:50pm", "host:/dir", "14",
+        "2026-11-31", "2026-02-30T10:00", "2026-02-30T10:00:00+01:00"}) {
     INFO(text);
     REQUIRE(Resolved(text) == "-");
   }

@@ -18,6 +18,20 @@ bool Parses(const std::string& text, const char* form, std::tm* time) {
   return end != nullptr && *end == '\0';
 }
 
+// Parses a text with a date. Returns false for a day that its month does not
+// have: strptime() accepts February 30, and mktime() makes a later day of it.
+bool ParsesDate(const std::string& text, const char* form, std::tm* time) {
+  if (!Parses(text, form, time)) {
+    return false;
+  }
+  std::tm day{};
+  day.tm_year = time->tm_year;
+  day.tm_mon = time->tm_mon;
+  day.tm_mday = time->tm_mday;
+  timegm(&day);
+  return day.tm_mon == time->tm_mon;
+}
+
 std::tm LocalTime(time_t seconds) {
   std::tm local{};
   localtime_r(&seconds, &local);
@@ -76,7 +90,7 @@ std::optional<time_t> Resolve(const std::string& text, time_t now) {
     return moment;
   }
   std::tm date{};
-  if (text.size() == 10 && Parses(text, "%Y-%m-%d", &date)) {
+  if (text.size() == 10 && ParsesDate(text, "%Y-%m-%d", &date)) {
     return LastSecondOfDay(date);
   }
   if (text.size() < 16 || text.back() == 'Z') {
@@ -86,14 +100,14 @@ std::optional<time_t> Resolve(const std::string& text, time_t now) {
   if (with_t[10] == ' ') with_t[10] = 'T';
   for (const char* form : {"%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"}) {
     std::tm zoned{};
-    if (Parses(with_t, form, &zoned)) {
+    if (ParsesDate(with_t, form, &zoned)) {
       const long offset = zoned.tm_gmtoff;
       return timegm(&zoned) - offset;
     }
   }
   for (const char* form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"}) {
     std::tm local{};
-    if (Parses(with_t, form, &local)) {
+    if (ParsesDate(with_t, form, &local)) {
       return FromLocal(local);
     }
   }
