@@ -371,7 +371,8 @@ class Promote : public StandbyJob {
                                          options_.force, end, &promotion);
     state->seconds =
         std::chrono::duration<double>(Clock::now() - begin).count();
-    state->is_promoted = HasCurrent(options_.dir);
+    state->is_promoted =
+        HasCurrent(options_.dir) && CheckNotTaken(options_.dir).ok();
     state->is_followed = false;
     if (!promotion.was_cut_short && promotion.end.last_sequence > 0) {
       state->sequence =

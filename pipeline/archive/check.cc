@@ -312,9 +312,11 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
 
 Status Checker::KeepFindings() {
   ArchiveChecked now;
-  const Status read = ReadFindings(&now);
-  if (read.ok() && has_unknown_findings()) {
-    summary_->not_kept = MessageOf(unreadable_);
+  const Status found = archive_.ReadChecked(&now);
+  const Status read = IgnoreUnreadable(found);
+  if (read.ok() && !found.ok() && summary_->read_parts != 1) {
+    unreadable_ = found;
+    summary_->not_kept = MessageOf(found);
     return Status::OK();
   }
   if (read.ok() && now == ArchiveChecked()) {

@@ -230,10 +230,17 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
       const EndState state = EndStateOf(status);
       if (state == EndState::kCorrupt || state == EndState::kRefused) {
         lineage.problem = MessageOf(status);
-        lineage.is_damaged |=
-            archive.key() == nullptr ||
-            !ReadLogHead(Archive(archive.store()), key, &head, &digest, &bytes)
-                 .ok();
+        bool is_damaged = archive.key() == nullptr;
+        if (!is_damaged) {
+          const Status unchecked = ReadLogHead(Archive(archive.store()), key,
+                                               &head, &digest, &bytes);
+          is_damaged = EndStateOf(unchecked) == EndState::kCorrupt ||
+                       EndStateOf(unchecked) == EndState::kRefused;
+          if (!is_damaged) {
+            RETURN_IF_ERROR(unchecked);
+          }
+        }
+        lineage.is_damaged |= is_damaged;
         continue;
       }
       RETURN_IF_ERROR(status);

@@ -170,8 +170,8 @@ Status Pusher::FoundWrong(const std::string& key) const {
   return MakeStatus(EndState::kBusy,
                     store_->Describe(key) +
                         ": a check found this object wrong while the push "
-                        "ran; nothing was committed, and another push uploads "
-                        "it again",
+                        "ran, or what it found cannot be read; nothing was "
+                        "committed, and another push uploads it again",
                     "sstferry archive push SOURCE " +
                         ShellWord(store_->place()));
 }
@@ -704,7 +704,10 @@ Status Pusher::LookBefore(UnixSeconds* signed_at) {
       const std::string key = ArchiveKeyText(set_.files[file].key);
       if (set_.files[file].key.set == set_.name.id) {
         // A name is never used twice.
-        return Overtaken(key + " was marked or deleted");
+        return std::find(look.wrong.begin(), look.wrong.end(), file) !=
+                       look.wrong.end()
+                   ? FoundWrong(key)
+                   : Overtaken(key + " was marked or deleted");
       }
       places_[file].reset();
     }
@@ -713,7 +716,8 @@ Status Pusher::LookBefore(UnixSeconds* signed_at) {
     }
     RETURN_IF_ERROR(PlaceFiles(again));
   }
-  return Overtaken("the reused files were marked at each attempt");
+  return Overtaken(
+      "the reused files were marked, deleted or found wrong at each attempt");
 }
 
 Status Pusher::PutOnce(const std::string& key, const std::string& bytes,

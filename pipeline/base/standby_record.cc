@@ -24,11 +24,13 @@ Status ReadStandbyRecord(const std::string& dir, bool* found,
                 : Status::OK();
 }
 
+// Tells the CURRENT of a standby by its size, which RocksDB's never has: a file
+// that cannot be opened now must not turn a standby into a database.
 bool HasCurrent(const std::string& dir) {
   const std::string path = dir + "/CURRENT";
   std::error_code error;
   return std::filesystem::exists(path, error) &&
-         ReadStart(path, sizeof(kStandbyCurrent)) != kStandbyCurrent;
+         std::filesystem::file_size(path, error) != sizeof(kStandbyCurrent) - 1;
 }
 
 bool IsStandby(const std::string& dir) {
@@ -38,9 +40,12 @@ bool IsStandby(const std::string& dir) {
 }
 
 Status CheckNotTaken(const std::string& dir) {
-  LastTransfer last;
+  if (!HasCurrent(dir)) {
+    return Status::OK();
+  }
+  LastTransfer last;  // written before CURRENT, so read after it
   ReadLastTransfer(dir, &last);  // a promotion by force may know no transfer
-  if (!HasCurrent(dir) || !last.promoted_at.empty()) {
+  if (!last.promoted_at.empty()) {
     return Status::OK();
   }
   return MakeStatus(

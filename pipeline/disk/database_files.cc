@@ -14,6 +14,7 @@
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/base/open_file.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/disk/access.h"
 #include "pipeline/options/directories.h"
 #include "sstferry/descriptor.h"
@@ -39,12 +40,13 @@ Status Refused(const std::string& dir, const std::string& what,
 
 // Refuses a database whose WALs are in another directory: the next process that
 // opens TARGET_DIR would replay them. If no process has ever opened the
-// database (there is no LOCK), it may be a copy whose OPTIONS contain the
-// original's WAL directory, so they are ignored.
+// database (it has no LOCK, or is a standby, in which RocksDB leaves one when it
+// refuses to open it), it may be a copy whose OPTIONS contain the original's WAL
+// directory, so they are ignored.
 Status CheckWals(const std::string& dir) {
   std::error_code error;
   std::string wal_dir;
-  const bool was_opened = fs::exists(dir + "/LOCK", error);
+  const bool was_opened = !IsStandby(dir) && fs::exists(dir + "/LOCK", error);
   if (error) {
     return Refused(dir, ": cannot find out if it has a LOCK: " +
                             error.message());
@@ -87,9 +89,11 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   if (!user.empty()) {
     return busy;
   }
-  std::error_code failed;
-  const bool may_make =
-      makes && (fs::exists(dir + "/CURRENT", failed) || failed);
+  // With a LOCK, a wal_dir in OPTIONS would count as the database's own.
+  std::string wal_dir;
+  const bool may_make = makes && HasCurrent(dir) &&
+                        FindNamedWalDir(dir, &wal_dir).ok() &&
+                        (wal_dir.empty() || IsSameDirectory(wal_dir, dir));
   Descriptor file = OpenPath(path, O_RDWR);
   const bool is_made = !file.is_open() && errno == ENOENT;
   if (is_made && !may_make) {

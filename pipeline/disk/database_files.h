@@ -16,9 +16,9 @@ class DatabaseLock {
  public:
   // Takes the lock. Without a LOCK file, no process has ever opened the
   // database: with `makes`, creates the file, as RocksDB does; otherwise
-  // returns OK and holds nothing. Without CURRENT, as in a standby, RocksDB
-  // opens no database, and a LOCK would make the directory look like one, so
-  // none is created.
+  // returns OK and holds nothing. Creates none in a standby, which RocksDB
+  // does not open, nor in a copy whose OPTIONS name the WAL directory of the
+  // original: with a LOCK, it would count as the copy's own.
   //   kBusy     a process has the database open
   //   kRefused  this process cannot open or lock the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir, bool makes);

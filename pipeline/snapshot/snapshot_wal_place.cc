@@ -11,6 +11,7 @@
 #include "format/rocksdb/manifest_state.h"
 #include "format/rocksdb/write_batch_reader.h"
 #include "pipeline/base/database_open.h"
+#include "pipeline/base/standby_record.h"
 #include "pipeline/snapshot/posix_files.h"
 #include "pipeline/snapshot/retained_snapshots.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -157,7 +158,10 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
       !place.is_unknown &&
       (place.named.empty() ||
        std::filesystem::equivalent(place.named, place.database_dir, error));
-  if (is_here || !FileIdOf(place.database_dir + "/LOCK").exists()) {
+  // The WALs of a standby are in its own directory, although a RocksDB that
+  // refused to open it may have left a LOCK.
+  if (is_here || IsStandby(place.database_dir) ||
+      !FileIdOf(place.database_dir + "/LOCK").exists()) {
     return Status::OK();
   }
   NeededWals here;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -1111,12 +1112,10 @@ TEST_CASE("A follower takes another cut after one during which a fault was "
   options.cut_every = std::chrono::milliseconds(1);
   RunningFollower follower(options);
   AwaitDurable(world);
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!IsStandby(world.dir()) ||
-         StateOf(world.dir()).cuts["damage"] == 0) {
-    REQUIRE(std::chrono::steady_clock::now() < until);
-  }
+  REQUIRE(AwaitThat([&] {
+    return IsStandby(world.dir()) &&
+           StateOf(world.dir()).cuts["damage"] != 0;
+  }));
   REQUIRE_OK(follower.Stop());
   HealthFile known;
   REQUIRE_OK(ReadKnownFault(world.dir(), &known));
@@ -1845,7 +1844,7 @@ TEST_CASE("Records whose sync failed are neither durable nor promoted",
     Promotion promotion;
     REQUIRE_OK(LockStandby(world.dir(), &lock));
     REQUIRE_OK(PromoteStandby(disk.get(), world.dir(), /*force=*/false,
-                              &promotion));
+                              std::nullopt, &promotion));
     REQUIRE(promotion.end.last_sequence == durable);
   } else {
     REQUIRE_OK(world.Open());
