@@ -81,6 +81,10 @@ constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
 // known release can, returns a release above all others.
 RocksDbRelease FirstWithFormat(uint32_t format_version);
 
+// Earlier releases write wal_dir into OPTIONS even if the WALs are in the
+// database's directory (facebook/rocksdb#8582).
+inline constexpr RocksDbRelease kNamesOnlyOtherWalDirs{6, 24, 0};
+
 // A feature of files, and the first release that can read it.
 struct Need {
   RocksDbRelease release;

@@ -239,7 +239,7 @@ void ManifestReader::DropFamily(uint32_t id) {
 }
 
 Status ManifestReader::ApplyWals(const VersionEdit& edit) {
-  memory_bytes_ -= state_.wals.size() * kWalBytes;
+  memory_bytes_ -= state_.wals.size() * kWalMemoryBytes;
   for (const auto& [number, bytes] : edit.wal_additions) {
     if (number < state_.deleted_wals_before) {
       continue;
@@ -263,7 +263,7 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
     state_.wals.erase(state_.wals.begin(),
                       state_.wals.lower_bound(edit.wals_deleted_before));
   }
-  memory_bytes_ += state_.wals.size() * kWalBytes;
+  memory_bytes_ += state_.wals.size() * kWalMemoryBytes;
   return Status::OK();
 }
 

@@ -354,7 +354,7 @@ class EditReader {
       bytes = NumberOf(fields, "WAL's size");
       field = Number32Of(fields, "WAL's field");
     }
-    if (Take(kWalBytes)) {
+    if (Take(kWalMemoryBytes)) {
       edit_->wal_additions.emplace_back(number, bytes);
     }
   }

@@ -53,7 +53,7 @@ struct VersionEdit {
 // that a blob file and a WAL take in a ManifestState.
 inline constexpr uint64_t kNodeBytes = 48;
 inline constexpr uint64_t kBlobBytes = sizeof(ManifestBlobFile) + kNodeBytes;
-inline constexpr uint64_t kWalBytes = sizeof(uint64_t) + kNodeBytes;
+inline constexpr uint64_t kWalMemoryBytes = sizeof(uint64_t) + kNodeBytes;
 // Returns the bytes that a table takes there.
 uint64_t MemoryOf(const ManifestFile& file);
 // Returns kRefused: a MANIFEST needs more than `max_bytes`.

@@ -852,7 +852,8 @@ class FleetOperation : public Fleet {
   std::unique_ptr<ReplicaTree> tree_;
   std::unique_ptr<ReplicaTree> looked_tree_;  // of a plan or a verify
   FleetRecord record_;
-  std::vector<std::string> known_;  // databases that the list must have unless they are gone
+  // Databases that the list must have unless they are gone.
+  std::vector<std::string> known_;
   Status known_status_;  // error of finding known_; OK: known_ is complete
   std::unique_ptr<Endpoint> endpoint_;
   Dialer* dialer_ = nullptr;

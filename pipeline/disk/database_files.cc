@@ -40,9 +40,9 @@ Status Refused(const std::string& dir, const std::string& what,
 
 // Refuses a database whose WALs are in another directory: the next process that
 // opens TARGET_DIR would replay them. If no process has ever opened the
-// database (it has no LOCK, or is a standby, in which RocksDB leaves one when it
-// refuses to open it), it may be a copy whose OPTIONS contain the original's WAL
-// directory, so they are ignored.
+// database (it has no LOCK, or is a standby, in which a RocksDB that refuses to
+// open it leaves one), it may be a copy whose OPTIONS contain the original's
+// WAL directory, so they are ignored.
 Status CheckWals(const std::string& dir) {
   std::error_code error;
   std::string wal_dir;
@@ -57,11 +57,11 @@ Status CheckWals(const std::string& dir) {
   if (wal_dir.empty() || IsSameDirectory(wal_dir, dir)) {
     return Status::OK();
   }
-  // A directory that is missing now may be back when the new database is opened.
+  // A directory that is missing now may be there when the new database opens.
   const bool is_missing = !fs::exists(wal_dir, error) && !error;
   return Refused(dir, " has its write-ahead log in " + wal_dir +
-                          (is_missing ? ", which is missing (its volume may not "
-                                        "be mounted), and"
+                          (is_missing ? ", which is missing (is its volume "
+                                        "mounted?), and"
                                       : ",") +
                           " which a new database in its place would "
                           "replay; keep the log in the directory itself, or "
@@ -94,7 +94,15 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   const bool may_make = makes && HasCurrent(dir) &&
                         FindNamedWalDir(dir, &wal_dir).ok() &&
                         (wal_dir.empty() || IsSameDirectory(wal_dir, dir));
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
   Descriptor file = OpenPath(path, O_RDWR);
+  if (!file.is_open() && errno == EACCES) {
+    // A lock for reading conflicts with RocksDB's, too.
+    file = OpenPath(path, O_RDONLY);
+    lock.l_type = F_RDLCK;
+  }
   const bool is_made = !file.is_open() && errno == ENOENT;
   if (is_made && !may_make) {
     return Status::OK();
@@ -105,15 +113,15 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   if (!file.is_open()) {
     return errno == EEXIST ? busy : unknown(errno);
   }
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
   if (fcntl(file.get(), F_OFD_SETLK, &lock) != 0) {
     const int error = errno;
+    if (error != EAGAIN && error != EACCES) {
+      return unknown(error);
+    }
     // Stays open: a thread of this process may have opened the database just
     // now, and would lose its lock if any descriptor of the file were closed.
     file.Release();
-    return error == EAGAIN || error == EACCES ? busy : unknown(error);
+    return busy;
   }
   struct stat held;
   struct stat named;

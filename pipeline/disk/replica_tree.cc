@@ -183,11 +183,11 @@ Status ReplicaTree::Open(const std::string& directory,
                                 "; wait until it ends")
                : locked;
   }
-  if (is_made) {
-    const Descriptor above = OpenDirectoryIn(top.get(), "..");
-    if (!above.is_open() || fsync(above.get()) != 0) {
-      return TreeError("cannot sync the directory of", directory, errno);
-    }
+  // An earlier run may have made it, and may have been killed before it synced.
+  const Descriptor above = OpenDirectoryIn(top.get(), "..");
+  const bool is_synced = above.is_open() && fsync(above.get()) == 0;
+  if (is_made && !is_synced) {
+    return TreeError("cannot sync the directory of", directory, errno);
   }
   out->reset(
       new ReplicaTree(directory, is_made, /*is_locked=*/true, std::move(top)));

@@ -10,6 +10,9 @@
 #include "format/digest.h"
 #include "format/end_state.h"
 #include "format/limits.h"
+#include "format/options_line.h"
+#include "format/release.h"
+#include "pipeline/base/open_file.h"
 #include "pipeline/options/seen_options.h"
 #include "rocksdb/db.h"
 #include "sstferry/descriptor.h"
@@ -137,6 +140,20 @@ Status FindNamedWalDir(const std::string& dir, std::string* wal_dir) {
     return UnknownWalDir(dir, MessageOf(looked));
   }
   *wal_dir = options.database().DatabaseOption("wal_dir", "");
+  // An old RocksDB names the directory itself, by the path that its application
+  // used. After a rename, or outside of its container, nothing is there.
+  const RocksDbRelease release = ReleaseOfOptions(options.TextFor({}));
+  if (!wal_dir->empty() && release.is_known() &&
+      release < kNamesOnlyOtherWalDirs && !fs::exists(*wal_dir, error) &&
+      !error) {
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(ListDirectory(real, &names));
+    if (std::any_of(names.begin(), names.end(), [](const std::string& name) {
+          return name.ends_with(".log");
+        })) {
+      wal_dir->clear();
+    }
+  }
   // If there is no LOCK, no process has ever opened the database with WALs
   // elsewhere.
   return options.name().empty() || options.database().HasDatabase() ||

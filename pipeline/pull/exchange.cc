@@ -204,8 +204,12 @@ Status Exchange::Swap(const std::function<Status()>& last_check,
   Status status = CallBefore();
   FaultPoint("Puller:BeforeSwapDone");
   if (status.ok()) {
-    status = failure_->failed() ? failure_->status()
-                                         : CheckTarget();
+    status = failure_->failed() ? failure_->status() : CheckTarget();
+  }
+  if (status.ok()) {
+    // Its application may have written to it while data moved.
+    status = CheckSourceNotOlder(rocksdb::FileSystem::Default().get(),
+                                 options(), plan_->opened.snapshot_sequence);
   }
   std::vector<std::string> kept;
   if (status.ok()) {

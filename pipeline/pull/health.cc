@@ -67,6 +67,11 @@ Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
   HealthFile known;
   RETURN_IF_ERROR(ReadKnownFault(dir, &known));
   if (known.fault != ReplicaFault::kNone && known.id != TransferId()) {
+    if (known.fault >= fault->fault && known.what == fault->what &&
+        known.families == fault->families &&
+        known.interval == fault->interval) {
+      fault->id = known.id;  // the same finding: its repair continues
+    }
     Join(known, fault);
     if (known.fault > fault->fault) {
       fault->fault = known.fault;

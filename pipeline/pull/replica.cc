@@ -183,9 +183,12 @@ Status CheckSourceNotOlder(rocksdb::FileSystem* file_system,
     return Status::OK();
   }
   ManifestReader manifest;
-  if (!ReadManifest(file_system, dir, &manifest, nullptr).ok()) {
-    return Status::OK();
+  const Status read = ReadManifest(file_system, dir, &manifest, nullptr);
+  if (EndStateOf(read) == EndState::kCorrupt ||
+      EndStateOf(read) == EndState::kRefused) {
+    return Status::OK();  // an exchange also repairs it
   }
+  RETURN_IF_ERROR(read);
   WalFacts wals;  // as far as the WALs can be read
   ReadWalFacts(file_system, dir, /*oldest=*/0, &wals);
   const uint64_t own =

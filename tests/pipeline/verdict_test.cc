@@ -81,6 +81,20 @@ TEST_CASE("A difference is CHANGED_SINCE only after the recorded sequence",
   }
 }
 
+TEST_CASE("No refresh is advised that would be refused because the copy is newer",
+          "[pipeline][verdict]") {
+  JudgedSide copy = Copy();
+  copy.record->method = "clone";
+  copy.sequence = 152;
+  for (const uint64_t sequence : {150, 151, 152}) {
+    const Verdict verdict = JudgeDifference(Origin(sequence), copy, {});
+    INFO(verdict.reason);
+    REQUIRE(verdict.next.empty() == (sequence < 152));
+    REQUIRE((verdict.reason.find("--adopt") != std::string::npos) ==
+            (sequence < 152));
+  }
+}
+
 TEST_CASE("A standby is repaired by its follower, and not by a refresh",
           "[pipeline][verdict]") {
   const ScratchDir dir;

@@ -72,7 +72,8 @@ std::string Refusal(PullMode mode, const Words& more) {
 TEST_CASE("The command that verify recommends makes the copy equal",
           "[tools]") {
   ReplicaWorld world;
-  Process pull(Sstferry({"pull", world.source(), world.target()}));
+  Process pull(Sstferry(
+      {"pull", world.source(), world.target(), "--method", "ingest"}));
   REQUIRE(pull.Wait() == 0);
   const auto before = EntriesOf(world.target());
   {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "pipeline/base/database_open.h"
+#include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/replica_options.h"
 #include "rocksdb/compaction_filter.h"
@@ -352,6 +353,31 @@ TEST_CASE("WALs of an old database on a volume that is not mounted are not left 
                                          ", which is missing") !=
           std::string::npos);
   REQUIRE(world.All() == before);
+}
+
+// RocksDB before 6.24 always writes wal_dir, as the path that its application
+// used, for example inside of a container.
+TEST_CASE("A target whose old RocksDB named its own directory by another path "
+          "is exchanged",
+          "[transfer][untouched]") {
+  World world;
+  OpenDb(world.T(), OneFamily(Quiet())).Put("mine", "value");
+  EditOptions(world.T(), "  wal_dir=", "  wal_dir=/not/here");
+  EditOptions(world.T(), "rocksdb_version=" + ReleaseNumbers(kLinkedRelease),
+              "rocksdb_version=6.20.3");
+  const bool has_wal = GENERATE(true, false);
+  if (!has_wal) {
+    for (const std::string& wal : PathsWith(world.T(), ".log")) {
+      fs::remove(wal);
+    }
+  }
+  world.options.mode = PullMode::kSwap;
+  world.options.method = PullMethod::kIngest;
+  world.options.adopt = true;
+  Summary summary;
+  MakePull(world.options)->Run(&summary).PermitUncheckedError();
+  INFO(summary.status.ToString());
+  REQUIRE(summary.status.ok() == has_wal);
 }
 
 TEST_CASE("WALs of an old database are found by OPTIONS that no peer may send, "

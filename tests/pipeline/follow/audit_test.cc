@@ -939,7 +939,8 @@ TEST_CASE("A fault that cannot be recorded is repaired by the next cut",
     bool found = false;
     StandbyState state;
     // While DIR is exchanged, its files may be missing for a moment.
-    const Status read = ReadStandbyState(world.dir(), &found, &state);
+    const rocksdb::Status read =
+        ReadStandbyState(world.dir(), &found, &state);
     is_cut = read.ok() && found && state.cuts["damage"] > 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -564,7 +564,7 @@ TEST_CASE("A mark of what was heard repeats what is durable", "[follow]") {
 TEST_CASE("A mark says that a source is silent after it has owed an answer for "
           "longer than the time between two pings",
           "[follow]") {
-  static_assert(kSourceSilent > Timeouts().ping_interval());
+  REQUIRE(kSourceSilent > Timeouts().ping_interval());
   StandbyWorld world;
   MakeStandby(&world);
   Standby* const standby = world.standby();
@@ -1660,7 +1660,8 @@ TEST_CASE("A cut completes the directory of lost records that an earlier one "
   record.source_database_id = "another";
   REQUIRE_OK(world.standby()->BeginCut());
   REQUIRE_OK(world.standby()->KeepUnproven(world.source_dir(),
-                                           CutReason::kNewLife, &record));
+                                           CutReason::kNewLife, FollowJudged(),
+                                           &record));
   fs::remove(record.lost_dir + "/CURRENT");
   fs::remove(PathsWith(record.lost_dir, ".sst").front());
   REQUIRE_OK(world.Open());
@@ -1693,7 +1694,8 @@ TEST_CASE("A missing OPTIONS file does not prove that a source was not opened",
   FollowFile record = world.standby()->record();
   record.sequence = world.sequence();
   REQUIRE_OK(world.standby()->BeginCut());
-  REQUIRE_OK(world.standby()->KeepUnproven(cut, CutReason::kBarrier, &record));
+  REQUIRE_OK(world.standby()->KeepUnproven(cut, CutReason::kBarrier,
+                                           FollowJudged(), &record));
   REQUIRE(record.unproven_dirs.size() == (has_options ? 0 : 1));
 }
 
@@ -1720,7 +1722,8 @@ TEST_CASE("A cut of a reopened source is tried again while the standby's "
   REQUIRE_OK(world.standby()->BeginCut());
   const auto keep = [&] {
     return world.standby()->KeepUnproven(world.source_dir(),
-                                         CutReason::kNewLife, &record);
+                                         CutReason::kNewLife, FollowJudged(),
+                                         &record);
   };
   disk->FailAt(FileStep::kRead, 1, DiskBroken(), manifest);
   REQUIRE_FALSE(keep().ok());

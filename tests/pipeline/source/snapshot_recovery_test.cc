@@ -360,6 +360,21 @@ TEST_CASE("Snapshot leaves out old records after a recycled older WAL",
         Entries{{"a", "1"}, {"b", "1"}, {"c", "1"}});
 }
 
+void WithTransactionDb(const std::string& directory,
+                       rocksdb::TxnDBWritePolicy policy,
+                       const std::function<void(rocksdb::TransactionDB*)>& go) {
+  Die(directory, [&](const std::string& alive) {
+    rocksdb::TransactionDBOptions transactions;
+    transactions.write_policy = policy;
+    rocksdb::TransactionDB* made = nullptr;
+    REQUIRE_OK(rocksdb::TransactionDB::Open(Plain(), transactions, alive,
+                                            &made));
+    const std::unique_ptr<rocksdb::TransactionDB> db(made);
+    go(db.get());
+    CopyOpen(alive, directory);
+  });
+}
+
 // RocksDB 9.1 and later recycle WALs with kPointInTimeRecovery.
 TEST_CASE("A database that its application cannot open because of a recycled "
           "WAL is not moved while no process has it open",
@@ -422,21 +437,6 @@ TEST_CASE("Snapshot reads compressed WALs", "[snapshot][recovery]") {
   RequireAsRecovered(
       options, tree / "db",
       {{"0", "0"}, {"a", std::string(100'000, 'a')}, {"b", "1"}, {"c", "1"}});
-}
-
-void WithTransactionDb(const std::string& directory,
-                       rocksdb::TxnDBWritePolicy policy,
-                       const std::function<void(rocksdb::TransactionDB*)>& go) {
-  Die(directory, [&](const std::string& alive) {
-    rocksdb::TransactionDBOptions transactions;
-    transactions.write_policy = policy;
-    rocksdb::TransactionDB* made = nullptr;
-    REQUIRE_OK(rocksdb::TransactionDB::Open(Plain(), transactions, alive,
-                                            &made));
-    const std::unique_ptr<rocksdb::TransactionDB> db(made);
-    go(db.get());
-    CopyOpen(alive, directory);
-  });
 }
 
 TEST_CASE("Snapshot refuses WALs whose sequence numbers count batches",
