@@ -147,9 +147,9 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
 }
 
 Status CheckCloneFiles(const std::vector<CloneFile>& files) {
-  // RocksDB numbers all files, including tables and blob files, with one
-  // counter.
-  std::set<uint64_t> numbers;
+  // RocksDB numbers all files with one counter, but a WAL may have the number of
+  // another file (clone_file.h).
+  std::set<std::pair<bool, uint64_t>> numbers;
   std::set<CloneFileKind> once;
   for (const CloneFile& file : files) {
     const bool single = file.kind == CloneFileKind::kManifest ||
@@ -176,7 +176,8 @@ Status CheckCloneFiles(const std::vector<CloneFile>& files) {
                     std::to_string(kMaxFileNumber) + ", found " +
                     CloneFileName(file));
     }
-    if (numbered && !numbers.insert(file.number).second) {
+    const bool is_wal = file.kind == CloneFileKind::kWal;
+    if (numbered && !numbers.insert({is_wal, file.number}).second) {
       return BadSet("expected each file number once, found the number of " +
                  CloneFileName(file) + " twice");
     }

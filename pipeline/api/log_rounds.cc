@@ -390,8 +390,8 @@ class LogRounds : public RoundTarget {
   uint64_t latest_micros_ = 0;  // in sets and in logs before the writer's
   RemoteSource* remote_ = nullptr;     // runs now, so that Cancel() can stop it
   Status failed_;
-  // What the archive restores without the writer's log: up to this time and
-  // sequence number.
+  // The archive can restore up to this time and sequence number without the
+  // writer's log.
   uint64_t put_micros_ = 0;
   uint64_t put_sequence_ = 0;
   // Since this time, the source's writes are only in logs whose set does not

@@ -184,7 +184,7 @@ Status ReplicaTree::Open(const std::string& directory,
                : locked;
   }
   // An earlier run may have made it, and may have been killed before it synced.
-  const Descriptor above = OpenDirectoryIn(top.get(), "..");
+  const Descriptor above = OpenLinked(directory + "/..", O_RDONLY | O_DIRECTORY);
   const bool is_synced = above.is_open() && fsync(above.get()) == 0;
   if (is_made && !is_synced) {
     return TreeError("cannot sync the directory of", directory, errno);

@@ -1,5 +1,8 @@
 #include "pipeline/parts/table_cursor.h"
 
+#include <string>
+
+#include "format/end_state.h"
 #include "format/rocksdb/sst_coding.h"
 #include "pipeline/base/key_interval.h"
 
@@ -21,6 +24,13 @@ constexpr uint32_t kExternalVersion = 2;
 Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
   reads_ = &reads;
   Status status = file.shared->Open(reads.file_system, file.path, &file_);
+  if (status.ok() && file_->size() < file.bytes) {
+    // Without its end, it would be taken for a damaged table.
+    status = MakeStatus(EndState::kSourceError,
+                        file.path + ": truncated while it was read: expected " +
+                            std::to_string(file.bytes) + " bytes, found " +
+                            std::to_string(file_->size()));
+  }
   if (status.ok()) {
     read_ahead_.emplace(*file_, static_cast<size_t>(reads.readahead_bytes));
     status = table_.Open(&*read_ahead_);

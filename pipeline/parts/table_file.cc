@@ -64,6 +64,7 @@ TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
       level == 0 ? place : kBelowLevel0 + static_cast<uint64_t>(level);
   file.smallest_sequence = metadata.smallest_seqno;
   file.largest_sequence = metadata.largest_seqno;
+  file.bytes = metadata.size;
   file.has_blobs = metadata.oldest_blob_file_number != 0;
   return file;
 }

@@ -48,6 +48,7 @@ struct TableFile {
   uint64_t depth = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
+  uint64_t bytes = 0;  // size of the file; 0: unknown
   bool has_blobs = false;
   std::shared_ptr<SharedFile> shared = std::make_shared<SharedFile>();
 };

@@ -248,7 +248,8 @@ std::string Fingerprint(const std::string& directory) {
     }
     text << " " << info.st_size << " " << info.st_mtim.tv_sec << "."
          << info.st_mtim.tv_nsec;
-    if (S_ISREG(info.st_mode)) {
+    // A close of LOCK would release the lock that this process holds on it.
+    if (S_ISREG(info.st_mode) && path.filename() != "LOCK") {
       std::ifstream file(path, std::ios::binary);
       std::ostringstream contents;
       contents << file.rdbuf();

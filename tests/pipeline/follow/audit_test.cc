@@ -932,18 +932,14 @@ TEST_CASE("A fault that cannot be recorded is repaired by the next cut",
   options.pull.file_system = disk;
   options.cut_every = std::chrono::milliseconds(1);
   RunningFollower follower(options);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   // Some cuts are not audited.
-  for (bool is_cut = false; !is_cut;) {
-    REQUIRE(std::chrono::steady_clock::now() < until);
+  REQUIRE(AwaitThat([&] {
     bool found = false;
     StandbyState state;
     // While DIR is exchanged, its files may be missing for a moment.
-    const rocksdb::Status read =
-        ReadStandbyState(world.dir(), &found, &state);
-    is_cut = read.ok() && found && state.cuts["damage"] > 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+    return ReadStandbyState(world.dir(), &found, &state).ok() && found &&
+           state.cuts["damage"] > 0;
+  }));
   REQUIRE_OK(follower.Stop());
   REQUIRE(disk->count(FileStep::kCreate, kHealthFileName) > 0);
   REQUIRE(FileBytes(table) == good);

@@ -466,7 +466,7 @@ void FillLevel(bool deletes, test::TableWorld* world) {
   world->options().max_open_files = 20;
   world->table().no_block_cache = true;
   world->Open();
-  for (int i = 1; i < 300; ++i) {
+  for (int i = 1; i < 600; ++i) {
     world->Do(Op::kPut, i, 1000);
   }
   CompactAll(world);
@@ -515,6 +515,34 @@ TEST_CASE("A reader that has met an error does not move on",
   read.SeekFrom(files[50].smallest);
   REQUIRE_FALSE(read.Valid());
   REQUIRE(read.status().IsCorruption());
+}
+
+TEST_CASE("A range deletion that ends before it begins changes nothing",
+          "[range_entries]") {
+  const ScratchDir dir;
+  test::TableWorld world;
+  world.Open();
+  for (int i = 1; i < 10; ++i) {
+    world.Do(Op::kPut, i, 10);
+  }
+  world.Do(Op::kFlush, 0, 0);
+  for (const int key : {2, 8}) {
+    REQUIRE_OK(world.db()->DeleteRange({}, world.family(), KeyOf(key),
+                                       KeyOf(key + 1)));
+    world.Do(Op::kFlush, 0, 0);
+  }
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), world.options());
+  REQUIRE_OK(writer.Open(dir / "inverted.sst"));
+  REQUIRE_OK(writer.Put(KeyOf(6), "ingested"));
+  // RocksDB since 8.3 refuses this.
+  writer.DeleteRange(KeyOf(6), KeyOf(1)).PermitUncheckedError();
+  REQUIRE_OK(writer.Finish());
+  REQUIRE_OK(world.db()->IngestExternalFile(world.family(),
+                                            {dir / "inverted.sst"}, {}));
+  IntervalReader read(world.db(), world.family(), {}, 0);
+  read.SeekToBegin();
+  REQUIRE(ReadAll(&read) == Shown(&world));
+  REQUIRE_OK(read.status());
 }
 
 // Returns the number of this process's descriptors that are open on tables.
