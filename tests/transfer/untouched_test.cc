@@ -362,7 +362,8 @@ TEST_CASE("A target whose old RocksDB named its own directory by another path "
           "[transfer][untouched]") {
   World world;
   OpenDb(world.T(), OneFamily(Quiet())).Put("mine", "value");
-  EditOptions(world.T(), "  wal_dir=", "  wal_dir=/not/here");
+  EditOptions(world.T(), "[DBOptions]\n",
+              "[DBOptions]\n  wal_dir=/not/here\n");
   EditOptions(world.T(), "rocksdb_version=" + ReleaseNumbers(kLinkedRelease),
               "rocksdb_version=6.20.3");
   const bool has_wal = GENERATE(true, false);

@@ -1471,16 +1471,18 @@ TEST_CASE("A source that has begun another MANIFEST, and then flushed what the "
     REQUIRE_OK(reader.Answer(request, &found, &round));
   };
   const std::string first = manifest();
-  for (int i = 0; manifest() == first; ++i) {
-    REQUIRE(i < 400);
-    world.Write(1);
+  for (int i = 0; manifest() == first;) {
     listener->begun = [&] {
       world.Write(1);
       REQUIRE_OK(world.Follow());
       ask();
     };
-    REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
-    REQUIRE_FALSE(static_cast<bool>(listener->begun));
+    // Some batches have no entry of the family that is flushed.
+    while (listener->begun) {
+      REQUIRE(++i < 800);
+      world.Write(1);
+      REQUIRE_OK((*world.source())->Flush(rocksdb::FlushOptions()));
+    }
     REQUIRE(round.end.cut == CutReason::kNone);
   }
   const std::string second = manifest();
