@@ -52,7 +52,7 @@ void RangeDeletions::SetUp(rocksdb::ReadOptions* options) {
   options->ignore_range_deletions = true;
   options->table_filter = [this](const rocksdb::TableProperties& table) {
     // RocksDB 5.0 to 5.14 did not count range deletions. Since 6.10, a table
-    // has the id of the session that wrote it.
+    // has the id of the session that wrote it. List() needs no count.
     is_met_ |= table.num_range_deletions != 0 || table.db_session_id.empty();
     return true;
   };
@@ -61,7 +61,7 @@ void RangeDeletions::SetUp(rocksdb::ReadOptions* options) {
 Status RangeDeletions::Skip(bool forward, Iterator* iterator) {
   found_ = Found::kInIterator;
   for (uint64_t looked_up = 0; iterator->Valid();) {
-    if (is_met_ && !is_listed_ && !may_cover_all_) {
+    if (!may_cover_all_ && (!is_listed_ || (is_met_ && has_changed_))) {
       RETURN_IF_ERROR(List(iterator));
     }
     bool is_deleted = false;
@@ -98,7 +98,7 @@ bool RangeDeletions::MayCover(const Slice& key) const {
 }
 
 Status RangeDeletions::LookUp(const Iterator& iterator, bool* is_deleted) {
-  if (is_met_ && has_row_cache_) {
+  if (has_row_cache_ && (is_met_ || !spans_.empty())) {
     return MakeStatus(EndState::kRefused,
                       "range deletions below a row_cache: expected RocksDB 8.7 "
                       "or later, found " + RocksDbVersion() +
@@ -138,7 +138,8 @@ Status RangeDeletions::List(Iterator* iterator) {
       !db_->GetIntProperty(
           family_, rocksdb::DB::Properties::kCurrentSuperVersionNumber, &now) ||
       read != std::to_string(now)) {
-    may_cover_all_ = true;
+    has_changed_ = true;
+    may_cover_all_ = is_met_;
     return Status::OK();
   }
   for (const TableFile& file : files) {

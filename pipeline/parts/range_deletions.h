@@ -51,7 +51,9 @@ class RangeDeletions {
   void SetUp(rocksdb::ReadOptions* options);
 
   // Returns false while no entry needs Skip().
-  bool may_delete() const { return is_met_ || may_cover_all_; }
+  bool may_delete() const {
+    return !is_listed_ || is_met_ || may_cover_all_ || !spans_.empty();
+  }
   // Moves the iterator, whose position has changed, to the first entry from
   // there that is not deleted.
   //   kCancelled  `cancelled` returned true
@@ -98,6 +100,9 @@ class RangeDeletions {
   // bounds include the table's range deletions.
   bool is_met_ = false;
   bool is_listed_ = false;
+  // The tables have changed since the iterator was made, so those that it reads
+  // could not be listed.
+  bool has_changed_ = false;
   std::vector<Span> spans_;  // after Join(): in key order, without overlaps
   Found found_ = Found::kInIterator;
   rocksdb::PinnableSlice value_;

@@ -14,6 +14,16 @@
 namespace sstferry {
 namespace {
 
+// See FailSync().
+bool Contains(std::string path, const std::string& part) {
+  const std::string end = ".sstferry";
+  const size_t at = path.find(end);
+  if (at != std::string::npos) {
+    path.erase(at, end.size());
+  }
+  return path.find(part) != std::string::npos;
+}
+
 using rocksdb::FileOptions;
 using rocksdb::FSDirectory;
 using rocksdb::FSRandomRWFile;
@@ -209,7 +219,7 @@ IOStatus PowerLossFileSystem::SyncFile(Id file) {
   }
   Contents& contents = contents_[file];
   const bool fails = syncs_to_fail_ > 0 &&
-                     contents.path.find(failing_) != std::string::npos &&
+                     Contains(contents.path, failing_) &&
                      --syncs_to_fail_ == 0;
   if (fails) {
     LoseUnsynced(&contents);

@@ -54,7 +54,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
   [[noreturn]] void LosePowerAndExit(Survival survival, uint64_t seed,
                                      int code);
   // Makes the nth sync from now on (1: the next) of a file whose path contains
-  // `part` fail with `status`, once.
+  // `part` fail with `status`, once. The path is taken without ".sstferry", the
+  // end of a workspace's name: it contains ".sst".
   void FailSync(const std::string& part, uint64_t nth,
                 const rocksdb::IOStatus& status);
   // Returns the changes below the root that bypassed this object: names that
