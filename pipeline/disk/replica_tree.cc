@@ -260,12 +260,13 @@ Status ReplicaTree::Has(const std::string& name, bool* has) const {
     Descriptor below = OpenDirectoryIn(at.get(), components[i]);
     if (!below.is_open()) {
       const int error = errno;
+      const bool is_known = fstatat(at.get(), components[i].c_str(), &info,
+                                    AT_SYMLINK_NOFOLLOW) == 0;
       const bool is_file =
-          error == ENOTDIR &&
-          fstatat(at.get(), components[i].c_str(), &info,
-                  AT_SYMLINK_NOFOLLOW) == 0 &&
-          S_ISREG(info.st_mode);
-      return error == ENOENT || is_file ? Status::OK() : unknown(error);
+          error == ENOTDIR && is_known && S_ISREG(info.st_mode);
+      // A replica may be behind a link. Prepare() refuses this one alone.
+      *has = is_known && S_ISLNK(info.st_mode);
+      return error == ENOENT || is_file || *has ? Status::OK() : unknown(error);
     }
     at = std::move(below);
   }

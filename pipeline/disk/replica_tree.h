@@ -69,9 +69,9 @@ class ReplicaTree {
   //             file or another replica
   [[nodiscard]] rocksdb::Status Prepare(const std::string& name, bool* exists);
 
-  // Finds out if there is a replica, or an unfinished pull, with that name.
-  //   kRefused  it is unknown: a component of the path is a link, or cannot be
-  //             searched
+  // Finds out if there is a replica, or an unfinished pull, with that name. It
+  // counts as there if its path has a link, where Prepare() refuses it.
+  //   kRefused  it is unknown: a component of the path cannot be searched
   [[nodiscard]] rocksdb::Status Has(const std::string& name, bool* has) const;
 
   // Reads the record; *found is false if there is no record.

@@ -424,7 +424,7 @@ TEST_CASE("No process, and no thread of this one, opens the old database while "
   if (has_lock) WriteBytes(dir / "target/LOCK", "");
   std::unique_ptr<Workspace> workspace;
   REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
-  WriteBytes(workspace->db_dir() + "/content", "new");
+  WriteBytes(workspace->db_dir() + "/CURRENT", "MANIFEST-000002\n");
   REQUIRE_OK(workspace->BeginSwap(kId));
   bool is_held = false;
   Status opened;
@@ -441,7 +441,7 @@ TEST_CASE("No process, and no thread of this one, opens the old database while "
   REQUIRE_OK(swapped);
   REQUIRE(is_held);
   REQUIRE_FALSE(opened.ok());
-  REQUIRE(BytesOf(dir / "target/content") == "new");
+  REQUIRE(BytesOf(dir / "target/CURRENT") == "MANIFEST-000002\n");
   REQUIRE_FALSE(fs::exists(dir / "target/LOCK"));
 }
 
