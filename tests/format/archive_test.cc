@@ -205,14 +205,14 @@ TEST_CASE("Names of sets sort by their times, and only they are parsed",
     INFO(bad);
     REQUIRE_FALSE(ParseSetName(bad, &read));
   }
-  rc::check([](const SetId& id) {
+  REQUIRE(rc::check([](const SetId& id) {
     const SetName a{*rc::gen::inRange<uint64_t>(0, kMaxArchiveSeconds), id};
     const SetName b{*rc::gen::inRange<uint64_t>(0, kMaxArchiveSeconds), id};
     SetName back;
     RC_ASSERT(ParseSetName(SetNameText(a), &back));
     RC_ASSERT(back == a);
     RC_ASSERT((SetNameText(a) < SetNameText(b)) == (a < b));
-  });
+  }));
 }
 
 TEST_CASE("Only keys of files that the archive makes are parsed",
@@ -245,7 +245,7 @@ TEST_CASE("Only keys of files that the archive makes are parsed",
 
 TEST_CASE("Random bytes are refused, or decoded as an object of an archive",
           "[format][archive]") {
-  rc::check([](const std::string& bytes) {
+  REQUIRE(rc::check([](const std::string& bytes) {
     const SetName name = SampleArchiveSet().name;
     ArchiveSet set;
     DecodeArchiveSet(bytes, name, &set).PermitUncheckedError();
@@ -254,7 +254,7 @@ TEST_CASE("Random bytes are refused, or decoded as an object of an archive",
     if (ParseArchiveKey(bytes, &key)) {
       RC_ASSERT(ArchiveKeyText(key) == bytes);
     }
-  });
+  }));
 }
 
 }  // namespace

@@ -95,11 +95,11 @@ TEST_CASE("A lease expires some time after its renewal", "[format][lease]") {
 
 TEST_CASE("Random bytes are refused, or decoded as a lease",
           "[format][lease]") {
-  rc::check([](const std::string& bytes) {
+  REQUIRE(rc::check([](const std::string& bytes) {
     Lease lease;
     DecodeLease(bytes, &lease).PermitUncheckedError();
     DecodeLease(SealedLease(bytes), &lease).PermitUncheckedError();
-  });
+  }));
 }
 
 }  // namespace

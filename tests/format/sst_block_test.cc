@@ -219,7 +219,8 @@ TEST_CASE("SstBlockCursor refuses malformed hash indexes",
 }
 
 TEST_CASE("SstBlockCursor survives arbitrary bytes", "[format][corruption]") {
-  rc::check([](const std::string& noise, uint8_t flags, uint8_t restarts) {
+  REQUIRE(rc::check([](const std::string& noise, uint8_t flags,
+                       uint8_t restarts) {
     SstBlockLayout layout;
     layout.is_data = (flags & 1) != 0;
     layout.values_are_handles = (flags & 2) != 0;
@@ -237,7 +238,7 @@ TEST_CASE("SstBlockCursor survives arbitrary bytes", "[format][corruption]") {
       bytes += value.size();
     }
     RC_ASSERT(bytes <= block.size());
-  });
+  }));
 }
 
 TEST_CASE("DecompressSstBlock refuses sizes that cannot be true",
@@ -274,7 +275,7 @@ TEST_CASE("DecompressSstBlock refuses sizes that cannot be true",
 
 TEST_CASE("DecompressSstBlock survives arbitrary bytes",
           "[format][corruption]") {
-  rc::check([](const std::string& noise, const std::string& dict,
+  REQUIRE(rc::check([](const std::string& noise, const std::string& dict,
                uint8_t type, uint8_t size) {
     std::string payload;
     test::PutVarint(&payload, size);
@@ -285,7 +286,7 @@ TEST_CASE("DecompressSstBlock survives arbitrary bytes",
         DecompressSstBlock(compression, 5, payload, dict, 4096, &out);
     RC_ASSERT(s.ok() || s.IsCorruption() || s.IsNotSupported());
     RC_ASSERT(!s.ok() || out.size <= 4096);
-  });
+  }));
 }
 
 }  // namespace

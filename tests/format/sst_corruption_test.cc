@@ -224,7 +224,8 @@ TEST_CASE("SstReader survives noise with a correct magic number",
           "[format][corruption]") {
   test::SstShape shape;
   const ChunkExpectation expected = test::Expect(shape, {{"a", "b"}});
-  rc::check([&](const std::string& noise, uint8_t checksum, uint8_t version,
+  REQUIRE(rc::check([&](const std::string& noise, uint8_t checksum,
+                        uint8_t version,
                 uint16_t offset, uint8_t size) {
     std::string file = noise;
     file.resize(noise.size() + 64, 'n');
@@ -236,7 +237,7 @@ TEST_CASE("SstReader survives noise with a correct magic number",
     test::PutFixed(&footer, 0x88e241b785f4cff7ull, 8);
     ReadEverything(file + footer, expected);
     RC_ASSERT(!CheckChunk(SliceSource(file + footer), expected, nullptr).ok());
-  });
+  }));
 }
 
 TEST_CASE("SstReader survives overwritten bytes where no checksum protects it",
@@ -258,14 +259,14 @@ TEST_CASE("SstReader survives overwritten bytes where no checksum protects it",
     }
   }
   const ChunkExpectation expected = test::Expect(shape, entries);
-  rc::check([&](uint8_t which,
+  REQUIRE(rc::check([&](uint8_t which,
                 const std::vector<std::pair<uint32_t, uint8_t>>& edits) {
     std::string file = files[which % files.size()];
     for (const auto& [at, byte] : edits) {
       file[at % (file.size() - 12)] = static_cast<char>(byte);
     }
     ReadEverything(file, expected);
-  });
+  }));
 }
 
 // Returns a block of `head` and `count` more entries. The first of these names

@@ -113,7 +113,7 @@ void FillPlain(test::TableWorld* world) {
 
 TEST_CASE("A merge without RocksDB gives the same entries as RocksDB",
           "[range_entries]") {
-  rc::check([] {
+  REQUIRE(rc::check([] {
     test::TableWorld world;
     const bool special = *rc::gen::arbitrary<bool>();
     world.options().comparator = *rc::gen::element(
@@ -147,7 +147,7 @@ TEST_CASE("A merge without RocksDB gives the same entries as RocksDB",
       RC_CLASSIFY(read.is_merging(), "merged to the end");
       RC_ASSERT(read.status().ok());
     }
-  });
+  }));
 }
 
 TEST_CASE("A database of plain puts and deletions is merged to its end",
@@ -247,7 +247,7 @@ TEST_CASE("RocksDB continues before the first key that a range deletion covers",
 
 TEST_CASE("Entries are those that RocksDB shows, also below range deletions",
           "[range_entries]") {
-  rc::check([] {
+  REQUIRE(rc::check([] {
     test::TableWorld world;
     world.options().comparator = *rc::gen::element(
         rocksdb::BytewiseComparator(), rocksdb::ReverseBytewiseComparator());
@@ -287,7 +287,7 @@ TEST_CASE("Entries are those that RocksDB shows, also below range deletions",
       }
       RC_ASSERT(read.status().ok());
     }
-  });
+  }));
 }
 
 TEST_CASE("Entities below a range deletion are those that RocksDB shows",
