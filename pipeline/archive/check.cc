@@ -134,8 +134,8 @@ class Checker {
   void Amiss(const std::string& key, const std::string& what);
   // Adds the findings of earlier checks.
   void AddFindings();
-  // Reads the findings. Those that cannot be read are none, and set
-  // unreadable_.
+  // Reads the findings. If they cannot be read, leaves *findings empty, and
+  // sets unreadable_ to the reason.
   [[nodiscard]] Status ReadFindings(ArchiveChecked* findings);
   // Returns true if it is unknown which objects earlier checks found wrong, and
   // this check does not read all of them again.

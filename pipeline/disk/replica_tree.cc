@@ -184,7 +184,8 @@ Status ReplicaTree::Open(const std::string& directory,
                : locked;
   }
   // An earlier run may have made it, and may have been killed before it synced.
-  const Descriptor above = OpenLinked(directory + "/..", O_RDONLY | O_DIRECTORY);
+  const Descriptor above =
+      OpenLinked(directory + "/..", O_RDONLY | O_DIRECTORY);
   const bool is_synced = above.is_open() && fsync(above.get()) == 0;
   if (is_made && !is_synced) {
     return TreeError("cannot sync the directory of", directory, errno);
@@ -264,7 +265,7 @@ Status ReplicaTree::Has(const std::string& name, bool* has) const {
                                     AT_SYMLINK_NOFOLLOW) == 0;
       const bool is_file =
           error == ENOTDIR && is_known && S_ISREG(info.st_mode);
-      // A replica may be behind a link. Prepare() refuses this one alone.
+      // A link may lead to the replica. Prepare() refuses this replica alone.
       *has = is_known && S_ISLNK(info.st_mode);
       return error == ENOENT || is_file || *has ? Status::OK() : unknown(error);
     }
@@ -378,7 +379,7 @@ namespace {
 
 // Empties the workspace of an unfinished pull of a database that no longer
 // exists, because the pull can never finish, and keeps it locked. *workspace
-// stays null if there is none.
+// stays null if the pull has none.
 Status ClearUnfinished(const std::string& path, bool has_replica,
                        const LogFunction& log,
                        std::unique_ptr<Workspace>* workspace) {

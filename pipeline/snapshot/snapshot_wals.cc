@@ -269,7 +269,7 @@ Status PinnedWals::CheckEnd(Wal* wal) {
 Status PinnedWals::CheckRecovery(const ManifestState& state, uint64_t oldest,
                                  const PointInTime& rules) const {
   const Wal* last = nullptr;   // the last WAL with records that are read
-  const Wal* stop = nullptr;   // null: recovery goes on
+  const Wal* stop = nullptr;   // null: recovery continues
   const Wal* where = nullptr;  // the stop because of which nothing is copied
   std::string why;
   for (auto at = wals_.lower_bound(oldest); at != wals_.end(); ++at) {

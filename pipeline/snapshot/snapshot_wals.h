@@ -88,9 +88,9 @@ class PinnedWals {
   //   recovery stops at a WAL     at other bytes, at a torn record, and since
   //     whose records end before  RocksDB 9.1 at an old record of a recycled
   //     its bytes do              file
-  //   it goes on                  at the next record that continues the
+  //   it continues                at the next record that continues the
   //                               sequence numbers, if it has read any before
-  //   if it does not go on,       that has tables, and was flushed after this
+  //   if it does not continue,    that has tables, and was flushed after this
   //     and there is a family     WAL: records of others may be missing, so
   //                               RocksDB does not open the database
   //

@@ -437,7 +437,7 @@ TEST_CASE("A database that may still exist does not count as gone",
   REQUIRE_FALSE(fs::exists(mirror + "/a"));
 }
 
-TEST_CASE("A replica behind a link stays in the record of a mirror",
+TEST_CASE("A replica whose path has a link stays in the record of a mirror",
           "[tools][fleet]") {
   const ScratchDir dir;
   const std::string top = dir / "top";

@@ -383,7 +383,7 @@ TEST_CASE("RocksDB does not read unfetched blocks after a wide range deletion",
   }
 }
 
-// A look-up of 150, at the end of a range deletion, goes on from the block of
+// A look-up of 150, at the end of a range deletion, continues with the block of
 // 100, whose separator is above the interval, to that of 900.
 TEST_CASE("RocksDB does not read unfetched blocks when it looks a key up",
           "[archive][range]") {
