@@ -205,6 +205,7 @@ TEST_CASE("Generated units have the sandbox options of the packaged units",
     INFO(name << "\n" << text);
     REQUIRE(text.find("%i") == std::string::npos);
     REQUIRE(text.find("${") == std::string::npos);
+    REQUIRE(text.find("OPTIONS") == std::string::npos);
     const bool is_target = name == "sstferry.target";
     REQUIRE((text.find("[Install]") != std::string::npos) == is_target);
     const bool is_wanted =

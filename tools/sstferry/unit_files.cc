@@ -90,6 +90,7 @@ std::string ServiceText(const HostFile& host, const HostJob& job,
   }
   std::map<std::string, std::string> changes = {
       {"Description", "Description=" + AboutJob(job) + "\n"},
+      {"Environment", ""},
       {"EnvironmentFile", ""},
       {"ExecStart", command + "\n"}};
   if (RunsForever(job.kind)) {
