@@ -157,9 +157,9 @@ template <typename Arguments>
 OptionSpec SnapshotDirRow() {
   return Row<Arguments>(
       "snapshot-dir", Group::kAdvanced,
-      "Link the private snapshot of a source directory in DIR, on the source's "
-      "file system unless that is read-only. Default: beside the source; in "
-      "TMPDIR if its file system is read-only.",
+      "Make the private snapshot of a source directory in DIR, which must be "
+      "on the source's file system unless that is read-only. Default: beside "
+      "the source; in TMPDIR if its file system is read-only.",
       [](auto& a) -> auto& { return AccessOf(a).snapshot_dir; },
       PathValue("DIR"));
 }
@@ -270,8 +270,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            Row<Serve>(
                "min-free", Group::kLimits,
                "Release snapshots while less than N% of their file system is "
-               "free: idle "
-               "ones first, from the oldest, then the largest in use.",
+               "free: first idle ones, the oldest first, then the largest in "
+               "use.",
                [](auto& a) -> auto& { return a.options.min_free_percent; },
                PercentValue()),
            Row<Serve>(
@@ -308,9 +308,9 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            TimeoutRow<Serve>(),
            Row<Serve>(
                "snapshot-dir", Group::kAdvanced,
-               "Link private snapshots in DIR, on the databases' file system "
-               "unless that is read-only. Default: beside each database; in "
-               "TMPDIR if its file system is read-only.",
+               "Make private snapshots in DIR, which must be on the databases' "
+               "file system unless that is read-only. Default: beside each "
+               "database; in TMPDIR if its file system is read-only.",
                [](auto& a) -> auto& { return a.options.snapshot_dir; },
                PathValue("DIR")),
            {"wal-dir", "NAME=DIR", Group::kAdvanced,
@@ -424,8 +424,8 @@ const std::vector<JobOption>& JobOptions() {
         {kOfRefresh | kOfSwap,
          AdoptRow<Pull>(
              Group::kCommon,
-             "Accept a TARGET_DIR that was made from another source, not by "
-             "sstferry, or with a smaller selection than now. Not in a "
+             "Accept a TARGET_DIR that sstferry did not make, or made from "
+             "another source or with a smaller selection than now. Not in a "
              "config file.")},
         {kAnyJob,
          Row<Pull>(
@@ -534,8 +534,8 @@ const std::vector<JobOption>& JobOptions() {
                    [](auto& a) -> auto& { return a.options.if_absent; })},
         {kOfPull | kOfSwap,
          Row<Pull>("keep-identity", Group::kAdvanced,
-                   "Give a clone the source's database id, because it replaces "
-                   "the source. Default: an id of its own.",
+                   "Give a clone the source's database id, so that it can "
+                   "replace the source. Default: an id of its own.",
                    [](auto& a) -> auto& { return a.options.keep_identity; })},
         {kOfSwap,
          Row<Pull>(
@@ -689,16 +689,16 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                NumberValue(1, kMaxLanes)),
            Row<Archive>(
                "read-data", Group::kCommon,
-               "check: Read this part of all bytes, a new one each day, and "
-               "compare digests.",
+               "check: Read N% of all bytes, other bytes each day, and compare "
+               "digests.",
                [](auto& a) -> auto& { return a.options.read_percent; },
                PercentValue(100)),
            Row<Archive>(
                "drill", Group::kCommon,
-               "check: Restore the newest set beside DIR (missing or empty), "
-               "open it, compare it with the set, and remove it; the same with "
-               "a random time of the log, and with the previous set and its "
-               "log.",
+               "check: Restore the newest set beside DIR, which must be "
+               "missing or empty; open it, compare it with the set, and remove "
+               "it. Do the same with a random time of the log, and with the "
+               "previous set and its log.",
                [](auto& a) -> auto& { return a.options.drill_dir; },
                TextValue("DIR", "a directory")),
            {"metrics-file", "FILE.prom", Group::kOutput,
@@ -727,8 +727,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
            Row<Archive>(
                "keep-log", Group::kLimits,
                "prune: Keep the log of the last DURATION, and the sets that it "
-               "needs; remove what was put earlier. Default: the log after all "
-               "sets that stay.",
+               "needs; remove the log before that. Default: keep the log after "
+               "each set that stays.",
                [](auto& a) -> auto& { return a.options.keep_log; },
                GraceValue()),
            Row<Archive>(
@@ -745,10 +745,11 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                [](auto& a) -> auto& { return a.options.force; }),
            Row<Archive>(
                "grace", Group::kLimits,
-               "init: Time from when a prune marks an object to when a later "
-               "prune may delete it; at least 1h, or 24h if the store accepts "
-               "old signatures or uses none. prune: Wait longer than that. "
-               "Default: 24h; for prune, the grace of init.",
+               "init: A prune may delete an object this long after an earlier "
+               "prune marked it; at least 1h, or 24h if the store accepts "
+               "requests with old signatures or without any. prune: Wait "
+               "longer than init's grace. Default: 24h; for prune, the grace "
+               "of init.",
                [](auto& a) -> auto& { return a.options.grace; },
                GraceValue()),
        },
@@ -756,7 +757,7 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
            {"timeout", "DURATION", Group::kNetwork,
             "Give up after waiting this long for the store, or for the source "
             "of a push (DEAD_PEER or TOO_SLOW). Default: 10s for a source's "
-            "first answer, 2m while it is connected, 10m for all else."},
+            "first answer, 2m while it is connected, 10m otherwise."},
            Row<Archive>(
                "deadline", Group::kLimits,
                "Fail with DEADLINE when the whole command takes longer.",
@@ -912,8 +913,8 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           DurationValue("")),
       Row<Promote>(
           "source-is-down", Group::kCommon,
-          "Promote even if no follower runs, or if the source may be open, as "
-          "far as the follower knows. Two databases that are both written to "
+          "Promote even if no follower runs, or if the follower does not know "
+          "that the source is down. Two databases that are both written to "
           "cannot be merged.",
           [](auto& a) -> auto& { return a.options.source_is_down; }),
       Row<Promote>(
@@ -923,8 +924,8 @@ std::vector<OptionSpec> PromoteOptionSpecs() {
           [](auto& a) -> auto& { return a.options.force; }),
       Row<Promote>(
           "before", Group::kCommon,
-          "Before anything is changed, run CMD with /bin/sh, for example to "
-          "fence the source and then stop the follower. Nothing is promoted "
+          "Run CMD with /bin/sh before any change. CMD should fence the "
+          "source, and must then stop a running follower. Nothing is promoted "
           "unless CMD ends with 0.",
           [](auto& a) -> auto& { return a.before; },
           TextValue("CMD", "a command")),
@@ -1036,9 +1037,9 @@ const std::vector<Command>& Commands() {
        "[options]",
        "Serve databases to targets over the network",
        "Serves databases, which other processes may have open, over the "
-       "network. Never writes to them. Checks and lists them, then prints "
-       "\"listening on ADDRESS\" on standard output. SIGINT or SIGTERM ends it "
-       "with exit code 0.",
+       "network. Changes none of their files. Checks and lists them, then "
+       "prints \"listening on ADDRESS\" on standard output. SIGINT or SIGTERM "
+       "ends it with exit code 0.",
        ServeOptionSpecs(),
        {"db"},
        {{"Serve one database to one account of this machine, for instance for "
@@ -1059,8 +1060,8 @@ const std::vector<Command>& Commands() {
        "be missing or empty and appears complete or not at all. The same "
        "command resumes an interrupted pull. HOST:/DIR and ssh:// need only "
        "ssh, and sstferry there. s3://BUCKET[/PREFIX][@SET] and DIR[@SET] are "
-       "archives: restores the newest set, or the one that SET names by its "
-       "name, its label or a time.",
+       "archives: pull restores the newest set, or the one that SET gives by "
+       "its name, its label or a time.",
        JobOptionSpecs(kOfPull),
        {"source", "target"},
        {{"Seed a replica and compare it with the source's snapshot",
@@ -1243,8 +1244,8 @@ const std::vector<Command>& Commands() {
        "Makes the standby in DIR a database that an application opens for "
        "writing, in milliseconds. First checks the standby and the source: "
        "ends with CORRUPT if a file is missing or damage is known, and with "
-       "REFUSED if no follower runs, or if the source may be open, as far as "
-       "the follower knows. In all these cases, nothing is changed. Then runs "
+       "REFUSED if no follower runs, or if the follower does not know that the "
+       "source is down. In all these cases, nothing is changed. Then runs "
        "--before, which must stop the follower, truncates the WALs after the "
        "last whole record, and writes CURRENT. The same command completes a "
        "promotion that was killed. Nothing prevents the source from being "
