@@ -332,6 +332,8 @@ class LogRounds : public RoundTarget {
     std::unique_ptr<CutSource> source;
     SetId id{};
     SetLog log;
+    // The snapshot was taken between these, by this machine's clock.
+    uint64_t asked_micros = 0;
     uint64_t moment = 0;
     uint64_t sequence = 0;  // of the snapshot
     std::vector<LogPlace> places;
@@ -543,7 +545,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
   for (const WalBytes& log : round.logs) {
     replay_bytes_ += log.bytes.size();
   }
-  return writer->Append(round.logs, round.end);
+  return writer->Append(round.logs, round.end, round.asked_micros);
 }
 
 Status LogRounds::Sync() {
@@ -585,7 +587,13 @@ Status LogRounds::Pin(const LogWriter* log, Push* push) {
     }
     remote_ = push->remote.get();
   }
+  push->asked_micros = now_micros_();
   RETURN_IF_ERROR(push->remote->Connect());
+  {
+    // Before ReadPosition(), which may read for minutes.
+    const std::lock_guard<std::mutex> lock(mu_);
+    push->moment = MomentOfCut();
+  }
   push->source = std::make_unique<CutSource>(push->remote.get());
   // The log reached these places before or shortly after the snapshot was
   // taken.
@@ -694,14 +702,16 @@ Status LogRounds::Cut(const CutRequest& request) {
     remote_ = nullptr;
     return pinned;
   }
-  const uint64_t moment = MomentOfCut();
+  // A log that ended after the snapshot was taken may have later times.
+  if (!continues) push->moment = std::max(push->moment, latest_micros_);
+  const uint64_t moment = push->moment;
   push->id = RandomSetId();
-  push->moment = moment;
   push->sequence = push->source->set().sequence;
   if (!continues) {
     push->log = {push->id, 1, moment};
     writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
-                                          moment, WriterOptions());
+                                          push->asked_micros, moment,
+                                          WriterOptions());
     const Status checks = writer_->CheckBehind(
         push->source->WalBegin(), push->source->set().sequence);
     if (!checks.ok()) {

@@ -23,12 +23,13 @@ constexpr size_t kMostPlaces = 4096;
 }  // namespace
 
 LogWriter::LogWriter(const SetId& cut, const FollowPosition& position,
-                     uint64_t moment_micros, LogWriterOptions options)
+                     uint64_t asked_micros, uint64_t moment_micros,
+                     LogWriterOptions options)
     : options_(std::move(options)),
       lineage_(cut),
       at_(position),
       now_(moment_micros),
-      seen_(moment_micros) {
+      seen_(IsRecent(asked_micros, moment_micros) ? moment_micros : 0) {
   head_.key = {lineage_, 1, moment_micros, moment_micros};
   head_.begin = {position.manifest_number, position.cut_bytes,
                  position.manifest, position.wal_number, position.wal_bytes};
@@ -62,6 +63,11 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
   head_.host = options_.host;
   head_.software = options_.software;
   state_.last_sequence = last.last_sequence();
+}
+
+bool LogWriter::IsRecent(uint64_t asked_micros, uint64_t now_micros) const {
+  return now_micros - std::min(now_micros, asked_micros) <=
+         options_.max_gap_micros;
 }
 
 FollowPosition LogWriter::position() const {
@@ -209,7 +215,7 @@ void LogWriter::Add(const std::vector<WalBytes>& parts) {
 }
 
 Status LogWriter::Append(const std::vector<WalBytes>& parts,
-                         const FollowEnd& end) {
+                         const FollowEnd& end, uint64_t asked_micros) {
   const bool has_all = end.more_bytes == 0;
   const std::lock_guard<std::mutex> lock(mu_);
   if (gap_.reason != CutReason::kNone) {
@@ -262,6 +268,9 @@ Status LogWriter::Append(const std::vector<WalBytes>& parts,
     head_.judged = end.judged;
     at_.manifest_bytes = end.judged.manifest_bytes;
     at_.manifest = end.judged.manifest;
+  }
+  if (!IsRecent(asked_micros, clock)) {
+    return Status::OK();
   }
   if (is_behind_gap) {
     state_.gaps += seen_ == 0 ? 0 : 1;

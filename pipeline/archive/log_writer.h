@@ -12,7 +12,9 @@
 // clock is set back by more than kMostClockBackMicros, the log ends (gap()). A
 // time can be restored if the follower had all records at some moment in the
 // max_gap_micros before it. An outage of the source, the store or the follower
-// ends the restorable period, and the log continues after it.
+// ends the restorable period, and the log continues after it. An answer that
+// was added more than max_gap_micros after its request does not show that the
+// follower has all records: the source may have written more since.
 //
 // The writer checks that the sequence numbers of the records are consecutive.
 // It cannot check records in a WAL whose beginning it did not receive.
@@ -83,10 +85,12 @@ struct LogState {
 // call, by one thread.
 class LogWriter {
  public:
-  // Begins a log after a cut whose set has this id, at the cut's position.
-  // Everything in the set was written before `moment_micros`.
+  // Begins a log after a cut whose set has this id, at the cut's position. The
+  // set has everything that was written before `asked_micros`, and nothing that
+  // was written after `moment_micros`.
   LogWriter(const SetId& cut, const FollowPosition& position,
-            uint64_t moment_micros, LogWriterOptions options);
+            uint64_t asked_micros, uint64_t moment_micros,
+            LogWriterOptions options);
   // Continues a log whose last segment has the head `last` with the SHA-256
   // `digest`.
   LogWriter(const SetId& lineage, const LogHead& last,
@@ -116,11 +120,13 @@ class LogWriter {
   std::vector<LogPlace> places() const;
 
   // Adds a round: complete records that continue the log, and what the source
-  // reported about them. Does nothing if gap() is set. Sets gap() if the
-  // sequence numbers are not consecutive, or the clock was set back.
+  // reported about them. The round was requested at `asked_micros`, by this
+  // machine's clock. Does nothing if gap() is set. Sets gap() if the sequence
+  // numbers are not consecutive, or the clock was set back.
   //   kCorrupt   the records do not continue the log: nothing was added
   [[nodiscard]] rocksdb::Status Append(const std::vector<WalBytes>& parts,
-                                       const FollowEnd& end);
+                                       const FollowEnd& end,
+                                       uint64_t asked_micros);
   // Returns true if Put() must be called before the next Append().
   bool is_full() const;
 
@@ -142,6 +148,8 @@ class LogWriter {
     uint64_t first_micros = 0;  // when its first bytes arrived; 0: no bytes
   };
 
+  // Returns true if an answer that was requested at `asked_micros` is recent.
+  bool IsRecent(uint64_t asked_micros, uint64_t now_micros) const;
   // REQUIRES for all functions below: mu_ is locked.
   void Reached();
   [[nodiscard]] rocksdb::Status Check(const std::vector<WalBytes>& parts) const;
@@ -168,7 +176,7 @@ class LogWriter {
   std::unique_ptr<LogFollower> follower_;
   uint64_t followed_ = 0;  // number of follower_'s WAL
   uint64_t now_ = 0;     // the latest time seen
-  uint64_t seen_ = 0;    // last time when all records had arrived
+  uint64_t seen_ = 0;    // last time when all records had arrived; 0: none
   std::unique_ptr<Object> sealed_;  // complete, not known to be put
   LogState state_;
 };

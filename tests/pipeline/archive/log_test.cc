@@ -115,7 +115,7 @@ class World {
     options.pull.log = log;
     options.pull.timeouts = TriedOnce(Timeouts());
     options.into_archive = true;
-    options.max_gap = std::chrono::hours(1);  // no gaps on a busy machine
+    options.max_gap = max_gap;
     RETURN_IF_ERROR(Endpoint::Open(
         EndpointFor(options.pull.source, 1, options.pull), &endpoint));
     rounds = std::make_unique<SourceRounds>(endpoint->dialer(),
@@ -126,7 +126,8 @@ class World {
           *store = server.NewClient(hook);
           return Status::OK();
         },
-        [this] { return Micros() + clock_ahead; }, &target);
+        [this] { return Micros() + clock_ahead.fetch_add(clock_step); },
+        &target);
   }
   // Stops the follower without a last sync, as if it was killed.
   void Stop() {
@@ -143,6 +144,7 @@ class World {
     request.wait_millis = 50;
     Round round;
     RETURN_IF_ERROR(rounds->Ask(request, &round));
+    round.asked_micros += clock_ahead;
     if (round.end.cut != CutReason::kNone) {
       return target->Cut({.reason = round.end.cut, .note = round.end.note});
     }
@@ -328,6 +330,9 @@ class World {
   LogFunction log;  // used by the next follower
   // Microseconds by which the follower's clock is ahead; a push reads it, too.
   std::atomic<uint64_t> clock_ahead{0};
+  // Microseconds that pass after each look at the follower's clock.
+  std::atomic<uint64_t> clock_step{0};
+  std::chrono::seconds max_gap{3600};  // no gaps on a busy machine
   std::shared_ptr<SealKey> key;  // null: nothing is sealed
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<SourceRounds> rounds;
@@ -1593,7 +1598,7 @@ TEST_CASE("A log of a clock that was ahead is not continued, and a warning says 
     REQUIRE_OK(writer.Append(
         {{round.logs[0].wal_number, round.logs[0].offset_bytes,
           round.logs[0].bytes}},
-        round.end));
+        round.end, ahead));
     REQUIRE_OK(writer.Put(client.get()));
   }
   std::vector<std::string> warnings;
@@ -1690,14 +1695,17 @@ struct Writer {
     options.segment_bytes = 1000;
     options.now_micros = [this] { return now; };
     log = std::make_unique<LogWriter>(
-        SetId{1}, FollowPosition{"id", 5, 6, 6, {}, 9, 100, {}}, now, options);
+        SetId{1}, FollowPosition{"id", 5, 6, 6, {}, 9, 100, {}}, now, now,
+        options);
     client = server.NewClient();
   }
-  void Round(uint64_t micros, const std::string& bytes, bool has_all = true) {
+  // The answer to a request arrives `waited` microseconds after it.
+  void Round(uint64_t micros, const std::string& bytes, bool has_all = true,
+             uint64_t waited = 0) {
     now = micros;
     const FollowPosition at = log->position();
     REQUIRE_OK(log->Append({{at.wal_number, at.wal_bytes, bytes}},
-                           EndOf(has_all, at.wal_bytes)));
+                           EndOf(has_all, at.wal_bytes), now - waited));
   }
   std::vector<LogKey> Keys() const {
     std::vector<LogKey> keys;
@@ -1746,6 +1754,75 @@ TEST_CASE("Segments contain the time range in which the source answered",
       log.WindowsOf(set, FirstPathOf(log, set.log));
   REQUIRE(windows.size() == 2);
   REQUIRE(windows[0].why == "outage");
+}
+
+TEST_CASE("An answer that took long does not begin a range", "[archive]") {
+  Writer writer;
+  const uint64_t begin = writer.now;
+  writer.Round(begin + 1'000'000, "one");
+  writer.Round(begin + 300'000'000, "two", true, 297'000'000);
+  writer.Round(begin + 301'000'000, "three", true, kMaxLogGapMicros);
+  REQUIRE_OK(writer.log->Put(writer.client.get()));
+  REQUIRE_OK(writer.log->Put(writer.client.get()));
+  const std::vector<LogKey> keys = writer.Keys();
+  REQUIRE(keys.size() == 2);
+  REQUIRE(keys[0].end_micros == begin + 1'000'000);
+  REQUIRE(keys[1].begin_micros == begin + 301'000'000);
+  REQUIRE(writer.log->position().wal_bytes == 111);
+}
+
+TEST_CASE("While the store is unreachable, no answer begins a window",
+          "[archive]") {
+  World world;
+  world.max_gap = std::chrono::minutes(1);
+  world.options.segment_bytes = 1;  // the next round waits for its put
+  bool is_out = false;
+  REQUIRE_OK(world.Start([&](StoreCall* call) {
+    if (call->kind == StoreCallKind::kPut &&
+        call->key.starts_with(kArchiveLogPrefix) &&
+        std::exchange(is_out, false)) {
+      world.clock_ahead += 300'000'000;
+      world.Write(10);
+    }
+    return CallFate::kArrives;
+  }));
+  REQUIRE_OK(world.Follow());
+  world.Write(1);
+  REQUIRE_OK(world.Follow());
+  world.Write(1);
+  is_out = true;
+  while (is_out) REQUIRE_OK(world.Step());
+  const uint64_t reached = Micros() + world.clock_ahead;
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 2);
+  REQUIRE(windows[1].begin_micros >= reached);
+  const Ferried restored =
+      world.Restore(LogTimeText(windows[1].end_micros), "restored");
+  INFO(restored.message());
+  REQUIRE_OK(restored.status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) ==
+          world.source.sequence());
+}
+
+TEST_CASE("A cut that took long does not begin a window with its log",
+          "[archive]") {
+  const bool takes_long = GENERATE(false, true);
+  World world;
+  world.max_gap = std::chrono::minutes(1);
+  REQUIRE_OK(world.Start());
+  if (takes_long) world.clock_step = 61'000'000;
+  while (!world.target->exists()) REQUIRE_OK(world.Step());
+  if (takes_long) {
+    world.clock_step = 0;
+    world.clock_ahead = world.target->cut_micros() - Micros();
+  }
+  REQUIRE_OK(world.FollowAndSync());
+  world.Write(1);
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  REQUIRE(world.Index().Windows().size() == (takes_long ? 2 : 1));
 }
 
 TEST_CASE("A source that writes nothing gets a segment now and then",
@@ -1815,14 +1892,15 @@ TEST_CASE("Records that do not continue a log are refused", "[archive]") {
   Writer writer;
   for (const WalBytes& part : {WalBytes{9, 99, "x"}, WalBytes{9, 101, "x"},
                               WalBytes{8, 100, "x"}, WalBytes{10, 1, "x"}}) {
-    REQUIRE(EndStateOf(writer.log->Append({part}, FollowEnd())) ==
+    REQUIRE(EndStateOf(writer.log->Append({part}, FollowEnd(), writer.now)) ==
             EndState::kCorrupt);
   }
   // Bytes of a new WAL are parsed, so bytes that are not a record are refused.
   REQUIRE(EndStateOf(writer.log->Append({{9, 100, "x"}, {10, 0, "no record"}},
-                                        FollowEnd())) == EndState::kCorrupt);
+                                        FollowEnd(), writer.now)) ==
+          EndState::kCorrupt);
   REQUIRE(writer.log->position().wal_bytes == 100);
-  REQUIRE_OK(writer.log->Append({{9, 100, "x"}}, FollowEnd()));
+  REQUIRE_OK(writer.log->Append({{9, 100, "x"}}, FollowEnd(), writer.now));
   REQUIRE(writer.log->position().wal_bytes == 101);
 }
 

@@ -179,7 +179,7 @@ class World {
       log.lineage = NewId();
       log_ = std::make_unique<LogWriter>(
           log.lineage, FollowPosition{"id", 5, 6, 6, {}, 9, 1, {}},
-          log.moment_micros, options);
+          log.moment_micros, log.moment_micros, options);
       forks_.clear();
     } else if (Chance(2) && !segments_.empty() &&
                ReadLogHead(archive, segments_.back().key, &last, &digest,
@@ -193,7 +193,8 @@ class World {
     log.segment = log_->segment();
     const auto put = [&] {
       const FollowPosition at = log_->position();
-      log_->Append({{at.wal_number, at.wal_bytes, "record"}}, FollowEnd())
+      log_->Append({{at.wal_number, at.wal_bytes, "record"}}, FollowEnd(),
+                   NowMicros())
           .PermitUncheckedError();
       const uint64_t number = log_->segment();
       if (log_->Put(archive.store()).ok() && log_->segment() == number + 1) {
