@@ -380,9 +380,13 @@ class Job : public ArchiveJob {
     const bool has_log = !windows.empty();
     DrillAndTell(archive, "", &report->drill, has_log ? &newest : nullptr,
                  &status, report);
-    if (has_log) {
-      DrillAndTell(archive, LogTimeText(RandomTimeOf(windows)),
+    const std::vector<LogWindow> clear = ClearPeriods(windows);
+    if (!clear.empty()) {
+      DrillAndTell(archive, LogTimeText(RandomTimeOf(clear)),
                    &report->log_drill, nullptr, &status, report);
+    } else if (has_log) {
+      report->notes.push_back("the log was not drilled up to a time, because "
+                              "each of its times is in two logs");
     }
     if (!has_log || !report->drill->is_opened) {
       return status;

@@ -516,8 +516,7 @@ void LogRounds::SayOfClock(const LogKey& key, uint64_t end_micros,
           LogKeyText(key) + " was written up to " + LogTimeText(end_micros) +
           ": one of the clocks is or was wrong. A new log begins with a set. "
           "Times up to " + LogTimeText(end_micros) +
-          " are ambiguous: to restore one, use @sequence or the name of a "
-          "set");
+          " are ambiguous: to restore one, use @sequence:N or @SET+TIME");
 }
 
 Status LogRounds::Append(const FollowPosition& asked, const Round& round) {

@@ -302,6 +302,33 @@ uint64_t ArchiveLog::FirstSegment(const SetId& lineage) const {
   return found == lineages.end() ? 0 : found->second.segments.begin()->first;
 }
 
+std::map<SetId, SetId> ArchiveLog::Roots() const {
+  std::map<SetId, SetId> roots;
+  for (const LoggedSet& set : sets) {
+    if (!lineages.contains(set.log.lineage)) {
+      roots.emplace(set.log.lineage, set.log.lineage);
+    }
+  }
+  for (const auto& [id, unused] : lineages) {
+    SetId at = id;
+    std::vector<SetId> passed;
+    // Ends even if damaged lineages continue each other.
+    while (roots.emplace(at, at).second) {
+      passed.push_back(at);
+      const auto found = lineages.find(at);
+      if (found == lineages.end() || found->second.parent_number == 0) {
+        break;
+      }
+      at = found->second.parent;
+    }
+    const SetId root = roots.at(at);
+    for (const SetId& lineage : passed) {
+      roots[lineage] = root;
+    }
+  }
+  return roots;
+}
+
 void ArchiveLog::PathsOf(
     const SetLog& log, const std::function<bool(const LogPath&)>& take) const {
   std::map<SetId, std::vector<SetId>> continuing;  // by the lineage before
@@ -408,8 +435,11 @@ std::vector<LogWindow> ArchiveLog::Windows() const {
     return std::tie(a.begin_micros, a.set, a.end_micros, a.why) <
            std::tie(b.begin_micros, b.set, b.end_micros, b.why);
   };
-  std::set<LogWindow, decltype(less)> all(less);
+  const std::map<SetId, SetId> roots = Roots();
+  std::map<SetId, std::set<LogWindow, decltype(less)>> logs;  // by their roots
   for (const LoggedSet& set : sets) {
+    auto& all =
+        logs.try_emplace(roots.at(set.log.lineage), less).first->second;
     PathsOf(set.log, [&](const LogPath& path) {
       for (LogWindow& window : WindowsOf(set, path)) {
         all.insert(std::move(window));
@@ -418,20 +448,47 @@ std::vector<LogWindow> ArchiveLog::Windows() const {
     });
   }
   std::vector<LogWindow> merged;
-  for (const LogWindow& window : all) {
-    if (merged.empty() || window.begin_micros > merged.back().end_micros) {
-      merged.push_back(window);
-    } else if (window.end_micros >= merged.back().end_micros) {
-      merged.back().end_micros = window.end_micros;
-      merged.back().why = window.why;
+  for (const auto& [root, all] : logs) {
+    const size_t others = merged.size();
+    for (const LogWindow& window : all) {
+      if (merged.size() == others ||
+          window.begin_micros > merged.back().end_micros) {
+        merged.push_back(window);
+      } else if (window.end_micros >= merged.back().end_micros) {
+        merged.back().end_micros = window.end_micros;
+        merged.back().why = window.why;
+      }
     }
   }
-  for (size_t i = 0; i + 1 < merged.size(); ++i) {
-    if (merged[i].why.empty()) {
-      merged[i].why = kOutage;  // the follower was not running
+  std::sort(merged.begin(), merged.end(), less);
+  for (LogWindow& window : merged) {
+    if (window.why.empty() &&
+        window.end_micros < merged.back().begin_micros) {
+      window.why = kOutage;  // the follower was not running
     }
   }
   return merged;
+}
+
+std::vector<LogWindow> ClearPeriods(const std::vector<LogWindow>& windows) {
+  std::map<uint64_t, int> steps;  // time -> change of the number of windows
+  for (const LogWindow& window : windows) {
+    ++steps[window.begin_micros];
+    --steps[window.end_micros + 1];
+  }
+  std::vector<LogWindow> clear;
+  int count = 0;
+  uint64_t begin_micros = 0;
+  for (const auto& [micros, change] : steps) {
+    if (count == 1) {
+      LogWindow& period = clear.emplace_back();
+      period.begin_micros = begin_micros;
+      period.end_micros = micros - 1;
+    }
+    count += change;
+    begin_micros = micros;
+  }
+  return clear;
 }
 
 std::string LogTimeText(uint64_t micros) {

@@ -7,6 +7,9 @@
 // contain the times. Only the first and the last head of each lineage are read:
 // they say what the lineage continues and why it ended. A restore does not rely
 // on this index, but reads all heads of its path (log_reader.h).
+//
+// Lineages that continue each other are one log, whose times ascend. The times
+// of two logs overlap only if a clock was wrong, or two followers ran at once.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +71,9 @@ struct ArchiveLog {
 
   // Returns the number of the first segment of a lineage; 0: it has none.
   uint64_t FirstSegment(const SetId& lineage) const;
+  // Returns the lineage with which the log begins, by each lineage of it. Also
+  // has the lineages of sets that no segment follows.
+  std::map<SetId, SetId> Roots() const;
   // Passes the paths after a set to `take`, the most recently begun first,
   // until `take` returns false. Each path starts with the segment that `log`
   // names. There is at least one path. Each restart of a follower may add a
@@ -77,9 +83,12 @@ struct ArchiveLog {
   // Returns the windows of one path after a set.
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;
-  // Returns all windows, the oldest first, with gaps between them.
+  // Returns all windows, the oldest first, with gaps between those of one log.
   std::vector<LogWindow> Windows() const;
 };
+
+// Returns the periods that only one of the windows has.
+std::vector<LogWindow> ClearPeriods(const std::vector<LogWindow>& windows);
 
 // Lists all segments. log->sets stays empty.
 [[nodiscard]] rocksdb::Status ListLog(const Archive& archive, ArchiveLog* log);

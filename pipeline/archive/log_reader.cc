@@ -67,8 +67,10 @@ std::string Nearby(const ArchiveLog& log, uint64_t micros) {
   std::string before;
   std::string after;
   std::string why;
+  uint64_t end_micros = 0;  // of the window before it
   for (const LogWindow& window : log.Windows()) {
-    if (window.end_micros <= micros) {
+    if (window.end_micros <= micros && window.end_micros >= end_micros) {
+      end_micros = window.end_micros;
       before = LogTimeText(window.end_micros);
       why = window.why;
     } else if (after.empty() && window.begin_micros > micros) {
@@ -126,6 +128,16 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                        return a.name.seconds < b.name.seconds;
                      });
   }
+  const std::map<SetId, SetId> roots = log.Roots();
+  std::map<SetId, uint64_t> ends;  // latest times of the logs, by their roots
+  for (const auto& [id, lineage] : log.lineages) {
+    uint64_t& end = ends[roots.at(id)];
+    for (const auto& [number, key] : lineage.segments) {
+      end = std::max(end, key.end_micros);
+    }
+  }
+  LogWindow chosen;  // has the time, after the chosen set
+  SetId chosen_root{};
   for (auto set = log.sets.rbegin(); set != log.sets.rend(); ++set) {
     if (point.sequence.has_value()
             ? set->sequence > *point.sequence
@@ -135,21 +147,55 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
     if (point.set.has_value() && !(set->name == *point.set)) {
       continue;
     }
+    const SetId root = roots.at(set->log.lineage);
+    const bool is_chosen = choice->has_value() && root == chosen_root;
+    const bool ends_before = point.micros.has_value() &&
+                             set->log.moment_micros < *point.micros &&
+                             ends[root] < *point.micros;
+    if (is_chosen || ends_before) {
+      continue;
+    }
+    std::optional<LogChoice> found;
+    LogWindow has_it;
     log.PathsOf(set->log, [&](const LogPath& path) {
       // The heads on the path show later whether it reaches a number.
       bool has_point = point.sequence.has_value();
       if (!has_point) {
         for (const LogWindow& window : log.WindowsOf(*set, path)) {
-          has_point |= window.begin_micros <= *point.micros &&
-                       *point.micros <= window.end_micros;
+          if (window.begin_micros <= *point.micros &&
+              *point.micros <= window.end_micros) {
+            has_point = true;
+            has_it = window;
+          }
         }
       }
-      if (has_point) *choice = {set->name, path};
+      if (has_point) found = {set->name, path};
       return !has_point;
     });
-    if (choice->has_value()) {
-      return Status::OK();
+    if (!found.has_value()) {
+      continue;
     }
+    if (!choice->has_value()) {
+      *choice = std::move(found);
+      chosen = has_it;
+      chosen_root = root;
+      if (point.sequence.has_value() || point.set.has_value()) {
+        break;
+      }
+    } else if (chosen.begin_micros < has_it.end_micros) {
+      const std::string time = LogTimeText(*point.micros);
+      choice->reset();
+      return MakeStatus(
+          EndState::kRefused,
+          place + ": expected one log that includes the time " + time +
+              ", found two, because a clock was wrong or two followers ran at "
+              "once; restore @" + SetNameText(chosen.set) + "+" + time +
+              " or @" + SetNameText(found->set) + "+" + time,
+          "sstferry archive list " + ShellWord(place));
+    }
+  }
+  if (choice->has_value()) {
+    return Status::OK();
   }
   if (point.set.has_value()) {
     return MakeStatus(EndState::kRefused,

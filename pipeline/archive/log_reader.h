@@ -41,7 +41,8 @@ struct LogChoice {
 // point. Leaves *choice unset if `point` is a time that no log covers; then a
 // set may be restored without a log.
 //   kRefused  the point is in no window: the message says why, and names the
-//             nearest points that can be restored
+//             nearest points that can be restored. Or the point is a time of
+//             two logs: the message names the set of each
 [[nodiscard]] rocksdb::Status ChooseLog(const Archive& archive,
                                         const LogPoint& point,
                                         std::optional<LogChoice>* choice);

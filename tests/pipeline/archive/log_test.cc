@@ -1620,6 +1620,53 @@ TEST_CASE("A log of a clock that was ahead is not continued, and a warning says 
   REQUIRE(world.Index().sets[1].sequence == world.source.sequence());
 }
 
+TEST_CASE("A time that is in two logs after a wrong clock is refused, and can "
+          "be restored from each",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.Follow());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  world.clock_ahead = 58 * 60'000'000ull;
+  REQUIRE_OK(world.target->Cut({.reason = CutReason::kCutEvery}));
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  const uint64_t ahead = world.source.sequence();
+  const uint64_t time = world.Index().Windows().back().end_micros;
+  world.clock_ahead = 0;
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  const uint64_t right = world.source.sequence();
+  world.clock_ahead = 59 * 60'000'000ull;
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  world.Stop();
+  const ArchiveLog log = world.Index();
+  REQUIRE(log.sets.size() == 3);
+  const std::string at = LogTimeText(time);
+  const std::string of_ahead = SetNameText(log.sets[2].name) + "+" + at;
+  const std::string of_right = SetNameText(log.sets[1].name) + "+" + at;
+  const Ferried refused = world.Restore(at, "restored");
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("@" + of_ahead) != std::string::npos);
+  REQUIRE(refused.message().find("@" + of_right) != std::string::npos);
+  REQUIRE_OK(world.Restore(of_ahead, "restored").status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) == ahead);
+  REQUIRE_OK(world.Restore(of_right, "restored").status);
+  REQUIRE(world.source.RequirePrefix(world.TargetDir()) == right);
+  // A drill uses the other times.
+  const std::vector<LogWindow> windows = log.Windows();
+  REQUIRE(windows.size() == 2);
+  const std::vector<LogWindow> clear = ClearPeriods(windows);
+  REQUIRE(clear.size() == 2);
+  REQUIRE(clear[0].begin_micros == windows[0].begin_micros);
+  REQUIRE(clear[0].end_micros == windows[1].begin_micros - 1);
+  REQUIRE(clear[1].begin_micros == time + 1);
+  REQUIRE(clear[1].end_micros == windows[1].end_micros);
+}
+
 TEST_CASE("A follower logs the warnings of a push of its set", "[archive]") {
   World world;
   world.server.Overwrite(kArchiveCheckedKey, "no findings");
@@ -1677,6 +1724,8 @@ TEST_CASE("After a clock was set back a little, no set is earlier than the log "
   INFO(restored.message());
   REQUIRE_OK(restored.status);
   REQUIRE(world.source.RequirePrefix(world.TargetDir()) == wanted);
+  // Another log may begin at the time at which this one ends.
+  REQUIRE_OK(world.Restore(LogTimeText(end), "restored").status);
 }
 
 // --- Tests of LogWriter alone -----------------------------------------------
