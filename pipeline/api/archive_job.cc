@@ -348,13 +348,11 @@ class Job : public ArchiveJob {
     report->orphan_segments = summary.log.orphans;
     const uint64_t log_seconds = summary.log.newest_micros / 1'000'000;
     if (log_seconds != 0) {
-      report->log_age_seconds =
-          summary.now_seconds - std::min(summary.now_seconds, log_seconds);
+      report->log_age_seconds = KnownAge(summary.now_seconds, log_seconds);
     }
     if (summary.newest_seconds != 0) {
       report->newest_age_seconds =
-          summary.now_seconds -
-          std::min(summary.now_seconds, summary.newest_seconds);
+          KnownAge(summary.now_seconds, summary.newest_seconds);
     }
     report->warnings = summary.warnings;
     report->is_checked = summary.is_complete;

@@ -648,7 +648,7 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   if (checked_age != nullptr && checked_seconds != 0) {
     uint64_t now = 0;
     RETURN_IF_ERROR(archive.Now(&now));
-    *checked_age = now - std::min(now, checked_seconds);
+    *checked_age = KnownAge(now, checked_seconds);
   }
   return Status::OK();
 }

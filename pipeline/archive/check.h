@@ -43,7 +43,8 @@ struct ListedSet : SetFacts {
 // Reads the records of all sets, the oldest first. A damaged set is listed and
 // causes no failure. A set with objects that the last check found damaged is
 // listed as damaged, and so is one that a repair replaced. *checked_age:
-// seconds since that check; not set: no check result is stored.
+// seconds since that check; not set: no check result is stored, or its age is
+// unknown (KnownAge()).
 [[nodiscard]] rocksdb::Status ListArchive(
     const Archive& archive, std::vector<ListedSet>* sets,
     std::optional<uint64_t>* checked_age = nullptr);

@@ -385,6 +385,13 @@ bool ParseRfc3339(const std::string& text, uint64_t* seconds) {
   return parsed >= 0;
 }
 
+std::optional<uint64_t> KnownAge(uint64_t now_seconds, uint64_t then_seconds) {
+  if (then_seconds > now_seconds + kMostAheadSeconds) {
+    return std::nullopt;
+  }
+  return now_seconds - std::min(now_seconds, then_seconds);
+}
+
 uint64_t PeakRssBytes() {
   std::istringstream status(ReadProc("self/status"));
   std::string line;

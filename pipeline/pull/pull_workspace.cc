@@ -24,8 +24,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns why the snapshot is too old; empty if it is not. An unknown time
-// counts as the oldest.
+// Returns why the snapshot is too old; empty if it is not. An unknown age
+// counts as too old.
 std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
   if (max_age.count() <= 0) {
     return "";
@@ -35,8 +35,8 @@ std::string TooOld(std::chrono::seconds max_age, const Opened& opened) {
           std::chrono::system_clock::now().time_since_epoch())
           .count());
   const uint64_t taken = opened.taken_seconds;
-  const uint64_t age = now - std::min(now, taken);
-  return age <= static_cast<uint64_t>(max_age.count())
+  const std::optional<uint64_t> age = KnownAge(now, taken);
+  return age.has_value() && *age <= static_cast<uint64_t>(max_age.count())
              ? ""
              : "was taken at " +
                    (taken == 0 ? "an unknown time" : Rfc3339(taken)) +

@@ -59,7 +59,7 @@ void ReadTarget(const std::string& target_dir, TargetState* state) {
       const auto now =
           static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
       pull.as_of_seconds = moment->seconds;
-      pull.age_seconds = now - std::min(now, moment->seconds);
+      pull.age_seconds = KnownAge(now, moment->seconds);
       pull.source_ahead_seconds = moment->source_ahead_seconds;
     }
   }

@@ -143,6 +143,26 @@ TEST_CASE("status and metrics say that the source's clock was ahead",
           static_cast<double>(time(nullptr)));
 }
 
+TEST_CASE("The age of a replica is unknown if its time is ahead of the clock",
+          "[tools][clock][status]") {
+  if (kSanitized) return;
+  const ScratchDir dir;
+  SampleShape shape;
+  shape.entries = 50;
+  MakeSampleDatabase(dir / "source", shape);
+  JumpingClock clock;
+  clock.Set(kDay);
+  Process pull(Sstferry({"pull", dir / "source", dir / "target"}),
+               clock.environment());
+  REQUIRE(pull.Wait() == 0);
+  const json state = Ran({"status", dir / "target"})["target"]["complete"];
+  INFO(state.dump(2));
+  REQUIRE(state["age_seconds"].is_null());
+  const std::string text = OutputOf({"status", dir / "target"});
+  INFO(text);
+  REQUIRE(text.find("complete, of unknown age, ") != std::string::npos);
+}
+
 TEST_CASE("A standby keeps following although the clocks of both sides jump",
           "[tools][clock][follow]") {
   if (kSanitized) return;

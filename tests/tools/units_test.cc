@@ -818,6 +818,11 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   // Nor does a file prove that it runs which is from before the clock was set
   // back.
   REQUIRE(ReadJobStates(host, now - 86'400)[0].problem == jobs[0].problem);
+  // Nor is a success recent that is from the future.
+  jobs = ReadJobStates(host, now - 86'400);
+  is(1, JobKind::kPush, whole - 100, std::nullopt);
+  REQUIRE(jobs[1].problem.starts_with("its last success is dated "));
+  REQUIRE(ReadJobStates(host, now - 300)[1].problem.empty());
 
   // status --all shows the same states.
   WriteBytes(dir / "host.toml", text);
@@ -869,6 +874,8 @@ TEST_CASE("The state of a push of all databases is that of the oldest one",
   REQUIRE(good.last_good_seconds == static_cast<uint64_t>(now) - 100);
   REQUIRE(good.lag_seconds == 100);
   REQUIRE(read(0).problem == "s3://b/app/y: has never succeeded");
+  REQUIRE(read(static_cast<double>(now) + 86'400)
+              .problem.starts_with("s3://b/app/y: its last success is dated "));
 }
 
 TEST_CASE("A replica that a mirror should have is a problem of its job",

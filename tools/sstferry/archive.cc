@@ -115,7 +115,7 @@ std::string ListText(const std::string& place, const ArchiveReport& report) {
                  ? FormatClock(
                        static_cast<double>(*report.checked_age_seconds)) +
                        " ago"
-                 : std::string("none")) +
+                 : std::string("none, or its age is unknown")) +
             "\n";
   }
   for (const ArchiveWindow& window : report.windows) {
@@ -202,7 +202,7 @@ std::string CheckText(const std::string& place, const ArchiveReport& report) {
           (report.newest_age_seconds.has_value()
                ? FormatClock(static_cast<double>(*report.newest_age_seconds)) +
                      " old"
-               : std::string("none")) +
+               : std::string("none, or its age is unknown")) +
           "\n";
   for (const std::string& problem : report.problems) {
     text += "problem: " + Printable(problem) + "\n";

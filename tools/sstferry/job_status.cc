@@ -27,6 +27,12 @@ using rocksdb::Status;
 // A server or a follower writes its metrics file every 15 seconds.
 constexpr double kMetricsLateSeconds = 60;
 
+// Returns the end of a sentence about a time whose age is unknown.
+std::string IsAhead(double at) {
+  return "is dated " + Rfc3339(static_cast<uint64_t>(at)) +
+         ", ahead of this machine's clock, so its age is unknown";
+}
+
 // Reads series from a job's metrics file, and sets the job's state.
 class Record {
  public:
@@ -56,8 +62,9 @@ class Record {
         continue;
       }
       oldest = std::min(oldest.value_or(*at), *at);
-      if (*at == 0 && problem.empty()) {
-        problem = archive + ": has never succeeded";
+      const std::string one = ProblemOf(*at);
+      if (!one.empty() && problem.empty()) {
+        problem = archive + ": " + one;
       }
     }
     if (oldest.has_value()) {
@@ -71,7 +78,7 @@ class Record {
     const std::optional<double> at = Get(last);
     if (at.has_value()) {
       SetGood(*at);
-      state_->problem = *at == 0 ? "has never succeeded" : "";
+      state_->problem = ProblemOf(*at);
     } else {
       state_->problem = WithoutRecord();
     }
@@ -108,24 +115,39 @@ class Record {
       }
       return;
     }
-    const double written = *Get(metric::kStandbyWritten);
-    const double unput = now_ - Get(metric::kLogUnput).value_or(now_);
-    const std::optional<double> lag = Get(metric::kStandbyLag);
-    const double unheard = lag.has_value() ? *lag + now_ - written : 0;
     state_->lag_seconds =
-        std::max(0.0, runs ? std::max(unput, unheard) : now_ - *put);
+        Since(runs ? Get(metric::kLogUnput).value_or(now_) : *put);
+    const std::optional<double> lag = Get(metric::kStandbyLag);
+    if (runs && lag.has_value() && state_->lag_seconds.has_value()) {
+      const double written = *Get(metric::kStandbyWritten);
+      state_->lag_seconds =
+          std::max(*state_->lag_seconds, *lag + now_ - written);
+    }
   }
 
   void SetGood(double at) {
     state_->last_good_seconds = static_cast<uint64_t>(at);
     if (at > 0) {
-      state_->lag_seconds = std::max(0.0, now_ - at);
+      state_->lag_seconds = Since(at);
     }
   }
 
   void SetDirectory(const std::string& directory);
 
  private:
+  // Returns the age of a time as KnownAge(), with fractions of a second.
+  std::optional<double> Since(double at) const {
+    return KnownAge(static_cast<uint64_t>(now_), static_cast<uint64_t>(at))
+                   .has_value()
+               ? std::optional<double>(std::max(0.0, now_ - at))
+               : std::nullopt;
+  }
+  // Returns what is wrong with the time of a job's last success, 0: none.
+  std::string ProblemOf(double at) const {
+    return at <= 0                 ? "has never succeeded"
+           : Since(at).has_value() ? ""
+                                   : "its last success " + IsAhead(at);
+  }
   // Returns the problem of a job whose metrics are missing.
   std::string WithoutRecord() const {
     return !job_.metrics_file.empty()
@@ -152,14 +174,17 @@ class Record {
 };
 
 void Record::SetStandby(const StandbyState& standby) {
-  SetGood(static_cast<double>(standby.moment_micros) / 1e6);
+  const double moment = static_cast<double>(standby.moment_micros) / 1e6;
+  SetGood(moment);
   if (standby.source_closed && standby.is_followed) {
     state_->lag_seconds = 0;  // nothing is missing after that moment
   }
   state_->problem = !standby.fault.empty() ? standby.fault
                     : standby.is_promoted  ? "was promoted"
                     : !standby.is_followed ? "no follower runs"
-                                           : "";
+                    : moment > 0 && !state_->lag_seconds.has_value()
+                        ? "its newest moment " + IsAhead(moment)
+                        : "";
 }
 
 JobState ReplicaState(const TargetState& target) {
@@ -172,6 +197,9 @@ JobState ReplicaState(const TargetState& target) {
     state.last_good_seconds = finished;
     if (pull->age_seconds.has_value()) {
       state.lag_seconds = static_cast<double>(*pull->age_seconds);
+    } else if (pull->as_of_seconds.has_value()) {
+      state.problem = "its last success " +
+                      IsAhead(static_cast<double>(*pull->as_of_seconds));
     }
   }
   if (pull.has_value() && !pull->promoted_at.empty()) {

@@ -17,12 +17,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Uses this machine's clock, which may differ from the source's.
+// Uses this machine's clock, which may differ from the source's. Returns
+// nullopt if the time is unknown, or its age is (KnownAge()).
 std::optional<uint64_t> MillisSince(uint64_t micros) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
                        .count();
-  if (micros == 0) {
+  const bool is_known = KnownAge(static_cast<uint64_t>(now) / 1'000'000,
+                                 micros / 1'000'000)
+                            .has_value();
+  if (micros == 0 || !is_known) {
     return std::nullopt;
   }
   return static_cast<uint64_t>(now) > micros
@@ -87,8 +91,9 @@ std::string StandbyLine(const StandbyState& state) {
   }
   line += "; " + FormatBytes(state.replay_bytes) + " to replay, last cut ";
   const std::optional<uint64_t> cut = MillisSince(state.cut_micros);
-  line += std::to_string(cut.value_or(0) / 1000) + " s ago (" +
-          state.cut_reason + ")";
+  line += (cut ? std::to_string(*cut / 1000) + " s ago"
+               : std::string("at an unknown time")) +
+          " (" + state.cut_reason + ")";
   const std::optional<uint64_t> view = MillisSince(state.view_moment_micros);
   if (view) {
     line += "; newest view as of " + std::to_string(*view / 1000) + " s ago";
@@ -110,7 +115,9 @@ std::string StandbyLine(const StandbyState& state) {
 
 std::vector<std::string> StandbyColumns(const StandbyState& state) {
   const std::optional<uint64_t> age = MillisSince(state.moment_micros);
-  std::vector<std::string> columns = {"following", "no moment yet"};
+  std::vector<std::string> columns = {
+      "following",
+      state.moment_micros == 0 ? "no moment yet" : "lag unknown"};
   if (age) {
     columns = {"as of " + Rfc3339(state.moment_micros / 1'000'000),
                "lag " + FormatMillis(static_cast<int64_t>(*age))};

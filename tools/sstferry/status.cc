@@ -138,6 +138,9 @@ std::string CompletedText(const std::string& label,
   std::string text = label;
   if (pull.age_seconds.has_value()) {
     text += ", " + FormatClock(static_cast<double>(*pull.age_seconds)) + " old";
+  } else if (pull.as_of_seconds.has_value()) {
+    text += ", of unknown age, because its time is ahead of this machine's "
+            "clock";
   }
   text += ": ";
   if (!pull.snapshot_taken_at.empty()) {

@@ -200,6 +200,7 @@ struct ArchiveReport : ArchiveUploads, ArchiveCheckCounts, ArchivePruneCounts {
   // Drill of the second newest set, with its log up to the sequence number of
   // the newest set. Both must have the same entries.
   std::optional<ArchiveDrill> continued_drill;
+  // The ages below are not set if they are unknown (KnownAge()).
   // kList: seconds since the last check that stored its findings; not set: no
   // such check.
   std::optional<uint64_t> checked_age_seconds;

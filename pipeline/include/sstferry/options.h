@@ -489,6 +489,13 @@ std::string NowRfc3339();
 std::string Rfc3339(uint64_t seconds);
 // Parses the format of Rfc3339(). Returns false for other text.
 [[nodiscard]] bool ParseRfc3339(const std::string& text, uint64_t* seconds);
+// A recorded time that is farther ahead of the clock was recorded by a wrong
+// clock. Clocks of machines that run NTP differ by much less.
+inline constexpr uint64_t kMostAheadSeconds = 300;
+// Returns the age of a recorded time; 0 if it is a little ahead. Both are
+// seconds since 1970. Returns nullopt if the time is more than
+// kMostAheadSeconds ahead: its age is unknown, and it is not recent.
+std::optional<uint64_t> KnownAge(uint64_t now_seconds, uint64_t then_seconds);
 // Quotes a text as one word of a shell command.
 std::string ShellWord(const std::string& text);
 std::string SoftwareVersion();  // "sstferry 0.1.0"

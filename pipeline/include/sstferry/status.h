@@ -35,7 +35,8 @@ struct CompletedPull {
   // The earlier of snapshot_taken_at, by the source's clock, and finished_at,
   // by this machine's clock, in seconds since 1970; not set: unknown.
   std::optional<uint64_t> as_of_seconds;
-  // Time since as_of_seconds by this machine's clock; not set: unknown.
+  // Time since as_of_seconds by this machine's clock (KnownAge()); not set:
+  // unknown.
   std::optional<uint64_t> age_seconds;
   // Time from finished_at to snapshot_taken_at: the source's clock was at least
   // this much ahead of this machine's. 0: not known to be ahead.

@@ -140,6 +140,23 @@ TEST_CASE("A pull is resumed unless its snapshot is older than --max-age",
   }
 }
 
+TEST_CASE("A pull is not resumed if the age of its snapshot is unknown",
+          "[target][age]") {
+  const uint64_t ahead = GENERATE(as<uint64_t>(), 200, 86'400);
+  ScratchDir dir;
+  MakeSampleDatabase(dir / "source");
+  ClockedSource source(dir / "source");
+  source.clock += ahead;
+  PullOptions options = PullFrom(source.server->address(), dir / "target");
+  const Summary cut = PullAndCancel(options, "Ingestor:Ingested", 2);
+  source.clock -= ahead;
+  options.max_age = std::chrono::hours(20);
+  const Summary summary = PullToTheEnd(dir, options);
+  REQUIRE((summary.transfer_id == cut.transfer_id) == (ahead == 200));
+  REQUIRE(NotesMention(summary, "not within the last 72000 s") ==
+          (ahead != 200));
+}
+
 TEST_CASE("A swap does not exchange a database that is older than --max-age",
           "[target][age][swap]") {
   ReplicaWorld world;
