@@ -35,10 +35,19 @@ class Zone {
 constexpr uint64_t kNow = 1795870800;
 constexpr char kAhead[] = "XXX-1";  // one hour ahead of UTC
 
-std::string Resolved(const std::string& text, std::string* local = nullptr) {
-  std::string address = "s3://b/o@" + text;
-  std::string unused;
-  if (!ResolveMoment(kNow, &address, local == nullptr ? &unused : local)) {
+// Returns "-" for other text, and "refused" for a time that is not unique.
+std::string Resolved(const std::string& text, std::string* local = nullptr,
+                     uint64_t now = kNow) {
+  const std::string before = "s3://b/o@" + text;
+  std::string address = before;
+  std::string own;
+  std::string* const resolved = local == nullptr ? &own : local;
+  if (!ResolveMoment(now, &address, resolved).ok()) {
+    REQUIRE(address == before);
+    return "refused";
+  }
+  if (resolved->empty()) {
+    REQUIRE(address == before);
     return "-";
   }
   REQUIRE(address.starts_with("s3://b/o@"));
@@ -83,8 +92,32 @@ TEST_CASE("ResolveMoment leaves other text unchanged", "[tools]") {
   }
   std::string address = "/backup/orders";
   std::string local;
-  REQUIRE_FALSE(ResolveMoment(kNow, &address, &local));
+  REQUIRE(ResolveMoment(kNow, &address, &local).ok());
+  REQUIRE(local.empty());
   REQUIRE(address == "/backup/orders");
+}
+
+TEST_CASE("ResolveMoment chooses no time that the time zone has twice or never",
+          "[tools]") {
+  const Zone zone("CET-1CEST,M3.5.0,M10.5.0/3");
+  // 2026-10-25T00:40:00Z, when clocks show 02:40 for the first time.
+  constexpr uint64_t kFirst = 1'792'888'800;
+  const auto at = [](const std::string& text, uint64_t now) {
+    return Resolved(text, nullptr, now);
+  };
+  REQUIRE(at("02:30", kFirst) == "2026-10-25T00:30:00Z");
+  REQUIRE(at("02:30", kFirst + 1800) == "2026-10-25T00:30:00Z");
+  REQUIRE(at("02:30", kFirst + 3600) == "2026-10-25T01:30:00Z");
+  REQUIRE(at("02:50", kFirst) == "2026-10-24T00:50:00Z");
+  REQUIRE(at("2026-10-25T02:30", kFirst) == "refused");
+  REQUIRE(at("2026-10-25 02:30:00", kFirst) == "refused");
+  REQUIRE(at("2026-10-25T02:30+01:00", kFirst) == "2026-10-25T01:30:00Z");
+  REQUIRE(at("2026-10-25T03:00", kFirst) == "2026-10-25T02:00:00Z");
+  REQUIRE(at("2026-10-25T01:59", kFirst) == "2026-10-24T23:59:00Z");
+  REQUIRE(at("2026-10-25", kFirst) == "2026-10-25T22:59:59Z");
+  REQUIRE(at("2026-03-29T02:30", kFirst) == "refused");
+  // 2026-03-29T01:10:00Z, when clocks show 03:10.
+  REQUIRE(at("02:30", 1'774'746'600) == "2026-03-28T01:30:00Z");
 }
 
 }  // namespace sstferry::moment_test

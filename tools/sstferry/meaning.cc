@@ -234,7 +234,8 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
   std::string local;
   const auto now =
       static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
-  if (ResolveMoment(now, &address, &local)) {
+  RETURN_IF_ERROR(ResolveMoment(now, &address, &local));
+  if (!local.empty()) {
     // A later run of the same command would restore a later time.
     std::fprintf(stderr, "note: %s is %s; to resume, use %s\n",
                  Printable(texts.Get(operand)).c_str(), local.c_str(),

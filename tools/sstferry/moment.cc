@@ -4,10 +4,14 @@
 #include <charconv>
 #include <ctime>
 #include <optional>
+#include <vector>
 
 #include "sstferry/options.h"
 
 namespace sstferry {
+
+using rocksdb::Status;
+
 namespace {
 
 constexpr time_t kDay = 24 * 60 * 60;
@@ -38,20 +42,50 @@ std::tm LocalTime(time_t seconds) {
   return local;
 }
 
-// Returns seconds since 1970; summer time is looked up.
-time_t FromLocal(std::tm local) {
-  local.tm_isdst = -1;
-  return mktime(&local);
+// Seconds since 1970, ascending.
+using Moments = std::vector<time_t>;
+
+// Returns the moments at which clocks in this machine's time zone show a time:
+// two if they are set back over it, none if they are set forward over it.
+// mktime() would choose one of the two, or another time.
+Moments FromLocal(std::tm local) {
+  Moments moments;
+  const time_t as_utc = timegm(&local);
+  for (const time_t near : {as_utc - kDay, as_utc + kDay}) {
+    const time_t moment = as_utc - LocalTime(near).tm_gmtoff;
+    if (moment + LocalTime(moment).tm_gmtoff == as_utc &&
+        (moments.empty() || moments.back() < moment)) {
+      moments.push_back(moment);
+    }
+  }
+  return moments;
 }
 
-time_t LastSecondOfDay(std::tm day) {
+Moments LastSecondOfDay(std::tm day) {
   day.tm_hour = 23;
   day.tm_min = 59;
   day.tm_sec = 59;
-  return FromLocal(day);
+  const Moments moments = FromLocal(day);
+  return moments.empty() ? moments : Moments{moments.back()};
 }
 
-std::optional<time_t> Ago(const std::string& text, time_t now) {
+// Returns the latest moment up to `now` at which clocks show this time of day.
+Moments LatestTimeOfDay(const std::tm& time, time_t now) {
+  constexpr int kDays = 3;  // not each day has each time
+  for (int days = 0; days < kDays; ++days) {
+    std::tm day = time;
+    day.tm_mday -= days;
+    const Moments moments = FromLocal(day);
+    for (auto moment = moments.rbegin(); moment != moments.rend(); ++moment) {
+      if (*moment <= now) {
+        return {*moment};
+      }
+    }
+  }
+  return {};
+}
+
+std::optional<Moments> Ago(const std::string& text, time_t now) {
   uint32_t count = 0;
   const char* const end = text.data() + text.size();
   const auto [unit, error] = std::from_chars(text.data() + 1, end, count);
@@ -68,10 +102,11 @@ std::optional<time_t> Ago(const std::string& text, time_t now) {
     default: return std::nullopt;
   }
   const time_t moment = now - static_cast<time_t>(count) * seconds;
-  return moment > 0 ? std::optional(moment) : std::nullopt;
+  return moment > 0 ? std::optional(Moments{moment}) : std::nullopt;
 }
 
-std::optional<time_t> Resolve(const std::string& text, time_t now) {
+// Returns nullopt if the text is no time.
+std::optional<Moments> Resolve(const std::string& text, time_t now) {
   if (text.size() > 2 && text[0] == '-') {
     return Ago(text, now);
   }
@@ -82,12 +117,7 @@ std::optional<time_t> Resolve(const std::string& text, time_t now) {
   }
   time.tm_sec = 0;
   if (Parses(text, "%H:%M:%S", &time) || Parses(text, "%H:%M", &time)) {
-    time_t moment = FromLocal(time);
-    if (moment > now) {
-      time.tm_mday -= 1;
-      moment = FromLocal(time);
-    }
-    return moment;
+    return LatestTimeOfDay(time, now);
   }
   std::tm date{};
   if (text.size() == 10 && ParsesDate(text, "%Y-%m-%d", &date)) {
@@ -102,7 +132,7 @@ std::optional<time_t> Resolve(const std::string& text, time_t now) {
     std::tm zoned{};
     if (ParsesDate(with_t, form, &zoned)) {
       const long offset = zoned.tm_gmtoff;
-      return timegm(&zoned) - offset;
+      return Moments{timegm(&zoned) - offset};
     }
   }
   for (const char* form : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"}) {
@@ -116,24 +146,37 @@ std::optional<time_t> Resolve(const std::string& text, time_t now) {
 
 }  // namespace
 
-bool ResolveMoment(uint64_t now_seconds, std::string* address,
-                   std::string* local) {
+Status ResolveMoment(uint64_t now_seconds, std::string* address,
+                     std::string* local) {
+  local->clear();
   const size_t at = address->rfind('@');
   if (at == std::string::npos) {
-    return false;
+    return Status::OK();
   }
-  const std::optional<time_t> moment =
-      Resolve(address->substr(at + 1), static_cast<time_t>(now_seconds));
-  if (!moment.has_value() || *moment <= 0) {
-    return false;
+  const std::string text = address->substr(at + 1);
+  const std::optional<Moments> moments =
+      Resolve(text, static_cast<time_t>(now_seconds));
+  if (!moments.has_value()) {
+    return Status::OK();
   }
-  const std::tm time = LocalTime(*moment);
-  std::array<char, 40> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S%z", &time);
-  *local = text.data();
-  *address = address->substr(0, at + 1) +
-             Rfc3339(static_cast<uint64_t>(*moment));
-  return true;
+  if (moments->size() != 1) {
+    return Status::InvalidArgument(
+        "@" + text + ": expected a time that this machine's time zone has " +
+        "once, found one that it has " +
+        (moments->empty() ? "not at all" : "twice") +
+        "; give its date and its offset, such as 2026-10-25T02:30+01:00");
+  }
+  const time_t moment = moments->front();
+  if (moment <= 0) {
+    return Status::OK();
+  }
+  const std::tm time = LocalTime(moment);
+  std::array<char, 40> form{};
+  std::strftime(form.data(), form.size(), "%Y-%m-%dT%H:%M:%S%z", &time);
+  *local = form.data();
+  *address =
+      address->substr(0, at + 1) + Rfc3339(static_cast<uint64_t>(moment));
+  return Status::OK();
 }
 
 }  // namespace sstferry

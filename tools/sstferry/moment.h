@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "rocksdb/status.h"
+
 namespace sstferry {
 
 // Replaces such a time at the end of an address, after its last @, by RFC 3339
@@ -16,9 +18,12 @@ namespace sstferry {
 //   2026-11-24  the last second of that day
 //   2026-11-24T14:50:00+01:00  a blank may replace the T; without the offset,
 //               the time is in this machine's time zone
-// Sets *local to this time with its offset. Returns false, and changes nothing,
-// for every other address.
-bool ResolveMoment(uint64_t now_seconds, std::string* address,
-                   std::string* local);
+// Sets *local to this time with its offset. For every other address, changes
+// nothing and clears *local.
+//   InvalidArgument  the time zone has this time twice, as when summer time
+//                    ends, or not at all
+[[nodiscard]] rocksdb::Status ResolveMoment(uint64_t now_seconds,
+                                            std::string* address,
+                                            std::string* local);
 
 }  // namespace sstferry
