@@ -189,7 +189,7 @@ class Promote : public StandbyJob {
   // Checks if the source may still be open, according to the local follower.
   Status CheckSource(const StandbyState& state) {
     if (options_.after_source_closed) {
-      marks_before_ = ReadFollowMark(options_.dir).count;
+      closed_before_ = ReadFollowMark(options_.dir).closed_micros;
       begun_micros_ = MicrosNow();
       return AwaitClosed(state.source);
     }
@@ -229,8 +229,10 @@ class Promote : public StandbyJob {
                             "it open" + unless,
                         Command(""));
     }
+    // If the clock was set back since an answer, its age is unknown.
     const bool has_heard = state.heard_micros >= state.begun_micros &&
-                           state.heard_micros != 0;
+                           state.heard_micros != 0 &&
+                           state.heard_micros <= MicrosNow();
     const auto silent = static_cast<uint64_t>(
         std::chrono::milliseconds(kSourceSilent).count());
     if (!has_heard && (state.begun_micros == 0 || begun_millis <= silent)) {
@@ -279,11 +281,14 @@ class Promote : public StandbyJob {
   }
 
   // Returns true if the follower has marked, after this promotion began, that
-  // the source is closed and everything was received. An earlier mark proves
-  // nothing: the source may have been opened and unreachable since then.
+  // the source is closed and everything was received. An earlier time proves
+  // nothing: the source may have been opened and unreachable since then. If the
+  // clock was set back, an earlier time may be later than this promotion's: it
+  // is the one that was marked before, or ahead of the clock.
   bool IsClosed() const {
-    const FollowMark mark = ReadFollowMark(options_.dir);
-    return mark.count > marks_before_ && mark.closed_micros >= begun_micros_;
+    const uint64_t closed = ReadFollowMark(options_.dir).closed_micros;
+    return closed != closed_before_ && closed >= begun_micros_ &&
+           closed <= MicrosNow();
   }
 
   Status AwaitClosed(const std::string& source) {
@@ -415,9 +420,9 @@ class Promote : public StandbyJob {
   const std::shared_ptr<rocksdb::FileSystem> disk_;
   StopSignal stop_;
   HealthFile fault_;  // fault of a standby that is promoted by force
-  // At the promotion's start: the follower's mark count, and this machine's
-  // time.
-  uint64_t marks_before_ = 0;
+  // At the promotion's start: closed_micros of the follower's mark, and this
+  // machine's time.
+  uint64_t closed_before_ = 0;
   uint64_t begun_micros_ = 0;
 };
 

@@ -1519,7 +1519,7 @@ Status Standby::Carry(const std::string& new_dir) {
   FollowMark mark;
   static_cast<StandbyPosition&>(mark) = received_;
   static_cast<SourceHeard&>(mark) = heard_;
-  mark.count = marks_ + 1;  // a promotion may wait for a higher count
+  mark.count = marks_ + 1;
   mark.judged = FollowJudged();
   carried_all_ = gap_.reason == CutReason::kNone;
   return WriteMark(file_system_.get(), new_dir, mark);

@@ -491,6 +491,74 @@ TEST_CASE("A promotion is refused unless the follower has just waited for its "
   }
 }
 
+TEST_CASE("A promotion believes no answer from before the clock was set back",
+          "[follow]") {
+  constexpr uint64_t kSecond = 1'000'000;
+  const bool is_silent = GENERATE(false, true);
+  StandbyWorld world;
+  MakeStandby(&world);
+  const uint64_t now = MicrosNow();
+  FollowMark mark = MarkIn(world.dir());
+  mark.begun_micros = now - 120 * kSecond;
+  mark.heard_micros = now + 3600 * kSecond;
+  mark.source_process = SourceProcess::kClosed;
+  mark.silent_micros = is_silent ? now : 0;
+  PutMark(world.dir(), mark);
+  std::string warnings;
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.log = [&warnings](LogLevel, const std::string& text) {
+    warnings += text + "\n";
+  };
+  options.before = [&world](const SwapEvent&) {
+    world.CloseStandby();
+    return rocksdb::Status::OK();
+  };
+  StandbyState state;
+  const rocksdb::Status promoted = MakePromote(options)->Run(&state);
+  INFO(promoted.ToString() << '\n' << warnings);
+  if (is_silent) {
+    REQUIRE_OK(promoted);
+    REQUIRE(warnings.find("may still be open") != std::string::npos);
+  } else {
+    REQUIRE(EndStateOf(promoted) == EndState::kRefused);
+    REQUIRE(IsStandby(world.dir()));
+  }
+}
+
+TEST_CASE("A promotion believes no close from before the clock was set back",
+          "[follow]") {
+  const bool was_marked = GENERATE(false, true);
+  StandbyWorld world;
+  MakeStandby(&world);
+  FollowMark mark = MarkIn(world.dir());
+  mark.closed_micros =
+      MicrosNow() + (was_marked ? 500'000ull : 3'600'000'000ull);
+  if (was_marked) {
+    PutMark(world.dir(), mark);
+    ++mark.count;
+  }
+  PromoteOptions options;
+  options.dir = world.dir();
+  options.after_source_closed = true;
+  options.wait = std::chrono::milliseconds(1500);
+  options.before = [&world](const SwapEvent&) {
+    world.CloseStandby();
+    return rocksdb::Status::OK();
+  };
+  // The answer to a request from before the promotion began.
+  std::thread follower([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    PutMark(world.dir(), mark);
+  });
+  StandbyState state;
+  const rocksdb::Status promoted = MakePromote(options)->Run(&state);
+  follower.join();
+  INFO(promoted.ToString());
+  REQUIRE(EndStateOf(promoted) == EndState::kDeadline);
+  REQUIRE(IsStandby(world.dir()));
+}
+
 // Counts how often WALs are opened to read them.
 class CountedWals : public FaultyFileSystem {
  public:
