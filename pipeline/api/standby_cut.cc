@@ -1,8 +1,11 @@
 #include "pipeline/api/standby_cut.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
+#include "format/end_state.h"
 #include "format/quantity.h"
 #include "pipeline/disk/workspace.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -71,8 +74,12 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
 Status KeepAdopted(const std::string& dir,
                    const std::shared_ptr<rocksdb::FileSystem>& file_system,
                    const LogFunction& log) {
-  if (!FileIdOfName(Workspace::DirOf(dir) + "/exchange").exists()) {
-    return Status::OK();
+  const std::string record = Workspace::DirOf(dir) + "/exchange";
+  std::error_code error;
+  if (!std::filesystem::exists(record, error)) {
+    return error ? MakeStatus(EndState::kInternal,
+                              record + ": " + error.message())
+                 : Status::OK();
   }
   std::unique_ptr<Workspace> workspace;
   RETURN_IF_ERROR(Workspace::Open(dir, Existing::kSwap, file_system, log,

@@ -258,10 +258,20 @@ std::string SelectionWords(const SelectionText& selection) {
 }
 
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
+  bool found = false;
+  FindLastTransfer(directory, &found, out).PermitUncheckedError();
+  return found;
+}
+
+Status FindLastTransfer(const std::string& directory, bool* found,
+                        LastTransfer* out) {
   *out = LastTransfer();
-  const json object = json::parse(
-      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
-      nullptr, /*allow_exceptions=*/false);
+  bool exists = false;
+  std::string text;  // stays empty after an error
+  const Status status = ReadRecord(directory + "/" + kLastTransferName,
+                                   kMaxSummaryBytes, &exists, &text);
+  const json object =
+      json::parse(text, nullptr, /*allow_exceptions=*/false);
   out->transfer_id = Text(object, "transfer_id").value_or("");
   out->source = Text(object, "source").value_or("");
   out->finished_at = Text(object, "finished_at").value_or("");
@@ -285,7 +295,8 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out) {
   const json* verified = Member(object, "verified");
   out->verified = verified != nullptr && verified->is_boolean() &&
                   verified->get<bool>();
-  return !out->transfer_id.empty();
+  *found = !out->transfer_id.empty();
+  return status;
 }
 
 }  // namespace sstferry

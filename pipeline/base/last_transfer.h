@@ -58,6 +58,10 @@ struct LastTransfer {
 // id. Any program may have written the file, so its size is limited, and only
 // the members above are used.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
+// Like ReadLastTransfer(), but reports why the file cannot be read, as
+// ReadRecord() does. Then *found is false.
+[[nodiscard]] rocksdb::Status FindLastTransfer(const std::string& directory,
+                                               bool* found, LastTransfer* out);
 
 // A replica's point in time.
 struct ReplicaMoment {

@@ -2,10 +2,17 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
 #include <sstream>
+
+#include "format/end_state.h"
+#include "pipeline/base/last_transfer.h"
 
 namespace sstferry {
 namespace {
+
+using rocksdb::Status;
 
 constexpr char kAdopted[] = "adopted";
 constexpr char kByRefresh[] = "refresh";
@@ -40,12 +47,39 @@ bool ExchangeRecord::DecodeFrom(const std::string& text) {
           ((adopts_old || by_refresh) && !std::getline(lines, more)));
 }
 
-std::string IdentityOf(const std::string& path) {
+Status FindInode(const std::string& path, std::string* inode) {
+  inode->clear();
   struct stat info;
-  if (lstat(path.c_str(), &info) != 0) {
-    return "";
+  if (lstat(path.c_str(), &info) == 0) {
+    *inode = std::to_string(info.st_ino);
+    return Status::OK();
   }
-  return std::to_string(info.st_ino);
+  return errno == ENOENT || errno == ENOTDIR
+             ? Status::OK()
+             : MakeStatus(EndState::kInternal,
+                          "cannot find out if " + path + " exists: " +
+                              std::strerror(errno));
+}
+
+Status FindExchanged(const ExchangeRecord& record, const std::string& dir,
+                     Exchanged* found) {
+  *found = Exchanged::kNothing;
+  std::string inode;
+  RETURN_IF_ERROR(FindInode(dir, &inode));
+  if (inode.empty()) {
+    return Status::OK();
+  }
+  *found = Exchanged::kAnother;
+  bool has_record = false;
+  LastTransfer last;
+  RETURN_IF_ERROR(FindLastTransfer(dir, &has_record, &last));
+  const bool is_named = has_record && last.transfer_id == record.transfer_id;
+  if (is_named && inode == record.new_identity) {
+    *found = Exchanged::kNew;
+  } else if (!is_named && inode == record.old_identity) {
+    *found = Exchanged::kOld;
+  }
+  return Status::OK();
 }
 
 }  // namespace sstferry

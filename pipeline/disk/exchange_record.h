@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "rocksdb/status.h"
+
 namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
@@ -24,9 +26,28 @@ struct ExchangeRecord {
 
 inline constexpr char kNoDirectory[] = "none";
 
-// Returns the inode number of a directory; empty if it does not exist. Omits
-// the device number, because a reboot may change it, and all compared
-// directories are siblings in one file system.
-std::string IdentityOf(const std::string& path);
+// Finds the inode number of a directory. *inode is empty only if the
+// directory certainly does not exist. Omits the device number, because a reboot
+// may change it, and all compared directories are siblings in one file system.
+//   kInternal  it is unknown whether the directory exists
+[[nodiscard]] rocksdb::Status FindInode(const std::string& path,
+                                        std::string* inode);
+
+// One of the names that an exchange concerns, as its record knows it.
+enum class Exchanged {
+  kNothing,  // the name certainly does not exist
+  kNew,
+  kOld,
+  kAnother,  // neither database, or it cannot be told which one
+};
+
+// Finds out which database of the exchange has the name `dir`. An inode number
+// alone does not say so: on overlayfs a later mount may give it to the other
+// directory, and a copy has another one. So the new database must also have the
+// transfer's id in last_transfer.json, and the old one must not.
+//   kInternal, kDenied  the directory or its last_transfer.json cannot be read
+[[nodiscard]] rocksdb::Status FindExchanged(const ExchangeRecord& record,
+                                            const std::string& dir,
+                                            Exchanged* found);
 
 }  // namespace sstferry

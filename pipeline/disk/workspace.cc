@@ -434,7 +434,9 @@ Status Workspace::CheckNonEmpty() {
 // and db/ was renamed. Returns an empty string if there is no such transfer.
 std::string Workspace::FinishedTransfer() const {
   std::error_code error;
-  if (!fs::exists(journal_path(), error) || fs::exists(db_dir(), error)) {
+  if (!fs::exists(journal_path(), error) ||
+      fs::symlink_status(db_dir(), error).type() !=
+          fs::file_type::not_found) {
     return "";
   }
   const std::string id =
@@ -595,7 +597,7 @@ Status Workspace::RemoveParts(std::initializer_list<const char*> names,
   for (const char* name : names) {
     const std::string path = dir_ + "/" + name;
     std::error_code error;
-    if (!fs::exists(fs::symlink_status(path, error))) {
+    if (fs::symlink_status(path, error).type() == fs::file_type::not_found) {
       continue;
     }
     Status status = RemoveTree(file_system_.get(), path);

@@ -17,8 +17,8 @@
 //
 // The workspace never deletes a directory that sstferry did not make. It
 // identifies a workspace by the first line of its lock file, and a database
-// that an exchange moved into db/ by the inode numbers recorded before the
-// exchange.
+// that an exchange moved into db/ by the record of the exchange
+// (FindExchanged() in exchange_record.h).
 #pragma once
 
 #include <functional>
@@ -159,9 +159,10 @@ class Workspace {
   // it is synced.
   [[nodiscard]] rocksdb::Status Publish(std::string* note);
 
-  // Returns true if a swap has exchanged TARGET_DIR, and its after_swap has
-  // failed or not run yet. Changes nothing and takes no lock.
-  static bool AwaitsAfterSwap(const std::string& target_dir);
+  // Finds out if a swap has exchanged TARGET_DIR, and its after_swap has failed
+  // or not run yet. Changes nothing and takes no lock.
+  [[nodiscard]] static rocksdb::Status FindAwaitedAfterSwap(
+      const std::string& target_dir, bool* awaits);
   // Returns the state of the exchange. Existing::kRefresh and kSwap publish in
   // steps (workspace_swap.cc). Open() finds the step at which an earlier pull
   // ended.
@@ -193,6 +194,8 @@ class Workspace {
   // TARGET_DIR (old_directories.h), where it no longer belongs to the
   // workspace; otherwise renames it to old/. *path stays empty if there was no
   // old database.
+  //   kRefused             db/ is not what the record says; nothing was moved
+  //   kInternal, kDenied   it cannot be told what db/ is
   [[nodiscard]] rocksdb::Status RetireOld(bool keeps, std::string* path);
   // Deletes old/ at `bytes_per_sec`. Returns OK if old/ does not exist.
   //   kCancelled  `stop` was raised first; the next Open() finds old/ again

@@ -1,7 +1,5 @@
 // Exchanges the workspace's db/ with TARGET_DIR, and completes an exchange that
 // a crash interrupted.
-#include <filesystem>
-
 #include "pipeline/base/file_lock.h"
 #include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/database_files.h"
@@ -15,17 +13,28 @@
 namespace sstferry {
 namespace {
 
-namespace fs = std::filesystem;
 using rocksdb::IOOptions;
 using rocksdb::Status;
 
 constexpr size_t kMaxSwapRecordBytes = 4096;
 
+// Refuses a directory of the workspace that may be the new database, the old
+// one or another directory, so that nothing is done to it.
 Status Strange(const std::string& record, const std::string& dir) {
   return MakeStatus(EndState::kRefused,
                     record + ": expected the record of " + dir +
-                        ", found the record of another directory; if you do "
-                        "not need " + dir + ", remove its parent directory");
+                        ", found a damaged record or that of other "
+                        "directories, as after a copy or in a new mount of "
+                        "overlayfs; " + dir +
+                        " may be the only copy of a database: move it out of "
+                        "its parent directory, start the application if a "
+                        "swap has stopped it, then run the same command again");
+}
+
+// Returns what db/ is between the exchange and RetireOld().
+Exchanged OldOf(const ExchangeRecord& record) {
+  return record.old_identity == kNoDirectory ? Exchanged::kNothing
+                                             : Exchanged::kOld;
 }
 
 }  // namespace
@@ -35,26 +44,27 @@ Status Strange(const std::string& record, const std::string& dir) {
 // database.
 Status Workspace::FindSwap() {
   const std::string path = dir_ + "/exchange";
-  std::error_code error;
   swap_state_ = SwapState::kNone;
-  if (!fs::exists(path, error)) {
-    return error ? MakeStatus(EndState::kInternal,
-                              path + ": " + error.message())
-                 : Status::OK();
+  bool is_recorded = false;
+  std::string text;
+  RETURN_IF_ERROR(ReadRecord(path, kMaxSwapRecordBytes, &is_recorded, &text));
+  if (!is_recorded) {
+    return Status::OK();
   }
-  if (!swap_.DecodeFrom(ReadStart(path, kMaxSwapRecordBytes))) {
+  if (!swap_.DecodeFrom(text)) {
     return Strange(path, db_dir());
   }
-  const std::string old = IdentityOf(old_dir());
-  if (!old.empty()) {
+  Exchanged found = Exchanged::kNothing;
+  RETURN_IF_ERROR(FindExchanged(swap_, old_dir(), &found));
+  if (found != Exchanged::kNothing) {
     swap_state_ = SwapState::kRetired;
-    return old == swap_.old_identity ? Status::OK() : Strange(path, old_dir());
+    return found == Exchanged::kOld ? Status::OK() : Strange(path, old_dir());
   }
-  const std::string found = IdentityOf(db_dir());
+  RETURN_IF_ERROR(FindExchanged(swap_, db_dir(), &found));
   // The swap's --after-swap may still have to run.
   const bool is_of_swap =
       !swap_.by_refresh && existing_ != Existing::kSwap;
-  if (found == swap_.new_identity) {
+  if (found == Exchanged::kNew) {
     // before_swap may have stopped the application. A process that has the
     // database open here needs no after_swap.
     if (is_of_swap && !open_here_) {
@@ -64,17 +74,23 @@ Status Workspace::FindSwap() {
                                                  : SwapState::kNone;
     return Status::OK();
   }
-  const bool in_place = IdentityOf(target_dir_) == swap_.new_identity;
+  Exchanged target = Exchanged::kNothing;
+  RETURN_IF_ERROR(FindExchanged(swap_, target_dir_, &target));
+  const bool in_place = target == Exchanged::kNew;
   const bool was_new = swap_.old_identity == kNoDirectory;
-  if (found.empty() ? !(in_place && was_new) : found != swap_.old_identity) {
-    return found.empty() ? Status::OK() : Strange(path, db_dir());
+  if (found == Exchanged::kAnother) {
+    return Strange(path, db_dir());
+  }
+  if (found == Exchanged::kNothing && !(in_place && was_new)) {
+    return Status::OK();
   }
   if (!in_place) {
     return MakeStatus(
         EndState::kRefused,
         db_dir() + " is the database that the swap of transfer " +
             swap_.transfer_id + " took from " + target_dir_ +
-            ", and the new database is missing; move the old one back to " +
+            ", where the new database no longer is; move away what is there, "
+            "move the old one back to " +
             target_dir_ + ", then run the same command again");
   }
   if (is_of_swap) {
@@ -84,17 +100,27 @@ Status Workspace::FindSwap() {
   return Status::OK();
 }
 
-bool Workspace::AwaitsAfterSwap(const std::string& target_dir) {
+Status Workspace::FindAwaitedAfterSwap(const std::string& target_dir,
+                                       bool* awaits) {
+  *awaits = false;
   const std::string dir = DirOf(target_dir);
+  bool is_recorded = false;
+  std::string text;
+  RETURN_IF_ERROR(ReadRecord(dir + "/exchange", kMaxSwapRecordBytes,
+                             &is_recorded, &text));
   ExchangeRecord record;
-  if (!record.DecodeFrom(ReadStart(dir + "/exchange", kMaxSwapRecordBytes)) ||
-      record.by_refresh) {
-    return false;
+  if (!record.DecodeFrom(text) || record.by_refresh) {
+    return Status::OK();
   }
-  const std::string old = IdentityOf(dir + "/db");
-  return IdentityOf(dir + "/old").empty() &&
-         IdentityOf(target_dir) == record.new_identity &&
-         (old.empty() ? kNoDirectory : old) == record.old_identity;
+  Exchanged retired = Exchanged::kNothing;
+  Exchanged old = Exchanged::kNothing;
+  Exchanged target = Exchanged::kNothing;
+  RETURN_IF_ERROR(FindExchanged(record, dir + "/old", &retired));
+  RETURN_IF_ERROR(FindExchanged(record, dir + "/db", &old));
+  RETURN_IF_ERROR(FindExchanged(record, target_dir, &target));
+  *awaits = retired == Exchanged::kNothing && target == Exchanged::kNew &&
+            old == OldOf(record);
+  return Status::OK();
 }
 
 Status Workspace::LeftToSwap() const {
@@ -109,8 +135,11 @@ Status Workspace::BeginSwap(const std::string& transfer_id, bool adopts_old) {
   swap_.transfer_id = transfer_id;
   swap_.adopts_old = adopts_old && target_exists_;
   swap_.by_refresh = existing_ == Existing::kRefresh;
-  swap_.new_identity = IdentityOf(db_dir());
-  swap_.old_identity = target_exists_ ? IdentityOf(target_dir_) : kNoDirectory;
+  swap_.old_identity = kNoDirectory;
+  RETURN_IF_ERROR(FindInode(db_dir(), &swap_.new_identity));
+  if (target_exists_) {
+    RETURN_IF_ERROR(FindInode(target_dir_, &swap_.old_identity));
+  }
   RETURN_IF_ERROR(
       WriteDurably(file_system_.get(), dir_ + "/exchange", swap_.Encode()));
   FaultPoint("Workspace:ExchangeRecorded");
@@ -122,9 +151,12 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
                        std::vector<std::string>* kept) {
   const bool existed = target_exists_;
   Status status = CheckTarget();
-  if (status.ok() &&
-      (target_exists_ != existed ||
-       (existed && IdentityOf(target_dir_) != swap_.old_identity))) {
+  std::string inode;
+  if (status.ok() && existed) {
+    status = FindInode(target_dir_, &inode);
+  }
+  if (status.ok() && (target_exists_ != existed ||
+                      (existed && inode != swap_.old_identity))) {
     status = MakeStatus(EndState::kRefused,
                         "target " + target_dir_ + ": the directory was " +
                             (!target_exists_ ? "removed"
@@ -183,10 +215,16 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
 }
 
 // Moves the old database out of the workspace before removing `exchange`: if a
-// later run finds no db/, the exchange is complete.
+// later run finds no db/, the exchange is complete. The record says whether
+// there was an old database, and db/ is looked at once.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
-  if ((keeps || swap_.adopts_old) && !IdentityOf(db_dir()).empty()) {
+  Exchanged found = Exchanged::kNothing;
+  RETURN_IF_ERROR(FindExchanged(swap_, db_dir(), &found));
+  if (found != OldOf(swap_)) {
+    return Strange(dir_ + "/exchange", db_dir());
+  }
+  if ((keeps || swap_.adopts_old) && found == Exchanged::kOld) {
     RETURN_IF_ERROR(
         swap_.adopts_old
             ? NameAdopted(target_dir_, path)
@@ -200,7 +238,7 @@ Status Workspace::RetireOld(bool keeps, std::string* path) {
     return Status::OK();
   }
   Status status;
-  if (IdentityOf(db_dir()).empty()) {  // there was no old database
+  if (found == Exchanged::kNothing) {  // there was no old database
     status = RemoveParts({"exchange"}, [] {});
   } else {
     status = RenameToNew(file_system_.get(), db_dir(), old_dir());

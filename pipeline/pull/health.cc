@@ -126,15 +126,22 @@ Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
   while (!is_certain) {
     // A record without the lock is better than none.
     const Status locked = LockDirectory(workspace, &lock);
-    const std::string identity = IdentityOf(dir);
+    std::string before;
+    Status asked = FindInode(dir, &before);
     if (holds && !holds()) {
       *fault = HealthFile();
       return Status::OK();
     }
     RETURN_IF_ERROR(WriteFault(file_system, dir, fault));
-    is_certain = !locked.ok() || lock.is_open() ||
-                 (IdentityOf(workspace).empty() &&
-                  IdentityOf(dir) == identity);
+    is_certain = !locked.ok() || lock.is_open();
+    if (!is_certain) {
+      std::string exchanging;
+      std::string after;
+      if (asked.ok()) asked = FindInode(workspace, &exchanging);
+      if (asked.ok()) asked = FindInode(dir, &after);
+      RETURN_IF_ERROR(asked);
+      is_certain = exchanging.empty() && after == before;
+    }
   }
   return Status::OK();
 }

@@ -126,8 +126,10 @@ Status ReadState(const std::string& target_dir, TargetState* state,
       !unfinished.running && state->complete.has_value() &&
       state->complete->transfer_id == unfinished.transfer_id;
   // The exchanges of a follower run no command of the operator.
-  state->awaits_after_swap = !unfinished.running && !IsStandby(target_dir) &&
-                             Workspace::AwaitsAfterSwap(target_dir);
+  if (!unfinished.running && !IsStandby(target_dir)) {
+    RETURN_IF_ERROR(Workspace::FindAwaitedAfterSwap(
+        target_dir, &state->awaits_after_swap));
+  }
   if (!state->has_leftover) {
     state->unfinished = std::move(unfinished);
   }

@@ -169,6 +169,14 @@ void RequirePrimary(const std::string& dir) {
   REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "written since", &value));
 }
 
+TEST_CASE("An adoption that cannot be looked for is an error",
+          "[follow][standby]") {
+  const ScratchDir dir;
+  const auto disk = rocksdb::FileSystem::Default();
+  REQUIRE_OK(KeepAdopted(dir / "missing", disk, nullptr));
+  REQUIRE_FALSE(KeepAdopted(dir / std::string(300, 'x'), disk, nullptr).ok());
+}
+
 TEST_CASE("A first cut replaces nothing that was made since its follower began",
           "[follow]") {
   StandbyWorld world;

@@ -15,6 +15,7 @@
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/disk/durable.h"
+#include "pipeline/disk/exchange_record.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
@@ -399,6 +400,8 @@ void ExchangeAndStop(const ScratchDir& dir, const std::string& more = "") {
     std::unique_ptr<Workspace> workspace;
     REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
     WriteBytes(workspace->db_dir() + "/content", "new");
+    WriteBytes(workspace->db_dir() + "/last_transfer.json",
+               "{\"transfer_id\": \"" + kId + "\"}");
   }
   const auto inode = [](const std::string& path) {
     struct stat info;
@@ -516,6 +519,93 @@ TEST_CASE("Workspace keeps both databases of an interrupted swap",
     REQUIRE(BytesOf(dir / "target/content") == "another");
   }
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
+}
+
+Status OpenToSwap(const std::string& target,
+                  std::unique_ptr<Workspace>* workspace) {
+  return Workspace::Open(target, Existing::kSwap,
+                         rocksdb::FileSystem::Default(), nullptr, workspace);
+}
+
+TEST_CASE("Only a name that certainly does not exist is no directory",
+          "[target][workspace]") {
+  ScratchDir dir;
+  std::string inode = "1";
+  REQUIRE_OK(FindInode(dir / "missing", &inode));
+  REQUIRE(inode.empty());
+  WriteBytes(dir / "file", "");
+  REQUIRE_OK(FindInode(dir / "file/missing", &inode));
+  REQUIRE(inode.empty());
+  REQUIRE_OK(FindInode(dir.path(), &inode));
+  REQUIRE_FALSE(inode.empty());
+  REQUIRE_FALSE(FindInode(dir / std::string(300, 'x'), &inode).ok());
+}
+
+TEST_CASE("An old database that cannot be looked at for a moment is kept",
+          "[target][workspace]") {
+  ScratchDir dir;
+  ExchangeAndStop(dir);
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenToSwap(dir / "target", &workspace));
+  REQUIRE(workspace->swap_state() == SwapState::kExchanged);
+  Status status;
+  std::string path;
+  const auto retire = [&] {
+    status = workspace->RetireOld(/*keeps=*/true, &path);
+  };
+  std::vector<DeniedCall> calls = {
+      {SYS_newfstatat, EIO, 3, AT_SYMLINK_NOFOLLOW}};
+#ifdef SYS_lstat  // of an older libc
+  calls.push_back({SYS_lstat, EIO});
+#endif
+  if (!RunWithDenied(calls, retire)) {
+    WARN("SKIPPED: needs the right to filter system calls");
+    return;
+  }
+  INFO(status.ToString());
+  REQUIRE_FALSE(status.ok());
+  REQUIRE(workspace->swap_state() == SwapState::kExchanged);
+  REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
+  // The record says that there is an old database.
+  fs::rename(dir / "target.sstferry/db", dir / "aside");
+  RequireRefused(workspace->RetireOld(/*keeps=*/true, &path), "only copy");
+  REQUIRE(fs::exists(dir / "target.sstferry/exchange"));
+  fs::rename(dir / "aside", dir / "target.sstferry/db");
+  REQUIRE_OK(workspace->RetireOld(/*keeps=*/true, &path));
+  REQUIRE(BytesOf(path + "/content") == "old");
+  REQUIRE(BytesOf(dir / "target/content") == "new");
+}
+
+TEST_CASE("An exchange whose directories have each other's inode numbers is "
+          "refused",
+          "[target][workspace]") {
+  ScratchDir dir;
+  ExchangeAndStop(dir);
+  const std::string record = dir / "target.sstferry/exchange";
+  const std::string text = BytesOf(record);
+  const size_t second = text.find('\n') + 1;
+  const size_t third = text.find('\n', second) + 1;
+  SECTION("after another mount") {
+    WriteBytes(record, text.substr(0, second) + text.substr(third) +
+                           text.substr(second, third - second));
+  }
+  SECTION("if the new database lost its record") {
+    fs::remove(dir / "target/last_transfer.json");
+  }
+  SECTION("if the old database is a copy of the new one") {
+    fs::copy(dir / "target/last_transfer.json", dir / "target.sstferry/db");
+  }
+  std::unique_ptr<Workspace> workspace;
+  const Status status = OpenToSwap(dir / "target", &workspace);
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(MessageOf(status).find("remove") == std::string::npos);
+  REQUIRE(BytesOf(dir / "target/content") == "new");
+  REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
+  // The advice works.
+  fs::rename(dir / "target.sstferry/db", dir / "kept");
+  REQUIRE_OK(OpenToSwap(dir / "target", &workspace));
+  REQUIRE(workspace->swap_state() == SwapState::kNone);
 }
 
 TEST_CASE("Workspace deletes nothing if the record of an exchange is invalid",
