@@ -16,6 +16,7 @@
 #include "pipeline/base/open_file.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/access.h"
+#include "pipeline/disk/durable.h"
 #include "pipeline/options/directories.h"
 #include "sstferry/descriptor.h"
 
@@ -215,6 +216,12 @@ Status CheckExchangeable(const std::string& dir, const std::string& in_place) {
   if (!has_current) {
     return Refused(dir, ": expected a database, found none (no CURRENT)");
   }
+  const Status mounted = CheckNothingMounted(dir);
+  if (EndStateOf(mounted) == EndState::kRefused) {
+    return MakeStatus(EndState::kRefused, "target " + SentenceOf(mounted),
+                      in_place);
+  }
+  RETURN_IF_ERROR(mounted);
   return CheckWals(dir);
 }
 

@@ -47,9 +47,10 @@ bool HoldsDatabase(const std::string& dir);
 // Checks that an exchange of `dir` removes the complete database and nothing
 // else. The application's own files move to the new database (other_files.h).
 //   kRefused  not a database (a replica may have lost its CURRENT); a directory
-//             or link that RocksDB did not create; a WAL in another directory,
-//             which the new database would replay, or OPTIONS that do not say
-//             where it is; or an immutable directory. The message names it
+//             or link that RocksDB did not create; a mount below `dir`, such as
+//             a volume for archived WALs; a WAL in another directory, which the
+//             new database would replay, or OPTIONS that do not say where it
+//             is; or an immutable directory. The message names it
 // `in_place`: the command that changes the database in place, if there is one.
 [[nodiscard]] rocksdb::Status CheckExchangeable(
     const std::string& dir, const std::string& in_place = "");

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -62,6 +64,58 @@ IOStatus RenameAt2(const std::string& from, const std::string& to,
 
 IOStatus SymbolicLink(const std::string& to, const std::string& path) {
   return CallStatus(symlink(to.c_str(), path.c_str()));
+}
+
+// Returns the path as mountinfo shows it: these four bytes in octal.
+std::string InMountInfo(const std::string& path) {
+  std::string text;
+  for (const char byte : path) {
+    switch (byte) {
+      case ' ':
+        text += "\\040";
+        break;
+      case '\t':
+        text += "\\011";
+        break;
+      case '\n':
+        text += "\\012";
+        break;
+      case '\\':
+        text += "\\134";
+        break;
+      default:
+        text += byte;
+    }
+  }
+  return text;
+}
+
+// Removes a directory below which nothing is mounted.
+Status RemoveUnmounted(rocksdb::FileSystem* file_system,
+                       const std::string& path) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  if (type == fs::file_type::not_found) {
+    return Status::OK();
+  }
+  if (type != fs::file_type::directory) {
+    return At("remove " + path,
+              file_system->DeleteFile(path, IOOptions(), nullptr));
+  }
+  std::vector<std::string> children;
+  for (fs::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    children.push_back(it->path().string());
+  }
+  if (error) {
+    return MakeStatus(EndState::kInternal,
+                      "remove " + path + ": " + error.message());
+  }
+  for (const std::string& child : children) {
+    RETURN_IF_ERROR(RemoveUnmounted(file_system, child));
+  }
+  return At("remove " + path,
+            file_system->DeleteDir(path, IOOptions(), nullptr));
 }
 
 }  // namespace
@@ -217,30 +271,44 @@ Status SyncTree(rocksdb::FileSystem* file_system, const std::string& dir) {
   return SyncDirectory(file_system, dir);
 }
 
+Status CheckNothingMounted(const std::string& dir) {
+  constexpr char kMounts[] = "/proc/self/mountinfo";
+  constexpr int kPointField = 5;  // the fifth field is the mount point
+  std::error_code error;
+  const std::string real = fs::canonical(dir, error).string();
+  if (error) {
+    return MakeStatus(EndState::kInternal, dir + ": " + error.message());
+  }
+  const std::string prefix = InMountInfo(real) + "/";
+  std::ifstream mounts(kMounts);
+  std::string line;
+  while (std::getline(mounts, line)) {
+    std::istringstream fields(line);
+    std::string field;
+    for (int i = 0; i < kPointField; ++i) {
+      fields >> field;
+    }
+    if (field.starts_with(prefix)) {
+      return MakeStatus(EndState::kRefused,
+                        dir + ": expected that nothing is mounted below it, "
+                              "found a mount at " + field +
+                            ", whose files are not part of it; unmount it, or "
+                            "mount it elsewhere");
+    }
+  }
+  return mounts.eof() && !mounts.bad()
+             ? Status::OK()
+             : MakeStatus(EndState::kInternal,
+                          "cannot find out if anything is mounted below " +
+                              dir + ": cannot read " + kMounts);
+}
+
 Status RemoveTree(rocksdb::FileSystem* file_system, const std::string& path) {
   std::error_code error;
-  const fs::file_type type = fs::symlink_status(path, error).type();
-  if (type == fs::file_type::not_found) {
-    return Status::OK();
+  if (fs::symlink_status(path, error).type() == fs::file_type::directory) {
+    RETURN_IF_ERROR(CheckNothingMounted(path));
   }
-  if (type != fs::file_type::directory) {
-    return At("remove " + path,
-              file_system->DeleteFile(path, IOOptions(), nullptr));
-  }
-  std::vector<std::string> children;
-  for (fs::directory_iterator it(path, error), end; !error && it != end;
-       it.increment(error)) {
-    children.push_back(it->path().string());
-  }
-  if (error) {
-    return MakeStatus(EndState::kInternal,
-                      "remove " + path + ": " + error.message());
-  }
-  for (const std::string& child : children) {
-    RETURN_IF_ERROR(RemoveTree(file_system, child));
-  }
-  return At("remove " + path,
-            file_system->DeleteDir(path, IOOptions(), nullptr));
+  return RemoveUnmounted(file_system, path);
 }
 
 void FaultPoint(const char* name) {

@@ -75,8 +75,16 @@ class RenamingFileSystem : public rocksdb::FileSystemWrapper {
 [[nodiscard]] rocksdb::Status SyncTree(rocksdb::FileSystem* file_system,
                                        const std::string& dir);
 
+// Checks that nothing is mounted below the directory `dir`, not even on a file:
+// a bind mount or another file system belongs to somebody else, and a removal
+// would empty it.
+//   kRefused   something is mounted there; the message names the place
+//   kInternal  this is unknown
+[[nodiscard]] rocksdb::Status CheckNothingMounted(const std::string& dir);
+
 // Removes a file, or a directory with everything in it. Does not follow links.
 // Returns OK if `path` does not exist.
+//   kRefused  something is mounted below the directory; nothing was removed
 [[nodiscard]] rocksdb::Status RemoveTree(rocksdb::FileSystem* file_system,
                                          const std::string& path);
 

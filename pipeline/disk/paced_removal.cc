@@ -214,6 +214,7 @@ Status RemoveTreePaced(rocksdb::FileSystem* file_system,
                       "remove " + dir + ": expected a directory, found a link "
                                         "or a file; move it away");
   }
+  RETURN_IF_ERROR(CheckNothingMounted(dir));
   Pace pace(bytes_per_sec, stop);
   return RemoveAll(file_system, dir, &pace);
 }
@@ -221,6 +222,7 @@ Status RemoveTreePaced(rocksdb::FileSystem* file_system,
 Status EmptyDirectoryPaced(rocksdb::FileSystem* file_system,
                            const std::string& dir, const std::string& kept,
                            uint64_t bytes_per_sec, StopSignal* stop) {
+  RETURN_IF_ERROR(CheckNothingMounted(dir));
   Pace pace(bytes_per_sec, stop);
   return EmptyAll(file_system, dir, kept, &pace);
 }

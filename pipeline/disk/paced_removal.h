@@ -14,6 +14,7 @@ namespace sstferry {
 // limit). With a limit, truncates a large file step by step before deleting it,
 // unless the file has another name or a process has it open. Returns OK if
 // `dir` does not exist. Does not follow links.
+//   kRefused    something is mounted below `dir`; nothing was removed
 //   kCancelled  `stop` was raised first; some files still exist
 [[nodiscard]] rocksdb::Status RemoveTreePaced(
     rocksdb::FileSystem* file_system, const std::string& dir,

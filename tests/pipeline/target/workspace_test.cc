@@ -14,8 +14,10 @@
 
 #include "pipeline/base/database_open.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/disk/database_files.h"
 #include "pipeline/disk/durable.h"
 #include "pipeline/disk/exchange_record.h"
+#include "pipeline/disk/paced_removal.h"
 #include "pipeline/disk/workspace.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
@@ -606,6 +608,39 @@ TEST_CASE("An exchange whose directories have each other's inode numbers is "
   fs::rename(dir / "target.sstferry/db", dir / "kept");
   REQUIRE_OK(OpenToSwap(dir / "target", &workspace));
   REQUIRE(workspace->swap_state() == SwapState::kNone);
+}
+
+TEST_CASE("A database below which something is mounted is not exchanged, and a "
+          "removal does not enter the mount",
+          "[target][workspace]") {
+  ScratchDir dir;
+  const std::string target = dir / "a target";
+  const std::string archive = target + "/archive";
+  fs::create_directories(archive);
+  WriteBytes(target + "/CURRENT", "MANIFEST-000001\n");
+  REQUIRE_OK(CheckExchangeable(target));
+  if (mount("none", archive.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    WARN("SKIPPED: this process may not mount");
+    return;
+  }
+  WriteBytes(archive + "/000007.log", "precious");
+  StopSignal stop;
+  const auto file_system = rocksdb::FileSystem::Default();
+  const Status exchanged = CheckExchangeable(target);
+  const Status paced = RemoveTreePaced(file_system.get(), target,
+                                       /*bytes_per_sec=*/0, &stop);
+  const Status emptied = EmptyDirectoryPaced(file_system.get(), target,
+                                             "CURRENT", /*bytes_per_sec=*/0,
+                                             &stop);
+  const Status removed = RemoveTree(file_system.get(), target);
+  const bool is_there = fs::exists(archive + "/000007.log");
+  umount(archive.c_str());
+  for (const Status& status : {exchanged, paced, emptied, removed}) {
+    RequireRefused(status, "/archive");
+  }
+  REQUIRE(is_there);
+  REQUIRE_OK(RemoveTree(file_system.get(), target));
+  REQUIRE_FALSE(fs::exists(target));
 }
 
 TEST_CASE("Workspace deletes nothing if the record of an exchange is invalid",
