@@ -108,7 +108,10 @@ bool MayBeFile(const ManifestFile& file, const TableOrigin& origin) {
          id == file.unique_id;
 }
 
-Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns) {
+Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns,
+                       bool* is_weak) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  *is_weak = modified_ns != 0 && modified_ns % kSecond == 0;
   if (modified_ns == 0) {
     return Digest128();
   }

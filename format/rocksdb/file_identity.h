@@ -39,8 +39,11 @@ bool MayBeFile(const ManifestFile& file, const TableOrigin& origin);
 
 // Returns the identity of a blob file. Blob files have no id, so this uses the
 // file's number, counts and modification time. All zero: the modification time
-// is unknown.
-Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns);
+// is unknown. *is_weak is true for a time in whole seconds, as for a table:
+// images and packages give all their files one such time, and some file systems
+// have no others.
+Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns,
+                       bool* is_weak);
 
 // Adds the families and files of a MANIFEST to a digest: the files' contents,
 // and the order in which RocksDB reads them, but nothing that opening or

@@ -275,7 +275,8 @@ Status FileSnapshot::ReadTables(const ManifestState& manifest) {
       const auto file = by_number.find(number);
       if (file != by_number.end()) {
         file->second->identity =
-            BlobIdentity(known, file->second->modified_ns);
+            BlobIdentity(known, file->second->modified_ns,
+                         &file->second->identity_is_weak);
       }
     }
   }

@@ -102,14 +102,35 @@ TEST_CASE(
 
 TEST_CASE("A blob file is identified by its number, amounts and time",
           "[format][clone]") {
+  const auto identity_of = [](const ManifestBlobFile& file,
+                              uint64_t modified_ns) {
+    bool is_weak = true;
+    const Digest128 identity = BlobIdentity(file, modified_ns, &is_weak);
+    REQUIRE_FALSE(is_weak);
+    return identity;
+  };
   const ManifestBlobFile file{5, 10, 2000, 0, 0};
-  const Digest128 identity = BlobIdentity(file, 77);
-  REQUIRE_FALSE(BlobIdentity({6, 10, 2000, 0, 0}, 77) == identity);
-  REQUIRE_FALSE(BlobIdentity({5, 11, 2000, 0, 0}, 77) == identity);
-  REQUIRE_FALSE(BlobIdentity({5, 10, 2001, 0, 0}, 77) == identity);
-  REQUIRE_FALSE(BlobIdentity(file, 78) == identity);
-  REQUIRE(BlobIdentity({5, 10, 2000, 3, 400}, 77) == identity);
-  REQUIRE(BlobIdentity(file, 0) == Digest128());
+  const Digest128 identity = identity_of(file, 77);
+  REQUIRE_FALSE(identity_of({6, 10, 2000, 0, 0}, 77) == identity);
+  REQUIRE_FALSE(identity_of({5, 11, 2000, 0, 0}, 77) == identity);
+  REQUIRE_FALSE(identity_of({5, 10, 2001, 0, 0}, 77) == identity);
+  REQUIRE_FALSE(identity_of(file, 78) == identity);
+  REQUIRE(identity_of({5, 10, 2000, 3, 400}, 77) == identity);
+  REQUIRE(identity_of(file, 0) == Digest128());
+}
+
+TEST_CASE("The identity of a blob file is weak if its time has no fraction",
+          "[format][clone]") {
+  const ManifestBlobFile file{5, 10, 2000, 0, 0};
+  constexpr uint64_t kSecond = 1'000'000'000;
+  bool is_weak = false;
+  const Digest128 identity = BlobIdentity(file, kSecond, &is_weak);
+  REQUIRE(is_weak);
+  REQUIRE_FALSE(identity == Digest128());
+  BlobIdentity(file, 1'700'000'000 * kSecond, &is_weak);
+  REQUIRE(is_weak);
+  BlobIdentity(file, 1'700'000'000 * kSecond + 1, &is_weak);
+  REQUIRE_FALSE(is_weak);
 }
 
 Digest128 ContentOf(const ManifestState& state, bool* known) {

@@ -346,6 +346,50 @@ TEST_CASE("Blob files are reused if their modification time is the same",
   ExpectSameEntries(dir / "source", dir / "target");
 }
 
+// Gives all blob files one time in whole seconds, as images of containers do.
+void NormaliseTimes(const std::string& path) {
+  const timespec times[2] = {{1, 0}, {1, 0}};
+  for (const std::string& file : PathsWith(path, ".blob")) {
+    REQUIRE(utimensat(AT_FDCWD, file.c_str(), times, 0) == 0);
+  }
+}
+
+TEST_CASE("Of blob files with equal times in whole seconds, only those with "
+          "equal bytes are reused",
+          "[transfer][clone][reuse]") {
+  const ScratchDir dir;
+  rocksdb::ColumnFamilyOptions blobs = Quiet();
+  blobs.enable_blob_files = true;
+  blobs.min_blob_size = 100;
+  // Two builds from one base have the same database id and file numbers.
+  const auto build = [&](int first, int salt) {
+    OpenDb db(dir / "source", OneFamily(blobs));
+    for (int i = first; i < first + 50; ++i) {
+      db.Put(NumberedKey(i), RandomBytes(1000, salt + i));
+    }
+    db.Flush();
+  };
+  build(0, 0);
+  fs::copy(dir / "source", dir / "base", fs::copy_options::recursive);
+  build(1000, 10'000);
+  NormaliseTimes(dir / "source");
+  REQUIRE_OK(Swap(dir).status);
+  const std::vector<std::string> before = PathsWith(dir / "source", ".blob");
+  REQUIRE(before.size() == 2);
+  fs::remove_all(dir / "source");
+  fs::copy(dir / "base", dir / "source", fs::copy_options::recursive);
+  build(1000, 20'000);
+  NormaliseTimes(dir / "source");
+  for (const std::string& path : before) {
+    REQUIRE(fs::exists(path));
+  }
+  const Ferried night = Swap(dir);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  ExpectSameEntries(dir / "source", dir / "target");
+  REQUIRE(night.summary.files_reused == 2);  // those of the base
+}
+
 TEST_CASE("Verify finds a reused file that the disk changed, and fetches it "
           "from the source",
           "[transfer][clone][reuse][corruption]") {
