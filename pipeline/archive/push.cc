@@ -78,6 +78,7 @@ class Pusher {
     ArchiveKey key;
     const ArchivedFile* known = nullptr;  // the earlier file with its digests;
                                           // null: not known
+    bool is_compared = false;  // the digests must prove that it is the same
   };
   // Result of a look.
   struct Look {
@@ -225,8 +226,9 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
 }
 
 // Refuses another database. A clone of the database has another id, but shares
-// files with the newest set. A database that was ingested from chunks, or
-// rebuilt from such a replica, has another id and shares no file.
+// tables with the newest set. A database that was ingested from chunks, or
+// rebuilt from such a replica, has another id and shares no table. (Blob files
+// have no unique id, and prove nothing.)
 Status Pusher::CheckDatabase() const {
   if (!base_.has_value() || options_.adopt ||
       base_->database_id == set_.database_id) {
@@ -234,7 +236,7 @@ Status Pusher::CheckDatabase() const {
   }
   std::set<SharedName> known;
   for (const ArchivedFile& file : base_->files) {
-    if (file.key.is_shared) {
+    if (file.key.is_shared && file.file.kind == CloneFileKind::kTable) {
       known.insert(SharedName{file.key.identity, file.key.bytes});
     }
   }
@@ -263,7 +265,8 @@ Status Pusher::ReadFindings(KeyFaults* faults, Status* unreadable) const {
 // Reuses no object that a check or a repair found wrong. A push compares only
 // names and sizes, so while the findings cannot be read, it reuses none: that
 // costs uploads until the next check, but the set is whole. Refusing would
-// leave the database without a new set.
+// leave the database without a new set. The identity of a blob file says too
+// little about that of a database with another id: its digests are compared.
 Status Pusher::ChoosePlaces() {
   KeyFaults faults;
   Status read;
@@ -316,6 +319,9 @@ Status Pusher::ChoosePlaces() {
     if (!is_shared_[i]) {
       continue;
     }
+    const bool is_compared = file.kind == CloneFileKind::kBlob &&
+                             base_.has_value() &&
+                             base_->database_id != set_.database_id;
     if (const auto found = known.find(name); found != known.end()) {
       const std::string key = ArchiveKeyText(found->second->key);
       const auto there = present_.find(key);
@@ -323,13 +329,13 @@ Status Pusher::ChoosePlaces() {
       if (there != present_.end() &&
           there->second == set_.ObjectBytes(set_.files[i]) &&
           marked_.keys.count(key) == 0 && is_good(key)) {
-        places_[i] = Place{found->second->key, found->second};
+        places_[i] = Place{found->second->key, found->second, is_compared};
         continue;
       }
     }
     if (const auto found = left.find(name);
-        found != left.end() && uses.size() < kMaxIntentSets) {
-      places_[i] = Place{found->second, nullptr};
+        !is_compared && found != left.end() && uses.size() < kMaxIntentSets) {
+      places_[i] = Place{found->second};
       uses.insert(found->second.set);
     }
   }
@@ -567,7 +573,7 @@ void Pusher::CountDone(uint64_t bytes) const {
 Status Pusher::PlaceFile(size_t index) {
   ArchivedFile& file = set_.files[index];
   std::optional<Place>& place = places_[index];
-  if (place.has_value() && place->known != nullptr) {
+  if (place.has_value() && place->known != nullptr && !place->is_compared) {
     file.key = place->key;
     file.sha256 = place->known->sha256;
     file.units = place->known->units;
@@ -599,6 +605,13 @@ Status Pusher::PlaceFile(size_t index) {
     RETURN_IF_ERROR(placed);
     file.sha256 = Sha256OfPieces(digests.pieces);
     file.units = digests.units;
+    if (place.has_value() && place->is_compared &&
+        file.sha256 != place->known->sha256) {
+      place.reset();
+      opened.reset();
+      Plan({index});
+      return PlaceFile(index);  // uploads it
+    }
     if (options_.repair != nullptr &&
         file.units != options_.repair->set->files[index].units) {
       return MakeStatus(EndState::kCorrupt,

@@ -352,6 +352,56 @@ TEST_CASE("An archive refuses another database", "[archive]") {
   REQUIRE(world.CountWhole() == 4);
 }
 
+// Returns a database with two tables and a blob file, whose bytes `blob`
+// chooses, but neither its identity nor its size.
+FakeSetSource WithBlob(const char* id, int second_table, int blob) {
+  FakeSetSource source({1, second_table, blob}, std::string("point of ") + id);
+  source.SetDatabase(id);
+  source.file(2)->kind = CloneFileKind::kBlob;
+  source.file(2)->identity = {7, 7};
+  return source;
+}
+
+TEST_CASE("A blob file of a database with another id is reused only if its "
+          "bytes are the same",
+          "[archive]") {
+  World world;
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  PushOptions options;
+  options.lanes = 1;
+  PushSummary summary;
+  FakeSetSource first = WithBlob("orders", 2, 5);
+  REQUIRE_OK(PushSet(Archive(store.get()), &first, options, &summary));
+  const bool is_same = GENERATE(false, true);
+  FakeSetSource second = WithBlob("clone of orders", 3, is_same ? 5 : 6);
+  world.server.Advance(1);
+  REQUIRE_OK(PushSet(Archive(store.get()), &second, options, &summary));
+  REQUIRE(summary.reused_files == (is_same ? 2 : 1));
+  CheckSummary checked;
+  REQUIRE_OK(world.CheckAll(&checked));
+  // The next push of that database trusts the identity.
+  FakeSetSource third = WithBlob("clone of orders", 4, is_same ? 5 : 6);
+  world.server.Advance(1);
+  REQUIRE_OK(PushSet(Archive(store.get()), &third, options, &summary));
+  REQUIRE(summary.reused_files == 2);
+}
+
+TEST_CASE("A blob file in common does not make another database a clone",
+          "[archive]") {
+  World world;
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient();
+  PushOptions options;
+  options.lanes = 1;
+  PushSummary summary;
+  FakeSetSource orders = WithBlob("orders", 2, 5);
+  REQUIRE_OK(PushSet(Archive(store.get()), &orders, options, &summary));
+  FakeSetSource users = WithBlob("users", 3, 5);
+  users.file(0)->identity = {1, 99};
+  world.server.Advance(1);
+  REQUIRE(EndStateOf(PushSet(Archive(store.get()), &users, options,
+                             &summary)) == EndState::kRefused);
+}
+
 TEST_CASE("Files that their identities cannot distinguish are not shared",
           "[archive]") {
   World world;
