@@ -43,6 +43,9 @@ class DirectFile : public FSRandomRWFile {
       if (n < 0 && errno != EINTR) {
         return Failed(path_, errno);
       }
+      if (n == 0) {
+        return IOStatus::IOError(path_, "the file system wrote no byte");
+      }
       done += n > 0 ? static_cast<size_t>(n) : 0;
     }
     return IOStatus::OK();
