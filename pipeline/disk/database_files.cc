@@ -90,10 +90,13 @@ Status DatabaseLock::Take(const std::string& dir, bool makes) {
   if (!user.empty()) {
     return busy;
   }
-  // With a LOCK, a wal_dir in OPTIONS would count as the database's own.
+  // With a LOCK, a wal_dir in OPTIONS would count as the database's own, and an
+  // incomplete OPTIONS file as that of an application. A LOCK that is made
+  // stays, even if the exchange fails.
   std::string wal_dir;
   const bool may_make = makes && HasCurrent(dir) &&
-                        FindNamedWalDir(dir, &wal_dir).ok() &&
+                        FindNamedWalDir(dir, &wal_dir, /*as_opened=*/true)
+                            .ok() &&
                         (wal_dir.empty() || IsSameDirectory(wal_dir, dir));
   struct flock lock {};
   lock.l_type = F_WRLCK;

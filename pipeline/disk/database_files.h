@@ -18,7 +18,7 @@ class DatabaseLock {
   // database: with `makes`, creates the file, as RocksDB does; otherwise
   // returns OK and holds nothing. Creates none in a standby, which RocksDB
   // does not open, nor in a copy whose OPTIONS name the WAL directory of the
-  // original: with a LOCK, it would count as the copy's own.
+  // original, or are incomplete: with a LOCK, they would count as its own.
   //   kBusy     a process has the database open
   //   kRefused  this process cannot open or lock the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir, bool makes);

@@ -123,7 +123,8 @@ Status UnknownWalDir(const std::string& dir, const std::string& why) {
 
 }  // namespace
 
-Status FindNamedWalDir(const std::string& dir, std::string* wal_dir) {
+Status FindNamedWalDir(const std::string& dir, std::string* wal_dir,
+                       bool as_opened) {
   wal_dir->clear();
   std::error_code error;
   const std::string real = fs::canonical(dir, error).string();
@@ -157,7 +158,7 @@ Status FindNamedWalDir(const std::string& dir, std::string* wal_dir) {
   // If there is no LOCK, no process has ever opened the database with WALs
   // elsewhere.
   return options.name().empty() || options.database().HasDatabase() ||
-                 !fs::exists(real + "/LOCK", error)
+                 !(as_opened || fs::exists(real + "/LOCK", error))
              ? Status::OK()
              : UnknownWalDir(dir, "it has no complete OPTIONS file; its "
                                   "application writes one when it opens the "

@@ -20,9 +20,10 @@ namespace sstferry {
 // newest OPTIONS file that has all settings of the database.
 //   kRefused  it is unknown: a file cannot be read, or no file has these
 //             settings although RocksDB opened the directory (and so created a
-//             LOCK)
+//             LOCK). With `as_opened`, also without a LOCK
 [[nodiscard]] rocksdb::Status FindNamedWalDir(const std::string& dir,
-                                              std::string* wal_dir);
+                                              std::string* wal_dir,
+                                              bool as_opened = false);
 
 // Returns all directories into which RocksDB writes the data of an open
 // database.

@@ -450,6 +450,25 @@ TEST_CASE("No process, and no thread of this one, opens the old database while "
   REQUIRE_FALSE(fs::exists(dir / "target/LOCK"));
 }
 
+TEST_CASE("A failed exchange leaves no LOCK beside an incomplete OPTIONS file",
+          "[target][workspace]") {
+  ScratchDir dir;
+  MakeDir(dir / "target", "old");
+  WriteBytes(dir / "target/CURRENT", "MANIFEST-000001\n");
+  WriteBytes(dir / "target/OPTIONS-000005", "[Version]\n");  // torn
+  std::unique_ptr<Workspace> workspace;
+  REQUIRE_OK(OpenIt(dir / "target", true, &workspace));
+  WriteBytes(workspace->db_dir() + "/CURRENT", "MANIFEST-000002\n");
+  REQUIRE_OK(workspace->BeginSwap(kId));
+  std::vector<std::string> kept;
+  const Status failed = workspace->Swap(
+      [] { return MakeStatus(EndState::kCorrupt, "a fault was found"); },
+      &kept);
+  REQUIRE(EndStateOf(failed) == EndState::kCorrupt);
+  REQUIRE_FALSE(fs::exists(dir / "target/LOCK"));
+  REQUIRE_OK(CheckExchangeable(dir / "target"));
+}
+
 TEST_CASE("Any command completes the exchange of a refresh, because it has no "
           "hooks",
           "[target][workspace][crash]") {
