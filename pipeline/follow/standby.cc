@@ -1159,7 +1159,7 @@ Status Standby::IsContinued(const std::string& new_dir,
   RETURN_IF_ERROR(FindNewestOptions(dir_, &options));
   RETURN_IF_ERROR(FindNewestOptions(new_dir, &next_options));
   if (begin != FileBegin::kKnown || !(digest == continued.manifest) ||
-      options != next_options) {
+      options == 0 || options != next_options) {
     return Status::OK();
   }
   ManifestReader reader;
