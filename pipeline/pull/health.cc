@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 
 #include "format/end_state.h"
 #include "pipeline/base/file_lock.h"
@@ -23,6 +24,9 @@ namespace {
 
 using rocksdb::Status;
 using std::chrono::steady_clock;
+
+// Longer than an exchange takes from its last look at the record to its rename.
+constexpr std::chrono::milliseconds kExchange{100};
 
 // Widens the selection of *fault so that it includes the selection of `other`.
 void Join(const HealthFile& other, HealthFile* fault) {
@@ -60,9 +64,10 @@ std::string WorkspaceOf(const std::string& dir) {
   return Workspace::DirOf(error ? dir : real);
 }
 
-// Records *fault in the directory that has the name `dir` now.
+// Records *fault in the directory that has the name `dir` now. Removes no
+// last_transfer.json of another directory than that of `identity`.
 Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
-                  HealthFile* fault) {
+                  const std::string& identity, HealthFile* fault) {
   const Descriptor lock = LockRecord(dir);
   HealthFile known;
   RETURN_IF_ERROR(ReadKnownFault(dir, &known));
@@ -85,7 +90,9 @@ Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
   EncodeHealthFile(*fault, &text);
   const Status status =
       WriteDurably(file_system, dir + "/" + kHealthFileName, text);
-  if (status.ok()) {
+  std::string identity_now;
+  if (status.ok() || !FindInode(dir, &identity_now).ok() ||
+      identity_now != identity) {
     return status;
   }
   // A file can be removed even from a full disk.
@@ -115,35 +122,49 @@ HealthFile MakeFault(ReplicaFault fault, const std::string& what,
   return made;
 }
 
-// Records the fault again if there was no workspace, and thus no exchange near,
-// but a pull has made one since: it may have exchanged `dir` before it could
-// read the record.
+// Without the lock (there is no workspace, or it cannot be locked), records the
+// fault again if a pull has made a workspace or exchanged `dir` since: its
+// exchange may not have read the record.
 Status RecordFault(rocksdb::FileSystem* file_system, const std::string& dir,
                    HealthFile* fault, const std::function<bool()>& holds) {
   const std::string workspace = WorkspaceOf(dir);
   Descriptor lock;
+  Status written;
   bool is_certain = false;
   while (!is_certain) {
+    std::string exchanges;
+    Status asked = FindInode(workspace, &exchanges);
     // A record without the lock is better than none.
     const Status locked = LockDirectory(workspace, &lock);
-    std::string before;
-    Status asked = FindInode(dir, &before);
+    std::string identity;
+    if (asked.ok()) {
+      asked = FindInode(dir, &identity);
+    }
     if (holds && !holds()) {
       *fault = HealthFile();
       return Status::OK();
     }
-    RETURN_IF_ERROR(WriteFault(file_system, dir, fault));
-    is_certain = !locked.ok() || lock.is_open();
+    written = WriteFault(file_system, dir, identity, fault);
+    is_certain = lock.is_open();
     if (!is_certain) {
-      std::string exchanging;
-      std::string after;
-      if (asked.ok()) asked = FindInode(workspace, &exchanging);
-      if (asked.ok()) asked = FindInode(dir, &after);
-      RETURN_IF_ERROR(asked);
-      is_certain = exchanging.empty() && after == before;
+      if (!locked.ok()) {
+        std::this_thread::sleep_for(kExchange);
+      }
+      std::string exchanges_now;
+      std::string identity_now;
+      if (asked.ok()) {
+        asked = FindInode(workspace, &exchanges_now);
+      }
+      if (asked.ok()) {
+        asked = FindInode(dir, &identity_now);
+      }
+      if (!asked.ok()) {
+        return written.ok() ? asked : written;
+      }
+      is_certain = exchanges_now == exchanges && identity_now == identity;
     }
   }
-  return Status::OK();
+  return written;
 }
 
 Status ClearFault(rocksdb::FileSystem* file_system, const std::string& dir,

@@ -260,6 +260,7 @@ TEST_CASE("A difference that a verify found is mended by the next refresh",
   INFO(less.message());
   REQUIRE(less.state() == EndState::kCorrupt);
   REQUIRE(StateOf(world.target).health == ReplicaHealth::kDifferent);
+  PassWrites(world.source);
   const Ferried mended = Refresh(world.source, world.target);
   INFO(mended.message());
   REQUIRE_OK(mended.status);
@@ -730,6 +731,36 @@ TEST_CASE("A fault is recorded again if a pull began before it was recorded",
   REQUIRE(known == fault);
 }
 
+TEST_CASE("A fault is recorded again, and no other record is removed, if names "
+          "are exchanged while nobody can take their lock",
+          "[transfer][health]") {
+  const ScratchDir dir;
+  const std::string replica = dir / "replica";
+  for (const std::string& name : {replica, dir / "new"}) {
+    fs::create_directory(name);
+    std::ofstream(name + "/last_transfer.json") << "{}";
+  }
+  std::ofstream(replica + ".sstferry") << "not a directory";
+  const std::string point = GENERATE(std::string("WriteDurably:Synced"),
+                                     std::string("WriteDurably:Renamed"));
+  bool is_exchanged = false;
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name != point || is_exchanged) return;
+    is_exchanged = true;
+    fs::rename(replica, dir / "old");
+    fs::rename(dir / "new", replica);
+  });
+  HealthFile fault = MakeFault(ReplicaFault::kDamaged, "by hand", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), replica,
+                         &fault));
+  TEST_SetFaultHook(nullptr);
+  REQUIRE(is_exchanged);
+  REQUIRE(fs::exists(replica + "/last_transfer.json"));
+  HealthFile known;
+  REQUIRE_OK(ReadKnownFault(replica, &known));
+  REQUIRE(known == fault);
+}
+
 TEST_CASE("A fault of a directory that was replaced is not recorded",
           "[transfer][health]") {
   const ScratchDir dir;
@@ -745,6 +776,7 @@ TEST_CASE("A refresh that mends a fault is resumed", "[transfer][health]") {
   Fill(world.target, 100, 1, "foreign");
   REQUIRE(Compare(world.source, world.target).state() ==
           EndState::kDifferent);
+  PassWrites(world.source);
   PullOptions options;
   options.method = PullMethod::kIngest;
   options.mode = PullMode::kRefresh;
@@ -867,6 +899,7 @@ TEST_CASE("A replica whose WALs count batches is not refreshed in place",
   INFO(refreshed.message());
   REQUIRE(refreshed.state() == EndState::kRefused);
   REQUIRE(refreshed.message().find("only a swap can") != std::string::npos);
+  PassWrites(source);
   REQUIRE_OK(Refresh(source, target, Swapping()).status);
   Expectation expected;
   expected.families = families;
