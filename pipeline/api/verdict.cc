@@ -171,9 +171,9 @@ Verdict JudgeCopy(const JudgedSide& copy, const std::string& copy_label,
   }
   const bool asks_for_refresh =
       verdict.is_fault || verdict.state == EndState::kChangedSince;
-  if (asks_for_refresh && !IsStandbyHere(copy) && record.method == "clone" &&
-      copy.sequence > std::max(then, origin.sequence)) {
-    verdict.next.clear();  // CheckSourceNotOlder() would refuse it
+  if (asks_for_refresh && !IsStandbyHere(copy) &&
+      HasMoreWrites(record, copy.sequence, origin.sequence)) {
+    verdict.next.clear();  // CheckNotNewer() would refuse it
     verdict.reason += "; " + copy_label + " was written to, up to sequence " +
                       std::to_string(copy.sequence) +
                       ": find out which side is right; a refresh with "

@@ -21,6 +21,7 @@ namespace sstferry {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 using rocksdb::Status;
 
 // Much larger than the largest summary, with kMaxFamilies families.
@@ -92,6 +93,19 @@ Status Unreadable(const std::string& path, int error) {
       "cannot read " + path + ": " + std::strerror(error) +
           (is_denied ? "; run as the owner of that directory, or as root"
                      : ""));
+}
+
+// Reads the record in `directory`, to write it again. Returns no object if
+// there is no record.
+ordered_json ReadRecordAgain(const std::string& directory) {
+  return ordered_json::parse(
+      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
+      nullptr, /*allow_exceptions=*/false);
+}
+
+std::string DumpRecord(const ordered_json& object) {
+  return object.dump(2, ' ', false,
+                     ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -172,6 +186,16 @@ SelectionText TextOf(const Selection& selection) {
   return recorded;
 }
 
+bool HasMoreWrites(const LastTransfer& last, uint64_t own, uint64_t source) {
+  if (!last.snapshot_sequence || !last.target_sequence ||
+      own <= *last.target_sequence) {
+    return false;
+  }
+  const uint64_t here = own - *last.target_sequence;
+  const uint64_t there = source - std::min(source, *last.snapshot_sequence);
+  return here > there;
+}
+
 std::optional<ReplicaMoment> MomentOf(const LastTransfer& last) {
   ReplicaMoment moment;
   if (!ParseRfc3339(last.snapshot_taken_at, &moment.seconds)) {
@@ -196,9 +220,9 @@ std::string LastTransferText(const Summary& summary,
     return text + "\n";
   }
   const auto bound = [](const std::optional<std::string>& key) {
-    return key ? nlohmann::ordered_json(*key) : nlohmann::ordered_json();
+    return key ? ordered_json(*key) : ordered_json();
   };
-  nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
+  ordered_json object = ordered_json::parse(text);
   object["holds"] = {{"column_families", holds.families},
                      {"begin", bound(holds.begin)},
                      {"end", bound(holds.end)}};
@@ -211,17 +235,22 @@ std::string LastTransferText(const Summary& summary,
       object["snapshot_taken_seconds"] = moment->seconds;
     }
   }
-  return object.dump(
-             2, ' ', false,
-             nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return DumpRecord(object);
+}
+
+std::string WithTargetSequence(const std::string& directory,
+                               uint64_t sequence) {
+  ordered_json object = ReadRecordAgain(directory);
+  if (!object.is_object()) {
+    return "";
+  }
+  object["target_sequence"] = sequence;
+  return DumpRecord(object);
 }
 
 std::string PromotedTransferText(const std::string& directory,
                                  uint64_t sequence, uint64_t moment_micros) {
-  using nlohmann::ordered_json;
-  ordered_json object = ordered_json::parse(
-      ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
-      nullptr, /*allow_exceptions=*/false);
+  ordered_json object = ReadRecordAgain(directory);
   if (!object.is_object()) {
     object = ordered_json::object();
   }
@@ -239,8 +268,7 @@ std::string PromotedTransferText(const std::string& directory,
     object["snapshot_taken_at"] = Rfc3339(moment_seconds);
     object["snapshot_taken_seconds"] = moment_seconds;
   }
-  return object.dump(2, ' ', false,
-                     ordered_json::error_handler_t::replace) + "\n";
+  return DumpRecord(object);
 }
 
 std::string SelectionWords(const SelectionText& selection) {
@@ -282,6 +310,7 @@ Status FindLastTransfer(const std::string& directory, bool* found,
   }
   out->source_database_id = Text(object, "source_database_id").value_or("");
   out->snapshot_sequence = Number(object, "snapshot_sequence");
+  out->target_sequence = Number(object, "target_sequence");
   out->snapshot_taken_at = Text(object, "snapshot_taken_at").value_or("");
   out->method = Text(object, "method").value_or("");
   out->column_families = Texts(object, "column_families");

@@ -35,6 +35,9 @@ struct LastTransfer {
   std::string promoted_at;  // RFC 3339; empty: it was not promoted
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
+  // The directory's own last sequence number after the transfer. It may be
+  // higher than the directory ever reaches (WithTargetSequence()).
+  std::optional<uint64_t> target_sequence;
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
   std::vector<std::string> column_families;  // those that were transferred
@@ -63,6 +66,13 @@ bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
 [[nodiscard]] rocksdb::Status FindLastTransfer(const std::string& directory,
                                                bool* found, LastTransfer* out);
 
+// Returns true if the database of the record, which is at sequence number `own`
+// now, has got more writes since the transfer than its source, which is at
+// `source` now: an application writes to it, as after a failover. Compares only
+// how much each number has grown: a database into which chunks are ingested
+// does not have the numbers of its source.
+bool HasMoreWrites(const LastTransfer& last, uint64_t own, uint64_t source);
+
 // A replica's point in time.
 struct ReplicaMoment {
   // The earlier of the snapshot's time, by the source's clock, and the end of
@@ -82,6 +92,13 @@ std::optional<ReplicaMoment> MomentOf(const LastTransfer& last);
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds, bool holds_more,
                              const LastTransfer& before);
+
+// Formats the record in `directory` with another target_sequence; empty if
+// there is no record. Written before an ingestion, with a number that the
+// ingestion does not exceed: if the process dies before the next record, the
+// ingestion does not look like writes of an application.
+std::string WithTargetSequence(const std::string& directory,
+                               uint64_t sequence);
 
 // Formats the record of a promotion: the record of the last cut in `directory`,
 // with the sequence number and moment (microseconds since 1970; 0: unknown) at

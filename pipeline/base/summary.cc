@@ -135,6 +135,8 @@ void AddTotals(const Summary& summary, ordered_json* out) {
   const bool is_refresh = IsOf(summary, PullMode::kRefresh);
   ordered_json& json = *out;
   json["snapshot_sequence"] = Known(has_plan, summary.snapshot_sequence);
+  json["target_sequence"] = Known(summary.target_sequence.has_value(),
+                                  summary.target_sequence.value_or(0));
   json["snapshot_taken_at"] = Known(Rfc3339(summary.snapshot_taken_seconds));
   json["snapshot_taken_seconds"] = Known(summary.snapshot_taken_seconds != 0,
                                          summary.snapshot_taken_seconds);

@@ -52,6 +52,8 @@ Status CloneTarget::BuildFamilies() {
     family.comparator = rocksdb::BytewiseComparator();
     lanes()->families.push_back(family);
   }
+  // The sequence numbers of a clone are the source's.
+  SetLastSequence(plan().opened.snapshot_sequence);
   return Status::OK();
 }
 

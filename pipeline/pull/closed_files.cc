@@ -94,13 +94,19 @@ Status ReadCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
 }  // namespace
 
 Status ReadManifest(rocksdb::FileSystem* file_system, const std::string& dir,
-                    ManifestReader* reader, ManifestFileFound* found) {
+                    ManifestReader* reader, ManifestFileFound* found,
+                    EndState when_unreadable) {
   std::string current;
   RETURN_IF_ERROR(ReadCurrent(file_system, dir, &current));
   const std::string path = dir + "/" + current;
+  std::error_code error;
+  const bool is_missing =
+      std::filesystem::symlink_status(path, error).type() ==
+      std::filesystem::file_type::not_found;
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::OpenForeign(file_system, path, &source,
-                                          EndState::kCorrupt);
+  Status status = FileSource::OpenForeign(
+      file_system, path, &source,
+      is_missing ? EndState::kCorrupt : when_unreadable);
   if (status.ok()) {
     status = reader->Follow(*source);
   }

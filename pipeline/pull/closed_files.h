@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "format/end_state.h"
 #include "format/rocksdb/manifest_reader.h"
 #include "format/rocksdb/wal_facts.h"
 #include "pipeline/pull/live_tables.h"
@@ -24,12 +25,13 @@ struct ManifestFileFound {
 
 // Reads the MANIFEST of the database in `dir`, which may be open. `found` may
 // be null.
-//   kRefused  `dir` contains no database
-//   kCorrupt  the MANIFEST is damaged
-[[nodiscard]] rocksdb::Status ReadManifest(rocksdb::FileSystem* file_system,
-                                           const std::string& dir,
-                                           ManifestReader* reader,
-                                           ManifestFileFound* found);
+//   kRefused         `dir` contains no database
+//   kCorrupt         the MANIFEST is damaged or missing
+//   when_unreadable  the MANIFEST is there, but cannot be read
+[[nodiscard]] rocksdb::Status ReadManifest(
+    rocksdb::FileSystem* file_system, const std::string& dir,
+    ManifestReader* reader, ManifestFileFound* found,
+    EndState when_unreadable = EndState::kCorrupt);
 
 // Reads the WALs in `dir` that recovery replays: number `oldest` and higher.
 // Returns false if not all of them can be read.

@@ -129,6 +129,11 @@ void Ingestor::FillSummary(Summary* summary) const {
   summary->ingested_levels = IngestedLevels();
 }
 
+size_t Ingestor::deferred() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return received_.size();
+}
+
 uint64_t Ingestor::ingest_calls() const {
   std::lock_guard<std::mutex> lock(mu_);
   return ingest_calls_;

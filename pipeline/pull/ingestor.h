@@ -71,6 +71,8 @@ class Ingestor : public ChunkStore {
   // after a crash, the database has all of them or none.
   [[nodiscard]] rocksdb::Status IngestDeferred(StageClock* clock);
 
+  // Returns the number of deferred chunks.
+  size_t deferred() const;
   uint64_t ingest_calls() const;
   // Returns the durations, in microseconds, of the ingest calls over existing
   // data: "p50", "p99", "max"; empty if there were no calls. No call blocked a

@@ -147,8 +147,8 @@ Status PullOpener::Connect() {
   }
   if (!needs_source) {
     RETURN_IF_ERROR(gone ? CheckStillSource() : Status::OK());
-    RETURN_IF_ERROR(CheckNotOlder(unfinished.head.snapshot_sequence));
     UsePlanOfJournal();
+    RETURN_IF_ERROR(CheckNotOlder(plan_->opened.snapshot_sequence));
     report_->Say(
         "all data had already arrived; finished without the source (" +
         MessageOf(status) + ")");
@@ -254,12 +254,11 @@ Status PullOpener::OpenSession(SnapshotUse use) {
 }
 
 // Checks that the source is not older than a database that an application has
-// written to. A refresh in place is not checked: its own chunks raise the
-// target's sequence number.
+// written to.
 Status PullOpener::CheckNotOlder(uint64_t sequence) const {
   return target_->in_place() == nullptr
              ? CheckSourceNotOlder(work_->disk().get(), options(), sequence)
-             : Status::OK();
+             : target_->in_place()->CheckNotTakenOver(sequence);
 }
 
 Status PullOpener::AskSource() {

@@ -81,6 +81,12 @@ class InPlaceTarget {
  public:
   virtual ~InPlaceTarget() = default;
 
+  // Checks, when the source's plan is known, that a state of the source at
+  // `sequence` overwrites no database that an application has written to more
+  // than to the source since the last transfer (CheckNotNewer()).
+  //   kRefused  it would, without --adopt
+  [[nodiscard]] virtual rocksdb::Status CheckNotTakenOver(
+      uint64_t sequence) = 0;
   // Does the remaining work when the replica is complete: compacts, closes the
   // database, removes the workspace. A failure here is only noted, except
   // damage.
@@ -131,6 +137,10 @@ class PullTarget {
   // Returns true if the failure that ended the pull would not occur with a new
   // database that is built without the database in TARGET_DIR. Any thread.
   bool gives_way() const { return gives_way_; }
+  // Returns RocksDB's last sequence number of the target's own database after
+  // the transfer, for its record. Valid after Close(), or after Finish() if
+  // HeldTheSame().
+  std::optional<uint64_t> last_sequence() const { return last_sequence_; }
   // Returns null if the target becomes a new directory.
   InPlaceTarget* in_place() const { return in_place_; }
   // Returns null if the target is made of chunks, not of files.
@@ -238,6 +248,7 @@ class PullTarget {
   // database that an application has open; null: this process opens it.
   void SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open);
   void SetReuse(FileReuse* reuse) { reuse_ = reuse; }
+  void SetLastSequence(uint64_t sequence) { last_sequence_ = sequence; }
   // Makes gives_way() true. Any thread.
   void GiveWay() { gives_way_ = true; }
 
@@ -254,6 +265,7 @@ class PullTarget {
   std::shared_ptr<rocksdb::FileSystem> disk_;
   Workspace* workspace_ = nullptr;
   HealthFile fault_;
+  std::optional<uint64_t> last_sequence_;
   std::atomic<bool> gives_way_{false};
 };
 

@@ -120,7 +120,11 @@ void Puller::FillSummary(Summary* summary) const {
     exchange_.FillSummary(summary);
   }
   target_->FillSummary(summary);
-  if (plans_) FillPlan(summary);
+  if (plans_) {
+    FillPlan(summary);
+  } else {
+    summary->target_sequence = target_->last_sequence();
+  }
 }
 
 void Puller::FillPlan(Summary* summary) const {

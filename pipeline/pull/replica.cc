@@ -17,6 +17,10 @@ namespace {
 
 using rocksdb::Status;
 
+// Maximum number of times that WALs are listed and read again, because a flush
+// of the application deleted one of them.
+constexpr int kTriesBetweenFlushes = 5;
+
 Status Refused(const PullOptions& options, const std::string& what,
                const std::string& next = "") {
   return MakeStatus(EndState::kRefused,
@@ -67,6 +71,27 @@ Status OfAnother(const PullOptions& options, const std::string& known,
                               "; now " + options.source.ToString() +
                               ", database " + source_database_id +
                               "); --adopt replaces all of its data");
+}
+
+// Sets *sequence to the last sequence number of the database in `dir`, which
+// may be open.
+//   kCorrupt   the MANIFEST is damaged or missing
+//   kRefused, kInternal  CURRENT, the MANIFEST or a WAL cannot be read
+Status ReadOwnSequence(rocksdb::FileSystem* file_system,
+                       const std::string& dir, uint64_t* sequence) {
+  ManifestReader manifest;
+  RETURN_IF_ERROR(ReadManifest(file_system, dir, &manifest, /*found=*/nullptr,
+                               EndState::kInternal));
+  for (int i = 0; i < kTriesBetweenFlushes; ++i) {
+    WalFacts wals;
+    if (ReadWalFacts(file_system, dir, /*oldest=*/0, &wals)) {
+      *sequence =
+          std::max(manifest.state().last_sequence, wals.newest_sequence());
+      return Status::OK();
+    }
+  }
+  return MakeStatus(EndState::kInternal,
+                    "a WAL in " + dir + " cannot be read");
 }
 
 }  // namespace
@@ -174,36 +199,42 @@ Status CheckNoStandby(const PullOptions& options) {
              : Status::OK();
 }
 
+Status CheckNotNewer(const PullOptions& options, const LastTransfer& last,
+                     uint64_t own, uint64_t sequence) {
+  if (options.adopt || !HasMoreWrites(last, own, sequence)) {
+    return Status::OK();
+  }
+  return Refused(
+      options, " is newer than its source: an application has written to it, "
+               "from sequence " + std::to_string(*last.target_sequence) +
+               " to " + std::to_string(own) + ", since a transfer, and " +
+               options.source.ToString() + " only from sequence " +
+               std::to_string(*last.snapshot_sequence) + " to " +
+               std::to_string(sequence) +
+               "; if it has taken the source's place, disable this job; "
+               "--adopt replaces all of its data");
+}
+
 Status CheckSourceNotOlder(rocksdb::FileSystem* file_system,
                            const PullOptions& options, uint64_t sequence) {
   const std::string& dir = options.target_dir;
   LastTransfer last;
   if (options.adopt || !HasCurrent(dir) || !ReadLastTransfer(dir, &last) ||
-      last.method != "clone" || !last.snapshot_sequence) {
+      !last.target_sequence) {
     return Status::OK();
   }
-  ManifestReader manifest;
-  const Status read = ReadManifest(file_system, dir, &manifest, nullptr);
-  if (EndStateOf(read) == EndState::kCorrupt ||
-      EndStateOf(read) == EndState::kRefused) {
+  uint64_t own = 0;
+  const Status read = ReadOwnSequence(file_system, dir, &own);
+  if (EndStateOf(read) == EndState::kCorrupt) {
     return Status::OK();  // an exchange also repairs it
   }
-  RETURN_IF_ERROR(read);
-  WalFacts wals;  // as far as the WALs can be read
-  ReadWalFacts(file_system, dir, /*oldest=*/0, &wals);
-  const uint64_t own =
-      std::max(manifest.state().last_sequence, wals.newest_sequence());
-  if (own <= *last.snapshot_sequence || own <= sequence) {
-    return Status::OK();
+  if (!read.ok()) {
+    return Refused(options,
+                   ": cannot find out if an application has written to it "
+                   "since its last transfer: " + SentenceOf(read) +
+                       "; --adopt replaces all of its data");
   }
-  return Refused(
-      options, " is newer than its source: an application has written to it, "
-               "up to sequence " + std::to_string(own) + ", since a transfer "
-               "brought sequence " + std::to_string(*last.snapshot_sequence) +
-               ", and " + options.source.ToString() + " is at sequence " +
-               std::to_string(sequence) +
-               "; if it has taken the source's place, disable this job; "
-               "--adopt replaces all of its data");
+  return CheckNotNewer(options, last, own, sequence);
 }
 
 Status ChooseSourceId(const PullOptions& options,

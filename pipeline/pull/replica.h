@@ -33,12 +33,19 @@ struct Replica {
 //   kRefused  it is one
 [[nodiscard]] rocksdb::Status CheckNoStandby(const PullOptions& options);
 
-// Checks that an exchange by a snapshot with sequence number `sequence` loses
-// no newer database: TARGET_DIR, a clone, is at a higher sequence number, and at
-// a higher one than its last transfer brought, so an application has written to
-// it, as after a failover. Returns OK if TARGET_DIR cannot be read: an exchange
-// also repairs it.
+// Checks that a transfer from a source at sequence number `sequence` loses no
+// newer database: since the last transfer (`last`), TARGET_DIR, which is at
+// `own` now, has got more writes than its source (HasMoreWrites()). Returns OK
+// if `last` has no sequence numbers.
 //   kRefused  TARGET_DIR is newer, without options.adopt
+[[nodiscard]] rocksdb::Status CheckNotNewer(const PullOptions& options,
+                                            const LastTransfer& last,
+                                            uint64_t own, uint64_t sequence);
+
+// Like CheckNotNewer(), for an exchange: reads the files of TARGET_DIR, which
+// may be open. Returns OK if its MANIFEST is damaged or missing: an exchange
+// also repairs it.
+//   kRefused  TARGET_DIR is newer, or cannot be read now, without options.adopt
 [[nodiscard]] rocksdb::Status CheckSourceNotOlder(
     rocksdb::FileSystem* file_system, const PullOptions& options,
     uint64_t sequence);

@@ -1,5 +1,7 @@
 #include "pipeline/pull/seed_target.h"
 
+#include <algorithm>
+
 #include "pipeline/disk/durable.h"
 #include "pipeline/options/family_options.h"
 #include "pipeline/options/options_file.h"
@@ -124,13 +126,14 @@ Status SeedTarget::CheckFileCount() const {
 // Closes the database, and raises its last sequence number, which is still 0
 // and must not be 0 in a finished database (first_sequence.h).
 Status SeedTarget::CloseFiles() {
+  const uint64_t snapshot = plan().opened.snapshot_sequence;
+  SetLastSequence(std::max<uint64_t>(
+      {db_->db()->GetLatestSequenceNumber(), snapshot, 1}));
   const Status status = db_->Close();
   FaultPoint("SeedTarget:DatabaseClosed");
-  return status.ok()
-             ? RaiseLastSequence(lanes()->file_system,
-                                 workspace()->db_dir(),
-                                 plan().opened.snapshot_sequence)
-             : status;
+  return status.ok() ? RaiseLastSequence(lanes()->file_system,
+                                         workspace()->db_dir(), snapshot)
+                     : status;
 }
 
 Status SeedTarget::DigestPart(const Part& part, DigestReply* reply) {

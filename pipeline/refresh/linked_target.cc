@@ -275,6 +275,7 @@ Status LinkedTarget::FinishDatabase(JournalFile* journal) {
   RETURN_IF_ERROR(live()->Close());
   RETURN_IF_ERROR(RaiseLastSequence(disk(), dir(),
                                     plan().opened.snapshot_sequence));
+  RaiseKnownSequence();
   std::string text;
   RETURN_IF_ERROR(OptionsTextOf(plan(), &text));
   return LeaveOnlyOptions(disk(), dir(), text);

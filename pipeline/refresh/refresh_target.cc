@@ -99,6 +99,18 @@ bool Exists(rocksdb::FileSystem* file_system, const std::string& path) {
   return file_system->FileExists(path, rocksdb::IOOptions(), nullptr).ok();
 }
 
+// Returns true if the family may have entries.
+bool HasEntries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family) {
+  uint64_t unflushed = 0;
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(family, &metadata);
+  return metadata.file_count > 0 ||
+         !db->GetIntProperty(
+             family, rocksdb::DB::Properties::kNumEntriesActiveMemTable,
+             &unflushed) ||
+         unflushed > 0;
+}
+
 }  // namespace
 
 RefreshTarget::RefreshTarget(const TargetInputs& inputs,
@@ -374,6 +386,7 @@ Status RefreshTarget::OpenToWrite() {
                                &notes));
   FaultPoint("Refresh:TargetOpened");
   RETURN_IF_ERROR(CheckSame());
+  RETURN_IF_ERROR(CheckNotTakenOver(plan().opened.snapshot_sequence));
   RETURN_IF_ERROR(CheckSupported());
   writable_ = true;
   RETURN_IF_ERROR(LeaveZero());
@@ -440,6 +453,25 @@ Status RefreshTarget::CheckSource() {
                     "target " + dir_ + ": expected source database " +
                         last_.source_database_id + ", found " + id +
                         kAdoptSays);
+}
+
+// Checks only a directory of which everything is refreshed: an application may
+// write to what stays. Nor does it check a database that an application has
+// open: the application itself asks for the refresh, and may write.
+Status RefreshTarget::CheckNotTakenOver(uint64_t sequence) {
+  const KeyInterval& asked = options().selection.interval;
+  if (in_place() == nullptr || live_->is_borrowed() ||
+      live_->db() == nullptr || asked.begin || asked.end) {
+    return Status::OK();
+  }
+  for (const std::string& name : Missing()) {
+    if (HasEntries(live_->db(), live_->Find(name))) {
+      return Status::OK();
+    }
+  }
+  RETURN_IF_ERROR(CheckSource());  // only numbers of one source are compared
+  return CheckNotNewer(options(), last_,
+                       live_->db()->GetLatestSequenceNumber(), sequence);
 }
 
 Status RefreshTarget::BuildFamilies() {
@@ -658,8 +690,23 @@ void RefreshTarget::CheckUnwritten() {
   lanes()->parts_proven = 0;
 }
 
+// RocksDB assigns at most one number to each file in each of the two tries of
+// Ingestor::IngestOver(), which also may raise the number from 0.
+Status RefreshTarget::AnnounceIngestion() {
+  const uint64_t files = ingestor_->deferred();
+  if (in_place() == nullptr || files == 0) {
+    return Status::OK();
+  }
+  const std::string text = WithTargetSequence(
+      dir_, live_->db()->GetLatestSequenceNumber() + 2 * files + 1);
+  return text.empty() ? Status::OK()
+                      : WriteDurably(disk(), dir_ + "/" + kLastTransferName,
+                                     text);
+}
+
 Status RefreshTarget::Finish() {
   CheckUnwritten();
+  RETURN_IF_ERROR(AnnounceIngestion());
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
   // The ingestion reads tables that a chunk may overlap, and may find damage in
   // them. A chunk that changed on the disk since it was checked counts as
@@ -671,6 +718,7 @@ Status RefreshTarget::Finish() {
       report()->Note(note);
     }
   }
+  SetLastSequence(live_->db()->GetLatestSequenceNumber());
   return status;
 }
 
@@ -725,8 +773,16 @@ bool RefreshTarget::is_alone() const {
 }
 
 Status RefreshTarget::Close(JournalFile* journal) {
+  if (left_zero_ && !live_->is_borrowed()) {
+    RaiseKnownSequence();  // CompactAndClose() raises the number
+  }
   RETURN_IF_ERROR(journal->Sync());
   return journal->Close();
+}
+
+void RefreshTarget::RaiseKnownSequence() {
+  SetLastSequence(std::max(last_sequence().value_or(0),
+                           plan().opened.snapshot_sequence));
 }
 
 Status RefreshTarget::DropMissing() {

@@ -52,6 +52,7 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status Finish() override;
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
+  [[nodiscard]] rocksdb::Status CheckNotTakenOver(uint64_t sequence) override;
   [[nodiscard]] rocksdb::Status CompactAndClose() override;
   void FillSummary(Summary* summary) const override;
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
@@ -81,6 +82,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   //   kCorrupt  a file is damaged
   [[nodiscard]] rocksdb::Status Compact();
   void TakeLevels();
+  // Makes last_sequence() at least that of the source.
+  void RaiseKnownSequence();
   void FillLevels(Summary* summary) const;
 
   // Returns true if no other process can write, and no FIFO compaction drops
@@ -135,6 +138,10 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   void NoteFilters();
   [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
+  // Records the sequence number that the database may reach by the ingestion,
+  // so that after a crash the ingestion does not look like writes of an
+  // application.
+  [[nodiscard]] rocksdb::Status AnnounceIngestion();
   // Checks that RocksDB can ingest chunks above the existing data; otherwise
   // returns kRefused.
   [[nodiscard]] rocksdb::Status CheckSupported();

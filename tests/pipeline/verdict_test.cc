@@ -84,8 +84,10 @@ TEST_CASE("A difference is CHANGED_SINCE only after the recorded sequence",
 TEST_CASE("No refresh is advised that would be refused because the copy is newer",
           "[pipeline][verdict]") {
   JudgedSide copy = Copy();
-  copy.record->method = "clone";
-  copy.sequence = 152;
+  // Ingestions raise a replica's own sequence number.
+  const uint64_t ingested = GENERATE(uint64_t{0}, uint64_t{1000});
+  copy.record->target_sequence = 150 + ingested;
+  copy.sequence = 152 + ingested;
   for (const uint64_t sequence : {150, 151, 152}) {
     const Verdict verdict = JudgeDifference(Origin(sequence), copy, {});
     INFO(verdict.reason);

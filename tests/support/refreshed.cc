@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/pull/closed_files.h"
+#include "pipeline/pull/first_sequence.h"
 #include "rocksdb/table_properties.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_database.h"
@@ -45,6 +47,14 @@ Ferried RefreshOpen(const std::string& source_dir, OpenDb* target,
     replica.families.push_back(target->cf(family));
   }
   return Run(MakeRefresh(options, replica).get());
+}
+
+void PassWrites(const std::string& source_dir) {
+  rocksdb::FileSystem* const disk = rocksdb::FileSystem::Default().get();
+  ManifestReader manifest;
+  REQUIRE_OK(ReadManifest(disk, source_dir, &manifest, /*found=*/nullptr));
+  REQUIRE_OK(RaiseLastSequence(disk, source_dir,
+                               manifest.state().last_sequence + 1'000'000));
 }
 
 uint64_t IngestedRangeDeletions(const std::string& dir,

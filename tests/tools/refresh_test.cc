@@ -12,6 +12,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
+#include "tests/support/refreshed.h"
 #include "tests/support/replica_world.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/serve_process.h"
@@ -81,6 +82,7 @@ TEST_CASE("The command that verify recommends makes the copy equal",
     db.Delete(before.begin()->first);
     db.Put(before.rbegin()->first, "altered");
   }
+  test::PassWrites(world.source());
   Process verify(
       Sstferry({"verify", world.source(), world.target(), "--json"}));
   REQUIRE(verify.Wait() == 3);

@@ -16,6 +16,7 @@
 #include "pipeline/disk/durable.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/refreshed.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/test_db.h"
 
@@ -512,6 +513,7 @@ TEST_CASE("A swap exchanges a replica that its application wrote to, even if "
   MakeNight(dir);
   const PullOptions options = Swapping(dir);
   REQUIRE_OK(Run(options).status);
+  PassWrites(dir / "source");
   SECTION("the write is before the swap, in an earlier run, or during it") {
     const std::string point =
         GENERATE(std::string(), "LinkedTarget:CopyMade", "Puller:TotalsAgreed");

@@ -113,6 +113,7 @@ TEST_CASE("A refresh sends what differs, and nothing else",
     target.Put(NumberedKey(7), "x");
     target.Delete(NumberedKey(9));
   }
+  PassWrites(pair.source);
   const Ferried refreshed = pair.Run();
   REQUIRE(refreshed.summary.entries_put == 2);
   REQUIRE(refreshed.summary.entries_deleted == 1);
@@ -126,6 +127,7 @@ TEST_CASE("Writes of an application to the target are found by groups",
     target.DeleteRange(NumberedKey(100), NumberedKey(110));
     target.Put(NumberedKey(5000) + "x", "foreign");
   }
+  PassWrites(pair.source);
   const Ferried refreshed = pair.Run();
   REQUIRE(refreshed.summary.entries_put == 10);
   REQUIRE(refreshed.summary.entries_deleted == 1);

@@ -3,14 +3,19 @@
 // links.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "pipeline/disk/durable.h"
+#include "rocksdb/convenience.h"
 #include "sstferry/status.h"
 #include "tests/support/catch.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/log_bytes.h"
 #include "tests/support/sample_bytes.h"
 #include "tests/support/sample_database.h"
 #include "tests/support/test_db.h"
@@ -142,7 +147,7 @@ TEST_CASE("A replica that took the source's place is not replaced by it",
   const std::string target = dir / "target";
   MakeSource(dir / "source");
   PullOptions options;
-  options.method = PullMethod::kClone;
+  options.method = GENERATE(PullMethod::kClone, PullMethod::kIngest);
   REQUIRE_OK(Ferry(dir / "source", target, options).status);
   const auto write = [](const std::string& path, int count) {
     OpenDb db(path, OneFamily(Quiet()));
@@ -187,6 +192,97 @@ TEST_CASE("A replica that took the source's place is not replaced by it",
   INFO(again.message());
   REQUIRE_OK(again.status);
   ExpectSameEntries(dir / "source", target);
+}
+
+TEST_CASE("A part of a clone that took the source's place is not refreshed in "
+          "place",
+          "[transfer][files]") {
+  const ScratchDir dir;
+  const std::string target = dir / "target";
+  MakeSource(dir / "source");
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.selection.families = {"default"};
+  REQUIRE_OK(Ferry(dir / "source", target, options).status);
+  options.source.directory = dir / "source";
+  options.target_dir = target;
+  options.mode = PullMode::kRefresh;
+  options.method = PullMethod::kAuto;
+  const auto run = [&options] {
+    Ferried ferried;
+    ferried.status = MakePull(options)->Run(&ferried.summary);
+    return ferried;
+  };
+  const bool loses_journal = GENERATE(false, true);
+  // Ingestions do not count as writes, not even after a run that did not end,
+  // although the source has no writes that night.
+  for (int night = 0; night < 4; ++night) {
+    if (night == 2) {
+      {
+        OpenDb db(target, OneFamily(Quiet()));
+        db.Compact();
+        REQUIRE_OK(rocksdb::DeleteFilesInRange(db.get(), db.cf(), nullptr,
+                                               nullptr));
+      }
+      REQUIRE(StoppedAt("Refresh:AllIngested", options).state() ==
+              EndState::kCancelled);
+      if (loses_journal) fs::remove_all(target + ".sstferry");
+    } else {
+      OpenDb(dir / "source", OneFamily(Quiet()))
+          .Put(NumberedKey(static_cast<uint64_t>(night)), "new");
+    }
+    { const OpenDb opened(target, OneFamily(Quiet())); }  // writes nothing
+    const Ferried refreshed = run();
+    INFO(refreshed.message());
+    REQUIRE_OK(refreshed.status);
+    REQUIRE(refreshed.summary.method == "ingest");
+  }
+  {
+    OpenDb db(target, OneFamily(Quiet()));
+    for (int i = 0; i < 20; ++i) db.Put("written since", "value");
+  }
+  OpenDb(dir / "source", OneFamily(Quiet())).Put(NumberedKey(1), "revived");
+  const Ferried refused = run();
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find(target + " is newer than its source") !=
+          std::string::npos);
+  REQUIRE_FALSE(fs::exists(target + ".sstferry"));
+  options.adopt = true;
+  REQUIRE_OK(run().status);
+  ExpectSameEntries(dir / "source", target);
+}
+
+TEST_CASE("A new primary that cannot be read now is not replaced",
+          "[transfer][files]") {
+  const World world;
+  {
+    OpenDb db(world.target, OneFamily(Quiet()));
+    db.Put("written since", "value");
+  }
+  PullOptions options = world.Options();
+  options.mode = PullMode::kSwap;
+  const auto disk = std::make_shared<FaultyFileSystem>();
+  SECTION("its MANIFEST") {
+    disk->FailAt(FileStep::kRead, 1, DiskBroken(), world.target + "/MANIFEST-",
+                 /*for_good=*/true);
+    options.file_system = disk;
+  }
+  SECTION("a record of its WAL that only a later RocksDB knows") {
+    std::vector<std::string> wals = PathsWith(world.target, ".log");
+    std::sort(wals.begin(), wals.end());
+    std::ofstream(wals.back(), std::ios::app | std::ios::binary)
+        << PhysicalRecord(100, "unknown");
+  }
+  const Ferried refused = World::Run(options);
+  INFO(refused.message());
+  REQUIRE(refused.state() == EndState::kRefused);
+  REQUIRE(refused.message().find("cannot find out if an application has "
+                                 "written to it") != std::string::npos);
+  REQUIRE(refused.message().find("--adopt") != std::string::npos);
+  OpenDb db(world.target, OneFamily(Quiet()));
+  std::string value;
+  REQUIRE_OK(db->Get(rocksdb::ReadOptions(), "written since", &value));
 }
 
 TEST_CASE("A refresh of a clone sends new files, links the others and replaces "

@@ -98,6 +98,7 @@ TEST_CASE("A target whose application uses other deletions is refreshed",
     target.Delete(NumberedKey(7));
     target.Flush();
   }
+  PassWrites(pair.source);
   REQUIRE_OK(Refresh(pair.source, pair.target).status);
   ExpectSameEntries(pair.source, pair.target);
   const Ferried again = Refresh(pair.source, pair.target);

@@ -104,6 +104,7 @@ TEST_CASE("A refresh replaces what an application wrote into the target",
         target.Compact();
       }
     }
+    PassWrites(dir / "source");
     const Ferried refreshed =
         Refresh(dir / "source", dir / "target", Small());
     REQUIRE_OK(refreshed.status);

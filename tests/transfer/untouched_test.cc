@@ -564,6 +564,7 @@ TEST_CASE("Foreign entries in a target's WAL are replaced",
     target.Put("z behind all", "foreign");
     target.DeleteRange(NumberedKey(100), NumberedKey(120));
   }
+  PassWrites(world.S());
   const Ferried moved = Refresh(world.S(), world.T());
   INFO(moved.message());
   REQUIRE_OK(moved.status);
@@ -592,6 +593,7 @@ TEST_CASE("A target whose WAL has two keys far apart is refreshed in one run",
     target.Put(NumberedKey(7), "foreign");
     target.Put(NumberedKey(39'990), "foreign");
   }
+  PassWrites(dir / "S");
   const Ferried moved = Refresh(dir / "S", dir / "T");
   INFO(moved.message());
   REQUIRE_OK(moved.status);
@@ -602,6 +604,7 @@ TEST_CASE("If another process writes to the target meanwhile, its current "
           "contents are compared",
           "[transfer][refresh]") {
   World world;
+  PassWrites(world.S());
   ServeOptions serve;
   serve.snapshot_ttl = std::chrono::seconds(0);
   serve.databases.push_back({"db", world.S(), nullptr, {}});

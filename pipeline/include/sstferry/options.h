@@ -385,6 +385,9 @@ struct Summary : LaneCounts {
   std::string transfer_id;  // 32 hex digits
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
+  // RocksDB's last sequence number of the target itself, which counts
+  // ingestions instead of the source's writes, unless the target is a clone.
+  std::optional<uint64_t> target_sequence;
   // When the source began to take the snapshot, in seconds since 1970 by its
   // clock. The snapshot has everything written before. 0: unknown.
   uint64_t snapshot_taken_seconds = 0;
