@@ -6,7 +6,7 @@
 //   files/<hh>/<identity>-<bytes>-<set>    a table or blob file, unchanged
 //   parts/<set>/<name>                     any other file of a set
 //   sets/<time>-<set>                      a set record
-//   done/<time>-<set>                      marks the set as complete
+//   done/<time>-<set>                      marks the set as committed
 //   intents/<set>                          a running push
 //   marks/<mark>                           names that a prune will delete
 //   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
@@ -105,9 +105,9 @@ std::string ArchiveKeyText(const ArchiveKey& key);
                                    ArchiveKey* key);
 
 // Key of a log segment. A lineage is the unbroken log that one follower wrote,
-// from its start to its end. The lineage's id is the id of the set with which
-// it begins; or it is random if the lineage continues an earlier lineage, whose
-// segment numbers it then continues.
+// from its start to its end. If it begins with a set, its id is the set's id.
+// If it continues an earlier lineage, its id is random, and its segment numbers
+// continue those of the earlier lineage.
 struct LogKey {
   SetId lineage{};
   uint64_t number = 0;  // from 1
@@ -149,8 +149,8 @@ struct ArchiveHead {
   uint32_t format = kArchiveFormat;
   TransferId archive_id{};  // random
   uint64_t created_seconds = 0;
-  // The store puts an object only if its key is absent, if asked to: of several
-  // puts of one key at the same time, only one succeeds.
+  // The store supports puts that succeed only if the key is absent: of several
+  // such puts of one key at the same time, only one succeeds.
   bool has_if_absent = false;
   // The store refuses requests that were signed more than 15 minutes ago.
   bool refuses_old_signatures = false;
@@ -184,8 +184,8 @@ void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out);
 
 struct MarkedSet {
   SetName name;
-  // The set was complete when it was marked, and no prune that keeps it has
-  // taken that back. Other complete sets are kept.
+  // True if the set was committed when it was marked. A prune that keeps the
+  // set resets this. A committed set is deleted only if this is true.
   bool was_done = false;
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
@@ -200,8 +200,8 @@ struct ArchiveMark {
   std::vector<LogKey> segments;
   friend bool operator==(const ArchiveMark&, const ArchiveMark&) = default;
 };
-// Appends a complete object. REQUIRES: at most kMaxMarkSets, kMaxMarkKeys and
-// kMaxMarkSegments.
+// Appends a complete object. REQUIRES: at most kMaxMarkSets sets, kMaxMarkKeys
+// keys and kMaxMarkSegments segments.
 void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
                                                 ArchiveMark* mark);
@@ -214,10 +214,10 @@ struct ArchiveDone {
   Digest128 set;  // digest of the set record's bytes
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
-// CHECKED: written by each check that has write access, and by a repair that
-// reads wrong bytes. Lists damaged objects: pushes do not reuse them, and
-// prunes take no set with one of them for whole. An object stays listed until a
-// check reads it and finds it right, or until it is deleted.
+// CHECKED: written by each check that has write access, and by each repair that
+// reads wrong bytes. Lists damaged objects. Pushes do not reuse them, and
+// prunes count each set that uses one as damaged. An object stays listed until
+// a check reads it and finds it undamaged, or until it is deleted.
 inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
 inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
 struct FoundFault {

@@ -17,7 +17,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kLogMagic[] = "SFALOGS2";
-constexpr char kOldLogMagic[] = "SFALOGS1";  // lacks the fields of LogHistory
+constexpr char kOldLogMagic[] = "SFALOGS1";  // without the fields of LogHistory
 // Prevents overflow in sums of offsets and bytes.
 constexpr uint64_t kMaxSegmentWalBytes = 1ull << 60;
 
@@ -84,7 +84,7 @@ Status CheckHead(const LogKey& key, const LogHead& head) {
 
 }  // namespace
 
-// The fields about the source's history, which the old format lacks.
+// The fields about the source's history. The old format does not have them.
 struct LogHistory {
   static constexpr char kName[] = "segment";
 

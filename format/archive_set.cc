@@ -26,7 +26,7 @@ Status Decompress(const Slice& frame, std::string* raw) {
   const uint64_t bytes = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ||
       bytes > kMaxSetRawBytes) {
-    return BadSetRecord("expected a zstd frame of at most " +
+    return BadSetRecord("expected a zstd frame with a content of at most " +
                   std::to_string(kMaxSetRawBytes) + " bytes, found none");
   }
   const size_t whole = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
@@ -35,8 +35,8 @@ Status Decompress(const Slice& frame, std::string* raw) {
                   std::to_string(frame.size()) +
                   " bytes, found a damaged one or bytes after it");
   }
-  // A frame of a few bytes may announce a large content, because a run of one
-  // byte needs only a 4-byte block for each 128 KiB.
+  // Rejects a content size that the frame cannot have, before allocating it:
+  // zstd needs at least 4 bytes for each 128 KiB of content.
   constexpr uint64_t kMostRatio = 64u << 10;
   if (bytes / kMostRatio > frame.size()) {
     return BadSetRecord("expected at most " + std::to_string(kMostRatio) +
@@ -76,7 +76,7 @@ Status CheckSet(const SetName& name, const ArchiveSet& set) {
                           "found a salt");
     }
     if (!good) {
-      return BadSetRecord("expected the place of " + CloneFileName(file.file) +
+      return BadSetRecord("expected the key of " + CloneFileName(file.file) +
                     ", found " + ArchiveKeyText(key));
     }
   }

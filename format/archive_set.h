@@ -74,10 +74,10 @@ struct ArchiveSet {
   std::string host;      // machine that pushed the set, for people only
   std::string database_id;  // the source's id; empty: unknown
   uint64_t sequence = 0;
-  // RocksDB release in the source's OPTIONS; the first release that can read
-  // the files; and the feature that requires this release. Empty: unknown, or
-  // no requirement.
+  // RocksDB release in the source's OPTIONS; empty: unknown.
   std::string application;
+  // First RocksDB release that can read the files, and the feature that
+  // requires this release. Empty: no requirement.
   std::string needs;
   std::string needs_because;
   Digest128 content;  // over all files (rocksdb/file_identity.h)

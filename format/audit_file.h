@@ -35,7 +35,7 @@ struct AuditFile {
   static constexpr char kName[] = "audit record";
 
   std::string source_database_id;
-  // The current pass, and the last complete one.
+  // Start of the current pass; start and end of the last complete pass.
   uint64_t pass_begun_micros = 0;
   uint64_t done_begun_micros = 0;
   uint64_t done_ended_micros = 0;

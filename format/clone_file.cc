@@ -44,7 +44,7 @@ bool ParseNumber(const std::string& digits, uint64_t* number) {
 }
 
 // Returns the maximum size of a file of this kind. Tables, blob files and WALs
-// are read in pieces, so they need none.
+// are read in pieces, so their size is not limited.
 uint64_t MaxBytes(CloneFileKind kind) {
   switch (kind) {
     case CloneFileKind::kManifest:
@@ -122,10 +122,10 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
                            (tail < bytes ? 1 : 0);
     if (count > kMaxParts - units->size()) {
       return MakeStatus(EndState::kRefused,
-                        "clone: expected at most " +
+                        "clone: the database has too many files: they need "
+                        "more than " +
                             std::to_string(kMaxParts) + " units of " +
-                            std::to_string(unit_bytes) +
-                            " bytes, found more");
+                            std::to_string(unit_bytes) + " bytes");
     }
     const auto add = [&](uint64_t begin, uint64_t end) {
       Part unit;

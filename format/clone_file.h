@@ -54,9 +54,9 @@ struct FileSet {
 };
 
 // Returns true for a table or a blob file. No two of these have the same
-// number, but a WAL may have the number of one: if RocksDB writes a table while
-// it recovers WALs of another directory (wal_dir), it does not know the numbers
-// of the WALs that follow yet.
+// number, but one of them may have the number of a WAL: if RocksDB writes a
+// table while it recovers WALs of another directory (wal_dir), it does not yet
+// know the numbers of the later WALs.
 inline bool IsDataFile(const CloneFile& file) {
   return file.kind == CloneFileKind::kTable ||
          file.kind == CloneFileKind::kBlob;

@@ -64,8 +64,8 @@ class Decoder {
   // bytes is an error.
   uint32_t Count(const char* field, uint32_t max_count, size_t min_item_bytes);
 
-  // Makes messages show the following fields as fields of list[index]; null:
-  // ends this.
+  // From now on, messages call a field "list[index].field". If `list` is null,
+  // they call it "field" again.
   void EnterItem(const char* list, size_t index);
 
   // Returns "field", or "list[index].field" inside a list.

@@ -57,8 +57,8 @@ int ExitCodeOf(EndState state);
                                          const rocksdb::Slice& what,
                                          const rocksdb::Slice& next = {});
 
-// Like MakeStatus(), for data that chunks cannot represent but a clone can. The
-// sentence says so.
+// Like MakeStatus(), for data that a clone can hold but chunks cannot. Appends
+// to the sentence that only a clone can hold it.
 [[nodiscard]] rocksdb::Status OnlyAsFiles(EndState state,
                                           const rocksdb::Slice& sentence,
                                           const rocksdb::Slice& next = {});

@@ -63,13 +63,14 @@ struct FollowFile : StandbyOrigin {
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
-  // The cut's WALs, up to its newest one with a record: without these bytes,
-  // the standby is damaged. The newest ones, if there are more than
-  // kMaxCutWals.
+  // The cut's WALs, up to the newest one with a record; if there are more than
+  // kMaxCutWals, only the newest. If one of these bytes is missing, the standby
+  // is damaged.
   std::vector<CutWal> wals;
   uint64_t sequence = 0;           // sequence number of the cut
   CutReason reason = CutReason::kFirst;  // why the cut was taken
-  // A compaction of a family with a compaction filter requires a new cut.
+  // If true, a compaction of a family with a compaction filter requires a new
+  // cut.
   bool exact_filters = false;
   // Number of cuts by reason, since the standby was made.
   std::vector<uint64_t> cuts = std::vector<uint64_t>(kMaxCutReason + 1);
@@ -92,8 +93,8 @@ struct StandbyPosition {
   // the source's clock, since 1970; 0: unknown.
   uint64_t read_micros = 0;
   FollowJudged judged;  // from the source's last answer
-  // The source was closed, and the standby had everything, at some time after
-  // this one (by the standby's clock, since 1970). 0: unknown.
+  // At some time after this one (by the standby's clock, since 1970), the
+  // source was closed, and the standby had everything. 0: unknown.
   uint64_t closed_micros = 0;
   friend bool operator==(const StandbyPosition&,
                          const StandbyPosition&) = default;

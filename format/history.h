@@ -49,8 +49,9 @@ class History {
                                                  uint64_t bytes,
                                                  FileBegin* begin,
                                                  Digest128* digest) const = 0;
-  // Checks, by the first bytes of the MANIFEST, that tables have all entries of
-  // a removed WAL. Then equal MANIFEST bytes prove what the WAL contained.
+  // Checks if, according to the first `manifest_bytes` bytes of the MANIFEST,
+  // tables have all entries of a removed WAL. If so, a target with the same
+  // MANIFEST bytes cannot have other entries in this WAL.
   [[nodiscard]] virtual rocksdb::Status IsWalFlushed(uint64_t number,
                                                      uint64_t manifest_bytes,
                                                      bool* is_flushed) const = 0;

@@ -17,7 +17,7 @@ inline constexpr char kLeaseMagic[9] = "SFLEASE1";
 inline constexpr uint32_t kMaxLeasePayloadBytes = 2u << 20;
 inline constexpr uint32_t kMaxOwnerNames = 256;
 inline constexpr uint32_t kMaxPathBytes = 4096;
-// A month, much longer than any useful lease: limits a damaged number.
+// A month, much longer than any useful lease. A record with more is damaged.
 inline constexpr uint64_t kMaxLeaseSeconds = 31ull * 86400;
 
 struct Lease {

@@ -88,22 +88,22 @@ inline constexpr uint32_t kMaxServedDatabases = 4096;
 inline constexpr uint64_t kMaxFileNumber = 1ull << 62;
 
 // Piece of a clone's file in one request for digests: the maximum that S3
-// accepts in one request. Units that begin in a piece: their digests fit into
-// one payload.
+// accepts in one request.
 inline constexpr uint64_t kMaxFilePieceBytes = 5ull << 30;
+// Units that begin in such a piece: their digests fit into one payload.
 inline constexpr uint32_t kMaxFilePieceUnits = 60'000;
 
 // MANIFEST of a database. By default RocksDB begins a new one at 1 GiB, and
 // whenever it opens the database. Without this limit, a huge file of zeros,
 // which a reader skips, would keep the reader busy for a long time.
 inline constexpr uint64_t kMaxManifestFileBytes = 4ull << 30;
-// Memory of what a MANIFEST says: of the state, with an edit or a group that is
-// applied to it; also the bytes of one record. A table takes about 0.4 KB (its
-// struct, nodes and keys), so this is more than a million tables, five times
-// those of a clone (kMaxParts), or a million column families; RocksDB itself
-// needs more memory for as many. The first record of a family names all of its
-// tables, in fewer bytes than they take when decoded. Without this limit, items
-// of 3 to 22 bytes, which take 16 to 330 when decoded, could fill the memory.
+// Memory for a decoded MANIFEST: its state, and the edit or atomic group that
+// is applied next. Also the size of one record: the first record of a family
+// names all of its tables, in fewer bytes than they take when decoded. The
+// limit allows more than a million tables of about 0.4 KB, five times as many
+// as a clone can have (kMaxParts), or a million column families. Without it, a
+// crafted MANIFEST could fill the memory: its items of 3 to 22 bytes take 16 to
+// 330 bytes when decoded.
 inline constexpr uint64_t kMaxManifestMemoryBytes = 512u << 20;
 // OPTIONS file, which grows with the number of families. It is read whole.
 inline constexpr uint64_t kMaxOptionsFileBytes = 256u << 20;

@@ -62,7 +62,7 @@ struct Hello {
   uint32_t lane = 0;
   std::string software;         // "sstferry 0.1.0"
   std::string rocksdb_version;  // "7.8.3"
-  uint32_t max_format_version = 0;   // newest of SST files that this side reads
+  uint32_t max_format_version = 0;   // newest format_version that it can read
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

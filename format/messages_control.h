@@ -225,11 +225,12 @@ struct Stats {
   // The portion of send_wait in which lanes did nothing but wait for the
   // connection or for the source's own rate limit.
   uint64_t send_blocked_micros = 0;
-  // Times in which lanes were throttled because the application waited: for
-  // CPUs; for its disk; or, if this cannot be measured, because this process's
-  // threads waited.
+  // Times for which lanes were throttled because the application waited for
+  // CPUs or for its disk.
   uint64_t held_cpu_micros = 0;
   uint64_t held_io_micros = 0;
+  // The same for CPUs, judged by the waits of this process's own threads, if
+  // the application's waits cannot be measured.
   uint64_t held_latency_micros = 0;
   friend bool operator==(const Stats&, const Stats&) = default;
 };

@@ -48,8 +48,9 @@ struct SiftRequest {
 struct SiftReply {
   static constexpr char kName[] = "SiftReply";
 
-  // Digest over the digests of those source entries whose mark is in the
-  // request. Equal marks alone prove nothing; an equal digest does.
+  // Digest over the digests of the source entries whose marks are in the
+  // request. Different entries may have equal marks. If this digest is equal on
+  // both sides, the entries are equal.
   Digest128 common;
   // Indexes of the marks for which the source has no entry; ascending.
   std::vector<uint32_t> others;

@@ -97,15 +97,15 @@ struct FollowEnd {
   // everything that was in the WALs at this time, unless more_bytes is not 0.
   uint64_t read_micros = 0;
   uint64_t more_bytes = 0;  // bytes after these; 1 if their number is unknown
-  // After the request arrived, no process had the database open, and the source
-  // has checked everything that it read then: the database cannot change until
-  // a process opens it.
+  // True if no process had the database open after the request arrived, and the
+  // source has checked everything that it read then. So the database cannot
+  // change until a process opens it.
   bool source_closed = false;
   // As of the moment when the source last read the database.
   SourceProcess source_process = SourceProcess::kUnknown;
-  // For the position after these bytes; set when more_bytes is 0. If `cut` is
-  // kNewLife: the source had everything up to the position of the request
-  // when its MANIFEST was this.
+  // The checked part of the MANIFEST, for the position after these bytes; set
+  // when more_bytes is 0. If `cut` is kNewLife: when the source's MANIFEST had
+  // only these bytes, the source had everything up to the request's position.
   FollowJudged judged;
   // XXH3-128 over the WAL in which these bytes end, from its first byte to this
   // end, as read by the source. Zeros if there are no bytes.

@@ -40,7 +40,7 @@ std::string ReleaseNumbers(const RocksDbRelease& release);
                                 RocksDbRelease* release);
 
 // The first releases that can read the feature in the constant's name. Sources:
-// RocksDB's HISTORY.md, or its code if HISTORY.md lacks the feature.
+// RocksDB's HISTORY.md, or its code if HISTORY.md does not name the feature.
 inline constexpr RocksDbRelease kReadsXxh3Checksums{6, 27, 0};
 inline constexpr RocksDbRelease kReadsBlobFiles{6, 18, 0};
 inline constexpr RocksDbRelease kReadsCompressedWals{7, 1, 0};
@@ -91,9 +91,9 @@ struct Need {
   std::string what;  // "format_version 7"
 };
 
-// Finds the release that files require of the RocksDB that opens them: the
-// highest release of their needs. Without needs, every release since 6.6 can
-// open the files.
+// Finds the oldest release of RocksDB that can open a set of files: the highest
+// release among their needs. Without needs, every release since 6.6 can open
+// the files.
 class Needs {
  public:
   void Add(const RocksDbRelease& release, const std::string& what);

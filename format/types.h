@@ -52,7 +52,7 @@ enum class CutReason : uint8_t {
   kUnlogged = 5,     // tables with entries that are in no WAL
   kBlobIndex = 6,    // a batch that refers to a blob file
   kLargeRecord = 7,  // a WAL record too large for a round
-  kNotHeld = 8,      // the source no longer has the WAL bytes after it
+  kNotHeld = 8,      // the source no longer has WAL bytes from its position on
   kFilter = 9,       // a compaction of a family with a compaction filter
   // The target's own reasons, which no message carries.
   kCutEvery = 10,
@@ -74,8 +74,8 @@ struct StandbyOrigin {
   uint64_t cut_micros = 0;         // time of the last cut, by DIR's clock
   // Describes the last time that the source returned without some records of
   // the standby: the number of lost sequence numbers, and the directory that
-  // keeps them. If some of them are only in tables, it is a database and has
-  // CURRENT; otherwise it has only WALs.
+  // keeps these records. If some records are only in tables, the directory is a
+  // database and has a CURRENT; otherwise it has only WALs.
   uint64_t lost_sequences = 0;
   std::string lost_dir;            // empty: it never happened
   // Directories with links to earlier WALs of the standby, oldest first. One is
@@ -97,8 +97,8 @@ struct SourceHeard {
   // for its first answer.
   uint64_t begun_micros = 0;
   uint64_t heard_micros = 0;  // the source's last answer; 0: no answer yet
-  // According to the last answer. kUnknown also if the source was only heard
-  // to send a cut since then.
+  // State of the source according to the last answer. If the source has sent
+  // only a cut since then, kClosed becomes kUnknown (ForgetClosed()).
   SourceProcess source_process = SourceProcess::kUnknown;
   // At this time, the follower had waited for an answer for longer than
   // kSourceSilent (sstferry/follow.h), and nothing had arrived from the source,
@@ -106,8 +106,8 @@ struct SourceHeard {
   // While a follower asks nothing, for example during a cut that the source
   // requires, it does not know whether the source answers.
   uint64_t silent_micros = 0;
-  // Forgets that no process has the source open: bytes of a cut do not say
-  // whether one has opened it since the last answer.
+  // Forgets that no process has the source open: bytes of a cut do not show
+  // whether a process has opened it since the last answer.
   void ForgetClosed() {
     if (source_process == SourceProcess::kClosed) {
       source_process = SourceProcess::kUnknown;

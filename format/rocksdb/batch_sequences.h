@@ -39,7 +39,7 @@ struct PreparedSection {
 
 // Contains the prepared sections, by the names of their transactions.
 //
-// Memory: kMaxPreparedNameBytes, with their overhead.
+// Memory: at most kMaxPreparedNameBytes, including overhead.
 class PreparedSections {
  public:
   // Adds a section; it replaces an earlier section of this name.
@@ -64,8 +64,9 @@ class PreparedSections {
 // and markers of the batch to it, in order.
 class SequenceCounter {
  public:
-  // `prepared`: the sections of all earlier batches, oldest WAL first; gets
-  // those of this batch, which is in WAL number `wal`.
+  // `prepared`: the open sections of all earlier batches, oldest WAL first.
+  // This object adds and removes sections according to its batch, which is in
+  // WAL number `wal`.
   SequenceCounter(PreparedSections* prepared, uint64_t wal)
       : prepared_(prepared), wal_(wal) {}
 
@@ -76,8 +77,8 @@ class SequenceCounter {
 
   // Returns true between the begin and the end of a section.
   bool in_section() const { return in_section_; }
-  // Returns how many numbers the batch takes, without those of sections that
-  // were not added.
+  // Returns how many numbers the batch takes, except for committed sections
+  // that were not added.
   uint64_t sequences() const { return sequences_; }
   // Returns false if the batch commits a section that was not added. Then it
   // takes more numbers than sequences(), and it is not known how many. (RocksDB

@@ -91,9 +91,9 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
-// Checks a header as RocksDB does. RocksDB does not open a blob file of another
-// version, or one whose blobs expire, and compares family and compression with
-// each reference.
+// Checks a header as RocksDB does. RocksDB opens only blob files of version 1
+// whose blobs do not expire. It compares family and compression with each
+// reference.
 Status CheckBlobHeader(const Slice& header) {
   if (header.size() != kHeaderBytes) {
     return Bad("expected a header, found a truncated one", 0);
@@ -104,7 +104,8 @@ Status CheckBlobHeader(const Slice& header) {
                        DecodeFixed64(header.data() + 22) != 0;
   return DecodeFixed32(header.data() + 4) == 1 && !expires
              ? Status::OK()
-             : Bad("header: expected version 1 and no expiration, found others",
+             : Bad("header: expected version 1 and no expiration, found "
+                   "another version or an expiration",
                    0);
 }
 

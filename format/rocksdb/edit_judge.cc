@@ -63,8 +63,8 @@ bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
   return begins && ends;
 }
 
-// Returns why the added tables may contain data that the removed tables lack;
-// empty if they do not.
+// Returns why the added tables may contain data that the removed tables do not
+// have; empty if they cannot.
 std::string CompactionProblem(const VersionEdit& edit,
                               const ManifestFamily& family) {
   if (edit.new_files.empty()) {

@@ -14,8 +14,8 @@
 //                ingestion or an import adds tables without such a number.
 //   compaction   removes tables, and adds only tables whose keys and epochs are
 //                within those of the removed tables, without newer sequence
-//                numbers. RocksDB's atomic_replace_range also does both, but
-//                gives the added tables a new epoch.
+//                numbers. RocksDB's atomic_replace_range also removes and adds
+//                tables, but gives the added tables a new epoch.
 //   bookkeeping  numbers: of files, sequences and WALs; a compaction's cursor.
 //
 // Barriers include: ingestions and imports; added or dropped families; removals

@@ -153,8 +153,9 @@ inline constexpr Effects kNeedsRelease =
     With(kLogReader, kReplay, kLogReader);
 inline constexpr Effects kBatchEntry = Everywhere(kBatches);
 inline constexpr Effects kBatchOfPolicy =
-    With(kBatches, Refused("sequence numbers count batches"),
-         Refused("sequence numbers count batches"));
+    With(kBatches, Refused("a batch takes one sequence number, not one per "
+                           "entry"),
+         Refused("a batch takes one sequence number, not one per entry"));
 inline constexpr Effects kBlobEntry = With(kReplay, kReplay, kFollowed);
 inline constexpr Effects kEntity = With(kBatches, kCompat, kBatches);
 inline constexpr Effects kStampedEntry =

@@ -32,7 +32,7 @@ constexpr uint8_t kRecyclableTimestampSizes = 11;
 constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
-// Expectations in messages.
+// Record types that messages say were expected.
 constexpr char kWalTypes[] = "record types 1 to 11 and zstd";
 constexpr char kManifestTypes[] = "record types 1 to 4";
 
@@ -53,7 +53,8 @@ size_t HeaderBytes(uint8_t type) {
   return IsRecyclable(type) ? kRecyclableHeaderBytes : kPlainHeaderBytes;
 }
 
-// A MANIFEST with such a record is refused: it may be whole.
+// Returns the error for a record that is too large. For a MANIFEST it is
+// kRefused, because the record may be undamaged.
 Status TooLarge(LogKind kind, uint64_t offset) {
   return MakeStatus(
       kind == LogKind::kWal ? EndState::kCorrupt : EndState::kRefused,
@@ -321,7 +322,7 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
   const Slice& payload = physical.payload;
   bool fits = !reading->in_record;
   if (kind_ == LogKind::kManifest && type < kFirstIgnorable) {
-    // Compression would make a huge edit of a small file.
+    // A small file could decompress to a huge edit.
     return NotKnown("a record of type " + std::to_string(type),
                     physical.end_offset);
   }
@@ -340,7 +341,7 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
                     physical.end_offset);
   }
   if (!fits) {
-    *step = Wrong("a record of this type elsewhere, or with another size",
+    *step = Wrong("no record of this type here, or one of another size",
                   "type " + std::to_string(type), reading);
     return Status::OK();
   }

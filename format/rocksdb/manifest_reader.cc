@@ -103,8 +103,8 @@ Status ManifestReader::Add(const Slice& record) {
   return Status::OK();
 }
 
-// Applies one kind of change, as RocksDB does: a record that adds or drops a
-// family, or is about WALs, cannot add files.
+// Applies an edit. As in RocksDB, an edit that adds or drops a family, or is
+// about WALs, cannot add files.
 Status ManifestReader::Apply(VersionEdit* edit) {
   if (watch_) {
     watch_(*edit, state_);

@@ -5,10 +5,11 @@
 // A record is a version edit: pairs of a varint32 tag and its fields, in any
 // order, about one column family (0 unless a tag specifies another).
 //
-// A MANIFEST may end inside a record or a group: its owner writes it, or
-// crashed while it did. RocksDB opens such a database without the incomplete
-// end, but no database with a damaged record, or with too few records. Follow()
-// decides the same for all readers of MANIFESTs.
+// A MANIFEST may end inside a record or a group, if its owner is writing it, or
+// crashed while writing it. RocksDB opens such a database without the
+// incomplete end. It does not open a database with a damaged record, or with
+// too few records. All readers of MANIFESTs use Follow(), which decides like
+// RocksDB.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ class ManifestReader {
   using Watch = std::function<void(const VersionEdit& edit,
                                    const ManifestState& before)>;
 
-  // `watch` may be null. `max_memory_bytes`: of the state and an open group.
+  // `watch` may be null. `max_memory_bytes`: for the state and an open group.
   explicit ManifestReader(Watch watch = nullptr,
                           uint64_t max_memory_bytes = kMaxManifestMemoryBytes);
   ManifestReader(const ManifestReader&) = delete;
@@ -56,9 +57,10 @@ class ManifestReader {
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source);
 
   // Returns true if the last Follow() found that RocksDB opens no database with
-  // this MANIFEST: a record is damaged (LogFollower::is_damaged()), or the
-  // records lack a log number, the next file or the last sequence. Another
-  // Follow() may find it mended: it may have read while the owner wrote.
+  // this MANIFEST: a record is damaged (LogFollower::is_damaged()), or no
+  // record has a log number, the next file or the last sequence. A later
+  // Follow() may find no damage, because this one may have read while the owner
+  // was writing.
   bool is_damaged() const { return is_damaged_; }
 
   // Returns the offset after the last complete record or group that Follow()
@@ -70,7 +72,7 @@ class ManifestReader {
   //                 added twice or deleted while absent, a broken atomic
   //                 group).
   //   NotSupported  a tag that this version does not know and RocksDB does not
-  //                 let a reader ignore; or the memory is more than allowed.
+  //                 let a reader ignore; or the state needs too much memory.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record);
 
   // Returns the state after all complete records and groups.
@@ -96,7 +98,7 @@ class ManifestReader {
   LogFollower log_;
   uint64_t end_ = 0;
   bool is_damaged_ = false;
-  // Set if a record has them.
+  // True if a record has set this number.
   bool has_log_number_ = false;
   bool has_next_file_ = false;
   bool has_last_sequence_ = false;

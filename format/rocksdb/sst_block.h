@@ -97,11 +97,13 @@ class SstBlock {
                                                   const SstBlockHandle& handle,
                                                   const rocksdb::Slice& bytes);
 
-// Return the errors for a block that fails verification, for callers that have
-// the block's bytes or have computed its checksum (context modifier included).
-// The first always returns Corruption. `trailer` has kSstBlockTrailerBytes.
+// Returns Corruption: a block has `found` bytes instead of the handle's size
+// and a trailer.
 [[nodiscard]] rocksdb::Status WrongSstBlockLength(const SstBlockHandle& handle,
                                                   uint64_t found);
+// Compares `computed`, the checksum of a block with the context modifier, with
+// the checksum in `trailer`, which has kSstBlockTrailerBytes. Corruption: they
+// differ.
 [[nodiscard]] rocksdb::Status CompareSstChecksums(SstChecksum type,
                                                   const SstBlockHandle& handle,
                                                   uint32_t computed,

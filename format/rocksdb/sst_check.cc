@@ -86,8 +86,8 @@ class ChunkChecker {
   [[nodiscard]] Status CheckInternalKey(const Slice& key,
                                         uint64_t offset) const;
   [[nodiscard]] Status CheckRangeDeletions() const;
-  // Returns true if a range deletion may follow a range deletion that ends at
-  // `before`.
+  // Returns true if the chunk may have the range deletion [begin, end) after a
+  // range deletion that ends at `before` (null: it is the first one).
   bool MayDelete(const Slice& begin, const Slice& end,
                  const std::string* before) const;
   // Returns the number of deletions. RocksDB includes range deletions in it.

@@ -462,8 +462,8 @@ uint64_t MemoryOf(const ManifestFile& file) {
 
 Status ManifestTooLarge(uint64_t max_bytes) {
   return MakeStatus(EndState::kRefused,
-                    "MANIFEST: expected at most " + std::to_string(max_bytes) +
-                        " bytes of memory for what it says, found more");
+                    "MANIFEST: decoded, it needs more than " +
+                        std::to_string(max_bytes) + " bytes of memory");
 }
 
 Status DecodeVersionEdit(const Slice& record, VersionEdit* edit,

@@ -42,7 +42,7 @@ struct VersionEdit {
   // True if the edit has a tag or a field that this version does not know but
   // RocksDB lets a reader ignore.
   bool has_unknown = false;
-  uint64_t memory_bytes = 0;  // what its items and texts take
+  uint64_t memory_bytes = 0;  // memory of its items and texts
 
   bool IsAboutWals() const {
     return !wal_additions.empty() || wals_deleted_before > 0;
@@ -54,7 +54,7 @@ struct VersionEdit {
 inline constexpr uint64_t kNodeBytes = 48;
 inline constexpr uint64_t kBlobBytes = sizeof(ManifestBlobFile) + kNodeBytes;
 inline constexpr uint64_t kWalMemoryBytes = sizeof(uint64_t) + kNodeBytes;
-// Returns the bytes that a table takes there.
+// Returns the bytes that a table takes in a ManifestState.
 uint64_t MemoryOf(const ManifestFile& file);
 // Returns kRefused: a MANIFEST needs more than `max_bytes`.
 [[nodiscard]] rocksdb::Status ManifestTooLarge(uint64_t max_bytes);

@@ -13,8 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Much larger than the number of sequence numbers that a MANIFEST excuses
-// between two rounds.
+// Much larger than the number of Excuse() calls between two rounds.
 constexpr size_t kMaxExcused = 1u << 16;
 // If there are more holes, the first two are merged into one that spans both.
 constexpr size_t kMaxHoles = 4096;

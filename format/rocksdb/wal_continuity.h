@@ -77,17 +77,16 @@ class WalContinuity {
   // have ended in a WAL that was not seen.
   void ForgetPreparedBefore(uint64_t wal) { prepared_.CloseBefore(wal); }
 
-  // Records that tables have all entries up to `sequence`, even if WALs lack
-  // some.
+  // Records that tables have all entries up to `sequence`, even if WALs do not.
   void SkipTo(uint64_t sequence);
   // Declares that the records so far belong to a cut at `sequence`. Their gaps
   // are known and no longer count; later records must continue the cut. If the
   // last record leaves the next number unknown, assumes that the next record
   // continues it. If `has_all` is false, the records of the cut were not added;
-  // then assumes this also after each commit of a transaction that these
-  // records prepared.
+  // then also assumes this for the record after the commit of a transaction
+  // that the cut's records prepared.
   void BeginBehindCut(uint64_t sequence, bool has_all = true);
-  // Lets the next record continue, with any number.
+  // Accepts any sequence number in the next record.
   void TrustNext() { trusts_next_ = true; }
 
   // Returns false if any number from `first` to `last` may be missing in all

@@ -38,8 +38,8 @@ class WalFacts {
  public:
   // Adds one record of WAL `log_number`; messages contain this number. Returns
   // Corruption and NotSupported like ReadWriteBatch(); also NotSupported for
-  // too many prepared transactions or column families (dropped ones count). A
-  // record that fails may have been counted partly.
+  // too many prepared transactions or column families, including dropped
+  // families. If a record fails, some of its entries may be counted.
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
@@ -48,11 +48,11 @@ class WalFacts {
   uint64_t first_sequence() const { return first_sequence_; }
 
   // Returns the sequence number of the last entry, or of the last batch if
-  // counts_batches(); 0: no entry. Prepared entries that were committed count
-  // (SequenceCounter). If the last record commits a transaction whose section
-  // is in no WAL, tables may have later entries. A batch without entries takes
-  // no number: after RocksDB has recovered up to damage, it writes such a batch
-  // with the number of the next entry.
+  // counts_batches(); 0: no entry. Includes prepared entries that were
+  // committed (SequenceCounter). If the last record commits a transaction whose
+  // section is in no WAL, tables may have later entries. A batch without
+  // entries takes no number: after RocksDB has recovered up to damage, it
+  // writes such a batch with the number of the next entry.
   uint64_t newest_sequence() const {
     return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
@@ -64,8 +64,9 @@ class WalFacts {
   // nor rolled back.
   std::set<std::string> prepared() const;
 
-  // Returns true if a section of any write policy begins a prepared
-  // transaction. Only a recovery with allow_2pc understands these.
+  // Returns true if the WALs have a prepare section, whatever the write policy
+  // (WRITE_COMMITTED, WRITE_PREPARED, WRITE_UNPREPARED). Only a recovery with
+  // allow_2pc understands prepare sections.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
   // Returns true if a section prepares a transaction that is already prepared:
