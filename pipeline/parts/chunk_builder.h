@@ -23,7 +23,7 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
 
 // Checks that a chunk can contain the reader's current entry.
 //   kRefused  the key or the value is too long, or the entry is a wide-column
-//             entity and the target does not take these
+//             entity, which the target does not accept
 [[nodiscard]] rocksdb::Status CheckEntry(
     const class EntryReader& reader, bool target_takes_entities,
     const rocksdb::ColumnFamilyHandle& family);

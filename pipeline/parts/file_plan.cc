@@ -88,7 +88,7 @@ Status ReadProperties(const std::function<bool()>& cancelled, TableSums* sums,
                       std::vector<FilePlan>* files) {
   for (FilePlan& file : *files) {
     if (cancelled && cancelled()) {
-      return MakeStatus(EndState::kCancelled, "while planning");
+      return MakeStatus(EndState::kCancelled, "plan: stopped on request");
     }
     const Status status = ReadOne(sums, &file);
     if (!status.ok()) {

@@ -1,9 +1,9 @@
 // Reads every live entry of a key interval with RocksDB's iterator, for chunks,
 // digests and comparisons. Reads in total order regardless of the family's
 // prefix extractor, verifies checksums, fills the block cache only by look-ups,
-// and returns no tombstones. Each error of a read ends the entries for good and
-// is in status(), also with releases of RocksDB that lose errors
-// (parts/range_deletions.h).
+// and returns no tombstones. After a read error, Valid() stays false, and
+// status() keeps the error. This is also true for releases of RocksDB whose
+// iterators lose errors (parts/range_deletions.h).
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,8 @@ bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
   for (const auto& [depth, run] : runs) {
     const TableFile* before = nullptr;
     for (const TableFile* file : run) {
-      // Two files of the level share a key or overlap. A merge could not order
-      // the versions of such a key.
+      // If two files of a level overlap or share a key, a merge could not order
+      // the versions of a key.
       if (file->has_blobs ||
           (before != nullptr &&
            order->Compare(before->largest, file->smallest) >= 0)) {

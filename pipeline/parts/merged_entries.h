@@ -75,8 +75,8 @@ class MergedEntries {
   }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
   [[nodiscard]] rocksdb::Status Next();
-  // Returns the last key that was returned or is deleted; null if no key was
-  // handled. After an error, RocksDB's iterator continues after this key.
+  // Returns the last key that this object returned or skipped as deleted; null:
+  // none. After an error, RocksDB's iterator continues after this key.
   const std::string* done() const { return any_done_ ? &done_ : nullptr; }
 
  private:

@@ -186,7 +186,8 @@ class PartStore::File {
   }
   // Called after the last byte: returns unused reserved bytes to the budget.
   void Settle() { Count(bytes_); }
-  // Called when the builder begins its next chunk or ends.
+  // Drops the newest bytes from memory. Called when the builder begins its next
+  // chunk or ends.
   void DropNewest() {
     std::lock_guard<std::mutex> lock(mu_);
     newest_.clear();
@@ -272,7 +273,8 @@ struct PartStore::Spool {
   bool gives_up = false; // no lane reads: the builder will end
   uint64_t next_ordinal = 0;            // the builder's next chunk
   std::optional<std::string> next_after;
-  // The part has no entry after next_after: its last builder built all.
+  // The last builder has reached the end of the part: no entry follows
+  // next_after.
   bool ended = false;
   Status failed;                        // error that ended the builder
   std::list<uint64_t> readers;          // ordinal that each waits for or reads
@@ -417,7 +419,9 @@ class PartStore::OwnLane : public ChunkSink {
 
   Status Begin(const ChunkBegin& begin) override {
     stopped_ = stops_ && store_->is_shared();
-    return stopped_ ? MakeStatus(EndState::kCancelled, "build: shared now")
+    return stopped_ ? MakeStatus(EndState::kCancelled,
+                                 "build: stopped for this lane alone, because "
+                                 "other targets need the part, too")
                     : sink_->Begin(begin);
   }
   Status Append(const Slice& data) override { return sink_->Append(data); }

@@ -104,7 +104,7 @@ struct PartRead {
   PartRequest request;
   const Part* part = nullptr;
   UnitPlace unit;
-  BuildChunks build;      // unless the part is a unit; on the caller's thread
+  BuildChunks build;      // builds on the caller's thread; unused for a unit
   // Builds on a thread of the store, for all targets; must stay valid as long
   // as the store. Null: no other target requests the same bytes.
   BuildChunks build_for_all;
@@ -183,7 +183,8 @@ class PartStore {
   // The functions below require mu_, except SendChunk(), which locks it.
   Spool* Join(const PartRead& read);
   [[nodiscard]] rocksdb::Status Start(const PartRead& read, Spool* part);
-  // Returns true if there is room for one more chunk. `reserve`: reserves it.
+  // Returns true if there is room for one more chunk. If `reserve` is true,
+  // also reserves this room.
   bool MakeRoom(bool reserve);
   // Drops the least recently used chunk without readers.
   bool FreeOldest();

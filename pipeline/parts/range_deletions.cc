@@ -51,8 +51,9 @@ RangeDeletions::RangeDeletions(rocksdb::DB* db,
 void RangeDeletions::SetUp(rocksdb::ReadOptions* options) {
   options->ignore_range_deletions = true;
   options->table_filter = [this](const rocksdb::TableProperties& table) {
-    // RocksDB 5.0 to 5.14 did not count range deletions. Since 6.10, a table
-    // has the id of the session that wrote it. List() needs no count.
+    // RocksDB 5.0 to 5.14 did not count range deletions. Their tables have no
+    // session id (tables have one since 6.10), so a table without one counts as
+    // met. List() does not use the count.
     is_met_ |= table.num_range_deletions != 0 || table.db_session_id.empty();
     return true;
   };
@@ -100,8 +101,9 @@ bool RangeDeletions::MayCover(const Slice& key) const {
 Status RangeDeletions::LookUp(const Iterator& iterator, bool* is_deleted) {
   if (has_row_cache_ && (is_met_ || !spans_.empty())) {
     return MakeStatus(EndState::kRefused,
-                      "range deletions below a row_cache: expected RocksDB 8.7 "
-                      "or later, found " + RocksDbVersion() +
+                      "range deletions in a database with a row_cache: "
+                      "expected RocksDB 8.7 or later, found " +
+                          RocksDbVersion() +
                           "; only a swap can refresh this database");
   }
   // GetEntity() of 7.8 resolves neither blobs nor merge operands.
@@ -130,8 +132,8 @@ Slice RangeDeletions::value(const Iterator& iterator) const {
 Status RangeDeletions::List(Iterator* iterator) {
   is_listed_ = true;
   const std::vector<TableFile> files = ListTableFiles(db_, family_);
-  // If the family's tables have changed since the iterator was made, others are
-  // listed than it reads.
+  // If the family's tables have changed since the iterator was made, the list
+  // differs from the tables that the iterator reads.
   std::string read;
   uint64_t now = 0;
   if (!iterator->GetProperty(kVersionOfIterator, &read).ok() ||
@@ -189,8 +191,7 @@ void RangeDeletions::Join() {
   std::sort(spans_.begin(), spans_.end(), [this](const Span& a, const Span& b) {
     return order_->Compare(a.first, b.first) < 0;
   });
-  // Joins spans that meet; if too many are left, also each second one with the
-  // one before.
+  // Joins spans that meet. If too many are left, joins them in pairs.
   for (const bool in_pairs : {false, true}) {
     if (in_pairs && spans_.size() <= kMostSpans) {
       break;

@@ -1,11 +1,11 @@
 // Applies range deletions to an iterator of RocksDB that ignores them.
 //
 // Before 8.7, an iterator that applies range deletions itself loses errors
-// (kIteratorsLoseErrors): if it cannot read the begin of a level's next file,
+// (kIteratorsLoseErrors): if it cannot read the start of a level's next file,
 // or an entry that a range deletion covers, it continues without the rest of
-// the level, and its status stays OK. An iterator that ignores range deletions
-// loses no error, and DB::Get() loses none. So each key that a range deletion
-// may cover is looked up:
+// the level, and its status stays OK. DB::Get(), and an iterator that ignores
+// range deletions, lose no errors. So this class uses such an iterator, and
+// looks up each key that a range deletion may cover:
 //
 //   range deletion           [b ..... d)
 //   iterator             a    b    c    d    e
@@ -54,8 +54,8 @@ class RangeDeletions {
   bool may_delete() const {
     return !is_listed_ || is_met_ || may_cover_all_ || !spans_.empty();
   }
-  // Moves the iterator, whose position has changed, to the first entry from
-  // there that is not deleted.
+  // Must be called after each move of the iterator. If the current entry is
+  // deleted, moves on, forward or backward, to the next entry that is not.
   //   kCancelled  `cancelled` returned true
   //   others      errors of reading a table or of a look-up, without an end
   //               state; kRefused for a database with a row_cache, whose
@@ -69,7 +69,8 @@ class RangeDeletions {
   }
 
  private:
-  // First and last key of the range deletions in a span, or keys around them.
+  // A span that contains range deletions: a key at or before the first one, and
+  // a key at or after the end of the last one.
   using Span = std::pair<std::string, std::string>;
   // Where the current entry is.
   enum class Found { kInIterator, kValue, kColumns };

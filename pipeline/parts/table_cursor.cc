@@ -25,7 +25,7 @@ Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
   reads_ = &reads;
   Status status = file.shared->Open(reads.file_system, file.path, &file_);
   if (status.ok() && file_->size() < file.bytes) {
-    // Without its end, it would be taken for a damaged table.
+    // Without this check, the missing end would be reported as damage.
     status = MakeStatus(EndState::kSourceError,
                         file.path + ": truncated while it was read: expected " +
                             std::to_string(file.bytes) + " bytes, found " +
