@@ -29,9 +29,9 @@ std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
   return only;
 }
 
-// Returns the longest subsequence of `pairs`, which ascend in their first
-// index, that also ascends in the second one. This drops pairs of distant
-// entries that have equal marks by chance.
+// Returns the longest subsequence of `pairs` that ascends in both indexes;
+// `pairs` already ascend in the first one. This drops pairs of distant entries
+// that have equal marks by chance.
 std::vector<std::pair<uint32_t, uint32_t>> LongestAscending(
     const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
   // ends[n] is the last pair of an ascending subsequence of n + 1 pairs: of all

@@ -27,7 +27,8 @@ constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
 // median Get takes 1.07 times as long as in a fresh copy. With a limit of 0.08,
 // it takes 1.09 times as long.
 constexpr double kMostMerged = 0.12;
-// Minimum share of a family's bytes in LastLevel() and the levels below it.
+// LastLevel() is the deepest level that, together with the levels below it, has
+// at least this share of the family's bytes.
 constexpr double kLeastOfLast = 0.25;
 // Maximum number of sorted runs above the last level (levels, and runs in level
 // 0) that may stay unmerged.
@@ -85,10 +86,9 @@ size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   return ends.size();
 }
 
-// Returns the deepest level that, together with the levels below it, has at
-// least kLeastOfLast of the bytes. Usually this is the deepest used level. But
-// a clone's data may be in level 2, while new keys that overlapped no others
-// were ingested into level 6.
+// Returns the level that counts as the last one (see kLeastOfLast). Usually
+// this is the deepest used level. But a clone's data may be in level 2, while
+// new keys that overlapped no others were ingested into level 6.
 int LastLevel(const std::vector<LiveTable>& tables) {
   std::map<int, uint64_t, std::greater<>> bytes;
   uint64_t all = 0;
@@ -160,7 +160,7 @@ Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   options.output_file_size_limit = std::max<uint64_t>(
       kLeastFileBytes, bytes / std::max<size_t>(1, levels.bottom.size()));
   const Status status = db->CompactFiles(options, family, names, into);
-  // Another compaction already uses some of the files. This is no failure.
+  // Not failures: another compaction already uses some of the files.
   return status.IsAborted() || status.IsInvalidArgument() ? Status::OK()
                                                           : status;
 }
@@ -197,7 +197,7 @@ uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
 // Does the first step of CompactDeltas(). RocksDB ingests deltas into level 0
 // while the levels between it and the last one are unused
 // (level_compaction_dynamic_level_bytes). A Get checks each file of level 0, so
-// they are moved out of it if another run exists.
+// this moves the deltas to another level if another run exists.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   const bool too_many = levels.runs_above > kMostRuns;

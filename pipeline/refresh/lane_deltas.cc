@@ -37,7 +37,7 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
                           const std::function<bool()>& cancelled,
                           GroupReply* reply) {
   if (request.group_entries == 0) {
-    return Wrong("expected groups of at least 1 entry");
+    return Wrong("expected groups of at least 1 entry, found 0");
   }
   const TransferFamily& family = source_->family(part);
   EntryDigester digester(salt_);
@@ -168,7 +168,7 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
 Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
   if (!request.begins &&
       (asked_.complete || asked_.part_id != request.part_id)) {
-    return Wrong("expected its first message, found another");
+    return Wrong("expected its first message, found a later one");
   }
   std::vector<GroupEntry> entries = std::move(request.entries);
   const bool complete = request.complete;
@@ -251,8 +251,8 @@ Status GroupDeltas::Build(const Part& part, const ChunkBuilderOptions& options,
   if (sifted || piece.basis == DeltaBasis::kGroups) {
     Told* const told = FindTold(part.id);
     if (told == nullptr || !(piece.interval == part.interval)) {
-      return Wrong("expected one for a part whose groups were requested, found "
-                   "part " + std::to_string(part.id));
+      return Wrong("expected a part whose groups were requested, found part " +
+                   std::to_string(part.id));
     }
     status = TakeGroups(*told->index, sifted ? told->sifted : asked_.groups,
                         &piece);

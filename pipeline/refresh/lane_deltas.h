@@ -1,6 +1,6 @@
-// The source's part in the comparisons of one lane: sends group digests to the
-// target. Then builds a delta chunk, after the target has sent its entries of
-// the groups that differ.
+// The source's side of the comparisons on one lane. Sends group digests to the
+// target. After the target has sent its entries of the groups that differ,
+// builds a delta chunk.
 #pragma once
 
 #include <deque>

@@ -141,10 +141,11 @@ Status LinkedTarget::Look(FoundTarget* found) {
   return status;
 }
 
-// Returns true also if the journal says Complete and only this pull has changed
-// the copy since. An ingested chunk proves that, because one call ingests all
-// chunks; so does the record of this transfer in the copy. Always returns true
-// for a plan, which has no copy.
+// Returns true if RefreshTarget::IsAsLeft() does. Also returns true if the
+// journal says Complete and this pull has ingested its chunks into the copy. A
+// single ingested chunk proves that, because one call ingests all chunks; so
+// does the record of this transfer in the copy. Always returns true for a plan,
+// which has no copy.
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
@@ -234,8 +235,8 @@ Status LinkedTarget::CheckShapes() const {
   return Status::OK();
 }
 
-// Gives way after damage, because a pull that starts over would use the same
-// copy.
+// Resumes the journal's plan with the copy. If the copy is damaged, gives way,
+// because a pull that starts over would use the same copy.
 Status LinkedTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
@@ -246,9 +247,10 @@ Status LinkedTarget::Reopen(
              : status;
 }
 
-// Returns false if an earlier run made the copy, because TARGET_DIR may have
-// changed since. Returns false also if files were copied to get another owner
-// or mode, because these files must replace the old ones.
+// Returns true if the copy would only repeat TARGET_DIR, so that no exchange is
+// needed. Returns false if an earlier run made the copy, because TARGET_DIR may
+// have changed since. Also returns false if files were copied to get another
+// owner or mode, because these files must replace the old ones.
 bool LinkedTarget::HeldTheSame() const {
   if (!HasAskedAccess(options())) {
     return false;

@@ -244,7 +244,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     return At(status, "open " + dir);
   }
   if (!to_read) {
-    // DB::Open() would flush what it replays wrongly.
+    // Checks the WALs first, because DB::Open() would also flush entries that
+    // it replays wrongly.
     WalFacts facts;
     bool known = false;
     status = ReadNeededWals(file_system.get(), dir, options, &facts, &known);
@@ -354,7 +355,8 @@ Status LiveDb::Create(const std::string& name,
     *offered_ = options_text;
   }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // Not below a DBWithTTL, which gives the family its own options.
+  // Calls the DBWithTTL, not the database below it, because the DBWithTTL gives
+  // the family options of its own.
   rocksdb::DB* const creator = is_borrowed() ? replica_.db : db_;
   const Status status = creator->CreateColumnFamily(options, name, &handle);
   if (!status.ok()) {

@@ -50,9 +50,9 @@ class LiveDb {
   static std::unique_ptr<LiveDb> Borrow(const OpenReplica& replica);
   ~LiveDb();
 
-  // If an application opened the database as a DBWithTTL, returns the database
-  // below it: its values have their times, as those that are ingested. The
-  // iterators of a DBWithTTL hide the times.
+  // Returns the open database. If an application opened it as a DBWithTTL,
+  // returns the database below it: there, values include their times, as in
+  // ingested chunks. The iterators of a DBWithTTL hide the times.
   rocksdb::DB* db() const { return db_; }
   // Returns true if an application opened the database.
   bool is_borrowed() const { return replica_.db != nullptr; }

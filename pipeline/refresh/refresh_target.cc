@@ -154,9 +154,8 @@ Status RefreshTarget::ReadExisting(
       (!selection.families.empty() || selection.interval.begin ||
        selection.interval.end)) {
     return MakeStatus(EndState::kRefused,
-                      "families that are missing at the source: expected a "
-                      "refresh of all families and keys to drop them, found "
-                      "one of a selection");
+                      "--drop-missing: expected a refresh of all column "
+                      "families and keys, found a refresh of a selection");
   }
   RETURN_IF_ERROR(Workspace::OpenBeside(dir_, replica_.db != nullptr, disk,
                                         options().log, &found->workspace, use));
@@ -365,10 +364,9 @@ Status RefreshTarget::CheckSame() const {
   return is_same ? Status::OK()
                  : MakeStatus(EndState::kBusy,
                               "target " + dir_ +
-                                  ": expected the database, record and known "
-                                  "fault from before the source was asked, "
-                                  "found others: another process exchanged "
-                                  "it, or found a fault; run the same command "
+                                  ": since it was examined, another process "
+                                  "exchanged the database, or recorded a "
+                                  "transfer or a fault; run the same command "
                                   "again");
 }
 

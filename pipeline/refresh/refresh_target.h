@@ -107,8 +107,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
  private:
   // Examines the database. REQUIRES: its workspace is open.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Reads the record of the database, under the workspace's lock: without it,
-  // another sstferry could replace the record.
+  // Reads the record of the database. Does so under the workspace's lock, so
+  // that no other sstferry can replace the record meanwhile.
   [[nodiscard]] rocksdb::Status TakeRecord(FoundTarget* found);
   // Compares the database in the directory with the one that Look() examined.
   //   kBusy  the database, its record or its known fault has changed
@@ -166,12 +166,12 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last);
-  // Shows changes of an application that has the database open. Ingestions,
-  // compaction filters and deletions of files change entries without a sequence
-  // number.
+  // State by which changes of an application that has the database open are
+  // noticed. Tables are compared, too, because ingestions, compaction filters
+  // and deletions of files change entries without a new sequence number.
   struct Written {
-    uint64_t sequence = 0;  // last one
-    // Tables of the planned families; not set: not known.
+    uint64_t sequence = 0;  // last sequence number
+    // Tables of the planned families; not set: unknown.
     std::optional<JournalTargetFiles> files;
   };
   Written LookForWrites() const;

@@ -30,7 +30,7 @@ Status FindSingleDelete(rocksdb::FileSystem* file_system,
   if (status.ok()) {
     status = reader.ForEachIndexEntry([&](const SstIndexEntry& block) {
       if (cancelled && cancelled()) {
-        return MakeStatus(EndState::kCancelled, "while planning");
+        return MakeStatus(EndState::kCancelled, "plan: stopped on request");
       }
       return reader.ForEachEntry(
           block.handle, [found](const Slice& key, const Slice&) {
