@@ -28,7 +28,7 @@ std::string OldDirectorySuffix(uint64_t seconds);
 // A directory whose database became a standby is renamed; this text separates
 // its old name from the time.
 inline constexpr char kAdoptedInfix[] = ".sstferry-old-";
-// The same for directories that keep what a standby had and its source lost.
+// The same, for directories that keep data of a standby that its source lost.
 inline constexpr char kLostInfix[] = ".sstferry-lost-";
 
 // Checks a name that a source sent and that becomes a path in a directory of

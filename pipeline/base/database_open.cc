@@ -98,9 +98,10 @@ std::string NameProcess(pid_t process) {
 // RocksDB's lock is an fcntl lock, which belongs to a process's table of
 // descriptors: threads that use the table cannot see the lock, and release it
 // when they close any descriptor of the file. So a thread with a table of its
-// own asks. If the system denies this, a lock file that this process has open
-// counts as locked, and is not opened again; a thread that opens the database
-// between these two steps loses its lock.
+// own finds the holder. If the system denies such a thread, this function
+// treats a lock file that this process has open as locked, and does not open it
+// again. A thread that opens the database between these two steps loses its
+// lock.
 bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   process->reset();
   std::error_code error;

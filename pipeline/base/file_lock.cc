@@ -20,7 +20,7 @@ using rocksdb::Status;
 namespace {
 
 constexpr int kTries = 10;
-// A record is synced under the lock of its directory.
+// Longer, because another process may sync a record under the directory's lock.
 constexpr int kDirectoryTries = 1000;
 constexpr std::chrono::milliseconds kBetween{10};
 

@@ -17,16 +17,17 @@ Descriptor OpenToLock(const std::string& path);
 // Locks an open file; `path` is for messages. Waits up to 100 ms, because
 // IsFileLocked() in another process holds the lock for microseconds.
 //   kBusy      another process holds the lock
-//   kInternal  the file system cannot lock the file, or not now
+//   kInternal  the file system cannot lock the file, or cannot lock it now
 [[nodiscard]] rocksdb::Status LockFile(int fd, const std::string& path);
 
 // Returns true if a process holds the lock of the file at `path`; false if
 // there is no such file. Changes nothing.
 bool IsFileLocked(const std::string& path);
 
-// Locks the directory that has the name `dir`, for a moment: waits at most 10 s
-// for another holder. Closing *lock releases it. Returns OK with *lock closed
-// if there is no such directory; after an error, *lock is closed, too.
+// Locks the directory that has the name `dir`, for a short time. Waits at most
+// 10 s while another process holds the lock. Closing *lock releases it. Returns
+// OK with *lock closed if there is no such directory; after an error, *lock is
+// closed, too.
 //   kBusy      another process holds the lock
 //   kInternal  the directory cannot be opened or locked
 [[nodiscard]] rocksdb::Status LockDirectory(const std::string& dir,

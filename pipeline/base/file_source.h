@@ -23,12 +23,12 @@ class FileSource : public ByteSource {
                                             std::unique_ptr<FileSource>* out,
                                             EndState when_unreadable =
                                                 EndState::kInternal);
-  // Opens a file, and drops its bytes from the page cache, except those that
-  // are not written yet. So Read() returns what the disk has. After a failed
-  // sync, the page cache may have other bytes: the kernel reports the error
-  // once, and counts the lost bytes as written. So whoever continues the work
-  // of another process, which may have seen that error, reads its files like
-  // this. Does not fail if the file system has no such call.
+  // Opens a file, and asks the file system to drop the file's bytes from the
+  // page cache, so that Read() reads them from the disk. (Bytes that are not
+  // written yet stay in the cache.) Use it for files that another process may
+  // have left after a failed sync: the kernel reports such an error once, and
+  // then treats the lost bytes in the cache as written. If the bytes cannot be
+  // dropped, the file is opened all the same.
   [[nodiscard]] static rocksdb::Status OpenFromDisk(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<FileSource>* out);

@@ -26,8 +26,8 @@ struct SelectionText {
 };
 SelectionText TextOf(const Selection& selection);
 
-// Contents of the record. A member is empty if the file lacks it, or has it in
-// an undocumented format.
+// Contents of the record. A member is empty if the file does not have it, or
+// has it in an undocumented format.
 struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
   std::string source;       // as given by the operator
@@ -45,12 +45,13 @@ struct LastTransfer {
   // The portion of the source that the directory holds: more than `asked` if a
   // refresh in place requested less.
   SelectionText holds;
-  // The directory may hold more than `holds`: no transfer made it, and only a
-  // part of it was adopted.
+  // True if the directory may hold more than `holds`, because no transfer made
+  // it, and only a portion of it was adopted.
   bool holds_more = false;
   bool verified = false;
   // Returns true if the record names the database of which the directory is a
-  // copy. A promotion ends this: an application writes there since.
+  // copy. Returns false after a promotion, because an application may have
+  // written to the directory since.
   bool is_copy() const {
     return !source_database_id.empty() && promoted_at.empty();
   }
@@ -87,8 +88,8 @@ std::optional<ReplicaMoment> MomentOf(const LastTransfer& last);
 
 // Formats the record of `summary`, for a directory that holds `holds` and, with
 // `holds_more`, perhaps more. If `holds` is more than was requested, the rest
-// is as old as `before`, so the record has the time of that snapshot: it is
-// never newer than the directory's oldest part.
+// is as old as the snapshot of `before`. The record then has the time of that
+// snapshot, so that it is never newer than the directory's oldest data.
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds, bool holds_more,
                              const LastTransfer& before);

@@ -94,8 +94,10 @@ class Way {
     }
     if (account_->has_value() && **account_ != info.st_uid) {
       return Refused("expected a path of root and one account only, found " +
-                     dir.string() + " of " + AccountName(info.st_uid) +
-                     " and others of " + AccountName(**account_));
+                     dir.string() + ", which belongs to " +
+                     AccountName(info.st_uid) +
+                     ", and another directory, which belongs to " +
+                     AccountName(**account_));
     }
     *account_ = info.st_uid;
     return Status::OK();

@@ -68,11 +68,12 @@ inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 // the entries at sequence number 0 (facebook/rocksdb#13155).
 inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 
-// Before 8.7, an iterator that applies range deletions continues without the
-// rest of a level if it cannot read the begin of the level's next file, or an
-// entry that a range deletion covers, and its status stays OK, also without any
-// range deletion (facebook/rocksdb#11782, #11786). The last patch releases of
-// 8.3 to 8.6 are mended, but headers of an earlier one may be linked with them.
+// Before 8.7, an iterator that applies range deletions can lose errors, even if
+// no range deletion exists (facebook/rocksdb#11782, #11786): if it cannot read
+// the start of a level's next file, or an entry that a range deletion covers,
+// it continues without the rest of the level, and its status stays OK. The last
+// patch releases of 8.3 to 8.6 have the fix, but the headers do not prove which
+// patch release is linked.
 inline constexpr bool kIteratorsLoseErrors = !RocksDbIsAtLeast(8, 7);
 // From 8.1 on, compactions did the same.
 inline constexpr bool kCompactionsLoseErrors =
@@ -131,7 +132,8 @@ void UnmarkBlocks(TableOptions* table) {
   }
 }
 
-// Returns true if tables with these options may have such features.
+// Returns true if tables with these options may have block features that
+// UnmarkBlocks() disables.
 template <typename TableOptions>
 bool MarksBlocks(const TableOptions& table) {
   bool marks = false;

@@ -30,7 +30,8 @@ std::string OptionWords(const char* name, const std::string& value,
   return value == unset ? "" : " " + (name + (" " + ShellWord(value)));
 }
 
-// Returns --tls if the files have its names, or the options of each file.
+// Returns --tls if the files have the names that it expects in one directory;
+// otherwise one option for each file.
 std::string TlsWords(const TlsFiles& tls) {
   const std::string dir = tls.cert.substr(0, tls.cert.rfind('/'));
   return tls.cert == dir + "/cert.pem" && tls.key == dir + "/key.pem" &&

@@ -24,8 +24,9 @@ Status ReadStandbyRecord(const std::string& dir, bool* found,
                 : Status::OK();
 }
 
-// Tells the CURRENT of a standby by its size, which RocksDB's never has: a file
-// that cannot be opened now must not turn a standby into a database.
+// Recognizes the CURRENT of a standby by its size, which RocksDB's CURRENT
+// never has. Does not open the file: otherwise, a standby would count as a
+// database while its CURRENT cannot be opened.
 bool HasCurrent(const std::string& dir) {
   const std::string path = dir + "/CURRENT";
   std::error_code error;
