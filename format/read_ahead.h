@@ -46,8 +46,9 @@ class ReadAhead : public ByteSource {
       *out = rocksdb::Slice(bytes, n);  // in memory that outlives the source
       return rocksdb::Status::OK();
     }
-    // Copies the bytes. A parser that walks an index reads index partitions,
-    // which moves the window, while it still uses the block that lists them.
+    // Copies the bytes, because a later Read() may move the window while the
+    // parser still uses them: a parser that walks an index reads partitions
+    // while it uses the block that lists them.
     scratch->assign(bytes, n);
     *out = *scratch;
     return rocksdb::Status::OK();

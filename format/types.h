@@ -100,11 +100,11 @@ struct SourceHeard {
   // State of the source according to the last answer. If the source has sent
   // only a cut since then, kClosed becomes kUnknown (ForgetClosed()).
   SourceProcess source_process = SourceProcess::kUnknown;
-  // At this time, the follower had waited for an answer for longer than
-  // kSourceSilent (sstferry/follow.h), and nothing had arrived from the source,
-  // not even a reply to a ping; 0: this did not happen since the last answer.
-  // While a follower asks nothing, for example during a cut that the source
-  // requires, it does not know whether the source answers.
+  // Time at which the follower noticed that the source is silent: it had waited
+  // for an answer for longer than kSourceSilent (sstferry/follow.h), and the
+  // source had sent nothing, not even a reply to a ping. 0: not since the last
+  // answer. While a follower sends no request, for example during a cut that
+  // the source requires, it cannot notice this.
   uint64_t silent_micros = 0;
   // Forgets that no process has the source open: bytes of a cut do not show
   // whether a process has opened it since the last answer.

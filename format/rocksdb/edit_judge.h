@@ -7,7 +7,8 @@
 // from tables into other tables (a compaction). Any other record may refer to
 // data that no WAL has, or to data in WALs that the tables no longer have. So a
 // record is a barrier unless it is proved to be harmless. An unnecessary
-// barrier costs a copy of the files; a missed barrier would go unnoticed.
+// barrier only costs a copy of the files. A missed barrier could make the
+// standby wrong, and nobody would notice.
 //
 //   flush        adds tables of level 0, removes none, and sets the number of
 //                the WAL up to which the family's entries are in tables. An

@@ -127,10 +127,10 @@ class LogFollower {
 
   // Returns true if the last Follow() found a record of a MANIFEST that is
   // wrong although none of its bytes is missing. RocksDB opens no database with
-  // such a MANIFEST. (If bytes are missing at the file's end, RocksDB takes the
-  // last complete record for the MANIFEST's end, and so does Follow(): the
-  // owner writes the next record, or crashed while it did.) Always false for a
-  // WAL, where RocksDB's options decide.
+  // such a MANIFEST. (If bytes are missing at the file's end, RocksDB and
+  // Follow() treat the last complete record as the MANIFEST's end, because its
+  // owner is writing the next record, or crashed while writing it.) Always
+  // false for a WAL, for which RocksDB's options decide.
   bool is_damaged() const { return is_damaged_; }
 
  private:

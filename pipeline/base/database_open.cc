@@ -25,9 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr char kLock[] = "LOCK";
 
-// Runs `work` in a thread that has a table of descriptors of its own, without
-// any open one. Returns false, and does not run it, if the system denies this:
-// a kernel before 5.9, or a container that filters the call.
+// Runs `work` in a thread that has its own, empty table of descriptors. Returns
+// false without running it if the system denies this: a kernel before 5.9, or a
+// container that filters the call.
 bool RunApart(const std::function<void()>& work) {
   bool is_apart = false;
   std::thread thread;

@@ -76,9 +76,10 @@ bool HasMoreWrites(const LastTransfer& last, uint64_t own, uint64_t source);
 
 // A replica's point in time.
 struct ReplicaMoment {
-  // The earlier of the snapshot's time, by the source's clock, and the end of
-  // its transfer, by this machine's, in seconds since 1970. The snapshot is not
-  // newer, even if the source's clock was ahead.
+  // The earlier of two times, in seconds since 1970: that of the snapshot, by
+  // the source's clock, and the end of its transfer, by this machine's clock.
+  // So the snapshot is not newer than this, even if the source's clock was
+  // ahead.
   uint64_t seconds = 0;
   // The source's clock was at least this much ahead; 0: not known to be ahead.
   uint64_t source_ahead_seconds = 0;

@@ -12,12 +12,15 @@
 
 namespace sstferry {
 
-// Checks the standby in `dir`, which has this record: its MANIFEST begins with
-// the bytes of the last cut, all files in the MANIFEST exist with their
-// recorded sizes, no WAL is shorter than in the last cut or than its recorded
-// durable length, and last_transfer.json exists, which RecordFault() removes if
-// it cannot record a fault. Reads no WAL (ReadStandbyWals() does). The
-// directory must not be exchanged meanwhile.
+// Checks the standby in `dir`, which has this record:
+// - its MANIFEST begins with the bytes of the last cut;
+// - all files in the MANIFEST exist with their recorded sizes;
+// - no WAL is shorter than in the last cut, or than its recorded durable
+//   length;
+// - last_transfer.json exists (RecordFault() removes it if it cannot record a
+//   fault).
+// Reads no WAL (ReadStandbyWals() does). The directory must not be exchanged
+// meanwhile.
 //   kCorrupt  a file is missing or has wrong bytes; the message names it
 //   kDenied   this account may not access the directory
 [[nodiscard]] rocksdb::Status CheckStandbyFiles(

@@ -25,9 +25,9 @@ bool HasCurrent(const std::string& dir);
 // CURRENT at all.
 bool IsStandby(const std::string& dir);
 
-// Checks that the standby in `dir` has no CURRENT but its own or that of a
-// promotion, which is recorded before it is written. Otherwise another program
-// made a database there, and may have written to it.
+// Checks that `dir` has no CURRENT except that of a standby or of a promotion
+// (each promotion is recorded before it writes CURRENT). With any other
+// CURRENT, another program made a database there, and may have written to it.
 //   kRefused  another program made a database in the standby
 [[nodiscard]] rocksdb::Status CheckNotTaken(const std::string& dir);
 

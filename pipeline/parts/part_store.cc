@@ -282,9 +282,10 @@ struct PartStore::Spool {
   std::condition_variable changed;
   std::thread thread;
 
-  // Returns true if the builder's next chunk is the one requested. An ordinal
-  // alone does not say so: after a lost chunk, a target receives smaller chunks
-  // than others, so its fifth chunk may begin where their second one does.
+  // Returns true if the builder's next chunk is the requested chunk. Equal
+  // ordinals do not prove that: after a lost chunk, a target receives smaller
+  // chunks than other targets, so its fifth chunk may begin where their second
+  // chunk begins.
   bool IsNext(const PartRequest& request) const {
     return next_ordinal == request.received.chunks &&
            next_after == request.after;

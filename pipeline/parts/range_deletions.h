@@ -101,8 +101,8 @@ class RangeDeletions {
   // bounds include the table's range deletions.
   bool is_met_ = false;
   bool is_listed_ = false;
-  // The tables have changed since the iterator was made, so those that it reads
-  // could not be listed.
+  // True if the tables have changed since the iterator was made. The tables
+  // that the iterator reads could then not be listed.
   bool has_changed_ = false;
   std::vector<Span> spans_;  // after Join(): in key order, without overlaps
   Found found_ = Found::kInIterator;

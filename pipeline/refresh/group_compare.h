@@ -140,7 +140,7 @@ class GroupCompare : public PartComparison {
   // the source's groups that this side does not have.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
-  std::optional<std::string> rest_;  // begin of the next piece
+  std::optional<std::string> rest_;  // first key of the next piece
 };
 
 }  // namespace sstferry
