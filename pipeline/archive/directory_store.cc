@@ -36,6 +36,11 @@ constexpr size_t kFilePieceBytes = 1u << 20;
 // Maximum attempts of a put. An attempt fails if the directory of its key was
 // empty and was removed meanwhile.
 constexpr int kMaxPutTries = 20;
+// Maximum number of entries of a page. Each page reads the names of its
+// directories anew, so a page of a large directory must be large.
+constexpr size_t kMaxPage = 1u << 16;
+// Each account has a file of this name, whose time tells the time.
+constexpr char kClock[] = "clock-";
 
 StoreCode CodeOfErrno(int error) {
   switch (error) {
@@ -104,13 +109,15 @@ ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
 // ends with a slash. A listing keeps only the smallest entries that it needs
 // for a page.
 struct Entry {
-  std::string name;
+  std::string order;  // the name, and the slash of a directory
   bool is_directory = false;
-  bool is_file = false;
-  struct stat info = {};
-  std::string order() const { return is_directory ? name + "/" : name; }
+  std::string name() const {
+    return order.substr(0, order.size() - (is_directory ? 1 : 0));
+  }
+  friend bool operator<(const Entry& a, const Entry& b) {
+    return a.order < b.order;
+  }
 };
-bool operator<(const Entry& a, const Entry& b) { return a.order() < b.order(); }
 
 class DirectoryStore : public ObjectStore {
  public:
@@ -156,6 +163,7 @@ class DirectoryStore : public ObjectStore {
   bool GiveAway(int fd, mode_t mode) const;
   // Opens .sstferry/.
   StoreResult OpenPrivate(bool make, Descriptor* directory) const;
+  StoreResult OpenClock(Descriptor* file) const;
   StoreResult OpenFile(const std::string& key, Descriptor* file,
                        struct stat* info) const;
   // Writes bytes at `offset`, compares them with the digest, and syncs.
@@ -323,28 +331,49 @@ StoreResult DirectoryStore::OpenFile(const std::string& key, Descriptor* file,
                               ": expected a file, found something else");
 }
 
-StoreResult DirectoryStore::Now(UnixSeconds* now) {
-  if (StoreResult begun = Begin("time"); !begun.ok()) {
-    return begun;
-  }
-  // Uses the time that the file system, or the NFS server, sets on a write.
+// Opens a file that only this account can give another time than now. Prefers
+// the one that an earlier call left, because a full disk may have no room for a
+// new one.
+StoreResult DirectoryStore::OpenClock(Descriptor* file) const {
   Descriptor directory;
   if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {
     return opened;
   }
+  const std::string own = kClock + std::to_string(geteuid());
+  struct stat info = {};
+  *file = OpenIn(directory.get(), own, O_WRONLY | O_CREAT, 0644);
+  if (file->is_open() && fstat(file->get(), &info) == 0 &&
+      S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+      info.st_nlink == 1 && info.st_size <= 1) {
+    return {};
+  }
   const std::string name = "time-" + ToHex(RandomId());
-  const Descriptor file = OpenIn(directory.get(), name,
-                                 O_WRONLY | O_CREAT | O_EXCL, 0600);
-  if (!file.is_open()) {
+  *file = OpenIn(directory.get(), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (!file->is_open()) {
     return FromErrno(Describe(kPrivate), errno);
   }
-  struct stat info = {};
-  const bool worked = write(file.get(), "t", 1) == 1 && SyncOpen(file.get()) &&
-                      fstat(file.get(), &info) == 0;
-  const int error = errno;
   unlinkat(directory.get(), name.c_str(), 0);
-  if (!worked) {
-    return FromErrno(Describe(kPrivate), error);
+  return {};
+}
+
+StoreResult DirectoryStore::Now(UnixSeconds* now) {
+  if (StoreResult begun = Begin("time"); !begun.ok()) {
+    return begun;
+  }
+  Descriptor file;
+  if (StoreResult opened = OpenClock(&file); !opened.ok()) {
+    return opened;
+  }
+  // Uses the time that the file system, or the NFS server, sets on a write. On
+  // a full disk, asks it to set its time without a write.
+  struct stat info = {};
+  constexpr timespec kNow[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
+  bool worked = pwrite(file.get(), "t", 1, 0) == 1 && SyncOpen(file.get());
+  if (!worked && CodeOfErrno(errno) == StoreCode::kNoSpace) {
+    worked = futimens(file.get(), kNow) == 0;
+  }
+  if (!worked || fstat(file.get(), &info) != 0) {
+    return FromErrno(Describe(kPrivate), errno);
   }
   *now = info.st_mtim.tv_sec;
   return {};
@@ -618,7 +647,7 @@ StoreResult DirectoryStore::Head(const std::string& key, ObjectInfo* info) {
 }
 
 // Visits the keys in order. Keeps only as many names of a directory as fit on a
-// page.
+// page, and looks up only these.
 StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  const std::string& path,
                                  const std::string& prefix,
@@ -634,38 +663,41 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
   errno = 0;
   while (const dirent* found = readdir(names.get())) {
     Entry entry;
-    entry.name = found->d_name;
-    const std::string key = path + entry.name;
-    // Skips the entry unless it may lead to a requested key.
+    entry.order = found->d_name;
+    const std::string key = path + entry.order;
+    const std::string below = key + "/";
+    // Skips the entry unless it may lead to a requested key after `after`.
     const size_t n = std::min(key.size(), prefix.size());
-    if (entry.name[0] == '.' || key.compare(0, n, prefix, 0, n) != 0) {
+    if (entry.order[0] == '.' || key.compare(0, n, prefix, 0, n) != 0 ||
+        (below < after && !after.starts_with(below))) {
       continue;
     }
-    if (fstatat(dirfd(names.get()), found->d_name, &entry.info,
-                AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno != ENOENT) {
-        return FromErrno(Describe(key), errno);
+    entry.is_directory = found->d_type == DT_DIR;
+    if (found->d_type == DT_UNKNOWN) {  // some file systems do not tell
+      struct stat info = {};
+      if (fstatat(directory.get(), found->d_name, &info,
+                  AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno != ENOENT) {
+          return FromErrno(Describe(key), errno);
+        }
+        errno = 0;
+        continue;  // deleted meanwhile
       }
-      errno = 0;
-      continue;  // deleted meanwhile
+      entry.is_directory = S_ISDIR(info.st_mode);
     }
-    entry.is_directory = S_ISDIR(entry.info.st_mode);
-    entry.is_file = S_ISREG(entry.info.st_mode);
     if (entry.is_directory) {
-      // Skips the directory if all keys below it sort before `after`.
-      const std::string below = key + "/";
-      if (below < after && !after.starts_with(below)) {
-        continue;
-      }
       if (below.size() <= prefix.size() && !prefix.starts_with(below)) {
         continue;
       }
+      entry.order += '/';
     } else if (key <= after || !key.starts_with(prefix)) {
       continue;
     }
-    smallest.push(std::move(entry));
-    if (smallest.size() > kMaxStorePage + 1) {
+    if (smallest.size() <= kMaxPage) {
+      smallest.push(std::move(entry));
+    } else if (entry < smallest.top()) {
       smallest.pop();
+      smallest.push(std::move(entry));
     }
     errno = 0;
   }
@@ -677,14 +709,14 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     entries.push_back(smallest.top());
   }
   std::reverse(entries.begin(), entries.end());
-  const bool is_cut = entries.size() > kMaxStorePage;
+  const bool is_cut = entries.size() > kMaxPage;
   for (const Entry& entry : entries) {
     if (page->more) {
       return {};
     }
-    const std::string key = path + entry.name;
+    const std::string key = path + entry.name();
     if (entry.is_directory) {
-      const Descriptor below = OpenDirectoryIn(directory.get(), entry.name);
+      const Descriptor below = OpenDirectoryIn(directory.get(), entry.name());
       if (!below.is_open()) {
         if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) {
           continue;
@@ -701,23 +733,31 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
       }
       continue;
     }
-    if (page->objects.size() + page->foreign == kMaxStorePage) {
+    if (page->objects.size() + page->foreign == kMaxPage) {
       page->more = true;
       return {};
     }
+    struct stat info = {};
+    if (fstatat(directory.get(), entry.order.c_str(), &info,
+                AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) {
+        continue;  // deleted meanwhile
+      }
+      return FromErrno(Describe(key), errno);
+    }
     page->next = key;
-    if (entry.is_file && IsStoreKey(key)) {
-      page->objects.push_back(InfoOfFile(key, entry.info));
+    if (S_ISREG(info.st_mode) && IsStoreKey(key)) {
+      page->objects.push_back(InfoOfFile(key, info));
     } else {
       page->foreign++;
     }
   }
   if (is_cut && !page->more) {
     // Names after the last kept one were dropped from `smallest`, but the kept
-    // ones did not fill the page, because they were empty directories. The next
-    // page continues after the last kept name.
+    // ones did not fill the page, because they were empty directories or were
+    // deleted meanwhile. The next page continues after the last kept name.
     page->more = true;
-    page->next = path + entries.back().order();
+    page->next = path + entries.back().order;
   }
   return {};
 }
@@ -795,9 +835,12 @@ StoreResult DirectoryStore::RemoveUploads(
   if (names == nullptr) {
     return FromErrno(Describe(kPrivate), errno);
   }
+  const std::string clock = kClock;
   while (const dirent* found = readdir(names.get())) {
     struct stat info = {};
-    if (fstatat(directory.get(), found->d_name, &info, AT_SYMLINK_NOFOLLOW) !=
+    // Keeps clocks: once the disk is full, there is no room for new ones.
+    if (clock.compare(0, clock.size(), found->d_name, 0, clock.size()) == 0 ||
+        fstatat(directory.get(), found->d_name, &info, AT_SYMLINK_NOFOLLOW) !=
             0 ||
         !S_ISREG(info.st_mode) || info.st_mtim.tv_sec >= before) {
       continue;

@@ -76,7 +76,7 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what);
 // Seconds since 1970.
 using UnixSeconds = int64_t;
 
-// Maximum number of keys of one List() or Delete().
+// Maximum number of keys of one Delete(), and of one List() of a bucket.
 inline constexpr uint32_t kMaxStorePage = 1000;
 // Maximum number of keys of a List() by a store that lists in no order.
 inline constexpr uint64_t kMaxStoreObjects = 1u << 23;
@@ -153,7 +153,8 @@ struct PutRequest {
 //          connections), with pauses, until the limits of its StoreOptions are
 //          reached; Cancel() ends it at once.
 // Memory:  a call uses at most 4 MiB in addition to the caller's buffers; a
-//          page of a list has at most kMaxStorePage entries.
+//          page of a list has at most kMaxStorePage entries, of a directory 64
+//          times as many.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
@@ -174,7 +175,8 @@ class ObjectStore {
   virtual StoreResult CheckUnused() { return {}; }
 
   // Reads the store's own clock, in whole seconds: a Date header, or the time
-  // that a file system gives to a new file.
+  // that a file system gives to a file. Needs no room in a directory in which
+  // this account has asked before.
   virtual StoreResult Now(UnixSeconds* now) = 0;
   // Returns the time of a signature made now, by this machine's clock. For
   // PutRequest::signed_at.
@@ -192,9 +194,8 @@ class ObjectStore {
   virtual StoreResult Head(const std::string& key, ObjectInfo* info) = 0;
 
   // Lists objects whose keys begin with `prefix` (empty: all) and sort after
-  // `after` (empty: from the beginning), at most kMaxStorePage. A page may be
-  // empty and still have `more`. `prefix`: a key, optionally with a slash at
-  // its end.
+  // `after` (empty: from the beginning), at most one page. A page may be empty
+  // and still have `more`. `prefix`: a key, optionally with a slash at its end.
   virtual StoreResult List(const std::string& prefix, const std::string& after,
                            ListPage* page) = 0;
 

@@ -3,15 +3,19 @@
 #include "pipeline/archive/directory_store.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "format/end_state.h"
 #include "pipeline/archive/init.h"
@@ -29,6 +33,8 @@ std::atomic<int> link_error{0};
 std::atomic<int> rename_error{0};
 // The errno that fstatat() returns, as for an inode that cannot be read.
 std::atomic<int> stat_error{0};
+// Counts the calls of fstatat().
+std::atomic<uint64_t> looks{0};
 // The inode whose calls of fsync() are counted.
 std::atomic<ino_t> watched_inode{0};
 std::atomic<int> syncs{0};
@@ -56,6 +62,7 @@ extern "C" int renameat2(int from_dir, const char* from, int to_dir,
 }
 extern "C" int fstatat(int dir, const char* name, struct stat* found,
                        int flags) noexcept {
+  ++looks;
   return stat_error != 0 ? Refuse(stat_error)
                          : static_cast<int>(syscall(SYS_newfstatat, dir, name,
                                                     found, flags));
@@ -193,13 +200,15 @@ TEST_CASE("No link below a directory is followed", "[archive]") {
   CHECK(foreign == 3);
 }
 
+// A log of months is a directory of a million files: a page must not look up
+// those of the other pages.
 TEST_CASE("A large directory is listed in pages, in order", "[archive]") {
   const ScratchDir scratch;
   const fs::path root = scratch.path();
   fs::create_directory(root / "many");
   std::vector<std::string> expected;
-  for (int i = 0; i < 2500; ++i) {
-    const std::string key = "many/" + std::to_string(i * 7919 % 10007);
+  for (int i = 0; i < 40'000; ++i) {
+    const std::string key = "many/" + std::to_string(i * 7919LL % 100'003);
     std::ofstream(root / key) << i;
     expected.push_back(key);
     // Empty directories also count toward the size of a page.
@@ -208,10 +217,91 @@ TEST_CASE("A large directory is listed in pages, in order", "[archive]") {
   std::sort(expected.begin(), expected.end());
   std::vector<ObjectInfo> objects;
   const auto store = Open(root);
-  REQUIRE(ListAll(store.get(), "many/", 10'000, &objects).ok());
+  looks = 0;
+  uint64_t pages = 0;
+  REQUIRE(ListPages(store.get(), "many/", 100'000, [&](ListPage* page) {
+            ++pages;
+            std::move(page->objects.begin(), page->objects.end(),
+                      std::back_inserter(objects));
+            return StoreResult();
+          }).ok());
+  CHECK(looks <= 2 * 80'000);
+  CHECK(pages > 1);
+  CHECK(pages < 10);
   REQUIRE(objects.size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     REQUIRE(objects[i].key == expected[i]);
+  }
+}
+
+// A full disk takes no bytes, but it must be possible to prune it.
+TEST_CASE("A directory tells the time on a full disk", "[archive]") {
+  const ScratchDir scratch;
+  const auto store = Open(scratch.path());
+  UnixSeconds before = 0;
+  REQUIRE(store->Now(&before).ok());
+  REQUIRE(PutBytes(store.get(), "a", "bytes", false).ok());
+  rlimit limit = {};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const rlimit full = {0, limit.rlim_max};
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &full) == 0);
+  UnixSeconds now = 0;
+  const StoreResult told = store->Now(&now);
+  const StoreResult put = PutBytes(store.get(), "b", "bytes", false);
+  const StoreResult deleted = store->Delete({"a"});
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, handler);
+  CHECK(put.code == StoreCode::kNoSpace);
+  CHECK(told.ok());
+  CHECK(now >= before);
+  CHECK(deleted.ok());
+}
+
+TEST_CASE("The time of a file that another account may set is not believed",
+          "[archive]") {
+  const ScratchDir scratch;
+  const fs::path own = fs::path(scratch.path()) / ".sstferry";
+  const fs::path clock = own / ("clock-" + std::to_string(geteuid()));
+  const auto store = Open(scratch.path());
+  UnixSeconds before = 0;
+  REQUIRE(store->Now(&before).ok());
+  REQUIRE(fs::exists(clock));
+  const auto now = [&] {
+    UnixSeconds told = 0;
+    REQUIRE(store->Now(&told).ok());
+    CHECK(told >= before);
+    CHECK(told < before + 600);
+  };
+  SECTION("a file with another name, too") {
+    std::ofstream(own / "other") << "x";
+    fs::remove(clock);
+    fs::create_hard_link(own / "other", clock);
+    now();
+    CHECK(Contents(own / "other") == "x");
+  }
+  SECTION("a file that holds something") {
+    std::ofstream(clock) << "of somebody";
+    now();
+    CHECK(Contents(clock) == "of somebody");
+  }
+  SECTION("a link") {
+    fs::remove(clock);
+    fs::create_symlink(own / "dangling", clock);
+    now();
+    CHECK_FALSE(fs::exists(own / "dangling"));
+  }
+  SECTION("a file of another account") {
+    if (geteuid() != 0) {
+      WARN("SKIPPED: needs root");
+      return;
+    }
+    REQUIRE(chown(clock.c_str(), 61751, 61751) == 0);
+    fs::last_write_time(clock, fs::file_time_type::clock::now() -
+                                   std::chrono::hours(2));
+    now();
+    CHECK(fs::last_write_time(clock) < fs::file_time_type::clock::now() -
+                                           std::chrono::hours(1));
   }
 }
 
