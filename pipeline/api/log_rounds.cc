@@ -450,13 +450,16 @@ Status LogRounds::FindCandidates() {
     }
   };
   std::map<LogKey, uint64_t> ends;  // -> moment of the newest set
+  const LogPaths paths(log);
   for (const LoggedSet& set : log.sets) {
     NoteTime(set.log.moment_micros, now);
     put_until(set.log.moment_micros);
-    log.PathsOf(set.log, [&](const LogPath& path) {
-      if (!path.segments.empty()) put_until(path.segments.back().end_micros);
-      if (!path.segments.empty() && path.ended == CutReason::kNone) {
-        ends[path.segments.back()] = set.log.moment_micros;
+    paths.Of(set.log, [&](const LogRuns& path) {
+      if (path.runs.empty()) return true;
+      const LogKey& last = paths.LastOf(path);
+      put_until(last.end_micros);
+      if (path.ended == CutReason::kNone) {
+        ends[last] = set.log.moment_micros;
       }
       return true;
     });

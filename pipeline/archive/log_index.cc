@@ -1,6 +1,7 @@
 #include "pipeline/archive/log_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -117,14 +118,14 @@ void FindLostBegins(const Archive& archive,
 // Says why no segment follows a path whose last lineage has the consecutive
 // segments from `begin` to before `end`.
 void SetEnd(const ArchiveLog& log, const SetId& id, uint64_t begin,
-            uint64_t end, LogPath* path) {
+            uint64_t end, LogRuns* path) {
   path->ended = CutReason::kNone;
   path->why.clear();
   const auto found = log.lineages.find(id);
   const uint64_t left = log.FirstSegment(id);
   // A prune with --keep-log keeps segments from the one of a set on.
   const bool is_pruned =
-      path->segments.empty() && begin < left &&
+      path->runs.empty() && begin < left &&
       std::any_of(log.sets.begin(), log.sets.end(), [&](const LoggedSet& set) {
         return set.log.lineage == id && set.log.segment == left;
       });
@@ -329,47 +330,85 @@ std::map<SetId, SetId> ArchiveLog::Roots() const {
   return roots;
 }
 
-void ArchiveLog::PathsOf(
-    const SetLog& log, const std::function<bool(const LogPath&)>& take) const {
-  std::map<SetId, std::vector<SetId>> continuing;  // by the lineage before
-  for (const auto& [id, lineage] : lineages) {
+LogPaths::LogPaths(const ArchiveLog& log) : log_(log) {
+  for (const auto& [id, lineage] : log.lineages) {
     if (lineage.parent_number != 0) {
-      continuing[lineage.parent].push_back(id);
+      continuing_[lineage.parent].push_back(id);
+    }
+    std::map<uint64_t, uint64_t>& ends = ends_[id];
+    for (const auto& [number, key] : lineage.segments) {
+      if (ends.empty() || ends.rbegin()->second != number) {
+        ends.emplace_hint(ends.end(), number, number);
+      }
+      ends.rbegin()->second = number + 1;
     }
   }
+}
+
+uint64_t LogPaths::EndOfRun(const SetId& lineage, uint64_t begin) const {
+  const auto found = ends_.find(lineage);
+  if (found == ends_.end()) {
+    return begin;
+  }
+  const auto after = found->second.upper_bound(begin);
+  return after == found->second.begin()
+             ? begin
+             : std::max(begin, std::prev(after)->second);
+}
+
+LogPath LogPaths::Expand(const LogRuns& path) const {
+  LogPath expanded;
+  for (const LogRun& run : path.runs) {
+    const auto& segments = log_.lineages.at(run.lineage).segments;
+    for (auto segment = segments.find(run.begin);
+         segment != segments.end() && segment->first < run.end; ++segment) {
+      expanded.segments.push_back(segment->second);
+    }
+  }
+  expanded.ended = path.ended;
+  expanded.why = path.why;
+  return expanded;
+}
+
+const LogKey& LogPaths::LastOf(const LogRuns& path) const {
+  const LogRun& run = path.runs.back();
+  return log_.lineages.at(run.lineage).segments.at(run.end - 1);
+}
+
+void LogPaths::Of(const SetLog& after,
+                  const std::function<bool(const LogRuns&)>& take) const {
   // A lineage on the current path.
   struct Step {
     SetId id{};
     uint64_t begin = 0;  // number of its first segment on the path
     uint64_t end = 0;    // number after its last consecutive segment
-    size_t before = 0;   // segments on the path before this lineage
+    size_t before = 0;   // runs on the path before this lineage
     // Lineages that continue this one and were not entered yet, the most recent
     // last.
     std::vector<SetId> next;
     bool is_continued = false;  // one of them continues it at its end
   };
   // Each lineage continues only one other, so a repeated lineage is damage.
-  std::set<SetId> seen = {log.lineage};
+  std::set<SetId> seen = {after.lineage};
   std::vector<Step> steps;
-  LogPath path;
+  LogRuns path;
   const auto end_of = [this](const SetId& id) {
-    return lineages.at(id).segments.rbegin()->second.end_micros;
+    return log_.lineages.at(id).segments.rbegin()->second.end_micros;
   };
   const auto enter = [&](const SetId& id, uint64_t number) {
     Step step;
     step.id = id;
-    step.begin = step.end = number;
-    step.before = path.segments.size();
-    const auto found = lineages.find(id);
-    while (found != lineages.end() &&
-           found->second.segments.count(step.end) != 0) {
-      ++step.end;
-    }
-    for (const SetId& next : continuing[id]) {
-      const uint64_t last = lineages.at(next).parent_number;
-      if (last + 1 >= number && last < step.end && seen.insert(next).second) {
-        step.next.push_back(next);
-        step.is_continued |= last + 1 == step.end;
+    step.begin = number;
+    step.end = EndOfRun(id, number);
+    step.before = path.runs.size();
+    const auto continuing = continuing_.find(id);
+    if (continuing != continuing_.end()) {
+      for (const SetId& next : continuing->second) {
+        const uint64_t last = log_.lineages.at(next).parent_number;
+        if (last + 1 >= number && last < step.end && seen.insert(next).second) {
+          step.next.push_back(next);
+          step.is_continued |= last + 1 == step.end;
+        }
       }
     }
     std::sort(step.next.begin(), step.next.end(),
@@ -381,31 +420,37 @@ void ArchiveLog::PathsOf(
   // Makes the path end with the segments of the last step before `end`.
   const auto go_to = [&](uint64_t end) {
     const Step& step = steps.back();
-    path.segments.resize(step.before);
-    for (uint64_t i = step.begin; i < end; ++i) {
-      path.segments.push_back(lineages.at(step.id).segments.at(i));
+    path.runs.resize(step.before);
+    if (step.begin < end) {
+      path.runs.push_back({step.id, step.begin, end});
     }
   };
-  enter(log.lineage, log.segment);
+  enter(after.lineage, after.segment);
   while (!steps.empty()) {
     Step& step = steps.back();
     if (!step.next.empty()) {
       const SetId next = step.next.back();
       step.next.pop_back();
-      const uint64_t number = lineages.at(next).parent_number + 1;
+      const uint64_t number = log_.lineages.at(next).parent_number + 1;
       go_to(number);
       enter(next, number);
       continue;
     }
     if (!step.is_continued) {
       go_to(step.end);
-      SetEnd(*this, step.id, step.begin, step.end, &path);
+      SetEnd(log_, step.id, step.begin, step.end, &path);
       if (!take(path)) {
         return;
       }
     }
     steps.pop_back();
   }
+}
+
+void ArchiveLog::PathsOf(
+    const SetLog& log, const std::function<bool(const LogPath&)>& take) const {
+  const LogPaths paths(*this);
+  paths.Of(log, [&](const LogRuns& path) { return take(paths.Expand(path)); });
 }
 
 std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
@@ -429,7 +474,37 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
   return windows;
 }
 
-std::vector<LogWindow> ArchiveLog::Windows() const {
+std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
+  // Runs of segments whose windows, and those of all paths behind them, are
+  // found, for sets since this moment. A later set there adds at most its own
+  // moment: without this, each set would look at the whole log after it.
+  struct Found {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint64_t moment = 0;
+  };
+  std::map<SetId, std::vector<Found>> found;
+  uint64_t looked = 0;
+  // Returns the segment of a known run that holds the first time after a set;
+  // null: there is none.
+  const auto find_next = [&](const SetLog& log) -> const LogKey* {
+    for (const Found& each : found[log.lineage]) {
+      if (log.segment < each.begin || log.segment >= each.end ||
+          log.moment_micros < each.moment) {
+        continue;
+      }
+      const auto& segments = lineages.at(log.lineage).segments;
+      for (auto next = segments.find(log.segment);
+           next != segments.end() && next->first < each.end; ++next) {
+        ++looked;
+        if (next->second.end_micros > log.moment_micros) {
+          return &next->second;
+        }
+      }
+    }
+    return nullptr;
+  };
+  const LogPaths paths(*this);
   // Paths have most of their windows in common.
   const auto less = [](const LogWindow& a, const LogWindow& b) {
     return std::tie(a.begin_micros, a.set, a.end_micros, a.why) <
@@ -440,12 +515,29 @@ std::vector<LogWindow> ArchiveLog::Windows() const {
   for (const LoggedSet& set : sets) {
     auto& all =
         logs.try_emplace(roots.at(set.log.lineage), less).first->second;
-    PathsOf(set.log, [&](const LogPath& path) {
-      for (LogWindow& window : WindowsOf(set, path)) {
+    const uint64_t moment = set.log.moment_micros;
+    if (const LogKey* const next = find_next(set.log)) {
+      if (next->begin_micros > moment) {
+        all.insert(LogWindow{moment, moment, kOutage, set.name});
+      }
+      continue;
+    }
+    std::vector<LogRun> own;
+    paths.Of(set.log, [&](const LogRuns& path) {
+      const LogPath expanded = paths.Expand(path);
+      looked += expanded.segments.size();
+      own.insert(own.end(), path.runs.begin(), path.runs.end());
+      for (LogWindow& window : WindowsOf(set, expanded)) {
         all.insert(std::move(window));
       }
       return true;
     });
+    for (const LogRun& run : own) {
+      found[run.lineage].push_back({run.begin, run.end, moment});
+    }
+  }
+  if (looks != nullptr) {
+    *looks = looked;
   }
   std::vector<LogWindow> merged;
   for (const auto& [root, all] : logs) {

@@ -42,6 +42,19 @@ struct LogPath {
   std::string why;
 };
 
+// Such a path as runs of consecutive segments of one lineage each: it is short
+// even if the log is long.
+struct LogRun {
+  SetId lineage{};
+  uint64_t begin = 0;  // the first segment
+  uint64_t end = 0;    // after the last one
+};
+struct LogRuns {
+  std::vector<LogRun> runs;
+  CutReason ended = CutReason::kNone;
+  std::string why;
+};
+
 // A period without gaps that can be restored.
 struct LogWindow {
   uint64_t begin_micros = 0;
@@ -84,7 +97,29 @@ struct ArchiveLog {
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;
   // Returns all windows, the oldest first, with gaps between those of one log.
-  std::vector<LogWindow> Windows() const;
+  // Looks at few segments twice, however many sets there are: *looks, which may
+  // be null, counts these looks.
+  std::vector<LogWindow> Windows(uint64_t* looks = nullptr) const;
+};
+
+// Finds the paths after many sets of a log, which must not change meanwhile.
+class LogPaths {
+ public:
+  explicit LogPaths(const ArchiveLog& log);
+  // Passes the paths to `take`, like ArchiveLog::PathsOf().
+  void Of(const SetLog& after,
+          const std::function<bool(const LogRuns&)>& take) const;
+  LogPath Expand(const LogRuns& path) const;
+  // Returns the last segment of a path, which has one.
+  const LogKey& LastOf(const LogRuns& path) const;
+
+ private:
+  // Returns the number after the last segment that follows without a gap.
+  uint64_t EndOfRun(const SetId& lineage, uint64_t begin) const;
+
+  const ArchiveLog& log_;
+  std::map<SetId, std::vector<SetId>> continuing_;  // by the lineage before
+  std::map<SetId, std::map<uint64_t, uint64_t>> ends_;  // of runs, by begin
 };
 
 // Returns the periods that only one of the windows has.

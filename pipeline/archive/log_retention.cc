@@ -41,14 +41,18 @@ std::set<SetName> ChooseLogSets(const ArchiveLog& log,
   std::reverse(sets.begin(), later);
   std::set<LogKey> unreached = SegmentsSince(log, keep_from_micros);
   std::set<SetName> needed;
+  const LogPaths paths(log);
   for (auto set = sets.begin(); set != sets.end(); ++set) {
     // The newest set before the kept log is kept even if no segment follows it
     // yet, and a later one if its log has not begun: both may get segments.
     bool is_needed = set < later ? set == sets.begin()
                                  : log.lineages.count(set->log.lineage) == 0;
-    log.PathsOf(set->log, [&](const LogPath& path) {
-      for (const LogKey& key : path.segments) {
-        is_needed |= unreached.erase(key) != 0;
+    paths.Of(set->log, [&](const LogRuns& path) {
+      for (const LogRun& run : path.runs) {
+        const auto begin = unreached.lower_bound({run.lineage, run.begin});
+        const auto end = unreached.lower_bound({run.lineage, run.end});
+        is_needed |= begin != end;
+        unreached.erase(begin, end);
       }
       return true;
     });

@@ -214,6 +214,50 @@ TEST_CASE("A log of 50,000 restarts is one path", "[archive]") {
   REQUIRE(windows[0].end_micros == kRestarts * 10);
 }
 
+// Hourly sets in a log of months: each set must not look at the whole log
+// behind it.
+TEST_CASE("The windows of many sets are found by few looks", "[archive]") {
+  constexpr uint64_t kSegments = 2000;
+  World world;
+  world.Add(1, 1, kSegments);
+  world.Add(2, kSegments + 1, kSegments + 4);
+  world.Continue(2, 1, kSegments);
+  for (auto& [id, lineage] : world.log.lineages) {
+    for (auto& [number, key] : lineage.segments) {
+      key.begin_micros = number * 10 - 10;
+    }
+  }
+  for (uint64_t moment = 5; moment < kSegments * 10; moment += 40) {
+    world.Set(1, moment);
+  }
+  world.log.sets = world.sets;
+  uint64_t looks = 0;
+  std::vector<LogWindow> windows = world.log.Windows(&looks);
+  REQUIRE(looks <= 2 * (kSegments + world.sets.size()));
+  REQUIRE(windows.size() == 1);
+  REQUIRE(windows[0].begin_micros == 5);
+  REQUIRE(windows[0].end_micros == (kSegments + 4) * 10);
+  REQUIRE(windows[0].set == world.sets.front().name);
+  REQUIRE(windows[0].why.empty());
+  uint64_t runs = 0;
+  LogPaths(world.log).Of(world.sets.front().log, [&](const LogRuns& path) {
+    runs += path.runs.size();
+    return true;
+  });
+  REQUIRE(runs == 2);
+  // A set between two segments, which do not follow each other in time, is a
+  // window of its own.
+  world.log.lineages[Id(1)].segments[101].begin_micros = 1008;
+  world.log.lineages[Id(1)].segments[100].end_micros = 1002;
+  windows = world.log.Windows();
+  REQUIRE(windows.size() == 3);
+  REQUIRE(windows[0].end_micros == 1002);
+  REQUIRE(windows[1].begin_micros == 1005);
+  REQUIRE(windows[1].end_micros == 1005);
+  REQUIRE(windows[1].why == "outage");
+  REQUIRE(windows[2].begin_micros == 1008);
+}
+
 TEST_CASE("Logs that continue a log at several places are paths of their own",
           "[archive]") {
   // 1: 1 to 6; 2 continues it at 4, 3 at its end, and 4 continues 2 at 5.
