@@ -44,7 +44,8 @@ struct SnapshotOptions {
   // Maximum of WAL bytes that are replayed into memory if flushing is
   // impossible.
   uint64_t max_read_only_wal_bytes = 64u << 20;
-  // Time limit for further rounds if the source changes during each round.
+  // Time limit for further rounds if the source changes during each round. Does
+  // not include the first read of the WALs, which may take minutes.
   std::chrono::milliseconds deadline{60'000};
   // Time to wait for an OPTIONS file that describes a new family.
   std::chrono::milliseconds options_patience{3'000};

@@ -30,6 +30,9 @@ constexpr uint32_t kSameFaults = 3;
 // After this many reads of the MANIFEST that find the same bytes after its last
 // record, these bytes count as its torn end.
 constexpr uint64_t kSettledLooks = 3;
+// Maximum number of steps that do not count toward the time limit: first reads
+// of the WALs, and copies. Each may take minutes.
+constexpr int kMaxLongSteps = 8;
 constexpr char kPointInTime[] = "kPointInTimeRecovery";
 // Bytes that must stay free in addition to the space for the WALs and for the
 // tables flushed from them.
@@ -97,6 +100,7 @@ Status SnapshotFiles::Take() {
     if (copied.ok()) {
       break;
     }
+    EndLongStep();
     RETURN_IF_ERROR(MayPass(copied) ? Again(copied) : copied);
   }
   RETURN_IF_ERROR(CopyIdentity());
@@ -177,7 +181,12 @@ Status SnapshotFiles::Round() {
   std::string missing;
   RETURN_IF_ERROR(tables_.Hold(state(), &missing));
   const Clock::time_point begin = Clock::now();
-  RETURN_IF_ERROR(pinned_wals_->Follow(OldestToHold(state())));
+  const Status read = pinned_wals_->Follow(OldestToHold(state()));
+  if (!has_read_wals_) {
+    EndLongStep();
+    has_read_wals_ = read.ok();  // later rounds read only what is new
+  }
+  RETURN_IF_ERROR(read);
   RETURN_IF_ERROR(FollowManifest(&changed));
   if (changed) {
     return Status::TryAgain("the MANIFEST grew");
@@ -211,16 +220,19 @@ Status SnapshotFiles::CheckRecovery() const {
              : status;
 }
 
-// Checks that there is room for twice the WALs' bytes: for their copies, and
-// for the tables flushed from them.
+// Checks that there is room for the copies of the WALs and, if they are
+// flushed, for as many bytes of tables.
 Status SnapshotFiles::CheckRoom() const {
-  const uint64_t bytes = pinned_wals_->bytes();
+  const uint64_t bytes =
+      pinned_wals_->bytes() * (options_.as_files ? 1 : 2);
   const uint64_t free = bytes == 0 ? UINT64_MAX : FreeBytesAbove(db_);
-  return free / 2 >= bytes && free - 2 * bytes >= kReservedBytes
+  return free >= bytes && free - bytes >= kReservedBytes
              ? Status::OK()
              : MakeStatus(EndState::kNoSpace,
-                          "to copy and flush the WALs: expected " +
-                              std::to_string(2 * bytes + kReservedBytes) +
+                          (options_.as_files
+                               ? "to copy the WALs: expected "
+                               : "to copy and flush the WALs: expected ") +
+                              std::to_string(bytes + kReservedBytes) +
                               " free bytes for " + ShownPath(db_) +
                               ", found " +
                               std::to_string(free));
@@ -240,6 +252,14 @@ Status SnapshotFiles::Copy() {
     RETURN_IF_ERROR(listed);
   }
   return status;
+}
+
+// Begins the time limit anew after a step that may take longer than the limit.
+// The number of such steps is limited, too.
+void SnapshotFiles::EndLongStep() {
+  if (++long_steps_ <= kMaxLongSteps) {
+    start_ = Clock::now();
+  }
 }
 
 Status SnapshotFiles::Again(const Status& why) {

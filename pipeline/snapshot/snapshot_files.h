@@ -104,6 +104,7 @@ class SnapshotFiles {
   [[nodiscard]] rocksdb::Status CheckRoom() const;
   [[nodiscard]] rocksdb::Status Copy();
 
+  void EndLongStep();
   [[nodiscard]] rocksdb::Status CheckStopped() const;
   // Returns OK if another round may run, after a pause if needed; otherwise
   // returns the final error.
@@ -116,8 +117,11 @@ class SnapshotFiles {
   const SnapshotOptions& options_;
   const std::string pinned_;
   const std::string db_;
-  // Start of Link(), Confirm() or Take().
+  // Start of the time limit: of Link(), Confirm() or Take(), or the end of a
+  // long step.
   Clock::time_point start_ = Clock::now();
+  int long_steps_ = 0;
+  bool has_read_wals_ = false;  // all of them, in one round
   ManifestTail manifest_;
   PinnedTables tables_;
   // The WAL directory was found for the current MANIFEST file.

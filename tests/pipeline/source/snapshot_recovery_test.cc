@@ -1,9 +1,13 @@
 // Sources whose owner crashed. The snapshot must have the entries that RocksDB
 // recovers with the application's options, or be refused with a reason.
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <system_error>
+#include <thread>
 
 #include "format/release.h"
 #include "pipeline/base/rocksdb_compat.h"
@@ -145,6 +149,31 @@ TEST_CASE("Snapshot stops at a torn WAL before the newest as recovery does",
   fs::resize_file(WalOf(tree / "db", wals - 2), 21);
   RequireAsRecovered(options, tree / "db", {{"0", "0"}, {"a", "1"}});
   CHECK(HasNote(*Take(Of(tree / "db")), "ends inside a record"));
+}
+
+// The first round reads all WALs, which may take minutes. The torn end of the
+// newest WAL needs further rounds.
+TEST_CASE("The time limit of a snapshot begins after its first round",
+          "[snapshot][recovery]") {
+  ScratchDir tree;
+  const Options options = Plain();
+  DieAfter(options, tree / "db", {{"0", "0"}}, true);
+  DieAfter(options, tree / "db", {{"a", "1"}});
+  const size_t wals = FilesWith(tree / "db", ".log").size();
+  fs::resize_file(WalOf(tree / "db", wals - 1), 21);
+  SnapshotOptions asked = Of(tree / "db");
+  asked.deadline = std::chrono::milliseconds(1000);
+  std::atomic<bool> is_first{true};
+  asked.cancelled = [&is_first] {
+    if (is_first.exchange(false)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    }
+    return false;
+  };
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::Create(asked, &snapshot));
+  CHECK(snapshot->counters().rounds > 1);
+  CHECK(ReadAll(*snapshot, "default") == Entries{{"0", "0"}});
 }
 
 TEST_CASE("Snapshot handles a missing WAL as RocksDB does",
