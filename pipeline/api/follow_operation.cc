@@ -500,7 +500,7 @@ class Follow : public StandbyJob {
     const CutReason reason =
         is_large ? CutReason::kMaxReplay : CutReason::kCutEvery;
     is_gentle_ = !is_large && !options_.pull.full_rate;
-    return StartThread(
+    const Status started = StartThread(
         [this, reason] {
           const Status status = Cut(reason);
           if (is_dropped_) {
@@ -514,6 +514,10 @@ class Follow : public StandbyJob {
           cutting_ = false;
         },
         &cutter_);
+    if (!started.ok()) {
+      cutting_ = false;
+    }
+    return started;
   }
 
   // Returns the pauses after failed cuts. Each try makes the source pin a

@@ -356,7 +356,7 @@ class LogRounds : public RoundTarget {
   void NoteTime(uint64_t micros, uint64_t now);
   void ForgetWriter();
   uint64_t MomentOfCut();
-  void RunPush();
+  void RunPush(const std::shared_ptr<Push>& pushed);
   void JoinPush() {
     if (pusher_.joinable()) pusher_.join();
   }
@@ -383,7 +383,6 @@ class LogRounds : public RoundTarget {
 
   std::mutex cut_mu_;  // allows one cut at a time
   std::thread pusher_;
-  std::unique_ptr<Push> push_;  // owned by the thread while it runs
 
   mutable std::mutex mu_;
   // Guarded by mu_: all members below.
@@ -682,7 +681,7 @@ Status LogRounds::Cut(const CutRequest& request) {
   if (log != nullptr && !continues) {
     RETURN_IF_ERROR(EndLog(log, request.reason, request.note));
   }
-  auto push = std::make_unique<Push>();
+  const auto push = std::make_shared<Push>();
   // The set contains everything that was collected before this segment.
   const uint64_t segment = continues ? log->segment() : 1;
   FollowPosition from;
@@ -711,23 +710,32 @@ Status LogRounds::Cut(const CutRequest& request) {
   push->sequence = push->source->set().sequence;
   if (!continues) {
     push->log = {push->id, 1, moment};
-    writer_ = std::make_shared<LogWriter>(push->id, push->source->position(),
-                                          push->asked_micros, moment,
-                                          WriterOptions());
-    const Status checks = writer_->CheckBehind(
+    push->writer = std::make_shared<LogWriter>(
+        push->id, push->source->position(), push->asked_micros, moment,
+        WriterOptions());
+    const Status checks = push->writer->CheckBehind(
         push->source->WalBegin(), push->source->set().sequence);
     if (!checks.ok()) {
-      writer_.reset();
       remote_ = nullptr;
       return checks;
     }
-    if (unset_micros_ == 0) unset_micros_ = moment;
   } else {
     push->log = {log->lineage(), segment, moment};
+    push->writer = log;
   }
-  push->writer = writer_;
-  source_database_id_ = push->source->set().database_id;
   const std::string text = push->source->OptionsOfSet();
+  const std::string database_id = push->source->set().database_id;
+  // Changes nothing before the thread runs: without a push of its set, a log
+  // cannot be restored. The thread waits for mu_ before it ends.
+  const Status started =
+      StartThread([this, push] { RunPush(push); }, &pusher_);
+  if (!started.ok()) {
+    remote_ = nullptr;
+    return started;
+  }
+  writer_ = push->writer;
+  if (!continues && unset_micros_ == 0) unset_micros_ = moment;
+  source_database_id_ = database_id;
   filtered_families_ = options_.exact_filters
                            ? std::vector<std::string>()
                            : OptionsText(text).FilteredFamilies();
@@ -736,43 +744,41 @@ Status LogRounds::Cut(const CutRequest& request) {
   ++cuts_[CutReasonName(request.reason)];
   cut_micros_ = moment;
   replay_bytes_ = 0;
-  push_ = std::move(push);
-  return StartThread([this] { RunPush(); }, &pusher_);
+  return Status::OK();
 }
 
-void LogRounds::RunPush() {
+void LogRounds::RunPush(const std::shared_ptr<Push>& pushed) {
   PushOptions push;
   push.label = options_.label;
   push.adopt = options_.adopt;
   push.host = HostName();
   push.software = "sstferry " SSTFERRY_VERSION;
   push.lanes = static_cast<int>(options_.pull.lanes);
-  push.new_id = [this] { return push_->id; };
-  push.log = push_->log;
-  const std::shared_ptr<LogWriter> log = push_->writer;
+  push.new_id = [&pushed] { return pushed->id; };
+  push.log = pushed->log;
+  const std::shared_ptr<LogWriter> log = pushed->writer;
   push.next_segment = [log] { return log->next_to_put(); };
   push.cancelled = [this] { return cancelled_.load(); };
   PushSummary summary;
   const Status status = PushSet(Archive(store_.get(), key_.get()),
-                                push_->source.get(), push, &summary);
+                                pushed->source.get(), push, &summary);
   for (const std::string& warning : summary.warnings) {
     Log(LogLevel::kWarning, warning);
   }
-  std::unique_ptr<Push> done = std::move(push_);
   {
     const std::lock_guard<std::mutex> lock(mu_);
     remote_ = nullptr;
     if (!status.ok() && !cancelled_) {
       failed_ = status;
       // A log cannot be restored without its set.
-      if (writer_ != nullptr && writer_->lineage() == done->id) {
+      if (writer_ != nullptr && writer_->lineage() == pushed->id) {
         ForgetWriter();
       }
     }
     if (status.ok()) {
-      put_micros_ = done->moment;
-      put_sequence_ = done->sequence;
-      if (done->log.lineage == done->id) unset_micros_ = 0;
+      put_micros_ = pushed->moment;
+      put_sequence_ = pushed->sequence;
+      if (pushed->log.lineage == pushed->id) unset_micros_ = 0;
     }
   }
   if (status.ok()) {

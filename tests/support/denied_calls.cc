@@ -8,11 +8,9 @@
 #include <thread>
 
 namespace sstferry {
-namespace {
 
 // Installs a seccomp filter for the calling thread and its later children.
-// Returns false if the kernel does not allow it.
-bool Install(const std::vector<DeniedCall>& calls) {
+bool DenyInThisThread(const std::vector<DeniedCall>& calls) {
   const auto load = [](size_t offset) {
     return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0,
                        static_cast<uint32_t>(offset)};
@@ -41,13 +39,11 @@ bool Install(const std::vector<DeniedCall>& calls) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-}  // namespace
-
 bool RunWithDenied(const std::vector<DeniedCall>& calls,
                    const std::function<void()>& run) {
   bool installed = false;
   std::thread([&] {
-    installed = Install(calls);
+    installed = DenyInThisThread(calls);
     if (installed) run();
   }).join();
   return installed;

@@ -22,4 +22,7 @@ struct DeniedCall {
 [[nodiscard]] bool RunWithDenied(const std::vector<DeniedCall>& calls,
                                  const std::function<void()>& run);
 
+// Makes the calls fail in this thread for good. Returns false as above.
+[[nodiscard]] bool DenyInThisThread(const std::vector<DeniedCall>& calls);
+
 }  // namespace sstferry

@@ -5,13 +5,17 @@
 // SSTFERRY_LOG_TIMES is the number of random times to restore (default: 12),
 // SSTFERRY_LOG_SEED their seed. SSTFERRY_LOG_KILLS is the number of calls at
 // which a follower is killed (default: 5).
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,6 +44,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/archive.h"
 #include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/gate.h"
 #include "tests/support/memory_store.h"
 #include "tests/support/restored.h"
@@ -126,7 +131,10 @@ class World {
           *store = server.NewClient(hook);
           return Status::OK();
         },
-        [this] { return Micros() + clock_ahead.fetch_add(clock_step); },
+        [this] {
+          if (on_clock) on_clock();
+          return Micros() + clock_ahead.fetch_add(clock_step);
+        },
         &target);
   }
   // Stops the follower without a last sync, as if it was killed.
@@ -333,6 +341,7 @@ class World {
   // Microseconds that pass after each look at the follower's clock.
   std::atomic<uint64_t> clock_step{0};
   std::chrono::seconds max_gap{3600};  // no gaps on a busy machine
+  std::function<void()> on_clock;  // runs when a follower asks for the time
   std::shared_ptr<SealKey> key;  // null: nothing is sealed
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<SourceRounds> rounds;
@@ -1520,6 +1529,41 @@ TEST_CASE("A scheduled set continues its log, even after a flush",
   for (const LoggedSet& set : log.sets) {
     REQUIRE(set.log.lineage == log.sets[0].log.lineage);
   }
+}
+
+TEST_CASE("A cut that cannot start its push begins no log", "[archive]") {
+  World world;
+  REQUIRE_OK(world.Start());
+  std::atomic<bool> is_denied{false};
+  Status cut;
+  std::thread([&] {
+    // A cut asks for the time just before it starts the thread of its push.
+    world.on_clock = [&is_denied] {
+      is_denied = is_denied ||
+                  DenyInThisThread({{SYS_clone, EAGAIN}, {SYS_clone3, EAGAIN}});
+    };
+    for (int i = 0; i < 100 && cut.ok() && !is_denied; ++i) cut = world.Step();
+  }).join();
+  world.on_clock = nullptr;
+  if (!is_denied) {
+    WARN("SKIPPED: the kernel filters no calls");
+    return;
+  }
+  INFO(cut.ToString());
+  REQUIRE(EndStateOf(cut) == EndState::kInternal);
+  REQUIRE_FALSE(world.target->exists());
+  const StandbyState state = world.target->state();
+  REQUIRE_FALSE(state.is_pushing);
+  REQUIRE(state.cut_micros == 0);
+  REQUIRE(state.unput_micros == 0);
+  REQUIRE(state.cuts.empty());
+  world.Write(10);
+  REQUIRE_OK(world.FollowAndSync());
+  REQUIRE(world.target->state().unput_micros == 0);
+  world.Stop();
+  const std::vector<LogWindow> windows = world.Index().Windows();
+  REQUIRE(windows.size() == 1);
+  world.RequireTime(windows[0].end_micros);
 }
 
 TEST_CASE("A log counts as put only if its set does", "[archive]") {

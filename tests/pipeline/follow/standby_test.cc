@@ -2,9 +2,11 @@
 // state after a crash.
 #include "pipeline/follow/standby.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -35,6 +37,7 @@
 #include "sstferry/follow.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/gate.h"
 #include "tests/support/log_bytes.h"
@@ -1318,6 +1321,40 @@ TEST_CASE("A scheduled cut that failed is not tried again soon", "[follow]") {
   REQUIRE_OK(follower.Stop());
   // Each try makes the source pin a snapshot.
   REQUIRE(failed[1] - failed[0] > std::chrono::seconds(2));
+}
+
+TEST_CASE("A scheduled cut whose thread does not start is tried again",
+          "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  FollowUp(world);
+  FollowOptions options;
+  options.pull = world.Options();
+  options.cut_every = std::chrono::milliseconds(1);
+  std::atomic<bool> was_told{false};
+  std::atomic<bool> is_denied{false};
+  std::atomic<int> failures{0};
+  // Runs in the thread that starts the cuts.
+  options.on_state = [&](const StandbyState&) {
+    if (!was_told) {
+      is_denied =
+          DenyInThisThread({{SYS_clone, EAGAIN}, {SYS_clone3, EAGAIN}});
+      was_told = true;
+    }
+  };
+  options.pull.log = [&](LogLevel, const std::string& text) {
+    failures += text.find("cannot start a thread") != std::string::npos;
+  };
+  RunningFollower follower(options);
+  REQUIRE(AwaitThat([&] { return was_told.load(); }));
+  const bool is_tried_again =
+      AwaitThat([&] { return failures >= 2 || !is_denied; });
+  follower.Stop().PermitUncheckedError();
+  if (!is_denied) {
+    WARN("SKIPPED: the kernel filters no calls");
+    return;
+  }
+  REQUIRE(is_tried_again);
 }
 
 TEST_CASE("A cut links the tables that the standby has", "[follow]") {
