@@ -102,7 +102,7 @@ namespace {
 // no unit for its tail.
 uint64_t TailBegin(const CloneFile& file, uint64_t unit_bytes) {
   if (file.kind != CloneFileKind::kTable ||
-      file.bytes < kMinTailedTableBytes) {
+      file.bytes < kMinTailedTableBytes || unit_bytes == kUntailedUnitBytes) {
     return file.bytes;
   }
   uint64_t begin = file.bytes - file.bytes / kCloneTailShare;

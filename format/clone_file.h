@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "format/digest.h"
+#include "format/limits.h"
 #include "format/part.h"
 #include "rocksdb/status.h"
 
@@ -77,10 +78,18 @@ std::string CloneFileName(const CloneFile& file);
 inline constexpr uint64_t kMinTailedTableBytes = 1u << 20;
 inline constexpr uint64_t kCloneTailShare = 32;
 inline constexpr uint64_t kCloneTailAlignment = 64u << 10;
+// Units of this size have no tails: a table up to this size is one unit. For
+// databases with so many tables that two units of each would exceed kMaxParts.
+inline constexpr uint64_t kUntailedUnitBytes =
+    kMaxChunkBytes - kCloneTailAlignment;
+// Tables and blob files of a clone with units of kUntailedUnitBytes. Leaves
+// parts for other files, and for files of several units.
+inline constexpr uint64_t kMaxCloneDataFiles = kMaxParts - 4096;
 
 // Splits each file into units of `unit_bytes` (the last one may be smaller),
 // followed by a table's tail. An empty file has no units. kRefused: more than
-// kMaxParts units. REQUIRES: unit_bytes > 0.
+// kMaxParts units. The units of a file do not depend on the other files.
+// REQUIRES: unit_bytes > 0.
 [[nodiscard]] rocksdb::Status CutIntoUnits(const std::vector<CloneFile>& files,
                                            uint64_t unit_bytes,
                                            std::vector<Part>* units);

@@ -13,8 +13,6 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum memory for the keys, names and reasons of a plan.
-constexpr uint64_t kMaxPlanBytes = 64u << 20;
 // Memory that an option or a part needs in addition to its bytes in a message.
 constexpr uint64_t kItemBytes = 128;
 // Maximum size of a part, so that sums of parts do not overflow.
@@ -29,6 +27,13 @@ std::string Encoded(const Message& message) {
   std::string payload;
   Encode(message, &payload);
   return payload;
+}
+
+// Returns the memory that the options of a family need in addition to their
+// bytes in the message.
+uint64_t OptionBytes(const Family& family) {
+  return kItemBytes * (family.description.options.size() +
+                       family.description.table_options.size());
 }
 
 CloneSet Announced(const FileSet& set) {
@@ -98,6 +103,39 @@ Status EncodePlan(const Opened& opened, const Plan& plan,
   return status.ok() ? each(FrameType::kPlanEnd, Encoded(end)) : status;
 }
 
+uint64_t PlanBytes(const Plan& plan) {
+  uint64_t bytes = kMaxPayloadBytes;  // for `opened`
+  EncodePlan(Opened(), plan,
+             [&bytes](FrameType, const std::string& payload) {
+               bytes += payload.size();
+               return Status::OK();
+             })
+      .PermitUncheckedError();
+  for (const Family& family : plan.families) {
+    bytes += OptionBytes(family);
+  }
+  bytes += kItemBytes * plan.parts.size();
+  return bytes + (plan.clone.has_value()
+                      ? sizeof(CloneFile) * plan.clone->files.size()
+                      : 0);
+}
+
+Status CheckPlanSize(const Plan& plan, uint64_t max_bytes) {
+  const uint64_t bytes = PlanBytes(plan);
+  return bytes <= max_bytes
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "plan: expected at most " +
+                              std::to_string(max_bytes) +
+                              " bytes of families and parts, found " +
+                              std::to_string(bytes) +
+                              (plan.clone.has_value()
+                                   ? "; --method ingest pulls this database as "
+                                     "chunks"
+                                   : "; --method clone pulls this database as "
+                                     "files, and --cf fewer column families"));
+}
+
 Status PlanDecoder::Add(FrameType type, const Slice& payload) {
   bytes_ += payload.size();
   if (bytes_ > kMaxPlanBytes) {
@@ -149,8 +187,7 @@ Status PlanDecoder::TakeFamily(const Slice& payload) {
                      std::to_string(plan_.opened.family_count) + ", found " +
                      std::to_string(family.index));
   }
-  bytes_ += kItemBytes * (family.description.options.size() +
-                          family.description.table_options.size());
+  bytes_ += OptionBytes(family);
   plan_.families.push_back(std::move(family));
   return status;
 }

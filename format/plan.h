@@ -10,6 +10,7 @@
 
 #include "format/digest.h"
 #include "format/frame.h"
+#include "format/limits.h"
 #include "format/messages.h"
 #include "format/part.h"
 #include "rocksdb/slice.h"
@@ -36,6 +37,19 @@ using PlanSink = std::function<rocksdb::Status(FrameType type,
                                                const std::string& payload)>;
 [[nodiscard]] rocksdb::Status EncodePlan(const Opened& opened, const Plan& plan,
                                          const PlanSink& each);
+
+// Maximum memory for the keys, names and reasons of a plan: for the maximum of
+// parts with their files, or with keys of 100 bytes, and for the maximum of
+// families with 150 options each.
+inline constexpr uint64_t kMaxPlanBytes =
+    uint64_t{kMaxParts} * 512 + uint64_t{kMaxFamilies} * (24u << 10);
+
+// Returns PlanDecoder::bytes() of this plan with any `opened`, or a little more.
+uint64_t PlanBytes(const Plan& plan);
+// Checks before a plan is sent that the target's PlanDecoder takes it.
+//   kRefused  it is too large: the message says what to pull instead
+[[nodiscard]] rocksdb::Status CheckPlanSize(const Plan& plan,
+                                            uint64_t max_bytes = kMaxPlanBytes);
 
 // Assembles a plan from its messages, which come from a peer or a file. Limits
 // the plan's size, and checks its structure: families and parts are numbered 0,

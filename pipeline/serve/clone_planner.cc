@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "format/end_state.h"
 #include "format/limits.h"
 #include "format/options_line.h"
 #include "pipeline/snapshot/chunk_estimate.h"
@@ -91,8 +92,16 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
     clone.unit_bytes = std::min(2 * clone.unit_bytes, kMaxChunkBytes);
     status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);
   }
+  if (!status.ok() && files.unit_bytes == 0) {
+    clone.unit_bytes = kUntailedUnitBytes;
+    status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);
+  }
   plan->clone = std::move(clone);
-  return status;
+  return status.ok() ? status
+                     : MakeStatus(EndStateOf(status),
+                                  MessageOf(status) +
+                                      "; --method ingest pulls this database "
+                                      "as chunks");
 }
 
 }  // namespace sstferry

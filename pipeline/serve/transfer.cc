@@ -144,13 +144,15 @@ Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     plan->unknown_options = FindUnknownOptions(pinned_->options_text());
     if (is_clone()) {
-      return PlanClone(*pinned_, request_, plan);
+      RETURN_IF_ERROR(PlanClone(*pinned_, request_, plan));
+      return CheckPlanSize(*plan);
     }
     const PlanOrder asked = {request_, target_, plan_lanes_,
                              [this] { return ended(); }};
-    return TransferPlanner(*pinned_, asked, pace_.shares()->make_refresh(),
-                           plan)
-        .Run();
+    RETURN_IF_ERROR(TransferPlanner(*pinned_, asked,
+                                    pace_.shares()->make_refresh(), plan)
+                        .Run());
+    return CheckPlanSize(*plan);
   };
   std::shared_ptr<const SharedPlan> shared;
   RETURN_IF_ERROR(pinned_.shared()->Plan(

@@ -72,7 +72,9 @@ Status CheckClonable(const std::string& directory, const ManifestState& state) {
                             "this directory holds values");
     }
   }
+  uint64_t count = 0;
   for (const auto& [id, family] : state.families) {
+    count += family.files.size() + family.blobs.size();
     for (const auto& [number, file] : family.files) {
       if (file.path_id != 0) {
         return MakeStatus(EndState::kRefused,
@@ -82,7 +84,15 @@ Status CheckClonable(const std::string& directory, const ManifestState& state) {
       }
     }
   }
-  return Status::OK();
+  return count <= kMaxCloneDataFiles
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          "clone: expected at most " +
+                              std::to_string(kMaxCloneDataFiles) +
+                              " tables and blob files, found " +
+                              std::to_string(count) +
+                              "; --method ingest pulls this database as "
+                              "chunks");
 }
 
 Status ReadNeeds(const std::string& directory, const ManifestState& state,

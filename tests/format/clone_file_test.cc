@@ -89,6 +89,22 @@ TEST_CASE("The tail of a table is a unit of its own", "[format][clone]") {
           Places::value_type{0, 4 * kMiB - kMinChunkBytes, kMinChunkBytes});
 }
 
+// 10 TB in tables of RocksDB's default size.
+TEST_CASE("Tables whose tails are too many units are cut without tails",
+          "[format][clone]") {
+  constexpr uint64_t kTableBytes = 64u << 20;
+  std::vector<CloneFile> files(150'000);
+  for (size_t i = 0; i < files.size(); ++i) {
+    files[i] = {CloneFileKind::kTable, i + 1, kTableBytes, 0};
+  }
+  std::vector<Part> units;
+  REQUIRE(EndStateOf(CutIntoUnits(files, kMaxChunkBytes, &units)) ==
+          EndState::kRefused);
+  REQUIRE_OK(CutIntoUnits(files, kUntailedUnitBytes, &units));
+  REQUIRE(units.size() == files.size());
+  REQUIRE(units.back().bytes == kTableBytes);
+}
+
 TEST_CASE("Files of absurd sizes are refused before they are cut into units",
           "[format][clone][corruption]") {
   std::vector<Part> units;

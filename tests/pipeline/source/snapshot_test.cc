@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "pipeline/follow/followed_source.h"
+#include "pipeline/snapshot/file_snapshot.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/slice_transform.h"
@@ -224,6 +225,21 @@ TEST_CASE("Snapshot refuses an open database if it finds no WAL of it",
   CHECK(MessageOf(status).find("--wal-dir") != std::string::npos);
   asked.wal_dir = tree / "wals";
   CHECK(ReadAll(*Take(asked), "default").size() == 10);
+}
+
+TEST_CASE("A database with more files than a clone can have is not cloned",
+          "[snapshot][clone]") {
+  ScratchDir tree;
+  ManifestState state;
+  ManifestFamily& family = state.families[0];
+  for (uint64_t number = 1; number <= kMaxCloneDataFiles; ++number) {
+    family.files.emplace_hint(family.files.end(), number, ManifestFile());
+  }
+  REQUIRE_OK(CheckClonable(tree.path(), state));
+  family.blobs[kMaxCloneDataFiles + 1];
+  const auto status = CheckClonable(tree.path(), state);
+  CHECK(EndStateOf(status) == EndState::kRefused);
+  CHECK(MessageOf(status).find("--method ingest") != std::string::npos);
 }
 
 TEST_CASE(
