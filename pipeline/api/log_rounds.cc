@@ -42,6 +42,9 @@ constexpr uint64_t kMaxKeptWalBytes = 64u << 20;
 constexpr size_t kReadBytes = 1u << 20;
 // Maximum number of logs that a follower tries to continue.
 constexpr size_t kMaxCandidates = 8;
+// After so many segments, counts those of the archive again, which other
+// followers put and prunes delete.
+constexpr uint64_t kCountEvery = 1u << 16;
 
 // A source whose MANIFEST, OPTIONS and newest WAL were read in advance, to
 // learn the cut's position and history.
@@ -284,11 +287,12 @@ class LogRounds : public RoundTarget {
  public:
   LogRounds(const FollowOptions& options,
             const std::unique_ptr<Endpoint>* endpoint, StoreOpener open,
-            std::function<uint64_t()> now_micros)
+            std::function<uint64_t()> now_micros, uint64_t max_segments)
       : options_(options),
         endpoint_(endpoint),
         open_(std::move(open)),
-        now_micros_(std::move(now_micros)) {}
+        now_micros_(std::move(now_micros)),
+        max_segments_(max_segments) {}
   ~LogRounds() override {
     Cancel();
     JoinPush();
@@ -345,6 +349,9 @@ class LogRounds : public RoundTarget {
     return writer_;
   }
   LogWriterOptions WriterOptions() const;
+  // Puts the collected segment, if the archive may get another one.
+  [[nodiscard]] Status PutSegment(const std::shared_ptr<LogWriter>& log);
+  [[nodiscard]] Status CheckSegments();
   [[nodiscard]] Status FindCandidates();
   // Pins a snapshot. `log`: the log that the snapshot may continue, or null.
   [[nodiscard]] Status Pin(const LogWriter* log, Push* push);
@@ -373,6 +380,7 @@ class LogRounds : public RoundTarget {
   const std::unique_ptr<Endpoint>* const endpoint_;
   const StoreOpener open_;
   const std::function<uint64_t()> now_micros_;
+  const uint64_t max_segments_;
   std::unique_ptr<ObjectStore> store_;
   std::shared_ptr<SealKey> key_;  // null: nothing is sealed
   ArchiveHead head_;
@@ -404,6 +412,9 @@ class LogRounds : public RoundTarget {
   CutReason reason_ = CutReason::kNone;
   std::map<std::string, uint64_t> cuts_;
   LogState earlier_;  // totals of this run's ended lineages
+  uint64_t counted_segments_ = 0;  // in the archive, when they were counted
+  uint64_t put_when_counted_ = 0;  // of them, put by this run
+  bool warns_of_segments_ = true;
 };
 
 LogWriterOptions LogRounds::WriterOptions() const {
@@ -428,7 +439,8 @@ Status LogRounds::Open() {
   RETURN_IF_ERROR(
       Archive(store_.get(), nullptr, InitCommand(options_.store))
           .ReadHead(&head_));
-  return FindCandidates();
+  RETURN_IF_ERROR(FindCandidates());
+  return CheckSegments();
 }
 
 // Finds the ends of all log paths, latest first, and the latest time of all
@@ -438,7 +450,9 @@ Status LogRounds::FindCandidates() {
   ArchiveLog log;
   RETURN_IF_ERROR(ReadLog(archive, &log));
   const uint64_t now = now_micros_();
+  counted_segments_ = log.foreign;
   for (const auto& [id, lineage] : log.lineages) {
+    counted_segments_ += lineage.segments.size();
     for (const auto& [number, key] : lineage.segments) {
       NoteTime(key.end_micros, now);
     }
@@ -504,6 +518,51 @@ Status LogRounds::FindCandidates() {
   return Status::OK();
 }
 
+Status LogRounds::CheckSegments() {
+  const auto put = [this] {
+    return earlier_.segments +
+           (writer_ != nullptr ? writer_->state().segments : 0);
+  };
+  bool counts = false;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    const uint64_t since = put() - put_when_counted_;
+    counts = since >= kCountEvery || counted_segments_ + since >= max_segments_;
+  }
+  if (counts) {
+    uint64_t counted = 0;
+    RETURN_IF_ERROR(ListPages(store_.get(), kArchiveLogPrefix,
+                              kMaxArchiveObjects, [&counted](ListPage* page) {
+                                counted += page->objects.size() + page->foreign;
+                                return StoreResult();
+                              })
+                        .status);
+    const std::lock_guard<std::mutex> lock(mu_);
+    counted_segments_ = counted;
+    put_when_counted_ = put();
+  }
+  std::string warning;
+  bool warns = false;
+  Status status;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    status = CheckObjectCount(
+        place_, kArchiveLogPrefix,
+        counted_segments_ + put() - put_when_counted_ + 1, max_segments_,
+        &warning);
+    warns = !warning.empty() && std::exchange(warns_of_segments_, false);
+  }
+  if (warns) {
+    Log(LogLevel::kWarning, warning);
+  }
+  return status;
+}
+
+Status LogRounds::PutSegment(const std::shared_ptr<LogWriter>& log) {
+  RETURN_IF_ERROR(CheckSegments());
+  return log->Put(store_.get());
+}
+
 FollowPosition LogRounds::position() const {
   const std::lock_guard<std::mutex> lock(mu_);
   return writer_ != nullptr       ? writer_->position()
@@ -541,7 +600,7 @@ Status LogRounds::Append(const FollowPosition& asked, const Round& round) {
     return Status::OK();
   }
   if (writer->is_full()) {
-    RETURN_IF_ERROR(writer->Put(store_.get()));
+    RETURN_IF_ERROR(PutSegment(writer));
   }
   for (const WalBytes& log : round.logs) {
     replay_bytes_ += log.bytes.size();
@@ -555,7 +614,7 @@ Status LogRounds::Sync() {
     return Status::OK();
   }
   if (!cancelled_) {
-    const Status status = log->Put(store_.get());
+    const Status status = PutSegment(log);
     const EndState state = EndStateOf(status);
     if (status.ok() || state == EndState::kCorrupt ||
         state == EndState::kRefused || state == EndState::kBusy) {
@@ -831,9 +890,10 @@ Status OpenLogRounds(const FollowOptions& options,
                      const std::unique_ptr<Endpoint>* endpoint,
                      const StoreOpener& open,
                      const std::function<uint64_t()>& now_micros,
-                     std::unique_ptr<RoundTarget>* target) {
-  auto rounds =
-      std::make_unique<LogRounds>(options, endpoint, open, now_micros);
+                     std::unique_ptr<RoundTarget>* target,
+                     uint64_t max_segments) {
+  auto rounds = std::make_unique<LogRounds>(options, endpoint, open, now_micros,
+                                            max_segments);
   RETURN_IF_ERROR(rounds->Open());
   *target = std::move(rounds);
   return Status::OK();

@@ -22,6 +22,7 @@
 #include <memory>
 
 #include "pipeline/api/endpoint.h"
+#include "pipeline/archive/archive.h"
 #include "pipeline/archive/store.h"
 #include "pipeline/follow/round_target.h"
 #include "sstferry/follow.h"
@@ -34,8 +35,9 @@ using StoreOpener = std::function<rocksdb::Status(
 
 // Opens the archive's log for rounds. The options and the endpoint must outlive
 // *target; the endpoint is opened before the first cut. `now_micros` returns
-// microseconds since 1970: the clock of the log and of the cuts.
-//   kRefused  the archive is missing
+// microseconds since 1970: the clock of the log and of the cuts. Tests replace
+// `max_segments`.
+//   kRefused  the archive is missing, or has as many segments
 [[nodiscard]] rocksdb::Status OpenLogRounds(
     const FollowOptions& options, const std::unique_ptr<Endpoint>* endpoint,
     const StoreOpener& open, const std::function<uint64_t()>& now_micros,

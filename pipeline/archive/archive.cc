@@ -32,6 +32,26 @@ uint64_t Unsigned(UnixSeconds seconds) {
 
 }  // namespace
 
+Status CheckObjectCount(const std::string& place, const std::string& prefix,
+                        uint64_t objects, uint64_t max_objects,
+                        std::string* warning) {
+  const std::string count = place + "/" + prefix + ": expected at most " +
+                            std::to_string(max_objects) +
+                            " objects, found " + std::to_string(objects);
+  const std::string next = "sstferry archive prune " + ShellWord(place);
+  *warning = objects > max_objects / 2
+                 ? place + "/" + prefix + " has " + std::to_string(objects) +
+                       " objects, and at " + std::to_string(max_objects) +
+                       " nothing can be added: '" + next +
+                       "' removes what its --keep options do not keep"
+                 : "";
+  return objects <= max_objects
+             ? Status::OK()
+             : MakeStatus(EndState::kRefused,
+                          count + "; a prune that keeps less makes room",
+                          next);
+}
+
 void RepairedSets::Add(const SetName& name, const SetId& repairs) {
   const SetName damaged{name.seconds, repairs};
   if (repairs != SetId() && !(damaged == name)) {

@@ -27,6 +27,19 @@ inline constexpr int kTriesOfBytes = 3;
 
 // Limit for the objects under one prefix; a longer listing counts as damage.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
+// Writers put at most so many segments, and files of sets, so that each archive
+// can be listed, restored and pruned. The rest is for objects that writers put
+// without knowing of each other.
+inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
+
+// Checks that a writer may put objects under a prefix that then has `objects`.
+// *warning is set above half of `max_objects`, else empty.
+//   kRefused  there would be more than `max_objects`
+[[nodiscard]] rocksdb::Status CheckObjectCount(const std::string& place,
+                                               const std::string& prefix,
+                                               uint64_t objects,
+                                               uint64_t max_objects,
+                                               std::string* warning);
 
 // A set found in a listing.
 struct FoundSet {

@@ -466,6 +466,13 @@ Status Pusher::Begin() {
   std::vector<SetId> unreadable;
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive_.ListKeys(kArchiveFilesPrefix, &present_));
+  std::string many;
+  RETURN_IF_ERROR(CheckObjectCount(store_->place(), kArchiveFilesPrefix,
+                                   present_.size() + set_.files.size(),
+                                   options_.max_objects, &many));
+  if (!many.empty()) {
+    summary_->warnings.push_back(std::move(many));
+  }
   RETURN_IF_ERROR(archive_.ReadIntents(&intents, &unreadable));
   RETURN_IF_ERROR(archive_.ReadMarked(&marked_));
   RETURN_IF_ERROR(archive_.ListSets(&sets));

@@ -109,6 +109,7 @@ struct PushOptions {
   // good objects.
   const PushRepair* repair = nullptr;
   WorkProgress* progress = nullptr;  // may be null
+  uint64_t max_objects = kMaxPutObjects;  // tests replace it
 };
 
 // Returns the beginning of a message about a set that is dated in the future.
@@ -130,7 +131,8 @@ struct PushSummary : ArchiveUploads {
 // Pushes, and blocks until the set counts.
 //   kRefused   there is no archive, or it belongs to another database (a prune
 //              would count the sets of both as one series); or the newest set
-//              is dated more than kMaxSetAheadSeconds in the future
+//              is dated more than kMaxSetAheadSeconds in the future; or there
+//              are too many files already
 //   kBusy      a reused file was marked, deleted or found wrong meanwhile, or a
 //              segment of the log was marked or deleted: push again
 //   others     errors of the source and the store

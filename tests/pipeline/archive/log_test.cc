@@ -135,7 +135,7 @@ class World {
           if (on_clock) on_clock();
           return Micros() + clock_ahead.fetch_add(clock_step);
         },
-        &target);
+        &target, max_segments);
   }
   // Stops the follower without a last sync, as if it was killed.
   void Stop() {
@@ -336,6 +336,7 @@ class World {
   MemoryStore server;
   FollowOptions options;
   LogFunction log;  // used by the next follower
+  uint64_t max_segments = kMaxPutObjects;
   // Microseconds by which the follower's clock is ahead; a push reads it, too.
   std::atomic<uint64_t> clock_ahead{0};
   // Microseconds that pass after each look at the follower's clock.
@@ -1529,6 +1530,39 @@ TEST_CASE("A scheduled set continues its log, even after a flush",
   for (const LoggedSet& set : log.sets) {
     REQUIRE(set.log.lineage == log.sets[0].log.lineage);
   }
+}
+
+// Readers refuse longer lists than they can hold, and a prune is a reader.
+TEST_CASE("A follower warns early, and puts no more segments than are listed",
+          "[archive]") {
+  World world;
+  world.max_segments = 4;
+  std::mutex mu;
+  int warnings = 0;
+  world.log = [&](LogLevel, const std::string& text) {
+    const std::lock_guard<std::mutex> lock(mu);
+    warnings += text.find("nothing can be added") != std::string::npos;
+  };
+  REQUIRE_OK(world.Start());
+  Status status;
+  for (int i = 0; i < 10 && status.ok(); ++i) {
+    world.Write(5);
+    status = world.FollowAndSync();
+  }
+  INFO(status.ToString());
+  REQUIRE(EndStateOf(status) == EndState::kRefused);
+  REQUIRE(NextOf(status).starts_with("sstferry archive prune"));
+  REQUIRE(world.Segments().size() == 4);
+  REQUIRE(warnings == 1);
+  world.Stop();
+  world.RequireTime(world.Index().Windows().back().end_micros);
+  REQUIRE(EndStateOf(world.Start()) == EndState::kRefused);
+  // A prune has made room.
+  world.max_segments = 8;
+  REQUIRE_OK(world.Start());
+  REQUIRE_OK(world.FollowAndSync());
+  REQUIRE(world.Segments().size() == 5);
+  world.Stop();
 }
 
 TEST_CASE("A cut that cannot start its push begins no log", "[archive]") {

@@ -54,6 +54,7 @@ class World {
     options.steady_seconds = [this] {
       return static_cast<uint64_t>(server.now());
     };
+    options.max_objects = max_objects;
     PushSummary unused;
     return PushSet(Archive(store == nullptr ? own.get() : store), &source,
                    options, summary == nullptr ? &unused : summary);
@@ -150,6 +151,7 @@ class World {
   }
 
   MemoryStore server;
+  uint64_t max_objects = kMaxPutObjects;  // of pushes
 
  private:
   NewSetId NewId() {
@@ -179,6 +181,25 @@ TEST_CASE("A push uploads only files that no earlier set has", "[archive]") {
   REQUIRE(summary.uploaded_files == 2);  // a table and the MANIFEST
   REQUIRE(world.CountWhole() == 2);
   REQUIRE(world.Keys(kArchiveIntentsPrefix).empty());
+}
+
+TEST_CASE("A push warns early, and puts no more files than are listed",
+          "[archive]") {
+  World world;
+  PushSummary summary;
+  REQUIRE_OK(world.Push({1, 2}, &summary));
+  REQUIRE(summary.warnings.empty());
+  const uint64_t objects =
+      world.Keys(kArchiveFilesPrefix).size() + summary.files;
+  world.max_objects = objects - 1;
+  const Status refused = world.Push({1, 2});
+  INFO(refused.ToString());
+  REQUIRE(EndStateOf(refused) == EndState::kRefused);
+  REQUIRE(NextOf(refused).starts_with("sstferry archive prune"));
+  REQUIRE_OK(world.Prune());
+  world.max_objects = objects;
+  REQUIRE_OK(world.Push({1, 2}, &summary));
+  REQUIRE(summary.warnings.size() == 1);
 }
 
 TEST_CASE("A push reuses files of a push that crashed", "[archive]") {
