@@ -297,8 +297,11 @@ class Follow : public StandbyJob {
 
   Status Run(StandbyState* state) override {
     Status status = Begin();
+    std::thread syncer;
     if (status.ok()) {
-      std::thread syncer([this] { SyncAgainAndAgain(); });
+      status = StartThread([this] { SyncAgainAndAgain(); }, &syncer);
+    }
+    if (status.ok()) {
       Fail(Main());
       stop_.Stop();
       syncer.join();

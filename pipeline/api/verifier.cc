@@ -7,6 +7,7 @@
 #include "pipeline/api/entry_stream.h"
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/start_thread.h"
 #include "pipeline/options/operators.h"
 #include "pipeline/pull/plan_check.h"
 
@@ -102,7 +103,9 @@ Status Verifier::OpenSide(VerifySide* side) {
 
 Status Verifier::OpenSides() {
   Status right_status;
-  std::thread right_opener([&] { right_status = OpenSide(&right_); });
+  std::thread right_opener;
+  RETURN_IF_ERROR(StartThread(
+      [&] { right_status = OpenSide(&right_); }, &right_opener));
   const Status status = OpenSide(&left_);
   right_opener.join();
   left_.is_corrupt = EndStateOf(status) == EndState::kCorrupt;

@@ -11,6 +11,7 @@
 #include "format/limits.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/start_thread.h"
 #include "pipeline/pull/tell_source.h"
 
 namespace sstferry {
@@ -133,8 +134,8 @@ Status SourceSession::Connect(Dialer* dialer,
   opened->channel_ = std::move(channel);
   opened->connected_ = true;
   SourceSession* raw = opened.get();
-  raw->reader_ = std::thread([raw] { raw->ReadLoop(); });
-  raw->pinger_ = std::thread([raw] { raw->PingLoop(); });
+  RETURN_IF_ERROR(StartThread([raw] { raw->ReadLoop(); }, &raw->reader_));
+  RETURN_IF_ERROR(StartThread([raw] { raw->PingLoop(); }, &raw->pinger_));
   *session = std::move(opened);
   return Status::OK();
 }

@@ -257,9 +257,7 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   opened.lanes = lanes();
   opened.resumed = resumed;
   opened.lease_seconds = may_keep() ? serve_.snapshot_ttl.count() : 0;
-  opened.notes.insert(opened.notes.end(), own_notes_.begin(),
-                      own_notes_.end());
-  opened.notes.resize(std::min<size_t>(opened.notes.size(), kMaxNotes));
+  opened.notes = JoinNotes(std::move(opened.notes), own_notes_);
   opened.snapshot_micros = snapshot_micros_;
   opened.plan_micros = plan_micros_;
   std::vector<std::string> dirs;

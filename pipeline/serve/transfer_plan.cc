@@ -1,5 +1,7 @@
 #include "pipeline/serve/transfer_plan.h"
 
+#include <algorithm>
+
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/snapshot/snapshot.h"
@@ -42,6 +44,16 @@ void DescribeSource(const Snapshot& snapshot, const TransferPlan& plan,
   opened->written_by = ReleaseName(plan.written_by);
   opened->opens_since = ReleaseName(plan.needs.release());
   opened->opens_because = plan.needs.what();
+}
+
+std::vector<std::string> JoinNotes(std::vector<std::string> of_plan,
+                                   const std::vector<std::string>& own) {
+  const size_t most = kMaxNotes - 1;
+  const size_t room = most - std::min(own.size(), most);
+  of_plan.resize(std::min(of_plan.size(), room));
+  of_plan.insert(of_plan.end(), own.begin(), own.end());
+  of_plan.resize(std::min(of_plan.size(), most));
+  return of_plan;
 }
 
 rocksdb::Status ReleaseAsked(const OpenRequest& request,

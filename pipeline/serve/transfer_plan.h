@@ -62,6 +62,11 @@ struct TransferPlan : Plan {
 void DescribeSource(const Snapshot& snapshot, const TransferPlan& plan,
                     Opened* opened);
 
+// Appends the notes of a transfer to those of its plan, which may have one for
+// each family. Drops notes of the plan so that there is room for one more.
+std::vector<std::string> JoinNotes(std::vector<std::string> of_plan,
+                                   const std::vector<std::string>& own);
+
 // Sets *release to the application's RocksDB release from the request; unknown
 // if the request has none.
 //   kRefused  the request's text is not a release

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <chrono>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
@@ -129,11 +130,15 @@ void MetricsEndpoint::Accept() {
     if (sessions_.size() < kMaxConnections) {
       Session& session = sessions_.emplace_back();
       session.connection = std::move(connection);
-      session.thread = std::thread([this, &session] {
-        Serve(session.connection.get());
-        session.connection->Close();
-        session.ended = true;
-      });
+      try {
+        session.thread = std::thread([this, &session] {
+          Serve(session.connection.get());
+          session.connection->Close();
+          session.ended = true;
+        });
+      } catch (const std::system_error&) {
+        sessions_.pop_back();  // no thread could be started; closes it
+      }
     }
     connection.reset();
   }
