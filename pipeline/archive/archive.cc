@@ -30,6 +30,12 @@ uint64_t Unsigned(UnixSeconds seconds) {
   return static_cast<uint64_t>(std::max<UnixSeconds>(seconds, 0));
 }
 
+// Returns any failure to decode an object as damage.
+Status AsDamage(const Status& decoded) {
+  return decoded.ok() ? decoded
+                      : MakeStatus(EndState::kCorrupt, MessageOf(decoded));
+}
+
 }  // namespace
 
 Status CheckObjectCount(const std::string& place, const std::string& prefix,
@@ -102,15 +108,28 @@ SetFacts SetFactsOf(const ArchiveSet& set) {
   return facts;
 }
 
-Status Archive::GetIfThere(const std::string& key, uint64_t max_bytes,
-                           std::optional<std::string>* bytes) const {
-  const StoreResult got =
-      GetBytes(store_, key, max_bytes, &bytes->emplace());
-  if (got.code == StoreCode::kAbsent) {
-    bytes->reset();
-    return Status::OK();
+Status Archive::ReadObject(
+    const std::string& key, uint64_t max_bytes,
+    const std::function<Status(const std::string& bytes)>& decode,
+    bool* is_there) const {
+  Status status;
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+    std::string bytes;
+    const StoreResult got =
+        GetBytes(store_, key, max_bytes + kSealedHeaderBytes, &bytes);
+    *is_there = got.code != StoreCode::kAbsent;
+    if (!*is_there) {
+      return Status::OK();
+    }
+    if (!got.ok() && got.code != StoreCode::kDamaged) {
+      return got.status;
+    }
+    status = got.ok() ? decode(bytes) : got.status;
+    if (status.ok()) {
+      return status;
+    }
   }
-  return got.status;
+  return status;
 }
 
 std::string InitCommand(const StoreOptions& options) {
@@ -181,15 +200,15 @@ Status Archive::NoArchive() const {
 }
 
 Status Archive::ReadHead(ArchiveHead* head) const {
-  std::optional<std::string> bytes;
-  RETURN_IF_ERROR(GetIfThere(kArchiveHeadKey,
-                             kMaxArchiveHeadBytes + kSealedHeaderBytes,
-                             &bytes));
-  if (!bytes.has_value()) {
-    return NoArchive();
-  }
-  return WithContext(DecodeArchiveHead(*bytes, head), EndState::kCorrupt,
-                     store_->Describe(kArchiveHeadKey));
+  bool is_there = false;
+  RETURN_IF_ERROR(ReadObject(
+      kArchiveHeadKey, kMaxArchiveHeadBytes,
+      [&](const std::string& bytes) {
+        return WithContext(DecodeArchiveHead(bytes, head), EndState::kCorrupt,
+                           store_->Describe(kArchiveHeadKey));
+      },
+      &is_there));
+  return is_there ? Status::OK() : NoArchive();
 }
 
 Status Archive::Now(uint64_t* seconds) const {
@@ -203,7 +222,8 @@ Status Archive::Now(uint64_t* seconds) const {
                               std::to_string(now));
 }
 
-Status Archive::ListSets(std::vector<FoundSet>* sets) const {
+Status Archive::ListSets(std::vector<FoundSet>* sets,
+                         std::set<SetName>* lost) const {
   sets->clear();
   // Lists done/ before sets/. In the other order, a set would count as done if
   // its record was deleted before its `done` was put.
@@ -221,8 +241,11 @@ Status Archive::ListSets(std::vector<FoundSet>* sets) const {
       ListAll(store_, kArchiveSetsPrefix, kMaxArchiveObjects, &objects).status);
   for (const ObjectInfo& object : objects) {
     if (ParseSetName(Behind(kArchiveSetsPrefix, object.key), &name)) {
-      sets->push_back({name, object.bytes, done.count(name) != 0});
+      sets->push_back({name, object.bytes, done.erase(name) != 0});
     }
+  }
+  if (lost != nullptr) {
+    *lost = std::move(done);
   }
   std::sort(sets->begin(), sets->end(),
             [](const FoundSet& a, const FoundSet& b) {
@@ -234,37 +257,43 @@ Status Archive::ListSets(std::vector<FoundSet>* sets) const {
 Status Archive::ReadSet(const FoundSet& found,
                         std::optional<ArchiveSet>* set) const {
   set->reset();
-  std::optional<std::string> bytes;
+  bool is_there = true;
+  ArchiveDone done;
+  if (found.is_done) {
+    const std::string done_key = DoneKey(found.name);
+    RETURN_IF_ERROR(ReadObject(
+        done_key, kMaxDoneBytes,
+        [&](const std::string& bytes) {
+          return WithContext(DecodeArchiveDone(bytes, &done),
+                             EndState::kCorrupt, store_->Describe(done_key));
+        },
+        &is_there));
+  }
+  if (!is_there) {
+    return Status::OK();  // it is being removed
+  }
   const std::string key = SetKey(found.name);
-  RETURN_IF_ERROR(
-      GetIfThere(key, kMaxSetBytes + kSealedHeaderBytes, &bytes));
-  if (!bytes.has_value()) {
+  RETURN_IF_ERROR(ReadObject(
+      key, kMaxSetBytes,
+      [&](const std::string& bytes) {
+        return found.is_done && done.set != DigestOf(bytes)
+                   ? MakeStatus(EndState::kCorrupt,
+                                store_->Describe(key) +
+                                    ": its bytes differ from those that were "
+                                    "committed")
+                   : WithContext(
+                         DecodeArchiveSet(bytes, found.name, &set->emplace()),
+                         EndState::kCorrupt, store_->Describe(key));
+      },
+      &is_there));
+  if (!is_there) {
+    set->reset();
     return Status::OK();
   }
-  if (found.is_done) {
-    std::optional<std::string> seal;
-    const std::string done_key = DoneKey(found.name);
-    RETURN_IF_ERROR(
-        GetIfThere(done_key, kMaxDoneBytes + kSealedHeaderBytes, &seal));
-    if (!seal.has_value()) {
-      return Status::OK();  // it is being removed
-    }
-    ArchiveDone done;
-    RETURN_IF_ERROR(WithContext(DecodeArchiveDone(*seal, &done),
-                                EndState::kCorrupt,
-                                store_->Describe(done_key)));
-    if (done.set != DigestOf(*bytes)) {
-      return MakeStatus(EndState::kCorrupt,
-                        store_->Describe(key) +
-                            ": its bytes differ from those that were "
-                            "committed");
-    }
-  }
-  Status status = DecodeArchiveSet(*bytes, found.name, &set->emplace());
-  if (status.ok() && key_ != nullptr) {
-    status = key_->Unseal(&set->value());
-  }
-  return WithContext(status, EndState::kCorrupt, store_->Describe(key));
+  return key_ == nullptr
+             ? Status::OK()
+             : WithContext(key_->Unseal(&set->value()), EndState::kCorrupt,
+                           store_->Describe(key));
 }
 
 Status Archive::CheckReadable(const ArchiveSet& set) const {
@@ -297,7 +326,8 @@ StoreResult Archive::ReadFile(const ArchiveSet& set, const ArchivedFile& file,
 Status Archive::ReadEach(
     const std::string& prefix, uint64_t max_bytes,
     const std::function<Status(const SetId&, uint64_t, const std::string&)>&
-        each) const {
+        each,
+    std::vector<SetId>* unreadable) const {
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, prefix, kMaxArchiveObjects, &objects).status);
@@ -306,20 +336,25 @@ Status Archive::ReadEach(
     if (!ParseSetId(Behind(prefix, object.key), &id)) {
       continue;
     }
-    std::optional<std::string> bytes;
-    RETURN_IF_ERROR(
-        GetIfThere(object.key, max_bytes + kSealedHeaderBytes, &bytes));
-    if (!bytes.has_value()) {
-      continue;
-    }
-    const Status read = each(id, Unsigned(object.modified), *bytes);
-    if (!read.ok()) {
+    bool is_there = false;
+    const Status read = ReadObject(
+        object.key, max_bytes,
+        [&](const std::string& bytes) {
+          return AsDamage(each(id, Unsigned(object.modified), bytes));
+        },
+        &is_there);
+    const bool is_unreadable = EndStateOf(read) == EndState::kCorrupt;
+    if (is_unreadable && unreadable != nullptr) {
+      unreadable->push_back(id);
+    } else if (is_unreadable) {
       // Without this object, it is unknown which files are marked or protected.
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(object.key) + ": " + MessageOf(read) +
                             "; nothing was deleted",
                         "sstferry archive remove " +
                             ShellWord(store_->place()) + " " + ToHex(id));
+    } else {
+      RETURN_IF_ERROR(read);
     }
   }
   return Status::OK();
@@ -330,13 +365,15 @@ Status Archive::ReadMarks(std::vector<FoundMark>* marks) const {
   return ReadEach(kArchiveMarksPrefix, kMaxMarkBytes,
                   [marks](const SetId& id, uint64_t modified,
                           const std::string& bytes) {
-                    FoundMark& found = marks->emplace_back();
+                    FoundMark found;
                     found.id = id;
                     RETURN_IF_ERROR(DecodeArchiveMark(bytes, &found.mark));
                     found.since_seconds =
                         std::max(found.mark.marked_seconds, modified);
+                    marks->push_back(std::move(found));
                     return Status::OK();
-                  });
+                  },
+                  /*unreadable=*/nullptr);
 }
 
 Status Archive::ReadMarked(Marked* marked,
@@ -372,34 +409,32 @@ Status Archive::ReadIntents(std::vector<FoundIntent>* intents,
   intents->clear();
   return ReadEach(
       kArchiveIntentsPrefix, kMaxIntentBytes,
-      [=](const SetId& id, uint64_t modified, const std::string& bytes) {
+      [intents](const SetId& id, uint64_t modified, const std::string& bytes) {
         FoundIntent found;
         found.id = id;
-        const Status read = DecodeArchiveIntent(bytes, &found.intent);
-        if (!read.ok() && unreadable != nullptr) {
-          unreadable->push_back(id);
-          return Status::OK();
-        }
-        RETURN_IF_ERROR(read);
+        RETURN_IF_ERROR(DecodeArchiveIntent(bytes, &found.intent));
         found.since_seconds =
             std::max(found.intent.renewed_seconds, modified);
         intents->push_back(std::move(found));
         return Status::OK();
-      });
+      },
+      unreadable);
 }
 
 Status Archive::ReadChecked(ArchiveChecked* checked) const {
   *checked = ArchiveChecked();
-  std::optional<std::string> bytes;
-  Status read = GetIfThere(kArchiveCheckedKey,
-                           kMaxCheckedBytes + kSealedHeaderBytes, &bytes);
-  if (!read.ok() && EndStateOf(read) != EndState::kCorrupt) {
-    return read;
+  bool is_there = false;
+  const Status read = ReadObject(
+      kArchiveCheckedKey, kMaxCheckedBytes,
+      [checked](const std::string& bytes) {
+        *checked = ArchiveChecked();
+        return AsDamage(DecodeArchiveChecked(bytes, checked));
+      },
+      &is_there);
+  if (read.ok() && !is_there) {
+    *checked = ArchiveChecked();
   }
-  if (read.ok() && bytes.has_value()) {
-    read = DecodeArchiveChecked(*bytes, checked);
-  }
-  if (read.ok()) {
+  if (EndStateOf(read) != EndState::kCorrupt) {
     return read;
   }
   *checked = ArchiveChecked();

@@ -21,10 +21,6 @@
 
 namespace sstferry {
 
-// Number of reads of the same bytes in all, if they are wrong: a store may
-// return wrong bytes in one read and correct bytes in the next.
-inline constexpr int kTriesOfBytes = 3;
-
 // Limit for the objects under one prefix; a longer listing counts as damage.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
 // Writers put at most so many segments, and files of sets, so that each archive
@@ -160,8 +156,19 @@ class Archive {
   [[nodiscard]] rocksdb::Status Now(uint64_t* seconds) const;
   // Lists all sets, the oldest first. A set listed as done was done at some
   // time during the call, and every set that existed throughout the call is
-  // listed.
-  [[nodiscard]] rocksdb::Status ListSets(std::vector<FoundSet>* sets) const;
+  // listed. *lost, which may be null, receives the names in done/ that have no
+  // record.
+  [[nodiscard]] rocksdb::Status ListSets(
+      std::vector<FoundSet>* sets, std::set<SetName>* lost = nullptr) const;
+  // Reads an object of at most `max_bytes` bytes and a header, and passes it to
+  // decode(). Reads it again if decode() fails, up to kTriesOfBytes times in
+  // all. If the object is missing, the status is OK and *is_there is false.
+  //   kCorrupt  decode() accepts nothing that the store returns, or the store
+  //             lists the object and does not find it
+  [[nodiscard]] rocksdb::Status ReadObject(
+      const std::string& key, uint64_t max_bytes,
+      const std::function<rocksdb::Status(const std::string& bytes)>& decode,
+      bool* is_there) const;
   // Reads the record of a set. If the record is missing, the status is OK and
   // *set stays unset. For a done set, the record must have the digest in the
   // `done` object. Without a key, a sealed set's unit digests stay encrypted.
@@ -212,16 +219,14 @@ class Archive {
  private:
   // Returns the error for a store without a head.
   [[nodiscard]] rocksdb::Status NoArchive() const;
-  // Reads one object; *bytes is not set if it is missing.
-  [[nodiscard]] rocksdb::Status GetIfThere(
-      const std::string& key, uint64_t max_bytes,
-      std::optional<std::string>* bytes) const;
   // Calls each(id, modified, bytes) for the objects under a prefix whose names
-  // are ids. If `each` fails, the object is reported as damaged.
+  // are ids. An object for which `each` fails at each try is unreadable: then
+  // its id is added to *unreadable, or this fails if that is null.
   [[nodiscard]] rocksdb::Status ReadEach(
       const std::string& prefix, uint64_t max_bytes,
       const std::function<rocksdb::Status(const SetId&, uint64_t,
-                                          const std::string&)>& each) const;
+                                          const std::string&)>& each,
+      std::vector<SetId>* unreadable) const;
 
   ObjectStore* const store_;
   const SealKey* const key_;

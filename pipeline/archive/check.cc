@@ -30,12 +30,14 @@ struct ReadRecord {
 };
 
 // Reads all records, the oldest first. Skips sets that are deleted meanwhile.
+// `lost`: as for Archive::ListSets().
 Status ReadRecords(const Archive& archive, const ArchiveHead& head,
-                   std::vector<ReadRecord>* records, RepairedSets* repaired) {
+                   std::vector<ReadRecord>* records, RepairedSets* repaired,
+                   std::set<SetName>* lost = nullptr) {
   Marked marked;
   RETURN_IF_ERROR(archive.ReadMarked(&marked));
   std::vector<FoundSet> found;
-  RETURN_IF_ERROR(archive.ListSets(&found));
+  RETURN_IF_ERROR(archive.ListSets(&found, lost));
   for (const FoundSet& set : found) {
     ReadRecord read;
     read.listed.name = set.name;
@@ -149,6 +151,8 @@ class Checker {
   // Returns the whole set that replaces a damaged one; not set: none.
   std::optional<SetName> FindRepaired(const ListedSet& damaged) const;
   void WarnOfReplaced();
+  // Warns of the sets of which two listings show only done/SET.
+  void WarnOfLost(const std::set<SetName>& lost);
   [[nodiscard]] Status Verdict() const;
 
   const Archive& archive_;
@@ -158,6 +162,7 @@ class Checker {
   ArchiveChecked before_;  // the findings when this check began
   Status unreadable_;      // why the findings cannot be read; OK: they can
   std::vector<ReadRecord> records_;
+  std::set<SetName> lost_;  // done/SET exists, but not sets/SET
   RepairedSets repaired_;
   std::map<std::string, NamedFile> named_;
   ListedKeys present_;
@@ -472,6 +477,22 @@ void Checker::WarnOfReplaced() {
   }
 }
 
+// No push or prune deletes only the record of a set that counts. But a `done`
+// that arrives late, after its push gave up, is left alone, too.
+void Checker::WarnOfLost(const std::set<SetName>& lost) {
+  for (const SetName& name : lost_) {
+    if (lost.count(name) != 0) {
+      summary_->warnings.push_back(
+          "set " + SetNameText(name) + " has no record: its push failed after "
+          "all, or this is not a complete copy of the archive, or something "
+          "other than sstferry deleted " +
+          archive_.store()->Describe(SetKey(name)) + "; 'sstferry archive "
+          "remove " + ShellWord(archive_.store()->place()) + " " +
+          SetNameText(name) + "' forgets the set");
+    }
+  }
+}
+
 Status Checker::Verdict() const {
   const ListedSet* first = nullptr;
   const ListedSet* newest = nullptr;
@@ -561,7 +582,8 @@ Status Checker::Run() {
   // listing has all objects of these sets, and the object of a finding that it
   // misses is deleted.
   RETURN_IF_ERROR(ReadFindings(&before_));
-  RETURN_IF_ERROR(ReadRecords(archive_, head_, &records_, &repaired_));
+  RETURN_IF_ERROR(
+      ReadRecords(archive_, head_, &records_, &repaired_, &lost_));
   for (const char* prefix : {kArchiveFilesPrefix, kArchivePartsPrefix}) {
     RETURN_IF_ERROR(
         archive_.ListKeys(prefix, &present_, &summary_->foreign));
@@ -574,7 +596,9 @@ Status Checker::Run() {
       archive_, [this](const std::string& key) { return IsRead(key); },
       options_.cancelled, &summary_->log));
   std::vector<FoundSet> now;
-  RETURN_IF_ERROR(archive_.ListSets(&now));
+  std::set<SetName> lost;
+  RETURN_IF_ERROR(archive_.ListSets(&now, &lost));
+  WarnOfLost(lost);
   std::set<SetName> still_there;
   for (const FoundSet& set : now) {
     still_there.insert(set.name);

@@ -72,7 +72,8 @@ struct CheckSummary : ArchiveCheckCounts {
   uint64_t now_seconds = 0;     // by the store's clock
   LogCheckSummary log;
   std::string not_kept;  // why the findings were not stored, or empty
-  // A sentence for each damaged set that a repaired set replaces.
+  // A sentence for each set without a record, and for each damaged set that a
+  // repaired set replaces.
   std::vector<std::string> warnings;
 };
 inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary

@@ -139,8 +139,9 @@ class DirectoryStore : public ObjectStore {
     return static_cast<UnixSeconds>(std::time(nullptr));
   }
   StoreResult Put(const PutRequest& request) override;
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override;
-  StoreResult Head(const std::string& key, ObjectInfo* info) override;
+  StoreResult GetUnproven(const GetRequest& request,
+                          const ObjectSink& sink) override;
+  StoreResult HeadUnproven(const std::string& key, ObjectInfo* info) override;
   StoreResult List(const std::string& prefix, const std::string& after,
                    ListPage* page) override;
   StoreResult Delete(const std::vector<std::string>& keys) override;
@@ -571,8 +572,8 @@ int DirectoryStore::LinkNamed(const Descriptor& from,
                    RENAME_NOREPLACE);
 }
 
-StoreResult DirectoryStore::Get(const GetRequest& request,
-                                const ObjectSink& sink) {
+StoreResult DirectoryStore::GetUnproven(const GetRequest& request,
+                                        const ObjectSink& sink) {
   if (StoreResult begun = Begin(request.key); !begun.ok()) {
     return begun;
   }
@@ -623,7 +624,8 @@ StoreResult DirectoryStore::Get(const GetRequest& request,
   return {};
 }
 
-StoreResult DirectoryStore::Head(const std::string& key, ObjectInfo* info) {
+StoreResult DirectoryStore::HeadUnproven(const std::string& key,
+                                         ObjectInfo* info) {
   if (StoreResult begun = Begin(key); !begun.ok()) {
     return begun;
   }

@@ -122,6 +122,8 @@ class Pruner {
   [[nodiscard]] Status ChooseStaying(const InUse& use, const Marked& marked,
                                      const ArchiveLog& log,
                                      Staying* staying) const;
+  // Checks that the sets that marks name and that were not found are gone.
+  [[nodiscard]] Status CheckGone(const Marked& marked, const InUse& use) const;
   // Deletes the objects that are named by marks older than the grace.
   [[nodiscard]] Status Sweep();
   // Returns the marked sets that this run deletes.
@@ -432,6 +434,30 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
   return Delete({MarkKey(found.id)});
 }
 
+// If a listing misses a set, the set protects none of its files. Only sets that
+// marks name can have files that marks name: when a file is marked, all sets
+// that use it are, too, and no later push uses it.
+Status Pruner::CheckGone(const Marked& marked, const InUse& use) const {
+  for (const auto& [name, since] : marked.sets) {
+    if (use.names.count(name.id) != 0) {
+      continue;
+    }
+    ObjectInfo info;
+    const StoreResult record = store_->Head(SetKey(name), &info);
+    if (record.ok()) {
+      return MakeStatus(EndState::kBusy,
+                        store_->Describe(SetKey(name)) +
+                            ": the store's list did not have this set, but it "
+                            "exists; nothing was deleted: run the prune "
+                            "again");
+    }
+    if (record.code != StoreCode::kAbsent) {
+      return record.status;
+    }
+  }
+  return Status::OK();
+}
+
 Status Pruner::Sweep() {
   Marked marked;
   std::vector<FoundMark> marks;
@@ -453,6 +479,7 @@ Status Pruner::Sweep() {
   // committed during it.
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
+  RETURN_IF_ERROR(CheckGone(marked, use));
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   RETURN_IF_ERROR(Judge(files, &use));
@@ -700,6 +727,11 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
       }
     }
     const std::string what = store_->Describe(SetKey(name));
+    ObjectInfo info;
+    if (removed == nullptr && store_->Head(DoneKey(name), &info).ok() &&
+        store_->Head(SetKey(name), &info).code == StoreCode::kAbsent) {
+      return Drop({name});  // only its `done` is left
+    }
     if (removed == nullptr) {
       return MakeStatus(EndState::kRefused,
                         what + ": there is no such set",
@@ -769,24 +801,30 @@ Status Pruner::MarkAllBut(const InUse& use, const KnownSet* kept) {
 
 Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   RETURN_IF_ERROR(ReadGrace());
-  std::string bytes;
-  const StoreResult mark = GetBytes(store_, MarkKey(id), kMaxMarkBytes, &bytes);
-  ArchiveMark read_mark;
-  const bool has_mark = mark.ok() || mark.code == StoreCode::kDamaged;
-  const bool reads_mark =
-      mark.ok() && DecodeArchiveMark(bytes, &read_mark).ok();
-  if (!has_mark && mark.code != StoreCode::kAbsent) {
-    return mark.status;
+  bool has_mark = false;
+  const Status mark = archive_.ReadObject(
+      MarkKey(id), kMaxMarkBytes,
+      [](const std::string& bytes) {
+        ArchiveMark read;
+        return DecodeArchiveMark(bytes, &read);
+      },
+      &has_mark);
+  if (!mark.ok() && EndStateOf(mark) != EndState::kCorrupt) {
+    return mark;
   }
-  const StoreResult intent =
-      GetBytes(store_, IntentKey(id), kMaxIntentBytes, &bytes);
-  ArchiveIntent read_intent;
-  const bool has_intent = intent.ok() || intent.code == StoreCode::kDamaged;
-  const bool reads_intent =
-      intent.ok() && DecodeArchiveIntent(bytes, &read_intent).ok();
-  if (!has_intent && intent.code != StoreCode::kAbsent) {
-    return intent.status;
+  bool has_intent = false;
+  const Status intent = archive_.ReadObject(
+      IntentKey(id), kMaxIntentBytes,
+      [](const std::string& bytes) {
+        ArchiveIntent read;
+        return DecodeArchiveIntent(bytes, &read);
+      },
+      &has_intent);
+  if (!intent.ok() && EndStateOf(intent) != EndState::kCorrupt) {
+    return intent;
   }
+  const bool reads_mark = has_mark && mark.ok();
+  const bool reads_intent = has_intent && intent.ok();
   if (!has_mark && !has_intent) {
     return MakeStatus(EndState::kRefused,
                       store_->place() + ": expected a set, a mark or an intent "

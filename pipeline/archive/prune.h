@@ -85,6 +85,7 @@ struct PruneSummary : ArchivePruneCounts {
 //   kRefused  there is no archive
 //   kCorrupt  a mark, an intent or the findings of the last check are damaged:
 //             nothing was marked or deleted
+//   kBusy     a listing missed a set that exists: nothing was deleted
 //   others    errors of the store; the next run continues
 [[nodiscard]] rocksdb::Status PruneArchive(const Archive& archive,
                                            const PruneOptions& options,
@@ -97,10 +98,10 @@ struct RemoveOptions {
   NewSetId new_id = RandomSetId;
 };
 
-// Removes one set at once (later prunes delete its files), or an unreadable
-// mark or intent. An unreadable mark is replaced by a mark that names
-// everything except the newest whole set and its files, so that nothing that
-// the old mark named is used again.
+// Removes one set at once (later prunes delete its files), or the `done` of a
+// set without a record, or an unreadable mark or intent. An unreadable mark is
+// replaced by a mark that names everything except the newest whole set and its
+// files, so that nothing that the old mark named is used again.
 //   kRefused  not found; or a mark or an intent that can be read, and that a
 //             prune removes; or no other unmarked whole set remains
 //   kCorrupt  the findings of the last check cannot be read (not with `force`)

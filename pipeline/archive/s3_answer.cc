@@ -69,7 +69,8 @@ Meaning OfStatus(int status) {
     case 403:
       return {"", StoreCode::kDenied};
     case 404:
-      return {"", StoreCode::kAbsent};
+      // A proxy without a route to the store may say this, as it says 502.
+      return {"", StoreCode::kUnreachable, true};
     case 416:
       return {"", StoreCode::kDamaged};
     case 429:
@@ -158,6 +159,13 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   verdict.again = meaning.again;
   verdict.throttled = meaning.throttled;
   verdict.renew = meaning.renew;
+  // Not all stores have a code for a missing object, and an answer to HEAD has
+  // no body.
+  if (answer.status == 404 && asked.proves_absence &&
+      verdict.code == StoreCode::kUnreachable) {
+    verdict.code = StoreCode::kAbsent;
+    verdict.again = !asked.is_head;
+  }
   const auto date = ParseHttpDate(answer.Header("date"));
   const UnixSeconds ahead = date.has_value() ? now - *date : 0;
   const bool is_skewed = std::abs(ahead) > kSkewSeconds;

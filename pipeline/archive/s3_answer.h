@@ -23,6 +23,9 @@ struct S3Verdict {
 struct S3Asked {
   bool if_absent = false;
   bool reads_object = false;  // GET or HEAD of an object
+  bool is_head = false;
+  // The caller looks into the list before it takes kAbsent for a fact.
+  bool proves_absence = false;
 };
 
 // Returns a message if the answer's body was changed in transit, for example

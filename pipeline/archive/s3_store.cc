@@ -30,7 +30,8 @@ constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
 constexpr std::chrono::minutes kBetweenReports{1};
 // Maximum number of answers to one call that do not fit the request, such as a
-// proxy's page, or an outdated object from a cache.
+// proxy's page, or an outdated object from a cache; and of those that perhaps
+// the store does not give, but a proxy, and that say that an object is missing.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.
@@ -134,8 +135,9 @@ class S3Store : public ObjectStore {
   StoreResult Now(UnixSeconds* now) override;
   UnixSeconds SigningTime() const override { return now_(); }
   StoreResult Put(const PutRequest& request) override;
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override;
-  StoreResult Head(const std::string& key, ObjectInfo* info) override;
+  StoreResult GetUnproven(const GetRequest& request,
+                          const ObjectSink& sink) override;
+  StoreResult HeadUnproven(const std::string& key, ObjectInfo* info) override;
   StoreResult List(const std::string& prefix, const std::string& after,
                    ListPage* page) override;
   StoreResult Delete(const std::vector<std::string>& keys) override;
@@ -271,7 +273,12 @@ S3Store::Tried S3Store::Try(const Ask& ask, HttpAnswer* answer) {
       tried.verdict = JudgeAnswer(
           {.if_absent = ask.if_absent,
            .reads_object = ask.method == "HEAD" ||
-                           (ask.method == "GET" && ask.query.empty())},
+                           (ask.method == "GET" && ask.query.empty()),
+           .is_head = ask.method == "HEAD",
+           .proves_absence =
+               ask.query.empty() &&
+               (ask.method == "HEAD" || ask.method == "GET" ||
+                ask.method == "DELETE")},
           *answer, now_());
       if (tried.verdict.code == StoreCode::kDenied) {
         tried.verdict.what += "; the credentials are from " +
@@ -371,7 +378,10 @@ StoreResult S3Store::Run(const std::string& what, Ask ask,
       return {StoreCode::kCaller, tried.caller};
     }
     const std::string message = what + ": " + verdict.what;
-    damaged += verdict.code == StoreCode::kDamaged ? 1 : 0;
+    damaged += verdict.code == StoreCode::kDamaged ||
+                       verdict.code == StoreCode::kAbsent
+                   ? 1
+                   : 0;
     renewals += verdict.renew ? 1 : 0;
     milliseconds wait{0};
     const bool may_try = verdict.again && damaged < kMaxDamagedAnswers &&
@@ -483,14 +493,15 @@ StoreResult S3Store::Put(const PutRequest& request) {
   });
 }
 
-StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink) {
+StoreResult S3Store::GetUnproven(const GetRequest& request,
+                                 const ObjectSink& sink) {
   if (!IsStoreKey(request.key)) {
     return BadKey(request.key);
   }
   if (request.bytes == 0u) {
     // A range of zero bytes cannot be requested.
     ObjectInfo found;
-    return Head(request.key, &found);
+    return HeadUnproven(request.key, &found);
   }
   const std::string what = "get " + Describe(request.key);
   std::atomic<uint64_t> taken{0};
@@ -619,7 +630,7 @@ StoreResult S3Store::Get(const GetRequest& request, const ObjectSink& sink) {
   return result;
 }
 
-StoreResult S3Store::Head(const std::string& key, ObjectInfo* info) {
+StoreResult S3Store::HeadUnproven(const std::string& key, ObjectInfo* info) {
   if (!IsStoreKey(key)) {
     return BadKey(key);
   }
@@ -797,12 +808,13 @@ StoreResult S3Store::List(const std::string& prefix, const std::string& after,
 
 StoreResult S3Store::DeleteEach(const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
-    Ask ask;
-    ask.method = "DELETE";
-    ask.path = PathOf(key);
-    HttpAnswer answer;
-    StoreResult result =
-        Run("delete " + Describe(key), std::move(ask), &answer);
+    StoreResult result = CallProven(key, [&] {
+      Ask ask;
+      ask.method = "DELETE";
+      ask.path = PathOf(key);
+      HttpAnswer answer;
+      return Run("delete " + Describe(key), std::move(ask), &answer);
+    });
     if (!result.ok() && result.code != StoreCode::kAbsent) {
       return result;
     }

@@ -78,6 +78,54 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what) {
   return {code, MakeStatus(EndStateOf(code), what)};
 }
 
+StoreResult ObjectStore::CallProven(const std::string& key,
+                                    const std::function<StoreResult()>& call) {
+  StoreResult result;
+  for (int tries = 0; tries < kTriesOfBytes; ++tries) {
+    result = call();
+    if (result.code != StoreCode::kAbsent) {
+      return result;
+    }
+    std::vector<ObjectInfo> listed;
+    if (StoreResult list = ListAll(this, key, kMaxStoreObjects, &listed);
+        !list.ok()) {
+      return list;
+    }
+    if (std::none_of(listed.begin(), listed.end(),
+                     [&key](const ObjectInfo& object) {
+                       return object.key == key;
+                     })) {
+      return result;
+    }
+    result = StoreError(StoreCode::kDamaged,
+                        SentenceOf(result.status) +
+                            "; but the store lists this object, so it exists "
+                            "and cannot be read");
+  }
+  return result;
+}
+
+StoreResult ObjectStore::Get(const GetRequest& request,
+                             const ObjectSink& sink) {
+  bool is_begun = false;
+  const ObjectSink watched = [&is_begun, &sink](const rocksdb::Slice& bytes) {
+    is_begun = true;
+    return sink(bytes);
+  };
+  return CallProven(request.key, [&] {
+    // The sink gets each byte once, so a read that has begun is not repeated.
+    return is_begun ? StoreError(StoreCode::kDamaged,
+                                 Describe(request.key) +
+                                     ": it was not found any more while it "
+                                     "was read")
+                    : GetUnproven(request, watched);
+  });
+}
+
+StoreResult ObjectStore::Head(const std::string& key, ObjectInfo* info) {
+  return CallProven(key, [&] { return HeadUnproven(key, info); });
+}
+
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
                      std::optional<UnixSeconds> signed_at,

@@ -28,7 +28,8 @@ namespace sstferry {
 // Result of a call. Callers decide by this code, never by a message.
 enum class StoreCode : uint8_t {
   kOk,
-  // No such object; or the upload of this put was removed.
+  // No such object: neither the call nor the store's list has it. Or the upload
+  // of this put was removed.
   kAbsent,
   // The key has an object, but the put required that it has none. The object
   // may be from this call: after a lost reply the call is retried.
@@ -46,7 +47,8 @@ enum class StoreCode : uint8_t {
   // The requested change may have happened, or may still happen.
   kUnreachable,
   // The store received bytes that do not match the digest (nothing was stored),
-  // or its answer does not fit the request.
+  // or its answer does not fit the request, or it lists an object that it does
+  // not find.
   kDamaged,
   kNoSpace,
   // The store does not support the call, or not with this condition.
@@ -75,6 +77,10 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what);
 
 // Seconds since 1970.
 using UnixSeconds = int64_t;
+
+// Number of reads of the same bytes in all, if they are wrong: a store may
+// return wrong bytes in one read and correct bytes in the next.
+inline constexpr int kTriesOfBytes = 3;
 
 // Maximum number of keys of one Delete(), and of one List() of a bucket.
 inline constexpr uint32_t kMaxStorePage = 1000;
@@ -145,7 +151,9 @@ struct PutRequest {
   std::optional<UnixSeconds> signed_at;
 };
 
-// One client of a store.
+// One client of a store. An object counts as missing only if the list does not
+// have it, either: a proxy that has lost its route answers like a store without
+// the object, and so do stores that cannot read an object for a moment.
 //
 // Owner:   the caller; the client must outlive all calls.
 // Threads: any, also concurrently.
@@ -188,10 +196,9 @@ class ObjectStore {
   // Passes the bytes to `sink`. After a failure the sink may have received some
   // bytes. An interrupted answer is continued internally, unless the object was
   // replaced meanwhile.
-  virtual StoreResult Get(const GetRequest& request,
-                          const ObjectSink& sink) = 0;
+  StoreResult Get(const GetRequest& request, const ObjectSink& sink);
 
-  virtual StoreResult Head(const std::string& key, ObjectInfo* info) = 0;
+  StoreResult Head(const std::string& key, ObjectInfo* info);
 
   // Lists objects whose keys begin with `prefix` (empty: all) and sort after
   // `after` (empty: from the beginning), at most one page. A page may be empty
@@ -213,6 +220,17 @@ class ObjectStore {
       UnixSeconds before,
       const std::function<bool(const std::string& key)>& may_remove,
       uint64_t* removed) = 0;
+
+ protected:
+  // As Get() and Head(), but kAbsent needs no proof.
+  virtual StoreResult GetUnproven(const GetRequest& request,
+                                  const ObjectSink& sink) = 0;
+  virtual StoreResult HeadUnproven(const std::string& key,
+                                   ObjectInfo* info) = 0;
+  // Calls call(), and again while it does not find an object that the list has,
+  // kTriesOfBytes times in all; then returns kDamaged.
+  StoreResult CallProven(const std::string& key,
+                         const std::function<StoreResult()>& call);
 };
 
 // --- helpers -----------------------------------------------------------------

@@ -155,11 +155,18 @@ class MemoryStoreClient : public ObjectStore {
         });
   }
 
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override {
+  StoreResult GetUnproven(const GetRequest& request,
+                          const ObjectSink& sink) override {
     ObjectPointer object;
     StoreResult got = Call(
-        StoreCallKind::kGet, request.key, {}, [&](const StoreCall&) {
-          return Find(request.key, &object);
+        StoreCallKind::kGet, request.key, {}, [&](const StoreCall& call) {
+          StoreResult found = Find(request.key, &object);
+          if (found.ok() && call.flips_bit && !object->bytes.empty()) {
+            Object wrong = *object;
+            wrong.bytes[0] = static_cast<char>(wrong.bytes[0] ^ 1);
+            object = std::make_shared<Object>(std::move(wrong));
+          }
+          return found;
         });
     if (!got.ok()) {
       return got;
@@ -183,7 +190,7 @@ class MemoryStoreClient : public ObjectStore {
     return {};
   }
 
-  StoreResult Head(const std::string& key, ObjectInfo* info) override {
+  StoreResult HeadUnproven(const std::string& key, ObjectInfo* info) override {
     return Call(StoreCallKind::kHead, key, {}, [&](const StoreCall&) {
       ObjectPointer object;
       StoreResult found = Find(key, &object);
@@ -274,7 +281,7 @@ class MemoryStoreClient : public ObjectStore {
   StoreResult Call(StoreCallKind kind, const std::string& key,
                    std::optional<UnixSeconds> signed_at, Effect effect) {
     UnixSeconds signature = signed_at.value_or(SigningTime());
-    StoreCall call{kind, key, client_, calls_++, 0, false};
+    StoreCall call{kind, key, client_, calls_++, 0, false, false};
     const CallFate fate = hook_ ? hook_(&call) : CallFate::kArrives;
     if (cancelled_) {
       return Error(StoreCode::kCancelled, key);
@@ -287,6 +294,9 @@ class MemoryStoreClient : public ObjectStore {
     }
     if (fate == CallFate::kDenied) {
       return Error(StoreCode::kDenied, key);
+    }
+    if (fate == CallFate::kAbsent) {
+      return Error(StoreCode::kAbsent, key);
     }
     if (call.slept_before_signing && !signed_at.has_value()) {
       signature = SigningTime();

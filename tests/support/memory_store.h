@@ -40,6 +40,8 @@ struct StoreCall {
   // Set by the hook: the client slept before it signed the call. False: if it
   // slept, it did so after it signed, so the signature may be too old.
   bool slept_before_signing = false;
+  // Set by the hook: the first byte of a get is wrong.
+  bool flips_bit = false;
 };
 
 enum class CallFate : uint8_t {
@@ -48,6 +50,7 @@ enum class CallFate : uint8_t {
   kAnswerLost,    // the call took effect; kUnreachable
   kThrottled,
   kDenied,        // and nothing happened
+  kAbsent,        // and nothing happened
 };
 // Runs before each call, in the caller's thread and without a lock: a test may
 // block here, or run other clients. To stop a client for good, a test returns

@@ -298,4 +298,23 @@ TEST_CASE("A restore from a store that lies is right or fails with a reason, "
   bucket.RequireRight(restored);
 }
 
+TEST_CASE("A restore goes on if the store once denies an object that it has, "
+          "or a proxy has no route for a moment",
+          "[archive]") {
+  const Bucket bucket;
+  const bool is_store = GENERATE(true, false);
+  std::atomic<int> left{2};
+  FakeS3 server(nullptr, [&](const FakeRequest& request, FakeAnswer* answer) {
+    if (request.path.find("/files/") != std::string::npos && left-- > 0) {
+      *answer = FakeError(404, "NoSuchKey");
+      answer->body = is_store ? answer->body : "404 page not found\n";
+    }
+  });
+  bucket.FillServer(&server);
+  const Ferried restored = bucket.Restore(server, milliseconds(2'000));
+  REQUIRE_OK(restored.status);
+  REQUIRE(left < 0);
+  bucket.RequireRight(restored);
+}
+
 }  // namespace sstferry::test::lying_restore_test

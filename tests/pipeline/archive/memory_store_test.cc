@@ -125,8 +125,12 @@ class EndlessStore : public ObjectStore {
   StoreResult Now(UnixSeconds*) override { return {}; }
   UnixSeconds SigningTime() const override { return 0; }
   StoreResult Put(const PutRequest&) override { return {}; }
-  StoreResult Get(const GetRequest&, const ObjectSink&) override { return {}; }
-  StoreResult Head(const std::string&, ObjectInfo*) override { return {}; }
+  StoreResult GetUnproven(const GetRequest&, const ObjectSink&) override {
+    return {};
+  }
+  StoreResult HeadUnproven(const std::string&, ObjectInfo*) override {
+    return {};
+  }
   StoreResult Delete(const std::vector<std::string>&) override { return {}; }
   StoreResult RemoveUploads(UnixSeconds,
                             const std::function<bool(const std::string&)>&,

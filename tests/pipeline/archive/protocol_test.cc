@@ -1068,6 +1068,162 @@ TEST_CASE("A marked set that a later run keeps is whole again, and must be "
   REQUIRE(world.CountWhole() == 2);
 }
 
+// A call that `chooses` matches gets this fate, at most `times` times.
+StoreHook Wrongly(CallFate fate, int times,
+                  std::function<bool(const StoreCall&)> chooses) {
+  const auto left = std::make_shared<int>(times);
+  return [fate, left, chooses = std::move(chooses)](StoreCall* call) {
+    return chooses(*call) && (*left)-- > 0 ? fate : CallFate::kArrives;
+  };
+}
+
+StoreHook WronglyAbsent(const std::string& key, int times) {
+  return Wrongly(CallFate::kAbsent, times, [key](const StoreCall& call) {
+    return call.kind == StoreCallKind::kGet && call.key == key;
+  });
+}
+
+constexpr int kAlways = 1'000'000;
+
+TEST_CASE("A prune deletes no files of a set that the store denies once, or "
+          "does not list",
+          "[archive]") {
+  World world;
+  PushSummary first;
+  REQUIRE_OK(world.Push({1}, &first));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());  // by mistake
+  world.server.Advance(kGrace + 1);
+  REQUIRE_OK(world.Prune(nullptr, nullptr, KeepLast(10)));  // taken back
+  world.server.Advance(kGrace + 1);
+  const auto before = world.server.Objects();
+  SECTION("denied") {
+    const bool is_record = GENERATE(true, false);
+    const std::string key =
+        is_record ? SetKey(first.name) : DoneKey(first.name);
+    const int times = GENERATE(1, kAlways);
+    const std::unique_ptr<ObjectStore> store =
+        world.server.NewClient(WronglyAbsent(key, times));
+    PruneSummary summary;
+    REQUIRE_OK(world.Prune(&summary, store.get(), KeepLast(10)));
+    REQUIRE(summary.kept_sets + summary.damaged_sets == 2);
+    REQUIRE(summary.damaged_sets == (times == 1 ? 0 : 1));
+  }
+  SECTION("not listed") {
+    // Only the first list misses the record.
+    const std::string key = SetKey(first.name);
+    int lists = 0;
+    const std::unique_ptr<ObjectStore> store =
+        world.server.NewClient([&](StoreCall* call) {
+          if (call->kind == StoreCallKind::kList &&
+              call->key == kArchiveSetsPrefix && ++lists == 1) {
+            world.server.Erase(key);
+          } else if (!world.server.Has(key)) {
+            world.server.Overwrite(key, before.at(key));
+          }
+          return CallFate::kArrives;
+        });
+    REQUIRE(EndStateOf(world.Prune(nullptr, store.get(), KeepLast(10))) ==
+            EndState::kBusy);
+    REQUIRE(lists == 1);
+  }
+  REQUIRE(world.server.Objects() == before);
+  REQUIRE(world.CountWhole() == 2);
+}
+
+TEST_CASE("A prune that the store denies the findings once counts no set that "
+          "a check found wrong",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  world.server.Overwrite(world.KeyOf(2), "table x");
+  REQUIRE(EndStateOf(world.CheckAll()) == EndState::kCorrupt);
+  world.server.Advance(kGrace + 1);
+  const std::unique_ptr<ObjectStore> store =
+      world.server.NewClient(WronglyAbsent(kArchiveCheckedKey, 1));
+  REQUIRE_OK(world.Prune(nullptr, store.get()));
+  REQUIRE(world.CountWhole() == 1);
+}
+
+TEST_CASE("A mark that is listed and never found stops a prune, until it is "
+          "removed",
+          "[archive]") {
+  World world;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}));
+  REQUIRE_OK(world.Prune());
+  const std::string mark = world.Keys(kArchiveMarksPrefix).at(0);
+  const std::string id = mark.substr(sizeof(kArchiveMarksPrefix) - 1);
+  const std::unique_ptr<ObjectStore> store =
+      world.server.NewClient(WronglyAbsent(mark, kAlways));
+  const Status pruned = world.Prune(nullptr, store.get());
+  REQUIRE(EndStateOf(pruned) == EndState::kCorrupt);
+  REQUIRE(pruned.ToString().find("archive remove") != std::string::npos);
+  REQUIRE(pruned.ToString().find(id) != std::string::npos);
+  REQUIRE_OK(world.Remove(id, false, store.get()));
+  REQUIRE_FALSE(world.server.Has(mark));
+}
+
+TEST_CASE("A set that counts and whose record is not found is damaged",
+          "[archive]") {
+  World world;
+  PushSummary newest;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}, &newest));
+  const std::unique_ptr<ObjectStore> store =
+      world.server.NewClient(WronglyAbsent(SetKey(newest.name), kAlways));
+  REQUIRE(EndStateOf(world.CheckAll(nullptr, 100, store.get())) ==
+          EndState::kCorrupt);
+  std::vector<ListedSet> sets;
+  REQUIRE_OK(ListArchive(Archive(store.get()), &sets));
+  REQUIRE(sets.at(1).name == newest.name);
+  REQUIRE(sets.at(1).state == SetState::kDamaged);
+}
+
+TEST_CASE("A check warns of a set of which only the done object exists, until "
+          "it is removed",
+          "[archive]") {
+  World world;
+  PushSummary newest;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}, &newest));
+  const std::string name = SetNameText(newest.name);
+  world.server.Erase(SetKey(newest.name));
+  CheckSummary summary;
+  REQUIRE_OK(world.CheckAll(&summary));
+  REQUIRE(summary.warnings.size() == 1);
+  REQUIRE(summary.warnings[0].find("archive remove memory: " + name) !=
+          std::string::npos);
+  REQUIRE_OK(world.Remove(name));
+  REQUIRE_FALSE(world.server.Has(DoneKey(newest.name)));
+  REQUIRE_OK(world.CheckAll(&summary));
+  REQUIRE(summary.warnings.empty());
+  REQUIRE(EndStateOf(world.Remove(name)) == EndState::kRefused);
+}
+
+TEST_CASE("A record that is read wrong once is read again", "[archive]") {
+  World world;
+  PushSummary newest;
+  REQUIRE_OK(world.Push({1}));
+  REQUIRE_OK(world.Push({2}, &newest));
+  REQUIRE_OK(world.Prune());
+  const std::vector<std::string> keys = {
+      SetKey(newest.name), DoneKey(newest.name),
+      world.Keys(kArchiveMarksPrefix).at(0)};
+  const std::string key = keys.at(GENERATE(0u, 1u, 2u));
+  int gets = 0;
+  const std::unique_ptr<ObjectStore> store =
+      world.server.NewClient([&](StoreCall* call) {
+        call->flips_bit = call->kind == StoreCallKind::kGet &&
+                          call->key == key && ++gets == 1;
+        return CallFate::kArrives;
+      });
+  REQUIRE_OK(world.CheckAll(nullptr, 100, store.get()));
+  REQUIRE(gets >= 2);
+}
+
 TEST_CASE("A mark that another prune deletes while it is taken back is deleted "
           "again",
           "[archive]") {

@@ -60,7 +60,8 @@ class WatchedStore : public ObjectStore {
   WatchedStore(std::unique_ptr<ObjectStore> store, Reads* reads)
       : store_(std::move(store)), reads_(*reads) {}
 
-  StoreResult Get(const GetRequest& request, const ObjectSink& sink) override {
+  StoreResult GetUnproven(const GetRequest& request,
+                          const ObjectSink& sink) override {
     std::string bytes;
     const StoreResult got = store_->Get(
         request, [&bytes](const Slice& piece) {
@@ -101,7 +102,7 @@ class WatchedStore : public ObjectStore {
   StoreResult Put(const PutRequest& request) override {
     return store_->Put(request);
   }
-  StoreResult Head(const std::string& key, ObjectInfo* info) override {
+  StoreResult HeadUnproven(const std::string& key, ObjectInfo* info) override {
     return store_->Head(key, info);
   }
   StoreResult List(const std::string& prefix, const std::string& after,

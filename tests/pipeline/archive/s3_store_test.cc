@@ -111,6 +111,14 @@ int NumberOf(const FakeRequest& request) {
                                    : std::atoi(request.path.c_str() + dash + 1);
 }
 
+// Returns the 404 of something other than a store.
+FakeAnswer PageNotFound() {
+  FakeAnswer answer;
+  answer.status = 404;
+  answer.body = "404 page not found\n";
+  return answer;
+}
+
 }  // namespace
 
 TEST_CASE("An answer that ends at any byte is continued, or fails",
@@ -299,6 +307,7 @@ TEST_CASE("Calls to a store that fails for a while are repeated", "[archive]") {
       {FakeError(200, "InternalError"), StoreCode::kUnreachable},
       {FakeError(200, "SlowDown"), StoreCode::kThrottled},
       {FakeError(502, ""), StoreCode::kUnreachable},
+      {PageNotFound(), StoreCode::kUnreachable},
   };
   for (const auto& [answer, code] : passing) {
     INFO(answer.status << answer.body);
@@ -339,6 +348,58 @@ TEST_CASE("Calls to a store that fails for a while are repeated", "[archive]") {
     CHECK(server.requests() == before + static_cast<uint64_t>(tries));
     CHECK(server.Objects().count("/b/p/z") == 0);
   }
+}
+
+TEST_CASE("An object is missing only if the store's list does not have it, "
+          "either",
+          "[archive]") {
+  std::atomic<int> left{0};
+  FakeAnswer lie;
+  bool lies_in_lists = false;
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    return (request.query.empty() || lies_in_lists) && left-- > 0
+               ? std::optional<FakeAnswer>(lie)
+               : std::nullopt;
+  });
+  server.Set("/b/p/a", "bytes");
+  server.Set("/b/p/a-b", "other bytes");
+  const auto store = Open(TriedOnceOptions(server));
+  std::string got;
+  ObjectInfo info;
+  for (const FakeAnswer& answer :
+       {PageNotFound(), FakeError(404, "NoSuchKey"), FakeError(404, "Gone")}) {
+    INFO(answer.body);
+    lie = answer;
+    lies_in_lists = false;
+    left = kTriesOfBytes - 1;
+    CHECK(CodeOf(GetPart(store.get(), "a", 0, 5, &got)) == StoreCode::kOk);
+    CHECK(got == "bytes");
+    left = kTriesOfBytes - 1;
+    CHECK(CodeOf(store->Head("a", &info)) == StoreCode::kOk);
+    left = 1'000;
+    CHECK(CodeOf(GetPart(store.get(), "a", 0, 5, &got)) ==
+          StoreCode::kDamaged);
+    CHECK(CodeOf(store->Head("a", &info)) == StoreCode::kDamaged);
+    CHECK(CodeOf(store->Delete({"a"})) == StoreCode::kDamaged);
+    const uint64_t before = server.requests();
+    CHECK(CodeOf(GetPart(store.get(), "b", 0, 5, &got)) == StoreCode::kAbsent);
+    CHECK(server.requests() == before + 2);  // the object and the list
+    CHECK(CodeOf(store->Head("b", &info)) == StoreCode::kAbsent);
+    CHECK(CodeOf(store->Delete({"b"})) == StoreCode::kOk);
+  }
+  // Nothing reaches the store.
+  lie = PageNotFound();
+  lies_in_lists = true;
+  CHECK(CodeOf(GetPart(store.get(), "a", 0, 5, &got)) ==
+        StoreCode::kUnreachable);
+  CHECK(CodeOf(store->Head("a", &info)) == StoreCode::kUnreachable);
+  CHECK(CodeOf(store->Delete({"a"})) == StoreCode::kUnreachable);
+  // With time, a page is not even taken for the store's answer.
+  left = kTriesOfBytes - 1;
+  const uint64_t before = server.requests();
+  CHECK(CodeOf(GetPart(Open(OptionsOf(server)).get(), "a", 0, 5, &got)) ==
+        StoreCode::kOk);
+  CHECK(server.requests() == before + 3);
 }
 
 TEST_CASE("The first retry is reported at once, and later ones once a minute",
