@@ -92,6 +92,23 @@ SetId RandomSetId() {
   return id;
 }
 
+std::string ListedFault(const ListedKeys& listed, const std::string& key,
+                        uint64_t bytes) {
+  const auto found = listed.find(key);
+  if (found == listed.end()) {
+    return "is missing";
+  }
+  if (found->second.bytes != bytes) {
+    return "expected " + std::to_string(bytes) + " bytes, found " +
+           std::to_string(found->second.bytes);
+  }
+  return found->second.is_cold
+             ? "was moved to a storage class where nothing can be read: "
+               "exclude the archive's objects from the lifecycle rule that "
+               "moves them"
+             : "";
+}
+
 SetFacts SetFactsOf(const ArchiveSet& set) {
   SetFacts facts;
   facts.label = set.label;
@@ -484,10 +501,30 @@ Status Archive::ListKeys(const std::string& prefix, ListedKeys* keys,
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, prefix, kMaxArchiveObjects, &objects, foreign).status);
+  const auto cold = std::find_if(
+      objects.begin(), objects.end(),
+      [](const ObjectInfo& object) {
+        return object.is_cold && object.bytes != 0;
+      });
+  bool gives_back = true;
+  if (cold != objects.end()) {
+    GetRequest request;
+    request.key = cold->key;
+    request.bytes = 1;
+    const StoreResult got =
+        store_->Get(request, [](const Slice&) { return Status::OK(); });
+    gives_back = got.ok();
+    if (!got.ok() && got.code != StoreCode::kUnsupported &&
+        got.code != StoreCode::kAbsent && got.code != StoreCode::kDamaged) {
+      return got.status;
+    }
+  }
   for (ObjectInfo& object : objects) {
     ArchiveKey key;
     if (ParseArchiveKey(object.key, &key)) {
-      keys->emplace(std::move(object.key), object.bytes);
+      keys->emplace(
+          std::move(object.key),
+          ListedObject{object.bytes, object.is_cold && !gives_back});
     } else if (foreign != nullptr) {
       ++*foreign;
     }

@@ -69,8 +69,17 @@ struct Marked {
   std::map<SetName, Since> sets;
 };
 
-// Object key -> size in bytes.
-using ListedKeys = std::map<std::string, uint64_t>;
+// An object of a set, as a listing shows it.
+struct ListedObject {
+  uint64_t bytes = 0;
+  bool is_cold = false;  // the store gives nothing of it back
+};
+using ListedKeys = std::map<std::string, ListedObject>;  // by key
+
+// Returns what a listing shows to be wrong with an object of `bytes` bytes; an
+// empty string: nothing.
+std::string ListedFault(const ListedKeys& listed, const std::string& key,
+                        uint64_t bytes);
 
 // Object key -> its fault.
 using KeyFaults = std::map<std::string, std::string>;
@@ -211,7 +220,9 @@ class Archive {
   [[nodiscard]] rocksdb::Status ReadFaults(
       KeyFaults* faults, uint64_t* checked_seconds = nullptr) const;
   // Adds to *keys the objects under a prefix that have names of files of sets.
-  // *foreign (may be null) counts the other objects.
+  // *foreign (may be null) counts the other objects. If a list shows cold
+  // objects, reads one byte of the first to find out if the store gives them
+  // back.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,
                                          uint64_t* foreign = nullptr) const;

@@ -244,7 +244,7 @@ void Checker::AddFindings() {
     // cannot be read now, or used by a push.
     if (there == present_.end() ||
         (named != named_.end() &&
-         there->second != named->second.object_bytes)) {
+         there->second.bytes != named->second.object_bytes)) {
       continue;
     }
     found_before_[fault.key] = fault;
@@ -275,9 +275,13 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
   for (const FoundFault& fault : before_.faults) {
     old[fault.key] = fault;
   }
+  // Chooses what only the listing shows, and what is not cold: cold objects may
+  // be restored in the store.
   const auto is_listed = [this](const std::string& key) {
+    const auto there = present_.find(key);
     return amiss_.count(key) != 0 && read_wrong_.count(key) == 0 &&
-           found_before_.count(key) == 0;
+           found_before_.count(key) == 0 &&
+           !(there != present_.end() && there->second.is_cold);
   };
   std::map<std::string, FoundFault> wrong;
   std::vector<FoundFault> others;
@@ -349,21 +353,17 @@ void Checker::CompareWithList() {
     }
   }
   for (const auto& [key, named] : named_) {
-    const auto there = present_.find(key);
-    const uint64_t bytes = named.object_bytes;
-    if (there == present_.end()) {
-      Amiss(key, "is missing");
-    } else if (there->second != bytes) {
-      Amiss(key, "expected " + std::to_string(bytes) + " bytes, found " +
-                     std::to_string(there->second));
+    const std::string fault = ListedFault(present_, key, named.object_bytes);
+    if (!fault.empty()) {
+      Amiss(key, fault);
     }
   }
-  for (const auto& [key, bytes] : present_) {
+  for (const auto& [key, object] : present_) {
     ++summary_->objects;
-    summary_->bytes += bytes;
+    summary_->bytes += object.bytes;
     if (named_.count(key) == 0) {
       ++summary_->orphans;
-      summary_->orphan_bytes += bytes;
+      summary_->orphan_bytes += object.bytes;
     }
   }
 }
@@ -431,9 +431,9 @@ bool Checker::IsRead(const std::string& key) const {
 Status Checker::ReadFiles() {
   std::vector<const std::pair<const std::string, NamedFile>*> files;
   for (const auto& entry : named_) {
-    const auto there = present_.find(entry.first);
-    if (IsRead(entry.first) && there != present_.end() &&
-        there->second == entry.second.object_bytes) {
+    if (IsRead(entry.first) &&
+        ListedFault(present_, entry.first, entry.second.object_bytes)
+            .empty()) {
       files.push_back(&entry);
       if (options_.progress != nullptr) {
         options_.progress->phase = "read";

@@ -28,8 +28,7 @@ struct KnownSet {
   std::vector<std::pair<std::string, uint64_t>> objects;
   SetLog log;  // the log that continues it
   SetId repairs{};
-  // Not whole only because a check or a repair found an object wrong.
-  bool is_all_there = false;
+  bool is_all_there = false;  // it counts, and all of its objects exist
 
   const SetName& name() const { return found.name; }
 };
@@ -71,18 +70,25 @@ struct Staying {
   std::optional<std::set<SetName>> logged;
 };
 
-std::string FindMissing(const KnownSet& set, const ListedKeys& present) {
+// Returns the first fault of a set that a listing shows, or an empty string.
+std::string FaultOfSet(const KnownSet& set, const ListedKeys& present) {
   for (const auto& [key, bytes] : set.objects) {
-    const auto there = present.find(key);
-    if (there == present.end()) {
-      return key + " is missing";
-    }
-    if (there->second != bytes) {
-      return key + ": expected " + std::to_string(bytes) + " bytes, found " +
-             std::to_string(there->second);
+    const std::string fault = ListedFault(present, key, bytes);
+    if (!fault.empty()) {
+      return key + ": " + fault;
     }
   }
   return "";
+}
+
+// Returns true if the objects of a set exist, whether they can be read or not.
+bool IsAllThere(const KnownSet& set, const ListedKeys& present) {
+  return std::all_of(set.objects.begin(), set.objects.end(),
+                     [&present](const std::pair<std::string, uint64_t>& named) {
+                       const auto there = present.find(named.first);
+                       return there != present.end() &&
+                              there->second.bytes == named.second;
+                     });
 }
 
 // Returns true if a whole set was made from this damaged one.
@@ -237,8 +243,9 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
     bool all = true;
     for (KnownSet& set : use->sets) {
       if (set.is_readable) {
-        set.told.problem = FindMissing(set, present);
+        set.told.problem = FaultOfSet(set, present);
         set.told.is_whole = set.found.is_done && set.told.problem.empty();
+        set.is_all_there = set.found.is_done && IsAllThere(set, present);
         all &= set.told.problem.empty();
       }
     }
@@ -257,13 +264,11 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
       if (fault != faults_.end() && set.told.problem.empty()) {
         set.told.problem = key + ": " + fault->second;
         set.told.is_whole = false;
-        set.is_all_there = set.found.is_done;
       }
     }
     if (set.told.is_whole && use->repaired.IsReplaced(set.name())) {
       set.told.problem = kReplacedSet;
       set.told.is_whole = false;
-      set.is_all_there = true;
     }
   }
   return Status::OK();
@@ -410,7 +415,7 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
       is_held = true;
     } else {
       const auto there = files.find(text);
-      summary_->deleted_bytes += there == files.end() ? 0 : there->second;
+      summary_->deleted_bytes += there == files.end() ? 0 : there->second.bytes;
       gone.push_back(std::move(text));
     }
   }
@@ -675,13 +680,13 @@ Status Pruner::Mark() {
     }
   }
   std::vector<ArchiveKey> keys;
-  for (const auto& [text, bytes] : files) {
+  for (const auto& [text, object] : files) {
     ArchiveKey key;
     if (ParseArchiveKey(text, &key) && named.count(text) == 0 &&
         marked.keys.count(text) == 0 && !use.IsPushed(key.set) &&
         !use.MayBeNamed(key.set)) {
       keys.push_back(key);
-      summary_->marked_bytes += bytes;
+      summary_->marked_bytes += object.bytes;
     }
   }
   const std::set<std::string> needed = FindSegments(
@@ -737,7 +742,8 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
                         what + ": there is no such set",
                         "sstferry archive list " + ShellWord(store_->place()));
     }
-    // A finding may come from a bad read, so it makes no set superfluous.
+    // A finding may come from a bad read, and what is cold may be restored in
+    // the store, so neither makes a set superfluous.
     if ((removed->told.is_whole || removed->is_all_there) && !has_other &&
         !force) {
       uint64_t now = 0;
@@ -774,7 +780,7 @@ Status Pruner::MarkAllBut(const InUse& use, const KnownSet* kept) {
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   std::vector<ArchiveKey> keys;
-  for (const auto& [text, bytes] : files) {
+  for (const auto& [text, object] : files) {
     ArchiveKey key;
     if (ParseArchiveKey(text, &key) && named.count(text) == 0) {
       keys.push_back(key);

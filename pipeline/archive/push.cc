@@ -1,6 +1,7 @@
 #include "pipeline/archive/push.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <mutex>
@@ -119,6 +120,8 @@ class Pusher {
                                   uint64_t bytes, FileDigests* digests);
   [[nodiscard]] Status Upload(const std::string& key, SetFile* file,
                               FileDigests* digests);
+  // Reads one byte of an uploaded object.
+  [[nodiscard]] Status ReadBack(const std::string& key) const;
   [[nodiscard]] Status TakeLook(Look* look) const;
   // Checks that the segments [log.segment, end) exist and are unmarked.
   [[nodiscard]] Status LookAtLog(const Marked& marked, uint64_t end,
@@ -150,6 +153,7 @@ class Pusher {
   std::vector<bool> is_shared_;               // by file
   ArchiveIntent intent_;
   std::string record_;  // the set's record; sealed if there is a key
+  std::atomic<bool> has_read_back_{false};  // the first object
 
   std::mutex mu_;
   uint64_t renewed_steady_ = 0;
@@ -290,11 +294,13 @@ Status Pusher::ChoosePlaces() {
     }
   }
   std::map<SharedName, ArchiveKey> left;
-  for (const auto& [text, bytes] : present_) {
+  for (const auto& [text, object] : present_) {
     ArchiveKey key;
     if (ParseArchiveKey(text, &key) && key.is_shared &&
         before_.count(key.set) != 0 &&
-        bytes == (set_.is_sealed ? SealedBytes(key.bytes) : key.bytes) &&
+        object.bytes ==
+            (set_.is_sealed ? SealedBytes(key.bytes) : key.bytes) &&
+        !object.is_cold &&
         marked_.keys.count(text) == 0 && is_good(text)) {
       left.emplace(SharedName{key.identity, key.bytes}, key);
     }
@@ -324,10 +330,8 @@ Status Pusher::ChoosePlaces() {
                              base_->database_id != set_.database_id;
     if (const auto found = known.find(name); found != known.end()) {
       const std::string key = ArchiveKeyText(found->second->key);
-      const auto there = present_.find(key);
       faulty += faults.count(key);
-      if (there != present_.end() &&
-          there->second == set_.ObjectBytes(set_.files[i]) &&
+      if (ListedFault(present_, key, set_.ObjectBytes(set_.files[i])).empty() &&
           marked_.keys.count(key) == 0 && is_good(key)) {
         places_[i] = Place{found->second->key, found->second, is_compared};
         continue;
@@ -359,10 +363,8 @@ void Pusher::ChooseGoodPlaces(const PushRepair& repair) {
     const ArchivedFile& file = repair.set->files[i];
     const std::string key = ArchiveKeyText(file.key);
     is_shared_[i] = file.key.is_shared;
-    const auto there = present_.find(key);
     if (is_shared_[i] && repair.good.count(key) != 0 &&
-        there != present_.end() &&
-        there->second == repair.set->ObjectBytes(file) &&
+        ListedFault(present_, key, repair.set->ObjectBytes(file)).empty() &&
         marked_.keys.count(key) == 0 && uses.size() < kMaxIntentSets) {
       places_[i] = Place{file.key, &file};
       uses.insert(file.key.set);
@@ -533,7 +535,23 @@ Status Pusher::Upload(const std::string& key, SetFile* file,
   request.if_absent = head_.has_if_absent;
   RETURN_IF_ERROR(OfOwnName(store_->Put(request)));
   CountDone(uncounted);
-  return Status::OK();
+  return file->size() == 0 || has_read_back_.exchange(true) ? Status::OK()
+                                                            : ReadBack(key);
+}
+
+// Refuses a store, or a storage class, that does not give back what was put.
+Status Pusher::ReadBack(const std::string& key) const {
+  GetRequest request;
+  request.key = key;
+  request.bytes = 1;
+  const StoreResult got =
+      store_->Get(request, [](const Slice&) { return Status::OK(); });
+  return got.code == StoreCode::kAbsent
+             ? MakeStatus(EndState::kCorrupt,
+                          store_->Describe(key) +
+                              ": the store accepted this object, but does not "
+                              "have it")
+             : got.status;
 }
 
 // Reuses no object that was sealed with another key.
@@ -667,12 +685,11 @@ Status Pusher::TakeLook(Look* look) const {
   look->set_is_marked = marked.sets.count(set_.name) != 0;
   for (size_t i = 0; i < set_.files.size(); ++i) {
     const std::string key = ArchiveKeyText(set_.files[i].key);
-    const auto there = present.find(key);
     const bool is_reused = set_.files[i].key.set != set_.name.id;
     if (marked.keys.count(key) != 0) {
       look->marked.push_back(i);
-    } else if (there == present.end() ||
-               there->second != set_.ObjectBytes(set_.files[i])) {
+    } else if (!ListedFault(present, key, set_.ObjectBytes(set_.files[i]))
+                    .empty()) {
       look->missing.push_back(i);
     } else if (faults.count(key) != 0 || (!unreadable.ok() && is_reused)) {
       look->wrong.push_back(i);

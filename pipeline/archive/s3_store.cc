@@ -186,6 +186,9 @@ class S3Store : public ObjectStore {
   // Removes an upload and its parts. kOk also if the upload does not exist.
   StoreResult AbortUpload(const std::string& key,
                           const std::string& upload_id);
+  // Sets the storage class of a put of a file or a segment. Records have the
+  // bucket's, because no command works without them.
+  void AddStorageClass(const std::string& key, Ask* ask) const;
   StoreResult DeleteEach(const std::vector<std::string>& keys);
   // Lists one page. *in_order: the page's keys are ascending and after `after`.
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
@@ -464,6 +467,15 @@ StoreResult S3Store::Now(UnixSeconds* now) {
              : result;
 }
 
+void S3Store::AddStorageClass(const std::string& key, Ask* ask) const {
+  if (!options_.storage_class.empty() &&
+      (key.starts_with(kArchiveFilesPrefix) ||
+       key.starts_with(kArchivePartsPrefix) ||
+       key.starts_with(kArchiveLogPrefix))) {
+    ask->headers["x-amz-storage-class"] = options_.storage_class;
+  }
+}
+
 StoreResult S3Store::Put(const PutRequest& request) {
   if (!IsStoreKey(request.key)) {
     return BadKey(request.key);
@@ -483,9 +495,7 @@ StoreResult S3Store::Put(const PutRequest& request) {
     if (request.if_absent) {
       ask.headers["if-none-match"] = "*";
     }
-    if (!options_.storage_class.empty()) {
-      ask.headers["x-amz-storage-class"] = options_.storage_class;
-    }
+    AddStorageClass(request.key, &ask);
     HttpAnswer answer;
     bool sent = false;
     return RunChecked("put " + Describe(request.key), ask, kChecksumHeader,
@@ -895,9 +905,7 @@ StoreResult S3Store::BeginUpload(const std::string& key,
   ask.path = PathOf(key);
   ask.query = {{"uploads", ""}};
   ask.body = &nothing;
-  if (!options_.storage_class.empty()) {
-    ask.headers["x-amz-storage-class"] = options_.storage_class;
-  }
+  AddStorageClass(key, &ask);
   ask.accept = [&](const HttpAnswer& answer) {
     return ParseBegunUpload(answer.body, upload_id);
   };

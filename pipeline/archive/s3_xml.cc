@@ -104,6 +104,12 @@ UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   return ParseTime(text).value_or(0);
 }
 
+// Some stores have readable classes of these names.
+bool IsColdClass(const char* name) {
+  return std::strcmp(name, "GLACIER") == 0 ||
+         std::strcmp(name, "DEEP_ARCHIVE") == 0;
+}
+
 // Reverses encoding-type=url.
 Status Decode(const std::string& encoded, std::string* out) {
   out->clear();
@@ -208,6 +214,7 @@ Status ParseS3Listing(const Slice& xml, S3Listing* listing) {
         Number(node, "Size", std::numeric_limits<int64_t>::max(),
                &object.bytes));
     object.modified = TimeOf(node, "LastModified");
+    object.is_cold = IsColdClass(node.child_value("StorageClass"));
   }
   return Status::OK();
 }

@@ -83,14 +83,16 @@ Status SetReader::LookFor(const std::vector<const ArchivedFile*>& files) {
   RETURN_IF_ERROR(archive_.ListKeys(
       kArchivePartsPrefix + ToHex(set_.name.id) + "/", &present));
   for (const ArchivedFile* const file : files) {
-    const auto there = present.find(ArchiveKeyText(file->key));
-    if (there == present.end()) {
-      return Lost(*file, "is missing");
+    const std::string key = ArchiveKeyText(file->key);
+    // A cold object may have been restored in the store since: a read tells.
+    const auto there = present.find(key);
+    if (there != present.end()) {
+      there->second.is_cold = false;
     }
-    const uint64_t bytes = set_.ObjectBytes(*file);
-    if (there->second != bytes) {
-      return Lost(*file, "expected " + std::to_string(bytes) +
-                             " bytes, found " + std::to_string(there->second));
+    const std::string fault =
+        ListedFault(present, key, set_.ObjectBytes(*file));
+    if (!fault.empty()) {
+      return Lost(*file, fault);
     }
   }
   return Status::OK();

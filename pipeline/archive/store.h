@@ -94,6 +94,8 @@ struct ObjectInfo {
   std::string key;
   uint64_t bytes = 0;
   UnixSeconds modified = 0;  // by the store's clock; 0: not reported
+  // A list names a storage class from which most stores give nothing back.
+  bool is_cold = false;
 };
 
 struct ListPage {

@@ -160,6 +160,10 @@ class MemoryStoreClient : public ObjectStore {
     ObjectPointer object;
     StoreResult got = Call(
         StoreCallKind::kGet, request.key, {}, [&](const StoreCall& call) {
+          const MemoryStoreRules& rules = state_->rules;
+          if (rules.cold.count(request.key) != 0 && !rules.gives_cold_back) {
+            return Error(StoreCode::kUnsupported, request.key);
+          }
           StoreResult found = Find(request.key, &object);
           if (found.ok() && call.flips_bit && !object->bytes.empty()) {
             Object wrong = *object;
@@ -258,8 +262,9 @@ class MemoryStoreClient : public ObjectStore {
   }
 
  private:
-  static ObjectInfo InfoOf(const std::string& key, const Object& object) {
-    return {key, object.bytes.size(), object.modified};
+  ObjectInfo InfoOf(const std::string& key, const Object& object) const {
+    return {key, object.bytes.size(), object.modified,
+            state_->rules.cold.count(key) != 0};
   }
   StoreResult Error(StoreCode code, const std::string& key) const {
     return StoreError(code, Describe(key));

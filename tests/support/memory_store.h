@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct MemoryStoreRules {
   bool checks_signatures = true;
   UnixSeconds signature_seconds = 15 * 60;
   uint32_t max_page = kMaxStorePage;  // entries of one List()
+  std::set<std::string> cold;  // keys that lists show as cold
+  bool gives_cold_back = false;  // false: objects of these keys are unreadable
 };
 
 enum class StoreCallKind : uint8_t {

@@ -1224,6 +1224,60 @@ TEST_CASE("A record that is read wrong once is read again", "[archive]") {
   REQUIRE(gets >= 2);
 }
 
+TEST_CASE("A set whose objects were moved to where nothing can be read is not "
+          "whole, and no push reuses them",
+          "[archive]") {
+  World world;
+  PushSummary whole;
+  PushSummary cold;
+  REQUIRE_OK(world.Push({1}, &whole));
+  REQUIRE_OK(world.Push({2}, &cold));
+  world.server.rules().cold = {world.KeyOf(2)};
+  // Other stores have readable classes of the same name.
+  const bool is_readable = GENERATE(false, true);
+  world.server.rules().gives_cold_back = is_readable;
+  const Status checked = world.CheckAll();
+  INFO(checked.ToString());
+  REQUIRE(checked.ok() == is_readable);
+  PruneSummary pruned;
+  REQUIRE_OK(world.Prune(&pruned));
+  REQUIRE(pruned.kept_sets == 1);
+  REQUIRE(pruned.damaged_sets == (is_readable ? 0 : 1));
+  REQUIRE(pruned.sets[0].name == whole.name);
+  REQUIRE((pruned.sets[0].fate == SetFate::kStays) == !is_readable);
+  PushSummary pushed;
+  REQUIRE_OK(world.Push({2}, &pushed));
+  REQUIRE(pushed.reused_files == (is_readable ? 1 : 0));
+  // Nothing remains of the finding once the objects are back.
+  world.server.rules().cold.clear();
+  REQUIRE_OK(world.CheckAll());
+}
+
+TEST_CASE("The only set is removed only by force, also if its objects must be "
+          "restored in the store first",
+          "[archive]") {
+  World world;
+  PushSummary only;
+  REQUIRE_OK(world.Push({1}, &only));
+  world.server.rules().cold = {world.KeyOf(1)};
+  REQUIRE(EndStateOf(world.Remove(SetNameText(only.name))) ==
+          EndState::kRefused);
+}
+
+TEST_CASE("A push ends if the store does not give back its first object",
+          "[archive]") {
+  World world;
+  const CallFate fate = GENERATE(CallFate::kDenied, CallFate::kAbsent);
+  const std::unique_ptr<ObjectStore> store = world.server.NewClient(
+      Wrongly(fate, kAlways, [](const StoreCall& call) {
+        return call.kind == StoreCallKind::kGet &&
+               call.key.starts_with(kArchiveFilesPrefix);
+      }));
+  REQUIRE_FALSE(world.Push({1, 2}, nullptr, store.get()).ok());
+  REQUIRE(world.Keys(kArchiveFilesPrefix).size() == 1);
+  REQUIRE(world.Keys(kArchiveSetsPrefix).empty());
+}
+
 TEST_CASE("A mark that another prune deletes while it is taken back is deleted "
           "again",
           "[archive]") {

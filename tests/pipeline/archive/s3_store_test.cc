@@ -402,6 +402,58 @@ TEST_CASE("An object is missing only if the store's list does not have it, "
   CHECK(server.requests() == before + 3);
 }
 
+TEST_CASE("A list shows which objects are in a class where nothing can be read",
+          "[archive]") {
+  std::string storage_class;
+  FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
+    const size_t end = answer->body.find("</Contents>");
+    if (end != std::string::npos) {
+      answer->body.insert(
+          end, "<StorageClass>" + storage_class + "</StorageClass>");
+    }
+  });
+  server.Set("/b/p/a", "bytes");
+  const auto store = Open(OptionsOf(server));
+  for (const char* name :
+       {"GLACIER", "DEEP_ARCHIVE", "GLACIER_IR", "STANDARD", ""}) {
+    INFO(name);
+    storage_class = name;
+    ListPage page;
+    REQUIRE(CodeOf(store->List("", "", &page)) == StoreCode::kOk);
+    REQUIRE(page.objects.size() == 1);
+    CHECK(page.objects[0].is_cold ==
+          (storage_class == "GLACIER" || storage_class == "DEEP_ARCHIVE"));
+  }
+}
+
+TEST_CASE("Only files and segments are put into the storage class",
+          "[archive]") {
+  std::mutex mu;
+  std::map<std::string, bool> has_class;  // by path
+  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    const std::lock_guard<std::mutex> lock(mu);
+    if (request.query.count("uploadId") == 0) {
+      has_class[request.path] =
+          request.headers.count("x-amz-storage-class") != 0;
+    }
+    return std::nullopt;
+  });
+  StoreOptions options = OptionsOf(server);
+  options.storage_class = "STANDARD_IA";
+  const auto store = Open(options);
+  for (const char* key : {"ARCHIVE", "CHECKED", "sets/a", "done/a", "marks/a",
+                          "intents/a", "files/aa/a", "parts/a", "wal/a/a"}) {
+    INFO(key);
+    for (const uint64_t piece_bytes : {0u, 3u}) {
+      REQUIRE(CodeOf(PutBytes(store.get(), key, "bytes", false, {},
+                              piece_bytes)) == StoreCode::kOk);
+      const std::string prefix = std::string(key).substr(0, 4);
+      CHECK(has_class.at("/b/p/" + std::string(key)) ==
+            (prefix == "file" || prefix == "part" || prefix == "wal/"));
+    }
+  }
+}
+
 TEST_CASE("The first retry is reported at once, and later ones once a minute",
           "[archive]") {
   std::atomic<int> left{3};
