@@ -52,12 +52,6 @@ Status OfOwnName(const StoreResult& put) {
   return put.code == StoreCode::kExists ? Status::OK() : put.status;
 }
 
-// Returns true if the object may have been stored in spite of this answer.
-bool MayBeStored(StoreCode code) {
-  return code == StoreCode::kUnreachable || code == StoreCode::kThrottled ||
-         code == StoreCode::kExists;
-}
-
 class Pusher {
  public:
   Pusher(const Archive& archive, SetSource* source, const PushOptions& options,
@@ -130,8 +124,8 @@ class Pusher {
   [[nodiscard]] Status Commit(UnixSeconds signed_at);
   [[nodiscard]] Status LookBehind(UnixSeconds* signed_at) const;
   [[nodiscard]] Status Confirm(UnixSeconds signed_at);
-  // Puts an object whose name no other process uses. If the reply is lost,
-  // succeeds if the object exists.
+  // Puts an object whose name no other process uses. If the put fails, succeeds
+  // if the object exists: an earlier try of the same call may have stored it.
   [[nodiscard]] Status PutOnce(const std::string& key, const std::string& bytes,
                                UnixSeconds signed_at) const;
   [[nodiscard]] Status Overtaken(const std::string& what) const;
@@ -761,16 +755,18 @@ Status Pusher::PutOnce(const std::string& key, const std::string& bytes,
                        UnixSeconds signed_at) const {
   const StoreResult put =
       PutBytes(store_, key, bytes, head_.has_if_absent, signed_at);
-  if (put.code == StoreCode::kSignatureRefused) {
-    return Overtaken("the store refused to commit so late");
-  }
-  if (!MayBeStored(put.code)) {
+  if (put.ok()) {
     return put.status;
   }
   std::string there;
   const StoreResult got =
       GetBytes(store_, key, bytes.size(), &there);
-  return got.ok() && there == bytes ? Status::OK() : put.status;
+  if (got.ok() && there == bytes) {
+    return Status::OK();
+  }
+  return put.code == StoreCode::kSignatureRefused
+             ? Overtaken("the store refused to commit so late")
+             : put.status;
 }
 
 Status Pusher::Commit(UnixSeconds signed_at) {

@@ -496,6 +496,12 @@ StoreResult S3Store::Put(const PutRequest& request) {
       ask.headers["if-none-match"] = "*";
     }
     AddStorageClass(request.key, &ask);
+    // A store gives the object's ETag; a proxy's page may have status 200, too.
+    ask.accept = [](const HttpAnswer& answer) {
+      return answer.Header("etag").empty()
+                 ? NotAnAnswer("expected the object's ETag, found none")
+                 : Status::OK();
+    };
     HttpAnswer answer;
     bool sent = false;
     return RunChecked("put " + Describe(request.key), ask, kChecksumHeader,
@@ -680,6 +686,12 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
   }
   int empty_pages = 0;
   ask.accept = [&](const HttpAnswer& answer) {
+    // Looks and prunes need what is there now.
+    if (const std::string age = answer.Header("age");
+        !age.empty() && age != "0") {
+      return NotAnAnswer("expected the store's list, found that of a cache "
+                         "with an Age of " + Printable(age) + " s");
+    }
     RETURN_IF_ERROR(ParseS3Listing(answer.body, listing));
     std::string before = after.empty() ? "" : Whole(after);
     *in_order = true;
@@ -1021,8 +1033,8 @@ StoreResult S3Store::RemoveUploads(
   for (const S3Upload& upload : found) {
     const std::string key = upload.key.substr(
         std::min(upload.key.size(), prefix_.size()));
-    if (!result.ok() || upload.begun >= before || !IsStoreKey(key) ||
-        !may_remove(key)) {
+    const bool is_old = upload.begun != 0 && upload.begun < before;
+    if (!result.ok() || !is_old || !IsStoreKey(key) || !may_remove(key)) {
       continue;
     }
     result = AbortUpload(key, upload.upload_id);

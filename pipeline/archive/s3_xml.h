@@ -45,7 +45,7 @@ struct S3Listing {
 struct S3Upload {
   std::string key;  // complete
   std::string upload_id;
-  UnixSeconds begun = 0;  // by the store's clock; 0: not reported
+  UnixSeconds begun = 0;  // by the store's clock; 0: unknown
 };
 [[nodiscard]] rocksdb::Status ParseS3Uploads(const rocksdb::Slice& xml,
                                              std::vector<S3Upload>* uploads);

@@ -313,6 +313,9 @@ class MemoryStoreClient : public ObjectStore {
       return Error(StoreCode::kSignatureRefused, key);
     }
     StoreResult result = effect(call);
+    if (fate == CallFate::kRepeatDenied) {
+      return Error(StoreCode::kDenied, key);
+    }
     return fate == CallFate::kAnswerLost
                ? Error(StoreCode::kUnreachable, key)
                : std::move(result);

@@ -53,6 +53,8 @@ enum class CallFate : uint8_t {
   kAnswerLost,    // the call took effect; kUnreachable
   kThrottled,
   kDenied,        // and nothing happened
+  kRepeatDenied,  // the call took effect; its answer was lost, and when it was
+                  // repeated, it was denied
   kAbsent,        // and nothing happened
 };
 // Runs before each call, in the caller's thread and without a lock: a test may

@@ -501,11 +501,13 @@ TEST_CASE("A long push renews its intent", "[archive]") {
 }
 
 TEST_CASE("A commit whose answer is lost is a commit", "[archive]") {
+  const CallFate fate =
+      GENERATE(CallFate::kAnswerLost, CallFate::kRepeatDenied);
   for (const char* prefix : {kArchiveSetsPrefix, kArchiveDonePrefix}) {
     World world;
     StoppedClient push(&world.server, world.Pusher({1}));
     REQUIRE(push.RunUntil(StoreCallKind::kPut, prefix));
-    push.Fail(CallFate::kAnswerLost);
+    push.Fail(fate);
     REQUIRE_OK(push.Finish());
     REQUIRE(world.CountWhole() == 1);
   }

@@ -402,6 +402,30 @@ TEST_CASE("An object is missing only if the store's list does not have it, "
   CHECK(server.requests() == before + 3);
 }
 
+TEST_CASE("A put is complete only if the answer has an ETag", "[archive]") {
+  FakeS3 server([](const FakeRequest& request) -> std::optional<FakeAnswer> {
+    FakeAnswer page;
+    page.body = "<html>Welcome</html>";
+    return request.method == "PUT" ? std::optional<FakeAnswer>(page)
+                                   : std::nullopt;
+  });
+  CHECK(CodeOf(PutBytes(Open(OptionsOf(server)).get(), "a", "x", false)) ==
+        StoreCode::kDamaged);
+}
+
+TEST_CASE("A list from a cache is not the store's list", "[archive]") {
+  std::string age;
+  FakeS3 server(nullptr, [&](const FakeRequest&, FakeAnswer* answer) {
+    answer->headers["Age"] = age;
+  });
+  const auto store = Open(OptionsOf(server));
+  ListPage page;
+  age = "0";
+  CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kOk);
+  age = "30";
+  CHECK(CodeOf(store->List("", "", &page)) == StoreCode::kDamaged);
+}
+
 TEST_CASE("A list shows which objects are in a class where nothing can be read",
           "[archive]") {
   std::string storage_class;
@@ -609,14 +633,22 @@ TEST_CASE("An upload whose last answer is lost counts by the object's size",
 TEST_CASE("An upload that fails is aborted, and what a crash left is removed",
           "[archive]") {
   bool may_abort = true;
-  FakeS3 server([&](const FakeRequest& request) -> std::optional<FakeAnswer> {
-    if ((request.method == "DELETE" && !may_abort) ||
-        (request.query.count("partNumber") != 0 &&
-         request.query.at("partNumber") == "2")) {
-      return FakeError(403, "AccessDenied");
-    }
-    return std::nullopt;
-  });
+  bool has_time = true;
+  FakeS3 server(
+      [&](const FakeRequest& request) -> std::optional<FakeAnswer> {
+        if ((request.method == "DELETE" && !may_abort) ||
+            (request.query.count("partNumber") != 0 &&
+             request.query.at("partNumber") == "2")) {
+          return FakeError(403, "AccessDenied");
+        }
+        return std::nullopt;
+      },
+      [&](const FakeRequest&, FakeAnswer* answer) {
+        const size_t time = answer->body.find("2026-11-25T12:00:00Z");
+        if (!has_time && time != std::string::npos) {
+          answer->body.replace(time, 20, "yesterday");
+        }
+      });
   const auto store = Open(OptionsOf(server));
   const auto remove = [&](UnixSeconds before, const std::string& of) {
     uint64_t removed = 0;
@@ -636,6 +668,9 @@ TEST_CASE("An upload that fails is aborted, and what a crash left is removed",
   CHECK(remove(0, "a") == 0);
   CHECK(remove(kBegun, "a") == 0);
   CHECK(remove(kBegun + 1, "b") == 0);
+  has_time = false;
+  CHECK(remove(kBegun + 1, "a") == 0);
+  has_time = true;
   CHECK(remove(kBegun + 1, "a") == 1);
   CHECK(remove(kBegun + 1, "a") == 0);
   CHECK(server.Objects().empty());
