@@ -775,7 +775,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
        {
            Row<Archive>(
                "storage-class", Group::kNetwork,
-               "Store new objects in the class NAME. Default: the bucket's.",
+               "Store new files and segments in the class NAME, which must "
+               "be readable at once. Default: the bucket's.",
                [](auto& a) -> auto& { return a.options.store.storage_class; },
                TextValue("NAME", "the name of a storage class")),
            Row<Archive>(

@@ -59,7 +59,8 @@ struct StoreOptions {
   std::string profile;
   // Shell command that prints credentials as JSON, like `credential_process`.
   std::string credentials_command;
-  std::string storage_class;  // of new objects; empty: the bucket's default
+  // Class of new files and segments; empty: the bucket's default.
+  std::string storage_class;
   uint32_t connections = 8;   // maximum number
 
   // `connect` and `peer` limit one attempt: `connect` the time to connect,
