@@ -18,9 +18,10 @@
 //    P3 reuse files of earlier sets,          set names
 //       unless a mark or a fault names     a later prune, after the grace:
 //       them; PUT others under this        R2 read marks older than the grace
-//       set's own name
-//    P4 look: read marks and faults, then  R3 read sets and intents
-//       list files
+//       set's own name; read one byte
+//       of the first back
+//    P4 look: read marks and faults, then  R3 read sets and intents; marked
+//       list files                            sets that are not listed are gone
 //    P5 PUT sets/SET                       R4 delete done/SET, then sets/SET,
 //    P6 look again                            of sets that are dropped
 //    P7 PUT done/SET                       R5 delete marked files that no set
