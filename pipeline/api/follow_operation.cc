@@ -95,9 +95,9 @@ class StandbyRounds : public RoundTarget {
   [[nodiscard]] Status Open(bool adopts) {
     const std::string& dir = pull_.target_dir;
     RETURN_IF_ERROR(CheckOnlyRoot(dir, /*in_place=*/false));  // before chown()
-    const bool is_database =
-        !FileIdOfName(dir + "/" + kFollowFileName).exists() &&
-        HoldsDatabase(dir);
+    FileId standby_record;
+    RETURN_IF_ERROR(FileIdOfName(dir + "/" + kFollowFileName, &standby_record));
+    const bool is_database = !standby_record.exists() && HoldsDatabase(dir);
     if (is_database && !adopts) {
       return NeedsAdopt();
     }

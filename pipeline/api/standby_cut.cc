@@ -19,7 +19,9 @@ namespace {
 void SayWhatIsKept(const FollowFile& before, const FollowFile& now,
                    const LogFunction& log) {
   if (log && now.lost_dir != before.lost_dir) {
-    const bool is_database = FileIdOfName(now.lost_dir + "/CURRENT").exists();
+    FileId current;  // unknown: its WALs are there in any case
+    FileIdOfName(now.lost_dir + "/CURRENT", &current).PermitUncheckedError();
+    const bool is_database = current.exists();
     log(LogLevel::kWarning,
         "the reopened source lacks at least the last " +
             std::to_string(now.lost_sequences) +
@@ -74,12 +76,11 @@ Status MakeStandbyCut(const PullOptions& options, const CutRequest& request,
 Status KeepAdopted(const std::string& dir,
                    const std::shared_ptr<rocksdb::FileSystem>& file_system,
                    const LogFunction& log) {
-  const std::string record = Workspace::DirOf(dir) + "/exchange";
-  std::error_code error;
-  if (!std::filesystem::exists(record, error)) {
-    return error ? MakeStatus(EndState::kInternal,
-                              record + ": " + error.message())
-                 : Status::OK();
+  FileId exchange;
+  RETURN_IF_ERROR(
+      FileIdOfName(Workspace::DirOf(dir) + "/exchange", &exchange));
+  if (!exchange.exists()) {
+    return Status::OK();
   }
   std::unique_ptr<Workspace> workspace;
   RETURN_IF_ERROR(Workspace::Open(dir, Existing::kSwap, file_system, log,

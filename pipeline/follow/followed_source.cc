@@ -51,12 +51,12 @@ bool MayPass(const Status& status) {
 // also be those that are sent.
 class Captured : public ByteSource {
  public:
-  Captured(int fd, const std::string& name, uint64_t begin, uint64_t limit)
-      : source_(fd, name), begin_(begin), file_bytes_(source_.size()) {
-    size_ = limit < file_bytes_ - std::min(begin, file_bytes_)
-                ? begin + limit
-                : file_bytes_;
-  }
+  // REQUIRES: the file has `file_bytes` bytes, at least `begin`.
+  Captured(int fd, const std::string& name, uint64_t file_bytes, uint64_t begin,
+           uint64_t limit)
+      : source_(fd, name, file_bytes),
+        begin_(begin),
+        size_(begin + std::min(limit, file_bytes - begin)) {}
 
   Status Read(uint64_t offset, size_t n, std::string* scratch,
               Slice* out) const override {
@@ -68,14 +68,13 @@ class Captured : public ByteSource {
     return Status::OK();
   }
   uint64_t size() const override { return size_; }
-  uint64_t file_bytes() const { return file_bytes_; }
+  uint64_t file_bytes() const { return source_.size(); }
   const std::string& bytes() const { return bytes_; }
 
  private:
   const DescriptorSource source_;
   const uint64_t begin_;
-  const uint64_t file_bytes_;
-  uint64_t size_ = 0;
+  const uint64_t size_;
   mutable std::string bytes_;
 };
 
@@ -83,16 +82,24 @@ class Captured : public ByteSource {
 class OpenedFile : public ByteSource {
  public:
   explicit OpenedFile(std::string path) : path_(std::move(path)) {}
-  Descriptor* descriptor() { return &file_; }
+  [[nodiscard]] Status Open() {
+    FileId opened;
+    RETURN_IF_ERROR(OpenPrivate(path_, &file_));
+    RETURN_IF_ERROR(FileIdOf(file_.get(), path_, &opened));
+    bytes_ = opened.bytes;
+    return Status::OK();
+  }
   Status Read(uint64_t offset, size_t n, std::string* scratch,
               Slice* out) const override {
-    return DescriptorSource(file_.get(), path_).Read(offset, n, scratch, out);
+    return DescriptorSource(file_.get(), path_, bytes_)
+        .Read(offset, n, scratch, out);
   }
-  uint64_t size() const override { return FileIdOf(file_.get()).bytes; }
+  uint64_t size() const override { return bytes_; }
 
  private:
   const std::string path_;
   Descriptor file_;
+  uint64_t bytes_ = 0;
 };
 
 }  // namespace
@@ -430,16 +437,18 @@ Status FollowedSource::ReadWal(WalFile* wal, bool hold_first, Staged* staged,
 Status FollowedSource::ReadSome(WalFile* wal, bool hold_first, uint64_t limit,
                                 Staged* staged, bool* held_first) {
   const uint64_t begin = wal->follower->end();
-  Captured source(wal->file->get(), wal->path, begin, limit);
-  if (source.file_bytes() < begin) {
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(wal->file->get(), wal->path, &opened));
+  if (opened.bytes < begin) {
     // The file became shorter. If the path now names another file, RocksDB
     // recycled the first file for another WAL. Otherwise the source's process
     // crashed, and the next one truncated the file.
-    staged->life_ended = FileIdOf(wal->path).IsSameFile(
-        FileIdOf(wal->file->get()));
+    RETURN_IF_ERROR(
+        IsNamed(wal->file->get(), wal->path, &staged->life_ended));
     wal->is_whole = true;
     return Status::OK();
   }
+  Captured source(wal->file->get(), wal->path, opened.bytes, begin, limit);
   std::vector<uint64_t> ends;
   const Status status = wal->follower->Follow(
       source, [&](const Slice& record, uint64_t end) {
@@ -975,7 +984,8 @@ Status FollowedSource::BytesOf(const HeldWal& wal, const Piece& piece,
     *bytes = piece.data.substr(skipped);
     return Status::OK();
   }
-  const DescriptorSource source(wal.file->get(), wal.path);
+  const DescriptorSource source(wal.file->get(), wal.path,
+                                piece.offset + piece.bytes);
   std::string scratch;
   Slice read;
   RETURN_IF_ERROR(source.Read(piece.offset, static_cast<size_t>(piece.bytes),
@@ -1062,7 +1072,7 @@ Status PositionOfCut(const std::vector<CloneFile>& files,
                                     std::unique_ptr<ByteSource>* wal) {
     const std::string path = directory + "/" + CloneFileName(file);
     auto opened = std::make_unique<OpenedFile>(path);
-    RETURN_IF_ERROR(OpenPrivate(path, opened->descriptor()));
+    RETURN_IF_ERROR(opened->Open());
     *wal = std::move(opened);
     return Status::OK();
   };

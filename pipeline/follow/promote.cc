@@ -33,7 +33,9 @@ Status WriteTransfer(rocksdb::FileSystem* file_system, const std::string& dir,
 Status WriteCurrent(rocksdb::FileSystem* file_system, const std::string& dir,
                     const FollowFile& record) {
   const std::string manifest = ManifestNameOf(record);
-  if (!FileIdOfName(dir + "/" + manifest).exists()) {
+  FileId found;
+  RETURN_IF_ERROR(FileIdOfName(dir + "/" + manifest, &found));
+  if (!found.exists()) {
     return MakeStatus(EndState::kCorrupt,
                       dir + ": expected " + manifest + ", which " +
                           kFollowFileName + " names, found none");

@@ -172,7 +172,9 @@ class HistoryOfFiles : public History {
                Digest128* digest) const {
     const std::string path = dir_ + "/" + name;
     *begin = FileBegin::kGone;
-    if (!FileIdOfName(path).exists()) {
+    FileId named;
+    RETURN_IF_ERROR(FileIdOfName(path, &named));
+    if (!named.exists()) {
       return Status::OK();
     }
     uint64_t found = 0;
@@ -245,7 +247,9 @@ std::vector<std::string> OwnDirs(const std::string& dir,
     const std::string name = fs::path(path).filename().string();
     if (name.starts_with(own + infix)) {
       const std::string beside = dir + name.substr(own.size());
-      if (FileIdOfName(beside).exists()) dirs.push_back(beside);
+      FileId found;
+      const bool is_known = FileIdOfName(beside, &found).ok();
+      if (!is_known || found.exists()) dirs.push_back(beside);
     }
   }
   return dirs;
@@ -267,9 +271,12 @@ std::string FindBegun(const std::string& dir, const std::string& infix) {
     if (name.starts_with(own) && OpenOwnDirectory(kept).is_open() &&
         ListDirectory(kept, &files).ok() &&
         std::all_of(files.begin(), files.end(), [&](const std::string& file) {
+          FileId linked;
+          FileId own_file;
           return file.starts_with("CURRENT") ||
-                 FileIdOfName(kept + "/" + file)
-                     .IsSameFile(FileIdOfName(dir + "/" + file));
+                 (FileIdOfName(kept + "/" + file, &linked).ok() &&
+                  FileIdOfName(dir + "/" + file, &own_file).ok() &&
+                  linked.IsSameFile(own_file));
         })) {
       return kept;
     }
@@ -489,7 +496,9 @@ Status LockStandby(const std::string& dir, Descriptor* lock) {
   }
   // The follower that held the lock may have replaced the directory by another
   // cut.
-  if (!FileIdOf(file.get()).IsSameFile(FileIdOfName(path))) {
+  bool is_named = false;
+  RETURN_IF_ERROR(IsNamed(file.get(), path, &is_named));
+  if (!is_named) {
     return busy;
   }
   *lock = std::move(file);
@@ -617,7 +626,9 @@ Status Standby::Open(const std::string& dir,
                         "sstferry promote " + ShellWord(dir));
     }
     RETURN_IF_ERROR(opened->Load());
-    if (!FileIdOfName(dir + "/CURRENT").exists()) {
+    FileId current;
+    RETURN_IF_ERROR(FileIdOfName(dir + "/CURRENT", &current));
+    if (!current.exists()) {
       RETURN_IF_ERROR(WriteStandbyCurrent(opened->file_system_.get(), dir,
                                           opened->access_));
     }
@@ -684,7 +695,9 @@ Status Standby::Load() {
   }
   RETURN_IF_ERROR(OpenNewest());
   exists_ = true;
-  return FileIdOfName(dir_ + "/" + kFollowMarkName).exists()
+  FileId marks;
+  RETURN_IF_ERROR(FileIdOfName(dir_ + "/" + kFollowMarkName, &marks));
+  return marks.exists()
              ? Status::OK()
              : MakeMarks(file_system_.get(), dir_, access_);
 }
@@ -823,10 +836,16 @@ Status Standby::CheckUsable() const {
 // keeps as well, but no standby.
 Status Standby::CheckOwned() const {
   const bool is_locked = lock_.is_open();
-  if (is_locked ? FileIdOf(lock_.get())
-                      .IsSameFile(FileIdOfName(dir_ + "/" + kFollowFileName))
-      : adopts_ ? !IsStandby(dir_)
-                : IsFree(dir_)) {
+  bool is_owned = false;
+  if (is_locked) {
+    RETURN_IF_ERROR(
+        IsNamed(lock_.get(), dir_ + "/" + kFollowFileName, &is_owned));
+  } else if (adopts_) {
+    is_owned = !IsStandby(dir_);
+  } else {
+    is_owned = IsFree(dir_);
+  }
+  if (is_owned) {
     return Status::OK();
   }
   return MakeStatus(EndState::kRefused,
@@ -1286,7 +1305,10 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
   }
   // A MANIFEST that is damaged or lost must not prevent a cut. One that cannot
   // be read now may show that the source has left; the cut is tried again.
-  if (!FileIdOfName(dir_ + "/" + ManifestNameOf(record_)).exists()) {
+  FileId named;
+  RETURN_IF_ERROR(
+      FileIdOfName(dir_ + "/" + ManifestNameOf(record_), &named));
+  if (!named.exists()) {
     return Status::OK();
   }
   ManifestReader cut;
@@ -1360,7 +1382,9 @@ Status Standby::KeepFiles(const std::string& mark, bool all,
   *kept = base;
   for (int i = 1;; ++i) {
     status = file_system_->CreateDir(*kept, IOOptions(), nullptr);
-    if (status.ok() || !FileIdOfName(*kept).exists() || i == 100) {
+    FileId named;  // unknown: the error of CreateDir() ends this
+    if (!status.ok()) FileIdOfName(*kept, &named).PermitUncheckedError();
+    if (status.ok() || !named.exists() || i == 100) {
       break;
     }
     *kept = base + "-" + std::to_string(i);
@@ -1393,7 +1417,9 @@ Status Standby::FillKept(const std::string& kept, bool all) {
     const bool is_kept =
         (is_file && (all || file.kind == CloneFileKind::kWal)) ||
         (all && name == kHealthFileName);
-    if (is_kept && !FileIdOfName(kept + "/" + name).exists()) {
+    FileId there;
+    if (is_kept) RETURN_IF_ERROR(FileIdOfName(kept + "/" + name, &there));
+    if (is_kept && !there.exists()) {
       const Status linked = file_system_->LinkFile(
           dir_ + "/" + name, kept + "/" + name, IOOptions(), nullptr);
       RETURN_IF_ERROR(WithContext(linked, EndStateOf(linked), "link " + name));

@@ -60,9 +60,14 @@ std::string LinkText(int directory, const char* name) {
 }
 
 // Returns the time since the directory `name` was last modified, by this
-// machine's clock, which may have been set meanwhile.
+// machine's clock, which may have been set meanwhile. Returns 0 if the time
+// cannot be read now.
 milliseconds AgeOf(const Descriptor& parent, const std::string& name) {
-  const uint64_t made_ns = FileIdOfNameIn(parent, name).modified_ns;
+  FileId found;
+  if (!FileIdOfNameIn(parent, name, &found).ok()) {
+    return milliseconds(0);
+  }
+  const uint64_t made_ns = found.modified_ns;
   const auto now_ns = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(
           std::chrono::system_clock::now().time_since_epoch())
@@ -131,13 +136,18 @@ Status StandbyViews::Shown(const Status& status) const {
 // Opens DIR.view, and checks the directory and the names in it. Opens the
 // directory again if it was replaced.
 Status StandbyViews::OpenDirectory(bool creates) {
-  if (directory_.is_open() &&
-      FileIdOfName(view_dir_).IsSameFile(FileIdOf(directory_.get()))) {
+  bool is_named = false;
+  if (directory_.is_open()) {
+    RETURN_IF_ERROR(IsNamed(directory_.get(), view_dir_, &is_named));
+  }
+  if (is_named) {
     return Status::OK();
   }
   directory_ = Descriptor();
   is_loaded_ = false;
-  if (!FileIdOfName(view_dir_).exists()) {
+  FileId found;
+  RETURN_IF_ERROR(FileIdOfName(view_dir_, &found));
+  if (!found.exists()) {
     if (!creates) {
       return Status::OK();
     }

@@ -145,10 +145,15 @@ class Copier {
     // owner may delete the name at any time.
     const std::string to = options_.copy_dir + "/" + name;
     const std::string own = real_ + "/" + name;
-    const bool is_named = FileIdOfName(own).IsSameFile(FileIdOf(from));
-    if (is_named &&
+    FileId wanted;
+    FileId named;
+    RETURN_IF_ERROR(FileIdOf(from, &wanted));
+    RETURN_IF_ERROR(FileIdOfName(own, &named));
+    if (wanted.IsSameFile(named) &&
         file_system_->LinkFile(own, to, IOOptions(), nullptr).ok()) {
-      if (FileIdOfName(to).IsSameFile(FileIdOf(from))) {
+      FileId made;
+      RETURN_IF_ERROR(FileIdOfName(to, &made));
+      if (wanted.IsSameFile(made)) {
         return Status::OK();
       }
       RETURN_IF_ERROR(RemoveTree(file_system_, to));
@@ -172,7 +177,9 @@ class Copier {
     if (!from.is_open()) {
       return MakeStatus(EndState::kInternal, path + " no longer exists");
     }
-    const DescriptorSource source(from.get(), path);
+    FileId opened;
+    RETURN_IF_ERROR(FileIdOf(from.get(), path, &opened));
+    const DescriptorSource source(from.get(), path, opened.bytes);
     std::unique_ptr<rocksdb::FSWritableFile> file;
     const std::string to = options_.copy_dir + "/" + name;
     Status status =

@@ -44,7 +44,9 @@ uint64_t ManifestSeconds(const std::string& directory) {
        std::filesystem::directory_iterator(directory, error)) {
     const std::string path = entry.path().string();
     if (entry.path().filename().string().starts_with("MANIFEST-")) {
-      latest_ns = std::max(latest_ns, FileIdOfName(path).modified_ns);
+      FileId found;  // unknown: 0
+      FileIdOfName(path, &found).PermitUncheckedError();
+      latest_ns = std::max(latest_ns, found.modified_ns);
     }
   }
   return latest_ns / 1'000'000'000;

@@ -39,7 +39,7 @@ void AddTable(const std::string& directory, const TableAt& table,
       !descriptor.is_open()) {
     return;  // a compaction has removed it meanwhile
   }
-  const DescriptorSource source(descriptor.get(), name);
+  const DescriptorSource source(descriptor.get(), name, table.bytes);
   SstReader reader;
   if (!reader.Open(&source).ok()) {
     return;  // another kind of table, or damage, which a pull reports

@@ -51,8 +51,9 @@ uint64_t WrittenSeconds(const std::string& directory) {
   ListDirectory(directory, &names).PermitUncheckedError();
   for (const std::string& name : names) {
     if (name.starts_with("MANIFEST-") || name.ends_with(".log")) {
-      latest = std::max(
-          latest, FileIdOfName(directory + "/" + name).modified_ns / kNanos);
+      FileId found;  // unknown: the others say it
+      FileIdOfName(directory + "/" + name, &found).PermitUncheckedError();
+      latest = std::max(latest, found.modified_ns / kNanos);
     }
   }
   return latest;

@@ -199,7 +199,9 @@ uint64_t FileSystemOf(int fd) {
   if (fstatfs(fd, &info) == 0) {
     std::memcpy(&id, &info.f_fsid, sizeof(id));
   }
-  return id != 0 ? id : FileIdOf(fd).device;
+  FileId found;  // unknown: 0
+  if (id == 0) FileIdOf(fd, "", &found).PermitUncheckedError();
+  return id != 0 ? id : found.device;
 }
 
 }  // namespace

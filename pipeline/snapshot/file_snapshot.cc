@@ -60,6 +60,28 @@ Status CheckTrackedWals(const ManifestState& manifest,
   return Status::OK();
 }
 
+// Checks that the WALs that are sent are those that were copied. What the
+// MANIFEST names is compared with it, but it names no WAL.
+Status CheckCopiedWals(const std::vector<CopiedWal>& copied,
+                       const std::vector<CloneFile>& files) {
+  for (const CopiedWal& wal : copied) {
+    const auto found = std::find_if(
+        files.begin(), files.end(), [&wal](const CloneFile& file) {
+          return file.kind == CloneFileKind::kWal && file.number == wal.number;
+        });
+    if (found == files.end() || found->bytes != wal.bytes) {
+      return MakeStatus(
+          EndState::kSourceError,
+          wal.name + " of the private snapshot: expected the " +
+              std::to_string(wal.bytes) + " bytes that were copied, found " +
+              (found == files.end() ? "no file"
+                                    : std::to_string(found->bytes)) +
+              "; try again");
+    }
+  }
+  return Status::OK();
+}
+
 }  // namespace
 
 Status CheckClonable(const std::string& directory, const ManifestState& state) {
@@ -108,8 +130,10 @@ Status ReadNeeds(const std::string& directory, const ManifestState& state,
         continue;  // a compaction has removed it meanwhile
       }
       RETURN_IF_ERROR(opened);
+      FileId table;
+      RETURN_IF_ERROR(FileIdOf(descriptor.get(), name, &table));
       SstReader reader;
-      const DescriptorSource source(descriptor.get(), name);
+      const DescriptorSource source(descriptor.get(), name, table.bytes);
       const Status status = reader.Open(&source);
       if (!status.ok() && !status.IsNotSupported()) {
         return WithContext(status, EndState::kCorrupt, name);
@@ -182,6 +206,7 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
           std::chrono::steady_clock::now() - start)
           .count());
   if (status.ok()) status = Describe(options);
+  if (status.ok()) status = CheckCopiedWals(files.wals(), files_.files);
   if (status.ok() && facts->wal_holds_entries &&
       files.wal_directory() != options.database_dir) {
     facts->notes.push_back(
@@ -230,14 +255,15 @@ Status FileSnapshot::ListFiles() {
     CloneFile file;
     if (status.ok() && ParseCloneFileName(name, &file)) {
       const std::string path = db_ + "/" + name;
-      const FileId id = FileIdOf(path);
+      FileId id;
+      status = FileIdOf(path, &id);
       file.bytes = id.bytes;
       if (file.kind == CloneFileKind::kBlob) {
         file.modified_ns = id.modified_ns;
       }
       files_.files.push_back(file);
       bool found = false;
-      if (file.kind == CloneFileKind::kOptions) {
+      if (status.ok() && file.kind == CloneFileKind::kOptions) {
         status = ReadForeign(path, kMaxOptionsFileBytes, &found,
                              &mutable_facts()->options_text);
       }
@@ -303,7 +329,7 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
                       ? OpenPrivate(db_ + "/" + name, &descriptor)
                       : OpenForeign(db_ + "/" + name, &descriptor);
   SstReader reader;
-  const DescriptorSource source(descriptor.get(), name);
+  const DescriptorSource source(descriptor.get(), name, file->bytes);
   if (status.ok()) status = reader.Open(&source);
   if (status.IsNotSupported()) {
     // Another kind of table, or a newer block-based table: it is sent

@@ -66,7 +66,7 @@ Status ReadOnce(const std::string& path, uint32_t owner, std::string* contents,
   }
   Slice read;
   RETURN_IF_ERROR(
-      DescriptorSource(file.get(), path)
+      DescriptorSource(file.get(), path, bytes)
           .Read(0, static_cast<size_t>(bytes), contents, &read));
   *mode = before.st_mode;
   return read.size() == bytes && fstat(file.get(), &after) == 0 &&

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,13 +41,42 @@ Status WriteAll(int fd, const char* data, size_t size,
   return Status::OK();
 }
 
-FileId FromStat(const struct stat& info) {
-  // A time before 1970 counts as unknown.
-  const int64_t modified_ns =
-      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
-  return {static_cast<uint64_t>(info.st_dev), info.st_ino,
-          static_cast<uint64_t>(info.st_size),
-          static_cast<uint64_t>(std::max<int64_t>(modified_ns, 0))};
+// Returns a time in nanoseconds. A time before 1970 counts as unknown.
+uint64_t NanosOf(int64_t seconds, int64_t nanos) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>(seconds * 1'000'000'000 + nanos, 0));
+}
+
+// Finds a file as fstatat() does. Clients of network file systems answer that
+// call for seconds from a cache, also for an open file.
+Status FindFile(int at, const std::string& name, int flags,
+                const std::string& path, FileId* id) {
+  *id = FileId();
+  struct statx now;
+  if (statx(at, name.c_str(), flags | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS,
+            &now) == 0) {
+    *id = {static_cast<uint64_t>(
+               makedev(now.stx_dev_major, now.stx_dev_minor)),
+           now.stx_ino, now.stx_size,
+           NanosOf(now.stx_mtime.tv_sec, now.stx_mtime.tv_nsec)};
+    return Status::OK();
+  }
+  int error = errno;
+  // An older container runtime denies system calls that it does not know.
+  if (error == EPERM || error == ENOSYS) {
+    struct stat info;
+    if (fstatat(at, name.c_str(), &info, flags) == 0) {
+      *id = {static_cast<uint64_t>(info.st_dev), info.st_ino,
+             static_cast<uint64_t>(info.st_size),
+             NanosOf(info.st_mtim.tv_sec, info.st_mtim.tv_nsec)};
+      return Status::OK();
+    }
+    error = errno;
+  }
+  return error == ENOENT || error == ENOTDIR
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot look at", path,
+                           error);
 }
 
 std::string ParentOf(const std::string& path) {
@@ -63,7 +93,12 @@ Status CheckNamed(const std::string& path, int directory, bool* found) {
   struct stat info;
   *found = fstatat(directory, NameOf(path).c_str(), &info,
                    AT_SYMLINK_NOFOLLOW) == 0;
-  return *found ? CheckForeign(path, directory, info) : Status::OK();
+  if (*found) {
+    return CheckForeign(path, directory, info);
+  }
+  return errno == ENOENT ? Status::OK()
+                         : ErrnoStatus(EndState::kSourceError,
+                                       "cannot look at", path, errno);
 }
 
 }  // namespace
@@ -316,26 +351,31 @@ Status ResolveDatabase(const std::string& given, std::string* real) {
   return CheckIsRocksDb(*real);
 }
 
-FileId FileIdOf(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
+Status FileIdOf(const std::string& path, FileId* id) {
+  return FindFile(AT_FDCWD, path, 0, path, id);
 }
 
-FileId FileIdOfName(const std::string& path) {
-  struct stat info;
-  return lstat(path.c_str(), &info) == 0 ? FromStat(info) : FileId();
+Status FileIdOfName(const std::string& path, FileId* id) {
+  return FindFile(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, path, id);
 }
 
-FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name) {
-  struct stat info;
-  return fstatat(parent.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0
-             ? FromStat(info)
-             : FileId();
+Status FileIdOfNameIn(const Descriptor& parent, const std::string& name,
+                      FileId* id) {
+  return FindFile(parent.get(), name, AT_SYMLINK_NOFOLLOW, name, id);
 }
 
-FileId FileIdOf(int fd) {
-  struct stat info;
-  return fstat(fd, &info) == 0 ? FromStat(info) : FileId();
+Status FileIdOf(int fd, const std::string& path, FileId* id) {
+  return FindFile(fd, "", AT_EMPTY_PATH, path, id);
+}
+
+Status IsNamed(int fd, const std::string& path, bool* is_named) {
+  *is_named = false;
+  FileId named;
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOfName(path, &named));
+  RETURN_IF_ERROR(FileIdOf(fd, path, &opened));
+  *is_named = opened.IsSameFile(named);
+  return Status::OK();
 }
 
 Status DescriptorSource::Read(uint64_t offset, size_t n, std::string* scratch,

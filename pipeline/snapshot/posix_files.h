@@ -62,8 +62,8 @@ rocksdb::Status InDatabaseNames(const rocksdb::Status& status,
 [[nodiscard]] rocksdb::Status ResolveDatabase(const std::string& given,
                                               std::string* real);
 
-// Identity, size and modification time of a file. Inode 0: the file does not
-// exist.
+// Identity, size and modification time of a file. Inode 0: there is no such
+// file.
 struct FileId {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -74,27 +74,43 @@ struct FileId {
     return exists() && device == other.device && inode == other.inode;
   }
 };
-FileId FileIdOf(const std::string& path);
-FileId FileIdOfName(const std::string& path);  // by lstat(): of the link itself
-FileId FileIdOf(int fd);
-FileId FileIdOfNameIn(const Descriptor& parent, const std::string& name);
 
-// Reads an open file that may grow; size() returns its current size.
+// Find a file. FileIdOf() follows a symbolic link at the end of a path, the
+// others find the link itself. Ask the server of a network file system even if
+// its client has an answer that is some seconds old.
+//   kSourceError  not known; only a file that does not exist has inode 0
+[[nodiscard]] rocksdb::Status FileIdOf(const std::string& path, FileId* id);
+[[nodiscard]] rocksdb::Status FileIdOfName(const std::string& path,
+                                           FileId* id);
+[[nodiscard]] rocksdb::Status FileIdOfNameIn(const Descriptor& parent,
+                                             const std::string& name,
+                                             FileId* id);
+// Finds an open file; `path` is for the message.
+[[nodiscard]] rocksdb::Status FileIdOf(int fd, const std::string& path,
+                                       FileId* id);
+
+// Finds out if `path` names the open file `fd`, not through a link.
+[[nodiscard]] rocksdb::Status IsNamed(int fd, const std::string& path,
+                                      bool* is_named);
+
+// Reads an open file of which the first `bytes` bytes are there, as FileIdOf()
+// said.
 class DescriptorSource : public ByteSource {
  public:
   // Borrows `fd`; messages contain `name`.
-  DescriptorSource(int fd, std::string name)
-      : fd_(fd), name_(std::move(name)) {}
+  DescriptorSource(int fd, std::string name, uint64_t bytes)
+      : fd_(fd), name_(std::move(name)), bytes_(bytes) {}
   // Returns kSourceError, or TryAgain if the owner truncated the file
   // meanwhile.
   [[nodiscard]] rocksdb::Status Read(uint64_t offset, size_t n,
                                      std::string* scratch,
                                      rocksdb::Slice* out) const override;
-  uint64_t size() const override { return FileIdOf(fd_).bytes; }
+  uint64_t size() const override { return bytes_; }
 
  private:
   const int fd_;
   const std::string name_;
+  const uint64_t bytes_;
 };
 
 // Copies the first `bytes` of an open file; messages contain `from`. `to` must

@@ -93,6 +93,18 @@ Status LinkFiles(const std::string& from, const std::string& to,
   return status;
 }
 
+// Finds out if `name` is still the name of an open directory.
+Status IsNamedIn(const Descriptor& parent, const std::string& name,
+                 const Descriptor& dir, bool* is_named) {
+  *is_named = false;
+  FileId named;
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOfNameIn(parent, name, &named));
+  RETURN_IF_ERROR(FileIdOf(dir.get(), name, &opened));
+  *is_named = opened.IsSameFile(named);
+  return Status::OK();
+}
+
 // Removes a private directory. Removes the lease first, so that no process
 // adopts an incomplete directory, and the lock last, so that a later process
 // finds an interrupted removal. An account that may write to the parent may
@@ -105,7 +117,9 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
   }
   RETURN_IF_ERROR(EmptyDirectory(dir.get(), path));
   const std::string name = fs::path(path).filename().string();
-  if (!FileIdOfNameIn(parent, name).IsSameFile(FileIdOf(dir.get()))) {
+  bool is_named = false;
+  RETURN_IF_ERROR(IsNamedIn(parent, name, dir, &is_named));
+  if (!is_named) {
     return MakeStatus(EndState::kSourceError,
                       path + ": another process renamed this private directory "
                              "of a snapshot; its files were removed; whatever "
@@ -124,31 +138,37 @@ Status RemoveTree(const Descriptor& parent, const Descriptor& dir,
   }
 }
 
-// Returns the contents of the lock in this directory; it names the directory by
+// Makes the contents of the lock in this directory; it names the directory by
 // its inode.
-std::string LockText(const Descriptor& dir) {
-  return kLockMark + std::to_string(FileIdOf(dir.get()).inode) + "\n";
+Status MakeLockText(const Descriptor& dir, const std::string& path,
+                    std::string* text) {
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(dir.get(), path, &opened));
+  *text = kLockMark + std::to_string(opened.inode) + "\n";
+  return Status::OK();
 }
 
-// Returns true if Create() made this lock, for this directory.
+// Returns true if Create() certainly made this lock, for this directory.
 bool IsLockOf(int lock_fd, const Descriptor& dir) {
+  std::string expected;
   char text[kMaxLockBytes];
   const ssize_t bytes = pread(lock_fd, text, sizeof(text), 0);
-  return bytes > 0 &&
-         std::string(text, static_cast<size_t>(bytes)) == LockText(dir);
+  return bytes > 0 && MakeLockText(dir, "", &expected).ok() &&
+         std::string(text, static_cast<size_t>(bytes)) == expected;
 }
 
 // Makes the lock file. The file gets its name only after this process has
 // locked it and its mark is durable, so that no other process sees a new
 // directory with a free lock or without a mark.
 Status MakeLock(const Descriptor& dir, const std::string& path, int* lock_fd) {
+  std::string text;
+  RETURN_IF_ERROR(MakeLockText(dir, path, &text));
   const int fd =
       OpenIn(dir.get(), kNewLock, O_CREAT | O_EXCL | O_RDWR, 0600).Release();
   if (fd < 0) {
     return ErrnoStatus(EndState::kSourceError, "cannot create",
                        path + "/" + kNewLock, errno);
   }
-  const std::string text = LockText(dir);
   errno = ENOSPC;  // a short write does not set errno
   if (write(fd, text.data(), text.size()) !=
           static_cast<ssize_t>(text.size()) ||
@@ -204,8 +224,10 @@ Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
   std::vector<std::string> names;
   RETURN_IF_ERROR(ListDirectory(PathOfOpen(dir), &names));
   for (const std::string& name : names) {
+    FileId found;
+    RETURN_IF_ERROR(FileIdOfNameIn(dir, name, &found));
     if ((name != kNewLock && name != kRelease) ||
-        FileIdOfNameIn(dir, name).bytes > kMaxLockBytes) {
+        found.bytes > kMaxLockBytes) {
       return Status::OK();
     }
   }
@@ -213,7 +235,9 @@ Status RemoveUnlocked(const Descriptor& parent, const Descriptor& dir,
     unlinkat(dir.get(), name.c_str(), 0);
   }
   const std::string own_name = fs::path(path).filename().string();
-  *removed = FileIdOfNameIn(parent, own_name).IsSameFile(FileIdOf(dir.get())) &&
+  bool is_named = false;
+  RETURN_IF_ERROR(IsNamedIn(parent, own_name, dir, &is_named));
+  *removed = is_named &&
              unlinkat(parent.get(), own_name.c_str(), AT_REMOVEDIR) == 0;
   return Status::OK();
 }
@@ -451,13 +475,16 @@ Status RemoveLeftoverSnapshots(
 }
 
 void RemoveLeftovers(const std::string& parent, const LogFunction& log) {
-  if (!FileIdOf(parent).exists()) {
+  FileId found;
+  Status status = FileIdOf(parent, &found);
+  if (status.ok() && !found.exists()) {
     return;
   }
-  const Status status =
-      RemoveLeftoverSnapshots(parent, [&log](const std::string& line) {
-        if (log) log(LogLevel::kInfo, line);
-      });
+  if (status.ok()) {
+    status = RemoveLeftoverSnapshots(parent, [&log](const std::string& line) {
+      if (log) log(LogLevel::kInfo, line);
+    });
+  }
   if (!status.ok() && log) log(LogLevel::kWarning, MessageOf(status));
 }
 

@@ -62,7 +62,7 @@ Status ReadCurrent(const std::string& directory, std::string* manifest) {
 
 Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   name_ = name;
-  identity_ = file;
+  identity_ = FileId();
   generation_++;
   reader_ = std::make_unique<ManifestReader>(
       watch_ ? [this](const VersionEdit& edit, const ManifestState& before) {
@@ -72,13 +72,16 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
   bytes_ = 0;
   tail_age_ = 0;
   const std::string path = directory_ + "/" + name;
-  Status status = OpenForeign(path, &file_);
-  if (status.ok() && !(file_.is_open() &&
-                       FileIdOf(file_.get()).IsSameFile(identity_))) {
-    identity_ = FileId();  // makes the next call start over
-    status = Status::NotFound(path + " is missing");
+  FileId opened;
+  RETURN_IF_ERROR(OpenForeign(path, &file_));
+  if (file_.is_open()) {
+    RETURN_IF_ERROR(FileIdOf(file_.get(), path, &opened));
   }
-  return status;
+  if (!opened.IsSameFile(file)) {
+    return Status::NotFound(path + " is missing");
+  }
+  identity_ = opened;
+  return Status::OK();
 }
 
 Status ManifestTail::Follow(bool* changed) {
@@ -107,15 +110,16 @@ Status ManifestTail::Look(bool* changed) {
   std::string name;
   RETURN_IF_ERROR(ReadCurrent(directory_, &name));
   const std::string path = directory_ + "/" + name;
-  const FileId named = FileIdOf(path);
+  FileId named;
+  RETURN_IF_ERROR(FileIdOf(path, &named));
   if (name != name_ || !named.IsSameFile(identity_)) {
     *changed = true;
     RETURN_IF_ERROR(Begin(name, named));
   }
-  const DescriptorSource source(file_.get(), path);
   const uint64_t before = end_;
-  const uint64_t bytes = source.size();
-  const Status status = reader_->Follow(source);
+  const uint64_t bytes = named.bytes;
+  const Status status =
+      reader_->Follow(DescriptorSource(file_.get(), path, bytes));
   end_ = reader_->end();
   if (status.IsTryAgain()) {
     return status;
@@ -159,8 +163,9 @@ Status ManifestTail::CopyInto(const std::string& directory) const {
 
 Status ManifestTail::Digest(uint64_t begin, uint64_t end,
                             Digest128Stream* digest) const {
-  return AddToDigest(DescriptorSource(file_.get(), directory_ + "/" + name_),
-                     begin, end, digest);
+  return AddToDigest(
+      DescriptorSource(file_.get(), directory_ + "/" + name_, end), begin, end,
+      digest);
 }
 
 Status ManifestTail::DigestOfBegin(uint64_t bytes, Digest128* digest) const {
@@ -175,8 +180,8 @@ Status DigestOfFileBegin(const std::string& path, uint64_t bytes,
   Descriptor file;
   RETURN_IF_ERROR(OpenPrivate(path, &file));
   Digest128Stream stream;
-  RETURN_IF_ERROR(
-      AddToDigest(DescriptorSource(file.get(), path), 0, bytes, &stream));
+  RETURN_IF_ERROR(AddToDigest(DescriptorSource(file.get(), path, bytes), 0,
+                              bytes, &stream));
   *digest = stream.Finish();
   return Status::OK();
 }

@@ -73,6 +73,7 @@ class ManifestTail {
  private:
   // Does the same as Follow(), but looks only once.
   [[nodiscard]] rocksdb::Status Look(bool* changed);
+  // Opens another MANIFEST. After a failure the next look opens it again.
   [[nodiscard]] rocksdb::Status Begin(const std::string& name,
                                       const FileId& file);
 

@@ -71,7 +71,9 @@ Status ReadWal(const std::string& directory, const CopiedWal& wal,
                Replay* replay) {
   Descriptor file;
   RETURN_IF_ERROR(OpenCopy(directory + "/" + wal.name, &file));
-  const DescriptorSource source(file.get(), wal.name);
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(file.get(), wal.name, &opened));
+  const DescriptorSource source(file.get(), wal.name, opened.bytes);
   LogFollower follower(LogKind::kWal, wal.number);
   Status status = follower.Follow(source, [&](const Slice& record, uint64_t) {
     RETURN_IF_ERROR(facts->Add(wal.number, record));
@@ -183,9 +185,11 @@ Status ReadWalContents(const std::string& directory,
   for (const CopiedWal& wal : wals) {
     Descriptor file;
     RETURN_IF_ERROR(OpenCopy(directory + "/" + wal.name, &file));
+    FileId opened;
+    RETURN_IF_ERROR(FileIdOf(file.get(), wal.name, &opened));
     LogFollower follower(LogKind::kWal, wal.number);
     Status status = follower.Follow(
-        DescriptorSource(file.get(), wal.name),
+        DescriptorSource(file.get(), wal.name, opened.bytes),
         [&](const Slice& record, uint64_t end_offset) {
           std::string place;
           PutFixed64(&place, wal.number);

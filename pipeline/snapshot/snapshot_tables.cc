@@ -46,12 +46,18 @@ Status PinnedTables::LinkOne(const std::string& from, const std::string& to,
   *linked = FileId();
   bool found = false;
   RETURN_IF_ERROR(LinkFile(from, to, &found));
-  const FileId made = found ? FileIdOf(to) : FileId();
-  if (found && FileIdOf(from).IsSameFile(made)) {
-    *linked = made;
+  if (!found) {
     return Status::OK();
   }
-  return found ? Unlink(to) : Status::OK();
+  FileId made;
+  FileId named;
+  RETURN_IF_ERROR(FileIdOf(to, &made));
+  RETURN_IF_ERROR(FileIdOf(from, &named));
+  if (!named.IsSameFile(made)) {
+    return Unlink(to);
+  }
+  *linked = made;
+  return Status::OK();
 }
 
 Status PinnedTables::HoldOne(uint64_t number, const char* suffix,
@@ -108,13 +114,15 @@ Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
     parents.push_back(OpenDirectory(directory));
   }
   for (auto file = pinned->begin(); file != pinned->end();) {
+    // A file that cannot be looked at now is linked again.
     const auto has_it = [&](const Descriptor& parent) {
       const std::vector<std::string> names = NamesOf(file->first, suffix);
       return parent.is_open() &&
              std::any_of(names.begin(), names.end(),
                          [&](const std::string& name) {
-                           return FileIdOfNameIn(parent, name)
-                               .IsSameFile(file->second);
+                           FileId named;
+                           return FileIdOfNameIn(parent, name, &named).ok() &&
+                                  named.IsSameFile(file->second);
                          });
     };
     const std::string name = NumberedName(file->first, suffix);
@@ -139,12 +147,13 @@ Status PinnedTables::Move(const std::string& name, uint64_t bytes,
   const std::string from = pinned_ + "/" + name;
   // The size must match, because a file is complete before it appears in the
   // MANIFEST.
-  const uint64_t found = FileIdOf(from).bytes;
-  if (found != bytes) {
+  FileId found;
+  RETURN_IF_ERROR(FileIdOf(from, &found));
+  if (found.bytes != bytes) {
     return MakeStatus(EndState::kCorrupt,
                       directories_.front() + "/" + name + ": expected " +
                           std::to_string(bytes) + " bytes as " + manifest +
-                          " says, found " + std::to_string(found));
+                          " says, found " + std::to_string(found.bytes));
   }
   return rename(from.c_str(), (directory + "/" + name).c_str()) == 0
              ? Status::OK()

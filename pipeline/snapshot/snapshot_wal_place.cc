@@ -61,12 +61,14 @@ Status ListWals(const std::string& directory,
 Status FindNeeded(const std::string& directory, uint64_t oldest,
                   NeededWals* needed) {
   std::map<uint64_t, std::string> wals;
-  const Status status = ListWals(directory, &wals);
+  RETURN_IF_ERROR(ListWals(directory, &wals));
   for (auto wal = wals.lower_bound(oldest); wal != wals.end(); ++wal) {
+    FileId found;
+    RETURN_IF_ERROR(FileIdOf(directory + "/" + wal->second, &found));
     needed->any = true;
-    needed->holding |= FileIdOf(directory + "/" + wal->second).bytes > 0;
+    needed->holding |= found.bytes > 0;
   }
-  return status;
+  return Status::OK();
 }
 
 // Reads the sequence number of a WAL's first record. *found is false if the WAL
@@ -79,9 +81,11 @@ Status ReadFirstRecord(const std::string& path, uint64_t number, bool* found,
   if (!file.is_open()) {
     return Status::OK();
   }
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(file.get(), path, &opened));
   LogFollower follower(LogKind::kWal, number);
   const Status status = follower.Follow(
-      DescriptorSource(file.get(), path),
+      DescriptorSource(file.get(), path, opened.bytes),
       [&](const rocksdb::Slice& record, uint64_t) -> Status {
         BatchHeader header;
         RETURN_IF_ERROR(ReadWriteBatch(record, &header, nullptr));
@@ -160,8 +164,12 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
        std::filesystem::equivalent(place.named, place.database_dir, error));
   // The WALs of a standby are in its own directory, although a RocksDB that
   // refused to open it may have left a LOCK.
-  if (is_here || IsStandby(place.database_dir) ||
-      !FileIdOf(place.database_dir + "/LOCK").exists()) {
+  if (is_here || IsStandby(place.database_dir)) {
+    return Status::OK();
+  }
+  FileId lock;
+  RETURN_IF_ERROR(FileIdOf(place.database_dir + "/LOCK", &lock));
+  if (!lock.exists()) {
     return Status::OK();
   }
   NeededWals here;
@@ -176,7 +184,12 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
   if (place.named.front() != '/') {
     return Uncertain(place, ": a relative path cannot be resolved here");
   }
-  if (!FileIdOf(place.named).exists()) {
+  FileId named;
+  const Status looked = FileIdOf(place.named, &named);
+  if (!looked.ok()) {
+    return Uncertain(place, ": " + MessageOf(looked));
+  }
+  if (!named.exists()) {
     return here.holding
                ? Status::OK()
                : Uncertain(place, ", which does not exist, so the WALs cannot "
@@ -204,7 +217,9 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
   if (here.holding) {
     return Status::OK();
   }
-  if (FileIdOf(real + "/CURRENT").exists()) {
+  FileId current;
+  RETURN_IF_ERROR(FileIdOf(real + "/CURRENT", &current));
+  if (current.exists()) {
     return Uncertain(place, ", which is another database's directory, so "
                             "its WALs may belong to either");
   }
@@ -230,9 +245,14 @@ Status CheckHasWal(const std::string& database_dir,
                                   " open, but there is no WAL in " + directory +
                                   kAsk);
   }
-  const bool is_elsewhere =
-      !FileIdOf(directory).IsSameFile(FileIdOf(database_dir));
-  return is_elsewhere && FileIdOf(database_dir + "/LOCK").exists()
+  FileId wal_place;
+  FileId database;
+  FileId lock;
+  RETURN_IF_ERROR(FileIdOf(directory, &wal_place));
+  RETURN_IF_ERROR(FileIdOf(database_dir, &database));
+  RETURN_IF_ERROR(FileIdOf(database_dir + "/LOCK", &lock));
+  const bool is_elsewhere = !wal_place.IsSameFile(database);
+  return is_elsewhere && lock.exists()
              ? MakeStatus(EndState::kRefused,
                           "there is no WAL in " + directory + ", but RocksDB "
                           "leaves one where it keeps those of " + database_dir +

@@ -167,10 +167,15 @@ Status PinnedWals::List(uint64_t oldest) {
     listed.erase(listed.upper_bound(limit_->number), listed.end());
   }
   wals_.erase(wals_.begin(), wals_.lower_bound(oldest));
-  std::erase_if(wals_, [&listed](const auto& held) {
-    return !listed.contains(held.first) &&
-           !FileIdOf(held.second->path).exists();
-  });
+  for (auto held = wals_.begin(); held != wals_.end();) {
+    bool is_there = listed.contains(held->first);
+    if (!is_there) {
+      FileId named;
+      RETURN_IF_ERROR(FileIdOf(held->second->path, &named));
+      is_there = named.exists();
+    }
+    held = is_there ? std::next(held) : wals_.erase(held);
+  }
   for (auto named = listed.lower_bound(oldest); named != listed.end();
        ++named) {
     RETURN_IF_ERROR(Hold(named->first, named->second));
@@ -180,11 +185,13 @@ Status PinnedWals::List(uint64_t oldest) {
 
 Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   const std::string path = directory_ + "/" + name;
-  const FileId named = FileIdOf(path);
+  FileId named;
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(path, &named));
   const auto known = wals_.find(number);
   if (known != wals_.end()) {
-    const int fd = known->second->file.get();
-    if (!named.exists() || FileIdOf(fd).IsSameFile(named)) {
+    RETURN_IF_ERROR(FileIdOf(known->second->file.get(), path, &opened));
+    if (!named.exists() || opened.IsSameFile(named)) {
       return Status::OK();
     }
     wals_.erase(known);
@@ -198,8 +205,11 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
   // impossible; then only the open file pins the WAL.
   LinkFile(path, link, &found).PermitUncheckedError();
   RETURN_IF_ERROR(OpenForeign(path, &wal->file));
-  if (!wal->file.is_open() ||
-      !FileIdOf(wal->file.get()).IsSameFile(named)) {
+  opened = FileId();
+  if (wal->file.is_open()) {
+    RETURN_IF_ERROR(FileIdOf(wal->file.get(), path, &opened));
+  }
+  if (!opened.IsSameFile(named)) {
     return Status::TryAgain(path + " disappeared");
   }
   wals_[number] = std::move(wal);
@@ -208,14 +218,15 @@ Status PinnedWals::Hold(uint64_t number, const std::string& name) {
 
 Status PinnedWals::Advance(Wal* wal) {
   const uint64_t before = wal->follower.end();
-  const DescriptorSource file(wal->file.get(), wal->path);
-  uint64_t bytes = file.size();
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(wal->file.get(), wal->path, &opened));
+  uint64_t bytes = opened.bytes;
   if (limit_ && limit_->number == wal->number) {
     bytes = std::min(bytes, limit_->bytes);
   }
-  const SourcePart source(file, 0, bytes);
   const Status status = wal->follower.Follow(
-      source, [wal](const rocksdb::Slice& record, uint64_t) {
+      DescriptorSource(wal->file.get(), wal->path, bytes),
+      [wal](const rocksdb::Slice& record, uint64_t) {
         wal->AddRecord(record);
         return Status::OK();
       });
@@ -431,9 +442,11 @@ Status PinnedWals::CopyInto(const std::string& directory,
 // Checks that the owner has written nothing after the end since the end was
 // found, because the copy includes the bytes there.
 Status PinnedWals::CheckUnwritten(const Wal& wal) const {
+  FileId opened;
+  RETURN_IF_ERROR(FileIdOf(wal.file.get(), wal.path, &opened));
   LogFollower again(LogKind::kWal, wal.number);
   RETURN_IF_ERROR(again.Follow(
-      DescriptorSource(wal.file.get(), wal.path),
+      DescriptorSource(wal.file.get(), wal.path, opened.bytes),
       [](const rocksdb::Slice&, uint64_t) { return Status::OK(); }));
   return again.end() == wal.follower.end()
              ? Status::OK()
@@ -445,8 +458,11 @@ Status PinnedWals::CheckUnwritten(const Wal& wal) const {
 // during the copy. Old names are never used again.
 Status PinnedWals::CheckNames() const {
   for (const auto& [number, wal] : wals_) {
-    if (IsRecyclable(*wal) &&
-        !FileIdOf(wal->path).IsSameFile(FileIdOf(wal->file.get()))) {
+    bool is_named = true;
+    if (IsRecyclable(*wal)) {
+      RETURN_IF_ERROR(IsNamed(wal->file.get(), wal->path, &is_named));
+    }
+    if (!is_named) {
       return Status::TryAgain(wal->path + " may have been recycled");
     }
   }

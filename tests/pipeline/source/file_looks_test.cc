@@ -1,0 +1,122 @@
+// Looks at files of a source that have no answer, or that only the server of a
+// network file system can answer.
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "format/end_state.h"
+#include "pipeline/follow/followed_source.h"
+#include "pipeline/snapshot/pinned_files.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "pipeline/snapshot/snapshot.h"
+#include "pipeline/snapshot/snapshot_manifest.h"
+#include "tests/pipeline/source/snapshot_support.h"
+#include "tests/support/catch.h"
+#include "tests/support/denied_calls.h"
+#include "tests/support/test_db.h"
+
+namespace sstferry::file_looks_test {
+namespace {
+
+SnapshotOptions AsFiles(const std::string& directory) {
+  SnapshotOptions options;
+  options.database_dir = directory;
+  options.as_files = true;
+  return options;
+}
+
+rocksdb::Status Take(const std::string& directory) {
+  std::unique_ptr<Snapshot> snapshot;
+  return Snapshot::Create(AsFiles(directory), &snapshot);
+}
+
+FollowedSourceOptions Followed(const std::string& directory) {
+  FollowedSourceOptions options;
+  options.database_dir = directory;
+  return options;
+}
+
+void Put(test::OpenDb* db, int from, int to) {
+  for (int i = from; i < to; ++i) {
+    REQUIRE_OK((*db)->Put(rocksdb::WriteOptions(), "key" + std::to_string(i),
+                          "value"));
+  }
+}
+
+TEST_CASE("A file that cannot be looked at is not one that does not exist",
+          "[snapshot]") {
+  const ScratchDir dir;
+  FileId id;
+  REQUIRE_OK(FileIdOf(dir / "none", &id));
+  CHECK_FALSE(id.exists());
+  REQUIRE_OK(FileIdOfName(dir.path(), &id));
+  CHECK(id.exists());
+  const std::string too_long = dir / std::string(300, 'x');
+  CHECK(EndStateOf(FileIdOf(too_long, &id)) == EndState::kSourceError);
+  CHECK(EndStateOf(FileIdOfName(too_long, &id)) == EndState::kSourceError);
+  CHECK(EndStateOf(FileIdOf(-1, "closed", &id)) == EndState::kSourceError);
+  bool is_named = true;
+  CHECK(EndStateOf(IsNamed(-1, dir.path(), &is_named)) ==
+        EndState::kSourceError);
+  CHECK_FALSE(is_named);
+}
+
+TEST_CASE("The second look at a MANIFEST and a WAL asks their file system, and "
+          "no answer is no size",
+          "[snapshot]") {
+  const ScratchDir tree;
+  test::OpenDb db(rocksdb::Options(), tree / "db");
+  Put(&db, 0, 10);
+  ManifestTail manifest(tree / "db");
+  FollowedSource source(Followed(tree / "db"));
+  bool changed = false;
+  bool more = false;
+  REQUIRE_OK(manifest.Follow(&changed));
+  REQUIRE_OK(source.ReadRound(/*list=*/true, &more));
+  REQUIRE(source.last_sequence() == 10);
+  Put(&db, 10, 20);
+  rocksdb::Status looked;
+  rocksdb::Status round;
+  // The system calls without this flag may be answered from a cache.
+  if (!RunWithDenied({{SYS_statx, EIO, 2, AT_STATX_FORCE_SYNC}}, [&] {
+        looked = manifest.Follow(&changed);
+        round = source.ReadRound(/*list=*/true, &more);
+      })) {
+    WARN("the kernel filters no calls");
+    return;
+  }
+  CHECK(EndStateOf(looked) == EndState::kSourceError);
+  CHECK(EndStateOf(round) == EndState::kSourceError);
+  REQUIRE_OK(manifest.Follow(&changed));
+  REQUIRE_OK(source.ReadRound(/*list=*/true, &more));
+  CHECK(source.last_sequence() == 20);
+}
+
+TEST_CASE("A snapshot from which a WAL or its end is gone is not sent",
+          "[snapshot]") {
+  const ScratchDir tree;
+  test::OpenDb db(rocksdb::Options(), tree / "db");
+  Put(&db, 0, 10);
+  const SnapshotOptions options = AsFiles(tree / "db");
+  std::unique_ptr<PinnedFiles> pinned;
+  REQUIRE_OK(PinnedFiles::Link(options, &pinned));
+  REQUIRE_OK(pinned->Confirm());
+  REQUIRE_OK(pinned->Copy());
+  std::unique_ptr<Snapshot> snapshot;
+  REQUIRE_OK(Snapshot::OfPinned(options, *pinned, &snapshot));
+  snapshot.reset();
+  const std::string files = pinned->dir().db();
+  const std::string wal = files + "/" + FilesWith(files, ".log").at(0);
+  SECTION("the WAL") { std::filesystem::remove(wal); }
+  SECTION("its end") { std::filesystem::resize_file(wal, 0); }
+  const auto status = Snapshot::OfPinned(options, *pinned, &snapshot);
+  INFO(status.ToString());
+  CHECK(EndStateOf(status) == EndState::kSourceError);
+}
+
+}  // namespace
+}  // namespace sstferry::file_looks_test
