@@ -4,16 +4,20 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <system_error>
 #include <thread>
 
+#include "format/end_state.h"
 #include "format/printable.h"
 #include "pipeline/base/start_thread.h"
 #include "sstferry/descriptor.h"
@@ -126,6 +130,33 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   return FindHolder(path, process);
 }
 
+// Returns false if only this machine can write to the file system of `dir`, or
+// if all of its machines see one another's writes at once.
+bool MayBeOnNetwork(const std::string& dir) {
+  constexpr uint32_t kTypes[] = {
+      0x6969,      // NFS
+      0x517b,      // SMB
+      0xff534d42,  // CIFS
+      0xfe534d42,  // SMB2
+      0x01021997,  // 9p
+      0x65735546,  // FUSE and virtiofs
+  };
+  struct statfs info;
+  return statfs(dir.c_str(), &info) != 0 ||
+         std::count(std::begin(kTypes), std::end(kTypes),
+                    static_cast<uint32_t>(info.f_type)) != 0;
+}
+
+// Returns true if the process that was found with the lock runs on this
+// machine. Another machine's has no id, or a negative one; CIFS then returns
+// the id of the process that asks.
+bool IsOfThisMachine(const std::string& dir, pid_t process) {
+  struct stat info;
+  return process == getpid()
+             ? stat((dir + "/" + kLock).c_str(), &info) == 0 && IsOpenHere(info)
+             : process > 0;
+}
+
 }  // namespace
 
 bool IsDatabaseOpen(const std::string& dir) {
@@ -148,6 +179,27 @@ std::string DatabaseUser(const std::string& dir) {
     return "this process";
   }
   return process.has_value() ? NameProcess(*process) : "";
+}
+
+rocksdb::Status CheckWriterIsHere(const std::string& dir) {
+  if (!MayBeOnNetwork(dir)) {
+    return rocksdb::Status::OK();
+  }
+  std::optional<pid_t> process;
+  const bool is_known = FindProcess(dir, &process);
+  if (is_known && (!process.has_value() || IsOfThisMachine(dir, *process))) {
+    return rocksdb::Status::OK();
+  }
+  return MakeStatus(
+      EndState::kRefused,
+      dir + " is on a network file system: expected a LOCK that nobody or a "
+            "process of this machine holds, found one " +
+          (is_known ? "of a process that is not known here"
+                    : "whose holder cannot be asked for") +
+          "; what another machine writes arrives here late and in another "
+          "order: run sstferry where the application runs (if that is another "
+          "container of this machine, in its PID namespace), or copy the "
+          "database while nobody has it open");
 }
 
 }  // namespace sstferry

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "rocksdb/status.h"
+
 namespace sstferry {
 
 // Returns true if a process (possibly this one) holds RocksDB's lock on the
@@ -22,5 +24,13 @@ std::optional<pid_t> DatabaseProcess(const std::string& dir);
 // 4711 (myapp)", "this process", or "a process" if its id is unknown. Returns
 // an empty string if no process has the database open.
 std::string DatabaseUser(const std::string& dir);
+
+// Checks that what the database's application writes can be seen here in the
+// order in which it wrote it. Through a network file system that is certain
+// only if the application runs on this machine, or nobody has the database
+// open: its machine may send the end of a WAL later than the next WAL.
+//   kRefused  it is open on such a file system, by a process that may run on
+//             another machine, or this is not known
+[[nodiscard]] rocksdb::Status CheckWriterIsHere(const std::string& dir);
 
 }  // namespace sstferry

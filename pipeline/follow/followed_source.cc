@@ -235,6 +235,7 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
 // them are needed, and which sequence number the first record continues. Its
 // records so far count as barriers.
 Status FollowedSource::BeginLife() {
+  RETURN_IF_ERROR(CheckWriterIsHere(options_.database_dir));
   manifest_ = std::make_unique<ManifestTail>(
       options_.database_dir,
       [this](const VersionEdit& edit, const ManifestState& before,

@@ -125,6 +125,7 @@ Status SnapshotFiles::FollowManifest(bool* changed) {
 }
 
 Status SnapshotFiles::FindWals() {
+  RETURN_IF_ERROR(CheckWriterIsHere(options_.database_dir));
   RETURN_IF_ERROR(seen_options_.Look());
   std::string directory;
   RETURN_IF_ERROR(FindWalDirectory(options_.database_dir, options_.wal_dir,

@@ -21,7 +21,9 @@
 // WALs were read, and therefore also when their last record was found. If the
 // copy contains a write, it also contains everything that the owner recorded in
 // the MANIFEST before that write (a flush, an ingestion, a new family). The
-// copy does not contain later records.
+// copy does not contain later records. A network file system is asked for each
+// size anew, and a database there is refused if a process of another machine
+// has it open: CheckWriterIsHere() in base/database_open.h.
 #pragma once
 
 #include <chrono>

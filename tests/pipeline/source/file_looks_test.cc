@@ -7,8 +7,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "format/end_state.h"
+#include "pipeline/base/database_open.h"
 #include "pipeline/follow/followed_source.h"
 #include "pipeline/snapshot/pinned_files.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -116,6 +118,48 @@ TEST_CASE("A snapshot from which a WAL or its end is gone is not sent",
   const auto status = Snapshot::OfPinned(options, *pinned, &snapshot);
   INFO(status.ToString());
   CHECK(EndStateOf(status) == EndState::kSourceError);
+}
+
+TEST_CASE("A database on a network file system is read unless another machine "
+          "may write it",
+          "[snapshot]") {
+  const ScratchDir tree;
+  // A file system whose type is unknown may be one of a network.
+  const std::vector<DeniedCall> unknown = {{SYS_statfs, EIO}};
+  rocksdb::Status open_here;
+  rocksdb::Status closed;
+  rocksdb::Status snapshot;
+  rocksdb::Status round;
+  bool is_denied = false;
+  {
+    test::OpenDb db(rocksdb::Options(), tree / "db");
+    Put(&db, 0, 10);
+    is_denied =
+        RunWithDenied(unknown, [&] { open_here = Take(tree / "db"); });
+  }
+  is_denied = is_denied &&
+              RunWithDenied(unknown, [&] { closed = Take(tree / "db"); });
+  // For a lock of an open file the kernel names no process, as for a lock of
+  // another machine.
+  const Descriptor lock = OpenPath(tree / "db/LOCK", O_RDWR);
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  REQUIRE(fcntl(lock.get(), F_OFD_SETLK, &whole) == 0);
+  if (!is_denied || DatabaseProcess(tree / "db") != 0) {
+    WARN("the kernel filters no calls, or does not tell who has a lock");
+    return;
+  }
+  REQUIRE_OK(open_here);
+  REQUIRE_OK(closed);
+  REQUIRE_OK(Take(tree / "db"));  // on this file system
+  REQUIRE(RunWithDenied(unknown, [&] {
+    bool more = false;
+    snapshot = Take(tree / "db");
+    round = FollowedSource(Followed(tree / "db")).ReadRound(true, &more);
+  }));
+  CHECK(EndStateOf(snapshot) == EndState::kRefused);
+  CHECK(EndStateOf(round) == EndState::kRefused);
 }
 
 }  // namespace
