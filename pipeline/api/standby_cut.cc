@@ -1,6 +1,5 @@
 #include "pipeline/api/standby_cut.h"
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
