@@ -104,14 +104,6 @@ const char* Decoder::Take(const char* field, size_t bytes) {
   return taken;
 }
 
-uint8_t Decoder::Fixed8(const char* field) {
-  const char* in = Take(field, 1);
-  return in == nullptr ? 0 : static_cast<uint8_t>(*in);
-}
-uint16_t Decoder::Fixed16(const char* field) {
-  const char* in = Take(field, 2);
-  return in == nullptr ? 0 : DecodeFixed16(in);
-}
 uint32_t Decoder::Fixed32(const char* field) {
   const char* in = Take(field, 4);
   return in == nullptr ? 0 : DecodeFixed32(in);

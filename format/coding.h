@@ -48,8 +48,6 @@ class Decoder {
   Decoder(const char* what, const rocksdb::Slice& input,
           uint64_t base_offset = 0);
 
-  uint8_t Fixed8(const char* field);
-  uint16_t Fixed16(const char* field);
   uint32_t Fixed32(const char* field);
   uint64_t Fixed64(const char* field);
   // Reads an integer of `width` bytes (1, 2, 4 or 8), between `min` and `max`.

@@ -1,7 +1,6 @@
-// Splits a list into batches that each fit into one payload, and joins batches.
+// Splits a list into batches that each fit into one payload.
 #pragma once
 
-#include <iterator>
 #include <vector>
 
 #include "format/messages.h"
@@ -19,18 +18,6 @@ template <typename Item, typename Each>
     status = each(std::vector<Item>(items.begin() + at, items.begin() + next));
     at = next;
   }
-  return status;
-}
-
-// Decodes a message with a batch and appends its items to *out.
-template <typename Batch, typename Item>
-[[nodiscard]] rocksdb::Status AppendBatch(const rocksdb::Slice& payload,
-                                          std::vector<Item> Batch::*items,
-                                          std::vector<Item>* out) {
-  Batch batch;
-  const rocksdb::Status status = Decode(payload, &batch);
-  out->insert(out->end(), std::make_move_iterator((batch.*items).begin()),
-              std::make_move_iterator((batch.*items).end()));
   return status;
 }
 

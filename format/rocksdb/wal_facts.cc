@@ -1,7 +1,5 @@
 #include "format/rocksdb/wal_facts.h"
 
-#include <utility>
-
 #include "format/end_state.h"
 #include "format/limits.h"
 #include "format/rocksdb/blob_check.h"
@@ -76,9 +74,7 @@ Status WalFacts::Add(uint64_t log_number, const Slice& record) {
   if (!s.ok()) {
     return WithContext(s, EndStateOf(s), "WAL " + std::to_string(log_number));
   }
-  if (!std::exchange(has_batch_, true)) {
-    first_sequence_ = header.sequence;
-  } else if (last_sequence_ < header.sequence && header.sequence < last_end_) {
+  if (last_sequence_ < header.sequence && header.sequence < last_end_) {
     counts_batches_ = true;
   }
   last_sequence_ = header.sequence;

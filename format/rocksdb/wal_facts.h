@@ -44,9 +44,6 @@ class WalFacts {
                                     const rocksdb::Slice& record);
 
   uint64_t entries() const { return entries_; }
-  // Returns the sequence number of the first batch; 0: there is no batch.
-  uint64_t first_sequence() const { return first_sequence_; }
-
   // Returns the sequence number of the last entry, or of the last batch if
   // counts_batches(); 0: no entry. Includes prepared entries that were
   // committed (SequenceCounter). If the last record commits a transaction whose
@@ -100,11 +97,9 @@ class WalFacts {
 
   void KeepBlobFile(const rocksdb::Slice& value);
 
-  bool has_batch_ = false;
   uint64_t entries_ = 0;
-  uint64_t first_sequence_ = 0;
   // First sequence number of the last batch, and the number after its last one
-  // if entries are counted.
+  // if entries are counted; 0 before the first batch.
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
   uint64_t newest_sequence_ = 0;

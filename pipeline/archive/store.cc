@@ -40,40 +40,6 @@ EndState EndStateOf(StoreCode code) {
 
 }  // namespace
 
-const char* StoreCodeName(StoreCode code) {
-  switch (code) {
-    case StoreCode::kOk:
-      return "OK";
-    case StoreCode::kAbsent:
-      return "ABSENT";
-    case StoreCode::kExists:
-      return "EXISTS";
-    case StoreCode::kOtherVersion:
-      return "OTHER_VERSION";
-    case StoreCode::kSignatureRefused:
-      return "SIGNATURE_REFUSED";
-    case StoreCode::kDenied:
-      return "DENIED";
-    case StoreCode::kThrottled:
-      return "THROTTLED";
-    case StoreCode::kUnreachable:
-      return "UNREACHABLE";
-    case StoreCode::kDamaged:
-      return "DAMAGED";
-    case StoreCode::kNoSpace:
-      return "NO_SPACE";
-    case StoreCode::kUnsupported:
-      return "UNSUPPORTED";
-    case StoreCode::kCaller:
-      return "CALLER";
-    case StoreCode::kCancelled:
-      return "CANCELLED";
-    case StoreCode::kInternal:
-      return "INTERNAL";
-  }
-  return "?";
-}
-
 StoreResult StoreError(StoreCode code, const rocksdb::Slice& what) {
   return {code, MakeStatus(EndStateOf(code), what)};
 }

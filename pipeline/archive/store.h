@@ -59,7 +59,6 @@ enum class StoreCode : uint8_t {
   kCancelled,
   kInternal,
 };
-const char* StoreCodeName(StoreCode code);  // "ABSENT", ...
 
 struct [[nodiscard]] StoreResult {
   StoreCode code = StoreCode::kOk;

@@ -114,7 +114,6 @@ class Workspace {
       WorkspaceUse use = WorkspaceUse::kPull);
   ~Workspace();  // releases the lock; deletes nothing
 
-  const std::string& target_dir() const { return target_dir_; }
   const std::string& dir() const { return dir_; }
   std::string db_dir() const { return dir_ + "/db"; }
   std::string staging_dir() const { return dir_ + "/staging"; }

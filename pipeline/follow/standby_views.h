@@ -114,7 +114,6 @@ class StandbyViews {
   [[nodiscard]] rocksdb::Status OpenDirectory(bool creates);
   [[nodiscard]] rocksdb::Status CheckNames(std::vector<std::string>* names);
   [[nodiscard]] rocksdb::Status Load();
-  [[nodiscard]] rocksdb::Status MakeIn();
   [[nodiscard]] rocksdb::Status Copy(const FollowFile& record,
                                      const StandbyPosition& end);
   [[nodiscard]] rocksdb::Status Publish(const ViewName& name);

@@ -18,7 +18,6 @@ struct PullCounters {
   // meaning: it shows that the source is serving.
   std::atomic<uint64_t> progress{0};
   std::atomic<uint64_t> wire_bytes{0};
-  std::atomic<uint64_t> staged_bytes{0};  // received, not passed on yet
   // Estimated bytes of completed work. Its final value is exactly the plan's
   // estimate.
   std::atomic<uint64_t> planned_bytes_done{0};

@@ -204,7 +204,6 @@ class Transfer {
     return {serve_.timeouts.stall, Clock::time_point::max(),
             &counters_.sst_bytes};
   }
-  const OperatorRegistry& registry() const { return serve_.registry; }
   bool target_takes_entities() const {
     return (target_.features & kFeatureEntities) != 0 &&
            (!plan_->application.is_known() ||
@@ -231,7 +230,6 @@ class Transfer {
   void LeaveStore();
   std::string database_dir() const;
   void AddOtherFiles(Opened* opened) const;
-  [[nodiscard]] rocksdb::Status AnnounceFiles(Channel* control) const;
 
   const ServedDatabase database_;
   const ServeOptions& serve_;
