@@ -637,8 +637,8 @@ class Follow : public StandbyJob {
   std::atomic<uint64_t> behind_bytes_{0};
   std::thread cutter_;
   mutable std::mutex mu_;
-  Status failed_;                        // guarded by mu_
-  std::unique_ptr<RoundSource> rounds_;  // set once, under mu_
+  Status failed_;                         // guarded by mu_
+  std::unique_ptr<SourceRounds> rounds_;  // set once, under mu_
 };
 
 }  // namespace

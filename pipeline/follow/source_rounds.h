@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "pipeline/follow/round_source.h"
+#include "pipeline/follow/round.h"
 #include "pipeline/pull/channel_set.h"
 #include "pipeline/pull/source_session.h"
 #include "rocksdb/status.h"
@@ -14,17 +14,30 @@
 
 namespace sstferry {
 
-// Connects on the first Ask(), and reconnects on the next one after a failure.
-class SourceRounds : public RoundSource {
+// The source of a standby's rounds. Connects on the first Ask(), and reconnects
+// on the next one after a failure.
+//
+// Threads: Ask() from one thread at a time; the others from any.
+class SourceRounds {
  public:
   // The dialer must outlive this object.
   SourceRounds(Dialer* dialer, const Timeouts& timeouts)
       : dialer_(dialer), timeouts_(timeouts) {}
 
+  // Requests the bytes after the position of `request`, and waits for them as
+  // long as the request says. If nothing was written, returns OK, and *round
+  // has only an end. If an answer requires a cut, the source keeps the bytes
+  // that are written after it, as far as it can, until this object is
+  // destroyed. So call Ask() before a first cut, too.
+  //   kCancelled  Close() was called
+  //   kRefused    the source cannot be followed
+  //   others      retry later
   [[nodiscard]] rocksdb::Status Ask(const FollowRequest& request,
-                                    Round* round) override;
-  uint64_t received_bytes() const override;
-  void Close() override;
+                                    Round* round);
+  // Returns a number that grows with each byte from the source.
+  uint64_t received_bytes() const;
+  // Makes Ask() return.
+  void Close();
 
  private:
   [[nodiscard]] rocksdb::Status Connect(
