@@ -29,6 +29,20 @@ std::string OptionLineText(const std::string& line) {
   return TrimOptionText(line);
 }
 
+std::string UnescapeOptionText(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out.push_back(text[i]);
+      continue;
+    }
+    const char c = text[++i];
+    out.push_back(c == 'n' ? '\n' : c == 'r' ? '\r' : c);
+  }
+  return out;
+}
+
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value) {
   const std::string text = OptionLineText(line);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "format/release.h"
 
@@ -24,6 +25,9 @@ std::string TrimOptionText(const std::string& text);
 
 // Returns the line without its comment and without blanks at both ends.
 std::string OptionLineText(const std::string& line);
+
+// Removes RocksDB's escapes of ':', '#', backslashes and line ends.
+std::string UnescapeOptionText(std::string_view text);
 
 // Splits "name = value". Returns false if the line has another form.
 bool SplitOptionLine(const std::string& line, std::string* name,

@@ -34,41 +34,6 @@ Status BadLine(size_t line, const std::string& what) {
                     "OPTIONS line " + std::to_string(line) + ": " + what);
 }
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) {
-    return {};
-  }
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-// Removes a comment, which begins at the first unescaped '#'.
-std::string_view WithoutComment(std::string_view line) {
-  for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\\') {
-      ++i;
-    } else if (line[i] == '#') {
-      return line.substr(0, i);
-    }
-  }
-  return line;
-}
-
-std::string Unescape(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 1 == text.size()) {
-      out.push_back(text[i]);
-      continue;
-    }
-    const char c = text[++i];
-    out.push_back(c == 'n' ? '\n' : c == 'r' ? '\r' : c);
-  }
-  return out;
-}
-
 struct Section {
   std::string title;
   std::string argument;
@@ -79,10 +44,12 @@ Section ParseSection(std::string_view line) {
   const size_t first = line.find('"');
   const size_t last = line.rfind('"');
   if (first != std::string_view::npos && first != last) {
-    section.title = Trim(line.substr(1, first - 1));
-    section.argument = Unescape(line.substr(first + 1, last - first - 1));
+    section.title = TrimOptionText(std::string(line.substr(1, first - 1)));
+    section.argument =
+        UnescapeOptionText(line.substr(first + 1, last - first - 1));
   } else {
-    section.title = Trim(line.substr(1, line.size() - 2));
+    section.title =
+        TrimOptionText(std::string(line.substr(1, line.size() - 2)));
   }
   return section;
 }
@@ -93,8 +60,8 @@ Status ParseStatement(std::string_view line, size_t number, NamedValue* out) {
     return BadLine(number, "expected name=value, found " +
                                Quoted(Slice(line.data(), line.size())));
   }
-  out->name = Trim(line.substr(0, equals));
-  out->value = Trim(line.substr(equals + 1));
+  out->name = TrimOptionText(std::string(line.substr(0, equals)));
+  out->value = TrimOptionText(std::string(line.substr(equals + 1)));
   if (out->name.empty() || out->name.size() > kMaxIdentifierBytes) {
     return BadLine(number, "expected an option name of 1 to " +
                                std::to_string(kMaxIdentifierBytes) +
@@ -120,7 +87,7 @@ class OptionsTextParser {
       : out_(out), notes_(notes) {}
 
   [[nodiscard]] Status Add(std::string_view raw, size_t number) {
-    const std::string_view line = Trim(WithoutComment(raw));
+    const std::string line = OptionLineText(std::string(raw));
     if (line.empty()) {
       return Status::OK();
     }
@@ -452,7 +419,7 @@ std::string Loadable(const std::string& text) {
   ForEachLine(text, [&](const std::string& line) {
     std::string name;
     std::string value;
-    const std::string_view bare = Trim(WithoutComment(line));
+    const std::string bare = OptionLineText(line);
     if (bare.size() > 1 && bare.front() == '[') {
       const std::string title = ParseSection(bare).title;
       is_known = title == "Version" || title == "DBOptions" ||

@@ -5,20 +5,6 @@
 namespace sstferry {
 namespace {
 
-// Removes RocksDB's escapes of ':', '#', backslashes and line ends.
-std::string Unescape(const std::string& text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); i++) {
-    if (text[i] == '\\' && i + 1 < text.size()) {
-      const char next = text[++i];
-      plain.push_back(next == 'n' ? '\n' : next == 'r' ? '\r' : next);
-    } else {
-      plain.push_back(text[i]);
-    }
-  }
-  return plain;
-}
-
 // Parses a title such as [DBOptions] or [CFOptions "name"] into the section's
 // kind and the family's name.
 bool ParseTitle(const std::string& line, std::string* kind,
@@ -31,7 +17,8 @@ bool ParseTitle(const std::string& line, std::string* kind,
   *kind = TrimOptionText(title.substr(0, open));
   if (open != std::string::npos && title.size() > open + 1 &&
       title.back() == '"') {
-    *family = Unescape(title.substr(open + 1, title.size() - open - 2));
+    *family =
+        UnescapeOptionText(title.substr(open + 1, title.size() - open - 2));
   }
   return true;
 }
@@ -53,7 +40,7 @@ OptionsText::OptionsText(const std::string& text) {
     std::string name;
     std::string value;
     if (section != nullptr && SplitOptionLine(line, &name, &value)) {
-      section->emplace(name, Unescape(value));
+      section->emplace(name, UnescapeOptionText(value));
     }
   });
 }
