@@ -30,8 +30,7 @@ std::string ToJson(const CertArguments& asked, const Status& status,
   if (status.ok() && end != 0) {
     json["valid_until"] = Rfc3339(end);
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  return DumpJson(json);
 }
 
 std::string Text(const CertArguments& asked, uint64_t until_seconds) {

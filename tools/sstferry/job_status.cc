@@ -353,22 +353,17 @@ std::string JobStatesText(const HostFile& host,
 
 std::string JobStatesJson(const HostFile& host,
                           const std::vector<JobState>& jobs) {
-  const auto text = [](const std::string& value) {
-    return value.empty() ? ordered_json(nullptr) : ordered_json(value);
-  };
   ordered_json json = ResultJson("status", StatusOfJobs(host, jobs), "");
   json["host_file"] = host.path;
   json["jobs"] = ordered_json::array();
   for (const JobState& job : jobs) {
     json["jobs"].push_back(
-        {{"database", text(job.database)},
+        {{"database", OrNull(job.database)},
          {"job", JobKindName(job.kind)},
-         {"last_good", text(Rfc3339(job.last_good_seconds.value_or(0)))},
-         {"lag_seconds", job.lag_seconds.has_value()
-                             ? ordered_json(*job.lag_seconds)
-                             : ordered_json(nullptr)},
-         {"when", text(job.when)},
-         {"problem", text(job.problem)}});
+         {"last_good", OrNull(Rfc3339(job.last_good_seconds.value_or(0)))},
+         {"lag_seconds", OrNull(job.lag_seconds)},
+         {"when", OrNull(job.when)},
+         {"problem", OrNull(job.problem)}});
   }
   return DumpJson(json);
 }

@@ -68,8 +68,7 @@ std::string LsToJson(const std::string& place, const StatusReport& report) {
     }
     json["databases"].push_back(database);
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  return DumpJson(json);
 }
 
 int RunLs(const std::vector<std::string>& arguments) {

@@ -19,12 +19,8 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
   ordered_json json = ResultJson("release", status, asked.source.directory);
   json["source"] = asked.source.directory;
   json["id"] = status.ok() ? ToHex(released.transfer_id) : asked.id;
-  json["pinned_bytes"] = nullptr;
-  if (status.ok()) {
-    json["pinned_bytes"] = released.pinned_bytes;
-  }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  json["pinned_bytes"] = OrNull(status.ok(), released.pinned_bytes);
+  return DumpJson(json);
 }
 
 // Runs the same command on the source's machine, where it prints the result.

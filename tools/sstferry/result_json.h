@@ -1,6 +1,8 @@
-// The head of the JSON object of a command that has no Summary.
+// The head of the JSON object of a command that has no Summary, and helpers for
+// its members.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -32,6 +34,20 @@ inline nlohmann::ordered_json ResultJson(const std::string& command,
     }
   }
   return json;
+}
+
+// Returns null for an unknown value.
+template <typename Value>
+nlohmann::ordered_json OrNull(bool is_known, const Value& value) {
+  return is_known ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+template <typename Value>
+nlohmann::ordered_json OrNull(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+// Returns null for an empty text.
+inline nlohmann::ordered_json OrNull(const std::string& text) {
+  return OrNull(!text.empty(), text);
 }
 
 // Formats an object for people, with a newline at its end. A byte that is not

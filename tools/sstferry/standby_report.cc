@@ -34,14 +34,6 @@ std::optional<uint64_t> MillisSince(uint64_t micros) {
              : 0;
 }
 
-ordered_json OrNull(const std::optional<uint64_t>& number) {
-  return number ? ordered_json(*number) : ordered_json();
-}
-
-ordered_json OrNull(const std::string& text) {
-  return text.empty() ? ordered_json() : ordered_json(text);
-}
-
 ordered_json AuditMembers(const AuditState& audit) {
   ordered_json json;
   json["oldest_age_millis"] = OrNull(MillisSince(audit.oldest_micros));
@@ -169,10 +161,8 @@ ordered_json StandbyMembers(const StandbyState& state) {
   json["durable_sequence"] = state.durable_sequence;
   json["age_millis"] = OrNull(MillisSince(state.moment_micros));
   json["source_closed"] = state.source_closed;
-  json["source_open"] = nullptr;
-  if (state.source_process != SourceProcess::kUnknown) {
-    json["source_open"] = state.source_process == SourceProcess::kOpen;
-  }
+  json["source_open"] = OrNull(state.source_process != SourceProcess::kUnknown,
+                               state.source_process == SourceProcess::kOpen);
   json["heard_age_millis"] = OrNull(MillisSince(state.heard_micros));
   json["fault"] = OrNull(state.fault);
   json["behind_bytes"] = state.behind_bytes;
@@ -180,12 +170,8 @@ ordered_json StandbyMembers(const StandbyState& state) {
   json["cut_age_millis"] = OrNull(MillisSince(state.cut_micros));
   json["cut_reason"] = state.cut_reason;
   json["cuts"] = state.cuts;
-  json["filtered_families"] = nullptr;
-  if (state.filtered_families) {
-    json["filtered_families"] = *state.filtered_families;
-  }
-  json["unknown_options"] = nullptr;
-  if (state.unknown_options) json["unknown_options"] = *state.unknown_options;
+  json["filtered_families"] = OrNull(state.filtered_families);
+  json["unknown_options"] = OrNull(state.unknown_options);
   json["received_bytes"] = state.received_bytes;
   json["log"] = nullptr;
   if (state.is_archive) {
@@ -218,8 +204,7 @@ std::string StandbyJson(const std::string& command,
     json["standby"] = StandbyMembers(state);
   }
   json["seconds"] = state.seconds;
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  return DumpJson(json);
 }
 
 }  // namespace sstferry

@@ -257,15 +257,6 @@ std::string StandbyText(const std::string& place, const StandbyState& state,
                     Printable(state.source) + " " + place + "\n");
 }
 
-// Returns null for an unknown value.
-template <typename Value>
-ordered_json Known(bool is_known, const Value& value) {
-  return is_known ? ordered_json(value) : ordered_json(nullptr);
-}
-ordered_json Known(const std::string& text) {
-  return Known(!text.empty(), text);
-}
-
 ordered_json SourceJson(const StatusReport& report) {
   ordered_json json = {{"snapshots", ordered_json::array()},
                        {"pinned_bytes", PinnedBytes(report)},
@@ -290,25 +281,26 @@ ordered_json SourceJson(const StatusReport& report) {
          {"behind_millis", follower.behind_millis},
          {"held_bytes", follower.held_bytes},
          {"cuts", follower.cuts},
-         {"cut_reason", Known(follower.cut != CutReason::kNone,
-                              CutReasonName(follower.cut))}});
+         {"cut_reason", OrNull(follower.cut != CutReason::kNone,
+                               CutReasonName(follower.cut))}});
   }
   return json;
 }
 
 ordered_json UnfinishedJson(const UnfinishedPull& pull) {
   const bool has_record = !pull.transfer_id.empty();
-  return {{"transfer_id", Known(pull.transfer_id)},
-          {"source", Known(pull.source)},
-          {"snapshot_sequence", Known(has_record, pull.snapshot_sequence)},
-          {"snapshot_taken_at", Known(pull.snapshot_taken_at)},
-          {"percent", Known(has_record, pull.percent())},
-          {"planned_bytes", Known(has_record, pull.planned_bytes)},
-          {"planned_bytes_done", Known(has_record, pull.planned_bytes_done)},
-          {"chunks", Known(has_record, pull.chunks)},
-          {"sst_bytes", Known(has_record, pull.sst_bytes)},
-          {"all_received", Known(has_record, pull.all_received)},
-          {"damage", Known(pull.damage)}};
+  return {{"transfer_id", OrNull(pull.transfer_id)},
+          {"source", OrNull(pull.source)},
+          {"snapshot_sequence", OrNull(has_record, pull.snapshot_sequence)},
+          {"snapshot_taken_at", OrNull(pull.snapshot_taken_at)},
+          {"percent", OrNull(has_record, pull.percent())},
+          {"planned_bytes", OrNull(has_record, pull.planned_bytes)},
+          {"planned_bytes_done",
+           OrNull(has_record, pull.planned_bytes_done)},
+          {"chunks", OrNull(has_record, pull.chunks)},
+          {"sst_bytes", OrNull(has_record, pull.sst_bytes)},
+          {"all_received", OrNull(has_record, pull.all_received)},
+          {"damage", OrNull(pull.damage)}};
 }
 
 ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
@@ -316,15 +308,13 @@ ordered_json CompletedJson(const std::optional<CompletedPull>& pull) {
     return nullptr;
   }
   return {{"transfer_id", pull->transfer_id},
-          {"source", Known(pull->source)},
-          {"snapshot_sequence", Known(pull->snapshot_sequence.has_value(),
-                                      pull->snapshot_sequence.value_or(0))},
-          {"snapshot_taken_at", Known(pull->snapshot_taken_at)},
-          {"age_seconds", Known(pull->age_seconds.has_value(),
-                                pull->age_seconds.value_or(0))},
+          {"source", OrNull(pull->source)},
+          {"snapshot_sequence", OrNull(pull->snapshot_sequence)},
+          {"snapshot_taken_at", OrNull(pull->snapshot_taken_at)},
+          {"age_seconds", OrNull(pull->age_seconds)},
           {"source_ahead_seconds", pull->source_ahead_seconds},
-          {"finished_at", Known(pull->finished_at)},
-          {"promoted_at", Known(pull->promoted_at)}};
+          {"finished_at", OrNull(pull->finished_at)},
+          {"promoted_at", OrNull(pull->promoted_at)}};
 }
 
 ordered_json TargetJson(const TargetState& target) {
@@ -340,7 +330,7 @@ ordered_json TargetJson(const TargetState& target) {
   json["health"] = ReplicaHealthName(target.health);
   json["fault"] = nullptr;
   if (is_wrong) {
-    json["fault"] = {{"found_at", Known(target.fault_found_at)},
+    json["fault"] = {{"found_at", OrNull(target.fault_found_at)},
                      {"what", target.fault}};
   }
   json["complete"] = CompletedJson(target.complete);
@@ -359,7 +349,7 @@ ordered_json TargetJson(const TargetState& target) {
   json["stands_at_zero"] = target.stands_at_zero;
   json["leftover"] = target.has_leftover;
   json["awaits_after_swap"] = target.awaits_after_swap;
-  json["next"] = Known(target.next);
+  json["next"] = OrNull(target.next);
   return json;
 }
 
@@ -400,7 +390,7 @@ std::string StatusToJson(const std::string& place,
       ordered_json item = TargetJson(replica.state);
       item["name"] = replica.name;
       item["problem"] =
-          Known(!replica.status.ok(), MessageOf(replica.status));
+          OrNull(!replica.status.ok(), MessageOf(replica.status));
       json["replicas"].push_back(std::move(item));
     }
   }
@@ -408,8 +398,7 @@ std::string StatusToJson(const std::string& place,
   if (report.status.ok() && report.standby) {
     json["standby"] = StandbyMembers(*report.standby);
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n";
+  return DumpJson(json);
 }
 
 namespace {
