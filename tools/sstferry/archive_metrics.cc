@@ -56,13 +56,10 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
                report.newest_age_seconds.has_value()
                    ? now - static_cast<double>(*report.newest_age_seconds)
                    : 0);
-  metrics->Set(metric::kArchiveSets, labels,
-               static_cast<double>(report.sets.size()));
+  metrics->Set(metric::kArchiveSets, labels, report.sets.size());
   metrics->Set(metric::kArchiveDamagedSets, labels, damaged);
-  metrics->Set(metric::kArchiveBytes, labels,
-               static_cast<double>(report.bytes));
-  metrics->Set(metric::kArchiveOrphanBytes, labels,
-               static_cast<double>(report.orphan_bytes));
+  metrics->Set(metric::kArchiveBytes, labels, report.bytes);
+  metrics->Set(metric::kArchiveOrphanBytes, labels, report.orphan_bytes);
 }
 
 // Sets the metrics of a push. After a failed push they keep their values.
@@ -76,8 +73,7 @@ void SetPushed(const ArchiveReport& report, const MetricLabels& labels,
   set(metric::kArchivePushSeconds, report.seconds);
   set(metric::kArchivePushBytes,
       is_pushed ? static_cast<double>(report.sets.front().bytes) : 0);
-  set(metric::kArchivePushUploaded,
-      static_cast<double>(report.uploaded_bytes));
+  set(metric::kArchivePushUploaded, report.uploaded_bytes);
 }
 
 }  // namespace

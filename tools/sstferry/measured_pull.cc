@@ -115,13 +115,11 @@ void MeasuredPull::ReadReplica() {
 void MeasuredPull::FillLastPull(const Summary& summary) {
   const MetricLabels target = {{"target", target_}};
   metrics_.Set(metric::kLastRunDuration, target, summary.seconds);
-  metrics_.Set(metric::kLastRunEntries, target,
-               static_cast<double>(summary.entries));
+  metrics_.Set(metric::kLastRunEntries, target, summary.entries);
   metrics_.Set(metric::kLastRunOutage, target, summary.outage_seconds);
   metrics_.Set(metric::kReplicaCompactionDebt, target,
                static_cast<double>(summary.compaction_debt_bytes));
-  metrics_.Set(metric::kLastRunPeakMemory, target,
-               static_cast<double>(summary.peak_rss_bytes));
+  metrics_.Set(metric::kLastRunPeakMemory, target, summary.peak_rss_bytes);
   for (const char* kind : kKinds) {
     metrics_.Set(metric::kLastRunBytes, {{"target", target_}, {"kind", kind}},
                  BytesOf(summary, kind));
@@ -191,8 +189,7 @@ void MeasuredPull::CountEnd(const Summary& summary) {
                 {"status", EndStateName(EndStateOf(summary.status))}},
                1);
   metrics_.Add(metric::kReplicaRetries, target, summary.retries);
-  metrics_.Add(metric::kReplicaWireBytes, target,
-               static_cast<double>(summary.wire_bytes));
+  metrics_.Add(metric::kReplicaWireBytes, target, summary.wire_bytes);
   metrics_.Set(metric::kReplicaLastEnd, target, now);
   if (summary.status.ok()) {
     metrics_.Set(metric::kReplicaLastSuccess, target, now);

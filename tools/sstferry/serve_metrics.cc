@@ -166,8 +166,7 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
   for (const RetainedSnapshot& retained : state.snapshots) {
     const MetricLabels labels = {{"database", retained.database}};
     set.Add(metric::kSourceSnapshots, labels, 1);
-    set.Add(metric::kSourcePinnedBytes, labels,
-            static_cast<double>(retained.pinned_bytes));
+    set.Add(metric::kSourcePinnedBytes, labels, retained.pinned_bytes);
     set.Set(metric::kSourceOldestSnapshot, labels,
             std::max(set.Get(metric::kSourceOldestSnapshot, labels),
                      static_cast<double>(retained.age_seconds)));
@@ -180,27 +179,21 @@ MetricSet ServeMetrics::Collect(const ServerState& state) {
       behind_bytes = std::max(behind_bytes, follower.behind_bytes);
       behind_millis = std::max(behind_millis, follower.behind_millis);
     }
-    set.Set(metric::kSourceFollowers, labels,
-            static_cast<double>(followed.followers.size()));
-    set.Set(metric::kSourceFollowersBehind, labels,
-            static_cast<double>(behind_bytes));
+    set.Set(metric::kSourceFollowers, labels, followed.followers.size());
+    set.Set(metric::kSourceFollowersBehind, labels, behind_bytes);
     set.Set(metric::kSourceFollowersLag, labels,
             static_cast<double>(behind_millis) / 1000);
-    set.Set(metric::kSourceHeldWals, labels,
-            static_cast<double>(followed.held_bytes));
+    set.Set(metric::kSourceHeldWals, labels, followed.held_bytes);
   }
-  set.Set(metric::kSourceChunksBuilt, process_,
-          static_cast<double>(state.chunks_built));
-  set.Set(metric::kSourceChunksFromStore, process_,
-          static_cast<double>(state.chunks_from_store));
+  set.Set(metric::kSourceChunksBuilt, process_, state.chunks_built);
+  set.Set(metric::kSourceChunksFromStore, process_, state.chunks_from_store);
   AddDisks(state.databases, &set);
   return set;
 }
 
 std::string ServeMetrics::FileText(const ServerState& state) {
   MetricSet set = Collect(state);
-  set.Set(metric::kSourceWritten, process_,
-          static_cast<double>(std::time(nullptr)));
+  set.Set(metric::kSourceWritten, process_, std::time(nullptr));
   return set.Text();
 }
 

@@ -42,8 +42,7 @@ MetricSet StandbyMetrics::Collect() const {
                 dir_);
   }
   const std::lock_guard<std::mutex> lock(mu_);
-  set.Set(metric::kStandbyReceived, labels,
-          static_cast<double>(state_.received_bytes));
+  set.Set(metric::kStandbyReceived, labels, state_.received_bytes);
   if (state_.cut_micros == 0) {
     return set;  // there is no standby yet
   }
@@ -56,10 +55,8 @@ MetricSet StandbyMetrics::Collect() const {
     set.Set(metric::kStandbyViewAge, labels,
             view_age_seconds_ + untold_seconds);
   }
-  set.Set(metric::kStandbyBehind, labels,
-          static_cast<double>(state_.behind_bytes));
-  set.Set(metric::kStandbyReplay, labels,
-          static_cast<double>(state_.replay_bytes));
+  set.Set(metric::kStandbyBehind, labels, state_.behind_bytes);
+  set.Set(metric::kStandbyReplay, labels, state_.replay_bytes);
   if (state_.heard_micros != 0) {
     set.Set(metric::kStandbyHeard, labels, SecondsOf(state_.heard_micros));
   }
@@ -69,23 +66,18 @@ MetricSet StandbyMetrics::Collect() const {
             state_.source_process == SourceProcess::kOpen ? 1 : 0);
   }
   set.Set(metric::kStandbyLastCut, labels, SecondsOf(state_.cut_micros));
-  set.Set(metric::kStandbyLost, labels,
-          static_cast<double>(state_.lost_sequences));
+  set.Set(metric::kStandbyLost, labels, state_.lost_sequences);
   if (state_.unknown_options) {
-    set.Set(metric::kStandbyUnknownOptions, labels,
-            static_cast<double>(*state_.unknown_options));
+    set.Set(metric::kStandbyUnknownOptions, labels, *state_.unknown_options);
   }
   if (state_.is_archive) {
     if (state_.put_micros != 0) {
       set.Set(metric::kLogPut, labels, SecondsOf(state_.put_micros));
     }
-    set.Set(metric::kLogSegments, labels,
-            static_cast<double>(state_.segments));
-    set.Set(metric::kLogBytes, labels,
-            static_cast<double>(state_.segment_bytes));
-    set.Set(metric::kLogGaps, labels, static_cast<double>(state_.gaps));
-    set.Set(metric::kLogUnputBytes, labels,
-            static_cast<double>(state_.unput_bytes));
+    set.Set(metric::kLogSegments, labels, state_.segments);
+    set.Set(metric::kLogBytes, labels, state_.segment_bytes);
+    set.Set(metric::kLogGaps, labels, state_.gaps);
+    set.Set(metric::kLogUnputBytes, labels, state_.unput_bytes);
     if (state_.unput_micros != 0) {
       set.Set(metric::kLogUnput, labels, SecondsOf(state_.unput_micros));
     }
@@ -94,12 +86,10 @@ MetricSet StandbyMetrics::Collect() const {
     const AuditState& audit = state_.audit;
     set.Set(metric::kStandbyFault, labels, state_.fault.empty() ? 0 : 1);
     set.Set(metric::kAuditOldest, labels, SecondsOf(audit.oldest_micros));
-    set.Set(metric::kAuditSlices, labels, static_cast<double>(audit.slices));
-    set.Set(metric::kAuditEntries, labels, static_cast<double>(audit.entries));
-    set.Set(metric::kAuditDifferences, labels,
-            static_cast<double>(audit.differences));
-    set.Set(metric::kAuditSkipped, labels,
-            static_cast<double>(audit.unaudited_cuts));
+    set.Set(metric::kAuditSlices, labels, audit.slices);
+    set.Set(metric::kAuditEntries, labels, audit.entries);
+    set.Set(metric::kAuditDifferences, labels, audit.differences);
+    set.Set(metric::kAuditSkipped, labels, audit.unaudited_cuts);
   }
   for (const auto& [reason, cuts] : state_.cuts) {
     set.Set(metric::kStandbyCuts, {{"target", dir_}, {"reason", reason}},
