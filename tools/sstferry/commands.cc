@@ -1447,13 +1447,25 @@ Command Planned(const Command& job) {
   return planned;
 }
 
+std::vector<std::string> ActionsOf(const std::string& command) {
+  return command == "archive" ? std::vector<std::string>{"init", "push", "list",
+                                                         "check", "prune",
+                                                         "remove", "repair"}
+         : command == "cert"  ? std::vector<std::string>{"init", "issue"}
+         : command == "plan"  ? std::vector<std::string>{"pull", "refresh",
+                                                         "swap"}
+                              : std::vector<std::string>();
+}
+
 std::optional<Command> FindAction(const std::string& command,
                                   const std::string& action) {
   if (command == "archive") {
     return FindArchiveAction(action);
   }
   if (command == "cert" && (action == "init" || action == "issue")) {
-    return *FindCommand("cert");  // both have the same options
+    Command cert = *FindCommand("cert");  // both have the same options
+    cert.operands.erase(cert.operands.begin());
+    return cert;
   }
   for (const auto& [job, name] : {std::pair("pull", "plan pull"),
                                   std::pair("refresh", "plan refresh"),

@@ -50,9 +50,11 @@ const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses();
 // Returns one action of archive as a command with the action's own options;
 // nullopt: no such action.
 std::optional<Command> FindArchiveAction(const std::string& name);
-// Returns `command action` for the pages of help: an action of archive, a
-// command that plan plans, or cert for each of its actions; nullopt: no such
-// action.
+// Returns the actions of a command, in the order of help; empty: it has none.
+std::vector<std::string> ActionsOf(const std::string& command);
+// Returns `command action` for the pages of help and for completions, without
+// the action among its operands: an action of archive, a command that plan
+// plans, or cert for each of its actions; nullopt: no such action.
 std::optional<Command> FindAction(const std::string& command,
                                   const std::string& action);
 

@@ -63,30 +63,6 @@ struct Completed {
   Command command;
 };
 
-// Returns the actions of a command; empty: it has none.
-std::vector<std::string> ActionsOf(const std::string& command) {
-  return command == "archive" ? std::vector<std::string>{"init", "push", "list",
-                                                         "check", "prune",
-                                                         "remove", "repair"}
-         : command == "cert"  ? std::vector<std::string>{"init", "issue"}
-         : command == "plan"  ? std::vector<std::string>{"pull", "refresh",
-                                                         "swap"}
-                              : std::vector<std::string>();
-}
-
-Command WithAction(const Command& command, const std::string& action) {
-  const std::string name = command.name;
-  if (name == "archive") {
-    return *FindArchiveAction(action);
-  }
-  if (name == "plan") {
-    return Planned(*FindCommand(action));
-  }
-  Command one = command;
-  one.operands.erase(one.operands.begin());
-  return one;
-}
-
 // Returns all commands, each followed by one entry per action.
 std::vector<Completed> CompletedCommands() {
   std::vector<Completed> all;
@@ -94,7 +70,7 @@ std::vector<Completed> CompletedCommands() {
     all.push_back({command.name, command});
     for (const std::string& action : ActionsOf(command.name)) {
       all.push_back({std::string(command.name) + " " + action,
-                     WithAction(command, action)});
+                     *FindAction(command.name, action)});
     }
   }
   return all;
@@ -360,7 +336,8 @@ std::string ZshCommandRows() {
       for (const std::string& action : actions) {
         rows += "          " + action +
                 ")\n            shift words\n            ((CURRENT--))\n" +
-                ZshArguments(WithAction(command, action), "            ") +
+                ZshArguments(*FindAction(command.name, action),
+                             "            ") +
                 "            return\n            ;;\n";
       }
       rows += "        esac\n";
