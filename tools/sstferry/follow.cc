@@ -9,7 +9,6 @@
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"
 #include "tools/sstferry/metrics_endpoint.h"
-#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/run.h"
 #include "tools/sstferry/signals.h"
@@ -56,32 +55,6 @@ int RunJob(const char* command, const CommonArguments& common,
   return FinishCommand(command, status, "", result, console, json);
 }
 
-// The outputs of metrics while a standby is followed.
-struct ShownMetrics {
-  std::unique_ptr<MetricsEndpoint> endpoint;
-  std::unique_ptr<MetricsFileWriter> file;
-};
-
-// Starts to publish metrics. Called before the command makes a standby, so that
-// a failure leaves nothing behind.
-Status ShowMetrics(const FollowArguments& follow, const StandbyMetrics* metrics,
-                   Console* console, ShownMetrics* shown) {
-  const MetricsArguments& where = follow.metrics;
-  if (where.listen) {
-    RETURN_IF_ERROR(MetricsEndpoint::Start(
-        where, follow.options.pull.tls,
-        [metrics] { return metrics->Collect().Text(); }, &shown->endpoint));
-    console->Log(LogLevel::kInfo, "metrics at " + shown->endpoint->url());
-  }
-  if (!where.file.empty()) {
-    const auto text = [metrics] { return metrics->FileText(); };
-    RETURN_IF_ERROR(WriteMetricsFile(where.file, text()));
-    shown->file = std::make_unique<MetricsFileWriter>(where.file, text,
-                                                      console->log_function());
-  }
-  return Status::OK();
-}
-
 }  // namespace
 
 int RunFollow(const std::vector<std::string>& arguments) {
@@ -98,8 +71,12 @@ int RunFollow(const std::vector<std::string>& arguments) {
                              ? follow.options.store.where.ToString()
                              : follow.options.pull.target_dir,
                          follow.options.pull.tls);
+  // Before the job makes a standby, so that a failure leaves nothing behind.
   ShownMetrics shown;
-  const Status showing = ShowMetrics(follow, &metrics, &console, &shown);
+  const Status showing = ShowMetrics(
+      follow.metrics, follow.options.pull.tls,
+      [&metrics] { return metrics.Collect().Text(); },
+      [&metrics] { return metrics.FileText(); }, &console, &shown);
   if (!showing.ok()) {
     return FinishCommand("follow", showing, "", "", &console);
   }

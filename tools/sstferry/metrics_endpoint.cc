@@ -214,4 +214,21 @@ std::string MetricsEndpoint::AnswerTo(const std::string& method,
   return text.str();
 }
 
+Status ShowMetrics(const MetricsArguments& where, const TlsFiles& tls,
+                   std::function<std::string()> text,
+                   std::function<std::string()> file_text, Console* console,
+                   ShownMetrics* shown) {
+  if (where.listen) {
+    RETURN_IF_ERROR(MetricsEndpoint::Start(where, tls, std::move(text),
+                                           &shown->endpoint));
+    console->Log(LogLevel::kInfo, "metrics at " + shown->endpoint->url());
+  }
+  if (!where.file.empty()) {
+    RETURN_IF_ERROR(WriteMetricsFile(where.file, file_text()));
+    shown->file = std::make_unique<MetricsFileWriter>(
+        where.file, std::move(file_text), console->log_function());
+  }
+  return Status::OK();
+}
+
 }  // namespace sstferry

@@ -11,6 +11,8 @@
 
 #include "sstferry/transport.h"
 #include "tools/sstferry/command_arguments.h"
+#include "tools/sstferry/console.h"
+#include "tools/sstferry/metrics_file.h"
 
 namespace sstferry {
 
@@ -66,5 +68,18 @@ class MetricsEndpoint {
   std::list<Session> sessions_;  // used by accepting_ until it has ended
   std::thread accepting_;
 };
+
+// The outputs of metrics while a command runs.
+struct ShownMetrics {
+  std::unique_ptr<MetricsEndpoint> endpoint;
+  std::unique_ptr<MetricsFileWriter> file;
+};
+
+// Starts the outputs that `where` names. `text` makes an answer to Prometheus,
+// `file_text` the file; both are called from threads of *shown.
+[[nodiscard]] rocksdb::Status ShowMetrics(
+    const MetricsArguments& where, const TlsFiles& tls,
+    std::function<std::string()> text, std::function<std::string()> file_text,
+    Console* console, ShownMetrics* shown);
 
 }  // namespace sstferry

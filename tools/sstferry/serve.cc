@@ -19,7 +19,6 @@
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/metrics_endpoint.h"
-#include "tools/sstferry/metrics_file.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/reload.h"
 #include "tools/sstferry/run.h"
@@ -305,36 +304,6 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   }
 }
 
-// The outputs of metrics while the server runs.
-struct ShownMetrics {
-  std::unique_ptr<MetricsEndpoint> endpoint;
-  std::unique_ptr<MetricsFileWriter> file;
-};
-
-// Starts to publish metrics. Called before anybody can connect, so that a
-// failure affects no target.
-Status ShowMetrics(const ServeArguments& arguments, ServeMetrics* metrics,
-                   SourceServer* server, Console* console,
-                   ShownMetrics* shown) {
-  const MetricsArguments& where = arguments.metrics;
-  if (where.listen) {
-    RETURN_IF_ERROR(MetricsEndpoint::Start(
-        where, arguments.tls,
-        [metrics, server] { return metrics->Collect(server->state()).Text(); },
-        &shown->endpoint));
-    console->Log(LogLevel::kInfo, "metrics at " + shown->endpoint->url());
-  }
-  if (!where.file.empty()) {
-    const auto text = [metrics, server] {
-      return metrics->FileText(server->state());
-    };
-    RETURN_IF_ERROR(WriteMetricsFile(where.file, text()));
-    shown->file = std::make_unique<MetricsFileWriter>(where.file, text,
-                                                      console->log_function());
-  }
-  return Status::OK();
-}
-
 // Serves until a signal, or with --once until the first transfer has ended.
 Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
              Console* console, Ledger* ledger) {
@@ -387,9 +356,13 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
     }
   };
   status = MakeSourceServer(arguments->options, std::move(listener), &server);
+  // Before anybody can connect, so that a failure affects no target.
   ShownMetrics shown;
   if (status.ok()) {
-    status = ShowMetrics(*arguments, &metrics, server.get(), console, &shown);
+    status = ShowMetrics(
+        arguments->metrics, arguments->tls,
+        [&] { return metrics.Collect(server->state()).Text(); },
+        [&] { return metrics.FileText(server->state()); }, console, &shown);
   }
   if (!status.ok()) {
     return status;
