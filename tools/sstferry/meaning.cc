@@ -13,11 +13,9 @@
 
 #include "format/limits.h"
 #include "format/printable.h"
-#include "tools/sstferry/access_arguments.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/commands.h"
 #include "tools/sstferry/job_arguments.h"
-#include "tools/sstferry/metrics_arguments.h"
 #include "tools/sstferry/moment.h"
 #include "tools/sstferry/serve_arguments.h"
 

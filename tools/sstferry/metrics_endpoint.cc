@@ -21,7 +21,7 @@ namespace http = beast::http;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr size_t kMaxConnections = 8;
+constexpr size_t kMostConnections = 8;
 constexpr uint32_t kMaxHeaderBytes = 8 * 1024;
 constexpr size_t kReadBytes = 4 * 1024;
 constexpr std::chrono::seconds kMaxRequestTime{5};
@@ -127,7 +127,7 @@ void MetricsEndpoint::Accept() {
   while (listener_->Accept(&connection).ok()) {
     JoinEnded();
     // A connection over the limit is closed here.
-    if (sessions_.size() < kMaxConnections) {
+    if (sessions_.size() < kMostConnections) {
       Session& session = sessions_.emplace_back();
       session.connection = std::move(connection);
       try {
