@@ -1,8 +1,13 @@
 #include "pipeline/parts/unit_sender.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "format/end_state.h"
 #include "format/limits.h"
@@ -10,7 +15,8 @@
 #include "format/rocksdb/data_file_check.h"
 #include "pipeline/base/file_source.h"
 #include "pipeline/base/sha256.h"
-#include "pipeline/parts/body_reader.h"
+#include "pipeline/snapshot/posix_files.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 
@@ -21,6 +27,61 @@ namespace {
 
 // Size that fits into a second-level cache and into a frame.
 constexpr size_t kUnitBufferBytes = 512u << 10;
+
+// Reads one open file from front to back into the caller's memory. Uses pread,
+// because reading a file on a failing disk through mmap would end the process
+// instead of the transfer. Owns its descriptor. Threads: one.
+class BodyReader {
+ public:
+  // kSourceError: the file cannot be opened.
+  [[nodiscard]] static Status Open(const std::string& path,
+                                   std::unique_ptr<BodyReader>* out) {
+    const int descriptor = OpenLinked(path, O_RDONLY).Release();
+    if (descriptor < 0) {
+      return ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
+    }
+    // This is advice only: it doubles the kernel's readahead.
+    posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+    out->reset(new BodyReader(path, descriptor));
+    return Status::OK();
+  }
+  ~BodyReader() { close(descriptor_); }
+  BodyReader(const BodyReader&) = delete;
+  BodyReader& operator=(const BodyReader&) = delete;
+
+  // Reads exactly `bytes` bytes. kSourceError: reading failed; kCorrupt: the
+  // file is too short.
+  [[nodiscard]] Status Read(uint64_t offset, size_t bytes, char* buffer) {
+    for (size_t done = 0; done < bytes;) {
+      const ssize_t got = pread(descriptor_, buffer + done, bytes - done,
+                                static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) {
+        continue;
+      }
+      if (got < 0) {
+        return ErrnoStatus(EndState::kSourceError,
+                           "cannot read offset " +
+                               std::to_string(offset + done) + " of",
+                           path_, errno);
+      }
+      if (got == 0) {
+        return MakeStatus(EndState::kCorrupt,
+                          path_ + ": expected " + std::to_string(bytes) +
+                              " bytes at offset " + std::to_string(offset) +
+                              ", found " + std::to_string(done));
+      }
+      done += static_cast<size_t>(got);
+    }
+    return Status::OK();
+  }
+
+ private:
+  BodyReader(std::string path, int descriptor)
+      : path_(std::move(path)), descriptor_(descriptor) {}
+
+  const std::string path_;
+  const int descriptor_;
+};
 
 // Passes the unit's bytes, starting at `first_byte`, to `take`, one buffer at a
 // time.
