@@ -7,11 +7,13 @@
 #include <chrono>
 #include <system_error>
 
+#include "format/end_state.h"
+#include "format/journal.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
-#include "pipeline/api/swap_way.h"
 #include "pipeline/archive/choose_set.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/base/other_accounts.h"
 #include "pipeline/base/standby_record.h"
 #include "pipeline/disk/database_files.h"
@@ -23,6 +25,7 @@
 #include "pipeline/pull/puller.h"
 #include "pipeline/pull/replica.h"
 #include "pipeline/pull/seed_target.h"
+#include "pipeline/pull/target_state.h"
 #include "pipeline/refresh/refresh.h"
 #include "rocksdb/db.h"
 #include "sstferry/target.h"
@@ -31,6 +34,56 @@ namespace sstferry {
 namespace {
 
 using rocksdb::Status;
+
+// The way in which a swap that does not clone builds its new directory: from
+// links to the old database's files plus the changes, or from scratch.
+struct SwapWay {
+  bool links = false;
+  // Why the swap does not link files, for the operator; empty: linking was not
+  // expected.
+  std::string why_not;
+};
+
+// Returns the way for an attempt by `method`. If the workspace has an
+// unfinished pull, returns that pull's way. The swap gives up linking later if
+// the old database or the source turns out to be unsuitable
+// (LinkedTarget::gives_way()).
+SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
+  if (options.mode != PullMode::kSwap || method == PullMethod::kClone) {
+    return {};
+  }
+  // Continues an unfinished swap in the way in which it began, even if
+  // TARGET_DIR was removed: a complete new database does not need it any more,
+  // and an incomplete one gives up linking.
+  const std::string begun =
+      options.restart ? "" : UnfinishedMode(options.target_dir);
+  if (!begun.empty() && begun != kInPlaceMode) {
+    return {begun == kLinkedMode, ""};
+  }
+  LastTransfer last;
+  if (!ReadLastTransfer(options.target_dir, &last)) {
+    return {};
+  }
+  if (options.adopt) {
+    return {false, "--adopt trusts no file of the old database"};
+  }
+  if (!options.selection.families.empty() ||
+      !(options.selection.interval == KeyInterval())) {
+    return {false, "only a part of the source is selected"};
+  }
+  if (options.source.is_archive()) {
+    return {false, "an archive cannot be compared"};
+  }
+  HealthFile fault;
+  const Status known = ReadKnownFault(options.target_dir, &fault);
+  if (!known.ok()) {
+    return {false, MessageOf(known)};
+  }
+  if (fault.fault != ReplicaFault::kNone) {
+    return {false, FaultSentence(fault)};
+  }
+  return {true, ""};
+}
 
 // Result of one attempt.
 struct Outcome {
