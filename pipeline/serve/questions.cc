@@ -1,6 +1,7 @@
 #include "pipeline/serve/questions.h"
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <set>
 #include <string>
@@ -8,7 +9,10 @@
 
 #include "format/end_state.h"
 #include "format/limits.h"
-#include "pipeline/serve/served_facts.h"
+#include "pipeline/base/known_fault.h"
+#include "pipeline/serve/served_databases.h"
+#include "rocksdb/db.h"
+#include "sstferry/source.h"
 
 namespace sstferry {
 namespace {
@@ -126,6 +130,45 @@ Status TellStatus(const SessionHost& host, const Frame& frame,
                    StatusReply{host.store->List(names, channel->identity()),
                                FollowersOf(host, names)})
              : status;
+}
+
+// Reads facts about a database now, for a target; `snapshot_dir` as in
+// ServeOptions.
+FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
+                   const std::string& snapshot_dir) {
+  if (database.db != nullptr) {
+    database.directory = database.db->GetName();
+  }
+  DatabaseFacts facts;
+  const Status status =
+      DescribeDatabase(database,
+                       {SnapshotDirOf(database, snapshot_dir),
+                        request.families, request.for_pull, request.application},
+                       &facts);
+  FactsReply reply;
+  if (!status.ok()) {
+    reply.problem = MessageOf(status);
+    return reply;
+  }
+  const auto now = static_cast<uint64_t>(std::time(nullptr));
+  reply.families = facts.families;
+  reply.files = facts.files;
+  reply.bytes = facts.bytes;
+  reply.sequence = facts.sequence;
+  reply.chunk_bytes = facts.chunk_bytes;
+  reply.no_clone = facts.no_clone;
+  if (facts.database_id.size() <= kMaxIdentifierBytes) {
+    reply.database_id = facts.database_id;
+  }
+  HealthFile fault;
+  const Status known = ReadKnownFault(database.directory, &fault);
+  if (!known.ok()) {
+    reply.problem = MessageOf(known);
+  } else if (fault.fault != ReplicaFault::kNone) {
+    reply.problem = "it is a replica, and " + FaultSentence(fault);
+  }
+  reply.age_seconds = now - std::min(now, facts.written_seconds);
+  return reply;
 }
 
 Status TellFacts(const SessionHost& host, const Frame& frame,
