@@ -8,11 +8,11 @@
 #include <system_error>
 #include <utility>
 
+#include "format/for_each_batch.h"
 #include "format/limits.h"
 #include "pipeline/base/duration.h"
 #include "pipeline/base/rocksdb_compat.h"
 #include "pipeline/base/start_thread.h"
-#include "pipeline/pull/tell_source.h"
 
 namespace sstferry {
 namespace {
@@ -23,6 +23,22 @@ using rocksdb::Status;
 constexpr std::chrono::hours kPinLimit{24};
 // Time to wait for a connection on which to send the final OK.
 constexpr std::chrono::milliseconds kLastWordsLimit{3'000};
+// Time limit of sends on the control connection. The messages are small, and a
+// request to stop must not wait longer for a send.
+constexpr std::chrono::milliseconds kSendLimit{4'000};
+
+// Sends the parts that are complete at the target. After a reconnect the source
+// may be another process, which has not sent these parts itself.
+void SendReceived(Channel* channel, const std::vector<ReceivedPart>& parts) {
+  const Status status =
+      ForEachBatch(parts, [channel](std::vector<ReceivedPart> batch) {
+        return channel->SendMessage(FrameType::kReceived,
+                                    Received{std::move(batch)},
+                                    WaitLimit::Within(kSendLimit));
+      });
+  // The reader of the connection notices a failed send.
+  status.PermitUncheckedError();
+}
 
 Status Stalled(const std::string& address, std::chrono::milliseconds limit) {
   return MakeStatus(EndState::kTooSlow,
