@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "format/limits.h"
 #include "format/messages_any.h"
@@ -45,10 +46,17 @@ struct CompareTuning {
   std::function<bool(CompareFault)> plants;
 };
 
+// Returns the settings for the two functions below.
+inline CompareTuning& TuningOfProcess() {
+  static CompareTuning tuning;
+  return tuning;
+}
 // Returns the settings of all comparisons in this process.
-const CompareTuning& TuningOfComparisons();
+inline const CompareTuning& TuningOfComparisons() { return TuningOfProcess(); }
 // Changes the settings. REQUIRES: no comparison runs. For tests only.
-void SetTuningOfComparisons(CompareTuning tuning);
+inline void SetTuningOfComparisons(CompareTuning tuning) {
+  TuningOfProcess() = std::move(tuning);
+}
 
 inline bool IsPlanted(CompareFault fault) {
   const CompareTuning& tuning = TuningOfComparisons();
