@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/end_state.h"
+#include "format/types.h"
 
 namespace sstferry {
 
@@ -85,6 +86,10 @@ std::string ToHex(const Slice& data) {
     hex.push_back(kDigits[byte & 15]);
   }
   return hex;
+}
+
+std::string ToHex(const TransferId& id) {
+  return ToHex(Slice(reinterpret_cast<const char*>(id.data()), id.size()));
 }
 
 Decoder::Decoder(const char* what, const Slice& input, uint64_t base_offset)
