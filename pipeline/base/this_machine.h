@@ -20,6 +20,14 @@ inline uint64_t MicrosNow() {
           .count());
 }
 
+// Returns the microseconds since `start`.
+inline uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          std::chrono::steady_clock::now() - start)
+          .count());
+}
+
 // Returns this host's name, for display; empty: unknown.
 inline std::string HostName() {
   char name[256] = "";

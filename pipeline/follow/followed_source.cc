@@ -10,6 +10,7 @@
 #include "format/rocksdb/edit_judge.h"
 #include "format/rocksdb/wal_end.h"
 #include "pipeline/base/database_open.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/options/options_text.h"
 #include "pipeline/snapshot/snapshot_wal_place.h"
 #include "pipeline/snapshot/snapshot_wals.h"
@@ -34,13 +35,6 @@ constexpr size_t kMaxBegins = 256;
 // Maximum number of lives of the source that one round begins; if more begin,
 // the next round continues.
 constexpr int kMaxLives = 3;
-
-uint64_t NowMicros() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
 
 bool MayPass(const Status& status) {
   return status.IsTryAgain() || status.IsNotFound();
@@ -206,7 +200,7 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
   std::lock_guard<std::mutex> reading(reader_mu_);
   *more = false;
   for (int lives = 0; lives < kMaxLives; ++lives) {
-    const uint64_t micros = NowMicros();
+    const uint64_t micros = MicrosNow();
     Staged staged;
     // A database that is being written to is open, so no check is needed.
     staged.source_process =

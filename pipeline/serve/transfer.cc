@@ -9,6 +9,7 @@
 #include "pipeline/base/known_fault.h"
 #include "pipeline/base/random_id.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/options/directories.h"
 #include "pipeline/serve/clone_planner.h"
 #include "pipeline/serve/transfer_planner.h"
@@ -48,13 +49,6 @@ std::string PlanKey(const OpenRequest& request, const Hello& target,
   Encode(asked, &key);
   Encode(can, &key);
   return key;
-}
-
-uint64_t MicrosSince(steady_clock::time_point start) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          steady_clock::now() - start)
-          .count());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "format/limits.h"
 #include "format/rocksdb/file_identity.h"
 #include "format/rocksdb/sst_reader.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/options/options_text.h"
 #include "pipeline/options/unknown_options.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -201,10 +202,7 @@ Status FileSnapshot::Fill(const SnapshotOptions& options,
   if (status.ok()) status = own.ReleasePinned();
   facts->counters.rounds = files.rounds();
   facts->counters.files_linked = files.linked_files();
-  facts->counters.copy_micros = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::steady_clock::now() - start)
-          .count());
+  facts->counters.copy_micros = MicrosSince(start);
   if (status.ok()) status = Describe(options);
   if (status.ok()) status = CheckCopiedWals(files.wals(), files_.files);
   if (status.ok() && facts->wal_holds_entries &&

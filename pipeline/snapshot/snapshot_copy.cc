@@ -12,6 +12,7 @@
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/readable_tables.h"
 #include "pipeline/base/rocksdb_compat.h"
+#include "pipeline/base/this_machine.h"
 #include "pipeline/options/options_text.h"
 #include "pipeline/options/unknown_options.h"
 #include "pipeline/snapshot/posix_files.h"
@@ -25,13 +26,6 @@ using rocksdb::ColumnFamilyDescriptor;
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::DB;
 using rocksdb::Status;
-
-uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(
-          std::chrono::steady_clock::now() - start)
-          .count());
-}
 
 std::vector<ColumnFamilyDescriptor> Descriptors(const OpenPlan& plan) {
   std::vector<ColumnFamilyDescriptor> descriptors;
