@@ -24,14 +24,6 @@ using nlohmann::ordered_json;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr const char* kSourceStages[] = {"snapshot",     "plan",
-                                         "read_build",   "send_wait",
-                                         "held_cpu",     "held_io",
-                                         "held_latency", "idle"};
-constexpr const char* kTargetStages[] = {"receive", "stage_write", "check",
-                                         "ingest",  "verify",      "sync",
-                                         "swap",    "delete",    "idle"};
-
 // RFC 3339 allows four digits for the year.
 constexpr uint64_t kLastSecondOf9999 = 253'402'300'799;
 

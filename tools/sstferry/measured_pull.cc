@@ -13,13 +13,6 @@ namespace {
 
 using rocksdb::Status;
 
-constexpr const char* kSourceStages[] = {"snapshot",     "plan",
-                                         "read_build",   "send_wait",
-                                         "held_cpu",     "held_io",
-                                         "held_latency", "idle"};
-constexpr const char* kTargetStages[] = {
-    "receive", "stage_write", "check",  "ingest", "verify",
-    "sync",    "swap",        "delete", "idle"};
 constexpr const char* kKinds[] = {"rebuilt", "cloned", "resumed", "skipped",
                                   "reused"};
 constexpr const char* kPercentiles[] = {"p50", "p99", "max"};

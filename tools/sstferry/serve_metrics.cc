@@ -9,9 +9,6 @@ namespace {
 
 // More transfers than a server runs at once, so that evicted ones have ended.
 constexpr size_t kMaxCounted = 1024;
-constexpr const char* kStages[] = {"snapshot", "plan", "read_build", "send_wait",
-                                   "held_cpu", "held_io", "held_latency",
-                                   "idle"};
 
 double Of(const std::map<std::string, double>& stages, const char* stage) {
   const auto found = stages.find(stage);
@@ -49,7 +46,7 @@ void ServeMetrics::FollowDatabases(const ServerState& state) {
         metric::kSourceTransfers,
         {{"database", database.name}, {"status", EndStateName(EndState::kOk)}},
         0);
-    for (const char* stage : kStages) {
+    for (const char* stage : kSourceStages) {
       counters_.Add(metric::kSourceStages,
                     {{"database", database.name}, {"stage", stage}}, 0);
     }
@@ -80,7 +77,7 @@ void ServeMetrics::Count(const TransferReport& report) {
                 Growth(report.sst_bytes, before.sst_bytes));
   counters_.Add(metric::kSourceWireBytes, labels,
                 Growth(report.wire_bytes, before.wire_bytes));
-  for (const char* stage : kStages) {
+  for (const char* stage : kSourceStages) {
     counters_.Add(metric::kSourceStages,
                   {{"database", report.name}, {"stage", stage}},
                   Growth(Of(report.stage_seconds, stage),

@@ -357,6 +357,15 @@ struct LaneCounts {
   uint64_t entries_deleted = 0;
 };
 
+// Names of the stages of a source and of a target, as in
+// Summary::source_stage_seconds and target_stage_seconds.
+inline constexpr const char* kSourceStages[] = {
+    "snapshot", "plan",    "read_build",   "send_wait",
+    "held_cpu", "held_io", "held_latency", "idle"};
+inline constexpr const char* kTargetStages[] = {
+    "receive", "stage_write", "check",  "ingest", "verify",
+    "sync",    "swap",        "delete", "idle"};
+
 // Report of a command. All commands use this struct, so that the JSON has one
 // shape. Numbers that do not apply stay zero; SummaryToJson() makes them null.
 struct Summary : LaneCounts {
