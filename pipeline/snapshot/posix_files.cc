@@ -129,6 +129,13 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
   return directory;
 }
 
+Status RemoveFile(const std::string& path) {
+  return unlink(path.c_str()) == 0 || errno == ENOENT
+             ? Status::OK()
+             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
+                           errno);
+}
+
 Status EmptyDirectory(int directory, const std::string& path) {
   const DirectoryStream dir = NamesIn(directory);
   if (dir == nullptr) {

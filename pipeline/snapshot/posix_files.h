@@ -28,6 +28,8 @@ Descriptor OpenOwnDirectory(const std::string& path);
 // Opens a subdirectory in an open directory by the same rules.
 Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
                               const std::string& name);
+// Removes a file; one that does not exist is not an error.
+[[nodiscard]] rocksdb::Status RemoveFile(const std::string& path);
 // Removes everything in an open directory; does not follow symbolic links. A
 // name that was removed meanwhile is not an error.
 [[nodiscard]] rocksdb::Status EmptyDirectory(int directory,

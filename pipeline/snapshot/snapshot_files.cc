@@ -1,8 +1,5 @@
 #include "pipeline/snapshot/snapshot_files.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <thread>
 #include <utility>
 
@@ -43,13 +40,6 @@ std::vector<std::string> TableDirectories(const SnapshotOptions& options) {
   directories.insert(directories.end(), options.table_dirs.begin(),
                      options.table_dirs.end());
   return directories;
-}
-
-Status Remove(const std::string& path) {
-  return unlink(path.c_str()) == 0 || errno == ENOENT
-             ? Status::OK()
-             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
-                           errno);
 }
 
 bool MayPass(const Status& status) {
@@ -248,7 +238,7 @@ Status SnapshotFiles::Copy() {
     std::vector<std::string> names;
     const Status listed = ListDirectory(db_, &names);
     for (const std::string& name : names) {
-      RETURN_IF_ERROR(Remove(db_ + "/" + name));
+      RETURN_IF_ERROR(RemoveFile(db_ + "/" + name));
     }
     RETURN_IF_ERROR(listed);
   }
@@ -370,7 +360,7 @@ Status SnapshotFiles::ReleasePinned() {
   std::vector<std::string> names;
   Status status = ListDirectory(pinned_, &names);
   for (const std::string& name : names) {
-    if (status.ok()) status = Remove(pinned_ + "/" + name);
+    if (status.ok()) status = RemoveFile(pinned_ + "/" + name);
   }
   return status;
 }

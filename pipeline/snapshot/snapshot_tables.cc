@@ -29,13 +29,6 @@ std::vector<std::string> NamesOf(uint64_t number, const char* suffix) {
   return names;
 }
 
-Status Unlink(const std::string& path) {
-  return unlink(path.c_str()) == 0 || errno == ENOENT
-             ? Status::OK()
-             : ErrnoStatus(EndState::kSourceError, "cannot remove", path,
-                           errno);
-}
-
 }  // namespace
 
 // Links one file; *linked does not exist if the file does not exist. The link
@@ -54,7 +47,7 @@ Status PinnedTables::LinkOne(const std::string& from, const std::string& to,
   RETURN_IF_ERROR(FileIdOf(to, &made));
   RETURN_IF_ERROR(FileIdOf(from, &named));
   if (!named.IsSameFile(made)) {
-    return Unlink(to);
+    return RemoveFile(to);
   }
   *linked = made;
   return Status::OK();
@@ -130,7 +123,7 @@ Status PinnedTables::DropOthersOf(const char* suffix, Numbers* pinned) {
       ++file;
       continue;
     }
-    RETURN_IF_ERROR(Unlink(pinned_ + "/" + name));
+    RETURN_IF_ERROR(RemoveFile(pinned_ + "/" + name));
     file = pinned->erase(file);
   }
   return Status::OK();
