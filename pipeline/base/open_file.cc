@@ -28,15 +28,6 @@ constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
 // Directory of this process's open descriptors.
 constexpr char kOpenFiles[] = "/proc/self/fd/";
 
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
-std::string NameOf(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string KindOf(const struct stat& file) {
   switch (file.st_mode & S_IFMT) {
     case S_IFREG:
@@ -52,14 +43,6 @@ std::string KindOf(const struct stat& file) {
     default:
       return "a device";
   }
-}
-
-// Checks the file itself; does not follow a link.
-Status CheckNamed(const std::string& path, int directory, bool* found) {
-  struct stat info;
-  *found = fstatat(directory, NameOf(path).c_str(), &info,
-                   AT_SYMLINK_NOFOLLOW) == 0;
-  return *found ? CheckForeign(path, directory, info) : Status::OK();
 }
 
 // Reads an open file from its beginning to its end.
@@ -287,6 +270,15 @@ Status ErrnoStatus(EndState state, const std::string& what,
                     what + " " + ShownPath(path) + ": " + strerror(error));
 }
 
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string NameIn(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 // Rejects files of other owners. The owner of a database's directory may link
 // any file into it, and could so make this process read a file that only this
 // process may read.
@@ -310,9 +302,21 @@ Status CheckForeign(const std::string& path, int directory,
                               std::to_string(owned.st_uid));
 }
 
+Status CheckForeignName(const std::string& path, int directory, bool* found) {
+  struct stat info;
+  *found = fstatat(directory, NameIn(path).c_str(), &info,
+                   AT_SYMLINK_NOFOLLOW) == 0;
+  if (*found) {
+    return CheckForeign(path, directory, info);
+  }
+  return errno == ENOENT ? Status::OK()
+                         : ErrnoStatus(EndState::kSourceError,
+                                       "cannot look at", path, errno);
+}
+
 Status OpenForeign(const std::string& path, Descriptor* out) {
   *out = Descriptor();
-  const Descriptor directory = OpenDirectory(ParentOf(path));
+  const Descriptor directory = OpenDirectory(DirectoryOf(path));
   if (!directory.is_open()) {
     return errno == ENOENT ? Status::OK()
                            : ErrnoStatus(EndState::kSourceError,
@@ -320,11 +324,11 @@ Status OpenForeign(const std::string& path, Descriptor* out) {
                                          errno);
   }
   Descriptor file(
-      openat(directory.get(), NameOf(path).c_str(), kReadFlags | O_NOFOLLOW));
+      openat(directory.get(), NameIn(path).c_str(), kReadFlags | O_NOFOLLOW));
   if (!file.is_open()) {
     const int error = errno;
     bool found = false;
-    const Status status = CheckNamed(path, directory.get(), &found);
+    const Status status = CheckForeignName(path, directory.get(), &found);
     return error == ENOENT || !status.ok()
                ? status
                : ErrnoStatus(EndState::kSourceError, "cannot open", path,

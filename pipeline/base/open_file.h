@@ -24,6 +24,10 @@ namespace sstferry {
                                           const std::string& what,
                                           const std::string& path, int error);
 
+// Return the directory of a path, "." for a plain name, and its last name.
+std::string DirectoryOf(const std::string& path);
+std::string NameIn(const std::string& path);
+
 // Opens a file for reading in a directory that another account may own. If the
 // file does not exist, returns OK and *out is not open. Never waits for another
 // process. Follows no symbolic link, so `path` must not contain one.
@@ -37,6 +41,11 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status CheckForeign(const std::string& path,
                                            int directory,
                                            const struct stat& file);
+
+// Checks the name `path` itself in its open directory by the same rules; does
+// not follow a symbolic link. *found is false if the name does not exist.
+[[nodiscard]] rocksdb::Status CheckForeignName(const std::string& path,
+                                               int directory, bool* found);
 
 // Reads a file by the rules of OpenForeign(). Another process may remove the
 // file at any time; if it does not exist, returns OK and *found is false.

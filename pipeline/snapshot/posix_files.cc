@@ -79,28 +79,6 @@ Status FindFile(int at, const std::string& name, int flags,
                            error);
 }
 
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
-std::string NameOf(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-// Checks the file itself; does not follow a symbolic link.
-Status CheckNamed(const std::string& path, int directory, bool* found) {
-  struct stat info;
-  *found = fstatat(directory, NameOf(path).c_str(), &info,
-                   AT_SYMLINK_NOFOLLOW) == 0;
-  if (*found) {
-    return CheckForeign(path, directory, info);
-  }
-  return errno == ENOENT ? Status::OK()
-                         : ErrnoStatus(EndState::kSourceError,
-                                       "cannot look at", path, errno);
-}
-
 }  // namespace
 
 Status OpenPrivate(const std::string& path, Descriptor* out) {
@@ -111,8 +89,8 @@ Status OpenPrivate(const std::string& path, Descriptor* out) {
 }
 
 Descriptor OpenOwnDirectory(const std::string& path) {
-  const Descriptor parent = OpenDirectory(ParentOf(path));
-  return parent.is_open() ? OpenOwnDirectoryIn(parent, NameOf(path))
+  const Descriptor parent = OpenDirectory(DirectoryOf(path));
+  return parent.is_open() ? OpenOwnDirectoryIn(parent, NameIn(path))
                           : Descriptor();
 }
 
@@ -442,10 +420,10 @@ bool IsOnReadOnlyFileSystem(const std::string& path) {
 
 Status LinkFile(const std::string& from, const std::string& to, bool* found) {
   *found = true;
-  const Descriptor directory = OpenDirectory(ParentOf(from));
+  const Descriptor directory = OpenDirectory(DirectoryOf(from));
   int error = errno;
   if (directory.is_open()) {
-    error = linkat(directory.get(), NameOf(from).c_str(), AT_FDCWD, to.c_str(),
+    error = linkat(directory.get(), NameIn(from).c_str(), AT_FDCWD, to.c_str(),
                    0) == 0
                 ? 0
                 : errno;
@@ -466,7 +444,7 @@ Status LinkFile(const std::string& from, const std::string& to, bool* found) {
     return status;
   }
   if (directory.is_open()) {
-    const Status named = CheckNamed(from, directory.get(), found);
+    const Status named = CheckForeignName(from, directory.get(), found);
     if (!named.ok() || !*found) {
       return named;
     }
