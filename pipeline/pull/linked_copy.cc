@@ -26,8 +26,6 @@ using rocksdb::FileOptions;
 using rocksdb::IOOptions;
 using rocksdb::Status;
 
-// Time after which the copy fails if the database changes in every round.
-constexpr std::chrono::milliseconds kOwnerPause{10'000};
 constexpr size_t kCopyBytes = 1u << 20;
 
 class Copier {

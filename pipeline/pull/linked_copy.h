@@ -14,6 +14,7 @@
 // link. So a file is copied if the copy needs another owner or mode.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -24,6 +25,10 @@
 #include "rocksdb/status.h"
 
 namespace sstferry {
+
+// Time after which a copy or a snapshot of the target's own database fails if
+// the database changes in every round.
+inline constexpr std::chrono::milliseconds kOwnerPause{10'000};
 
 // Point in time of a standby. Its files stay in place and change only by
 // records that are appended after this point.

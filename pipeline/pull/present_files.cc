@@ -8,6 +8,7 @@
 
 #include "format/end_state.h"
 #include "pipeline/disk/durable.h"
+#include "pipeline/pull/linked_copy.h"
 #include "pipeline/snapshot/snapshot.h"
 
 namespace sstferry {
@@ -15,10 +16,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Time after which a snapshot is given up because the database changes in every
-// round. The files are then received from the source.
-constexpr std::chrono::milliseconds kOwnerPause{10'000};
-
+// If the snapshot fails, the files are received from the source.
 Status TakeSnapshot(const PresentDatabase& database,
                     const std::string& private_parent,
                     std::unique_ptr<Snapshot>* snapshot) {
