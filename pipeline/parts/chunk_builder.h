@@ -30,15 +30,6 @@ std::string EntryForMessage(const rocksdb::ColumnFamilyHandle& family,
 
 class ChunkWriter;
 
-// Receives chunks, one after the other. For each chunk, the builder calls
-// Begin, Append..., End.
-class ChunkSink : public ByteSink {
- public:
-  [[nodiscard]] virtual rocksdb::Status Begin(const ChunkBegin& begin) = 0;
-  // Ends the chunk; `end` has the digest of its bytes.
-  [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
-};
-
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;

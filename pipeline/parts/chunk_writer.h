@@ -16,7 +16,7 @@ namespace sstferry {
 class ChunkWriter {
  public:
   // Borrows the sink. Ignores the env of `options`.
-  ChunkWriter(const rocksdb::Options& options, ByteSink* sink)
+  ChunkWriter(const rocksdb::Options& options, ChunkSink* sink)
       : env_(rocksdb::NewCompositeEnv(MakeSinkFileSystem(sink))),
         writer_(rocksdb::EnvOptions(), WithEnv(options, env_.get()),
                 /*column_family=*/nullptr, /*invalidate_page_cache=*/false) {}

@@ -22,7 +22,7 @@ IOStatus ToIOStatus(const rocksdb::Status& status) {
 
 class SinkFile : public FSWritableFile {
  public:
-  explicit SinkFile(ByteSink* sink) : sink_(sink) {}
+  explicit SinkFile(ChunkSink* sink) : sink_(sink) {}
 
   IOStatus Append(const Slice& data, const IOOptions&,
                   IODebugContext*) override {
@@ -49,13 +49,13 @@ class SinkFile : public FSWritableFile {
   IOStatus InvalidateCache(size_t, size_t) override { return IOStatus::OK(); }
 
  private:
-  ByteSink* const sink_;
+  ChunkSink* const sink_;
   uint64_t size_ = 0;
 };
 
 class SinkFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  explicit SinkFileSystem(ByteSink* sink)
+  explicit SinkFileSystem(ChunkSink* sink)
       : FileSystemWrapper(rocksdb::FileSystem::Default()), sink_(sink) {}
 
   const char* Name() const override { return "sstferry.SinkFileSystem"; }
@@ -86,12 +86,12 @@ class SinkFileSystem : public rocksdb::FileSystemWrapper {
   }
 
  private:
-  ByteSink* const sink_;
+  ChunkSink* const sink_;
 };
 
 }  // namespace
 
-std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ByteSink* sink) {
+std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ChunkSink* sink) {
   return std::make_shared<SinkFileSystem>(sink);
 }
 
