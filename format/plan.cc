@@ -80,27 +80,23 @@ Digest128 Plan::Digest() const {
 
 Status EncodePlan(const Opened& opened, const Plan& plan,
                   const PlanSink& each) {
-  Status status = each(FrameType::kOpened, Encoded(opened));
+  RETURN_IF_ERROR(each(FrameType::kOpened, Encoded(opened)));
   for (const Family& family : plan.families) {
-    if (status.ok()) status = each(FrameType::kFamily, Encoded(family));
+    RETURN_IF_ERROR(each(FrameType::kFamily, Encoded(family)));
   }
-  if (status.ok() && plan.clone.has_value()) {
-    status = each(FrameType::kCloneSet, Encoded(Announced(*plan.clone)));
-    if (status.ok()) {
-      status = EncodeBatches<CloneFiles>(FrameType::kCloneFiles,
-                                         plan.clone->files, each);
-    }
+  if (plan.clone.has_value()) {
+    RETURN_IF_ERROR(
+        each(FrameType::kCloneSet, Encoded(Announced(*plan.clone))));
+    RETURN_IF_ERROR(EncodeBatches<CloneFiles>(FrameType::kCloneFiles,
+                                              plan.clone->files, each));
   }
-  if (status.ok()) {
-    status = EncodeBatches<Parts>(FrameType::kParts, plan.parts, each);
-  }
-  if (status.ok()) {
-    status = EncodeBatches<PlanItems>(FrameType::kPlanItems, plan.items, each);
-  }
+  RETURN_IF_ERROR(EncodeBatches<Parts>(FrameType::kParts, plan.parts, each));
+  RETURN_IF_ERROR(
+      EncodeBatches<PlanItems>(FrameType::kPlanItems, plan.items, each));
   PlanEnd end;
   end.part_count = static_cast<uint32_t>(plan.parts.size());
   end.estimated_bytes = plan.bytes();
-  return status.ok() ? each(FrameType::kPlanEnd, Encoded(end)) : status;
+  return each(FrameType::kPlanEnd, Encoded(end));
 }
 
 uint64_t PlanBytes(const Plan& plan) {

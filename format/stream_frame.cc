@@ -63,11 +63,9 @@ Status DecodeStreamHello(const Slice& input, StreamHello* hello) {
   read.credit_bytes = static_cast<uint32_t>(decoder.Bounded(
       "credit_bytes", 4, kMinStreamCreditBytes, kMaxStreamCreditBytes));
   decoder.Bounded("reserved", 4, 0, 0);
-  const Status status = decoder.Finish();
-  if (status.ok()) {
-    *hello = read;
-  }
-  return status;
+  RETURN_IF_ERROR(decoder.Finish());
+  *hello = read;
+  return Status::OK();
 }
 
 void EncodeStreamFrame(const StreamFrame& frame, char* out) {
@@ -93,11 +91,9 @@ Status DecodeStreamFrame(const Slice& input, StreamFrame* frame) {
   const Bounds bounds = ValueBounds(read.kind);
   read.value = static_cast<uint32_t>(
       decoder.Bounded("value", 4, bounds.min, bounds.max));
-  const Status status = decoder.Finish();
-  if (status.ok()) {
-    *frame = read;
-  }
-  return status;
+  RETURN_IF_ERROR(decoder.Finish());
+  *frame = read;
+  return Status::OK();
 }
 
 }  // namespace sstferry

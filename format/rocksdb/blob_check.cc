@@ -54,18 +54,12 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
   if (end - *at < kRecordBytes) {
     return Bad("expected a record, found a truncated one", *at);
   }
-  Status status = source.Read(*at, kRecordBytes, &scratch, &head);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(source.Read(*at, kRecordBytes, &scratch, &head));
   const uint64_t key_bytes = DecodeFixed64(head.data());
   const uint64_t value_bytes = DecodeFixed64(head.data() + 8);
   const uint32_t blob_crc = DecodeFixed32(head.data() + 28);
-  status = ExpectCrc("record", Crc32c(head.data(), 24),
-                     DecodeFixed32(head.data() + 24), *at);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ExpectCrc("record", Crc32c(head.data(), 24),
+                            DecodeFixed32(head.data() + 24), *at));
   const uint64_t begin = *at + kRecordBytes;
   if (key_bytes > end - begin || value_bytes > end - begin - key_bytes) {
     return Bad("record: expected its end before the footer, found a longer one",
@@ -76,15 +70,12 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
     const size_t bytes =
         static_cast<size_t>(std::min<uint64_t>(kBlobPieceBytes, left));
     Slice piece;
-    status = source.Read(offset, bytes, &scratch, &piece);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(source.Read(offset, bytes, &scratch, &piece));
     crc = Crc32cExtend(crc, piece.data(), piece.size());
     offset += bytes;
     left -= bytes;
   }
-  status = ExpectCrc("key and value", crc, blob_crc, *at);
+  const Status status = ExpectCrc("key and value", crc, blob_crc, *at);
   *at = begin + key_bytes + value_bytes;
   return status;
 }

@@ -143,12 +143,9 @@ Status LogFollower::Follow(const ByteSource& source,
   for (uint64_t at = end_; at < size && step <= Step::kNextBlock;) {
     const uint64_t block_end = (at / kLogBlockBytes + 1) * kLogBlockBytes;
     Slice rest;
-    Status s = source.Read(
+    RETURN_IF_ERROR(source.Read(
         at, static_cast<size_t>(std::min(block_end, size) - at), &scratch,
-        &rest);
-    if (!s.ok()) {
-      return s;
-    }
+        &rest));
     for (step = Step::kNext; step == Step::kNext && !rest.empty();) {
       physical.offset = at;
       step = Look(rest, block_end <= size, &physical, &reading);
@@ -160,10 +157,7 @@ Status LogFollower::Follow(const ByteSource& source,
         at += physical.bytes;
         physical.end_offset = at;
         rest.remove_prefix(physical.bytes);
-        s = Take(physical, &reading, on_record, &step);
-        if (!s.ok()) {
-          return s;
-        }
+        RETURN_IF_ERROR(Take(physical, &reading, on_record, &step));
       }
     }
     at = block_end;

@@ -61,10 +61,7 @@ Status ManifestReader::Follow(const ByteSource& source) {
 
 Status ManifestReader::Add(const Slice& record) {
   VersionEdit edit;
-  Status s = DecodeVersionEdit(record, &edit, max_memory_bytes_);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(DecodeVersionEdit(record, &edit, max_memory_bytes_));
   const uint64_t edit_bytes = sizeof(edit) + edit.memory_bytes;
   if (memory_bytes_ + group_bytes_ + edit_bytes > max_memory_bytes_) {
     return ManifestTooLarge(max_memory_bytes_);
@@ -93,10 +90,7 @@ Status ManifestReader::Add(const Slice& record) {
     return Status::OK();
   }
   for (VersionEdit& each : group_) {
-    s = Apply(&each);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(Apply(&each));
   }
   group_.clear();
   group_bytes_ = 0;
@@ -113,7 +107,6 @@ Status ManifestReader::Apply(VersionEdit* edit) {
   const auto found = state_.families.find(id);
   const bool exists = found != state_.families.end();
   ManifestFamily* family = nullptr;
-  Status s;
   if (edit->adds_family) {
     if (exists) {
       return Against("column family " + std::to_string(id),
@@ -132,15 +125,13 @@ Status ManifestReader::Apply(VersionEdit* edit) {
     }
     DropFamily(id);
   } else if (edit->IsAboutWals()) {
-    s = ApplyWals(*edit);
+    RETURN_IF_ERROR(ApplyWals(*edit));
   } else {
     family = &found->second;
-    s = ApplyFiles(edit, family);
+    RETURN_IF_ERROR(ApplyFiles(edit, family));
   }
-  if (s.ok()) {
-    ApplyNumbers(*edit, family);
-  }
-  return s;
+  ApplyNumbers(*edit, family);
+  return Status::OK();
 }
 
 Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {

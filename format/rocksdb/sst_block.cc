@@ -45,15 +45,9 @@ Status CheckHandle(const SstFooter& footer, const SstBlockHandle& handle,
 Status ReadVerified(const ByteSource& source, const SstFooter& footer,
                     const SstBlockHandle& handle, uint64_t max_bytes,
                     std::string* scratch, Slice* bytes) {
-  Status s = CheckHandle(footer, handle, max_bytes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckHandle(footer, handle, max_bytes));
   const size_t n = handle.size + kSstBlockTrailerBytes;
-  s = source.Read(handle.offset, n, scratch, bytes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(source.Read(handle.offset, n, scratch, bytes));
   return VerifySstBlockBytes(footer, handle, *bytes);
 }
 
@@ -64,18 +58,16 @@ Status ReadSstBlock(const ByteSource& source, const SstFooter& footer,
                     const Slice& dict, SstBlock* block) {
   block->contents_.clear();
   Slice bytes;
-  Status s = ReadVerified(source, footer, handle, max_bytes, &block->raw_,
-                          &bytes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(ReadVerified(source, footer, handle, max_bytes, &block->raw_,
+                               &bytes));
   const Slice payload(bytes.data(), handle.size);
   block->compression_ = static_cast<SstCompression>(bytes[handle.size]);
   if (block->compression_ == SstCompression::kNone) {
     block->contents_ = payload;
-    return s;
+    return Status::OK();
   }
-  s = DecompressSstBlock(block->compression_, footer.format_version, payload,
+  const Status s =
+      DecompressSstBlock(block->compression_, footer.format_version, payload,
                          dict, max_bytes, &block->decompressed_);
   if (!s.ok()) {
     return WithContext(s, EndState::kCorrupt,
@@ -125,19 +117,16 @@ Status VerifySstBlock(const ByteSource& source, const SstFooter& footer,
     return ReadVerified(source, footer, handle, kVerifiedAtOnce, &scratch,
                         &bytes);
   }
-  Status s = CheckHandle(footer, handle, kMaxSstBlockBytes);
+  RETURN_IF_ERROR(CheckHandle(footer, handle, kMaxSstBlockBytes));
   SstBlockVerifier verifier(footer, handle);
-  for (uint64_t at = handle.offset; s.ok() && at < handle.end();
-       at += bytes.size()) {
-    s = source.Read(at,
-                    static_cast<size_t>(
-                        std::min(kVerifiedAtOnce, handle.end() - at)),
-                    &scratch, &bytes);
-    if (s.ok()) {
-      verifier.Add(bytes);
-    }
+  for (uint64_t at = handle.offset; at < handle.end(); at += bytes.size()) {
+    RETURN_IF_ERROR(source.Read(
+        at,
+        static_cast<size_t>(std::min(kVerifiedAtOnce, handle.end() - at)),
+        &scratch, &bytes));
+    verifier.Add(bytes);
   }
-  return s.ok() ? verifier.Finish() : s;
+  return verifier.Finish();
 }
 
 Status SstBlockCursor::Bad(const std::string& what) const {
@@ -170,19 +159,16 @@ Status SstBlockCursor::ReadTail() {
   size_t end = contents_.size() - sizeof(uint32_t);
   uint32_t packed = sst::DecodeLittle32(contents_.data() + end);
   const bool hashed = (packed & kHashBit) != 0;
-  Status s = CheckMarks(packed);
   separated_ = (packed & kSeparatedBit) != 0;
-  if (s.ok() && separated_) {
+  RETURN_IF_ERROR(CheckMarks(packed));
+  if (separated_) {
     end -= sizeof(uint32_t);  // a block has at least 8 bytes
     entries_end_ = sst::DecodeLittle32(contents_.data() + end);
   }
   packed &= ~(kHashBit | kUniformBit | kSeparatedBit);
   const size_t buckets_end = end - (hashed ? sizeof(uint16_t) : 0);
-  if (s.ok() && hashed) {
-    s = SkipBuckets(&end);
-  }
-  if (!s.ok()) {
-    return s;
+  if (hashed) {
+    RETURN_IF_ERROR(SkipBuckets(&end));
   }
   if (packed == 0 || packed > end / sizeof(uint32_t)) {
     return Bad("restarts: expected 1 to " +
@@ -202,7 +188,7 @@ Status SstBlockCursor::ReadTail() {
   if (sst::DecodeLittle32(contents_.data() + restarts_at_) != 0) {
     return Bad("first restart: expected 0, found another offset");
   }
-  return hashed ? CheckBuckets(end, buckets_end) : s;
+  return hashed ? CheckBuckets(end, buckets_end) : Status::OK();
 }
 
 // Rejects marks that the properties do not declare. A RocksDB that does not
@@ -388,21 +374,15 @@ Status SstBlockCursor::Next() {
                " unshared bytes, found " + std::to_string(shared) + " and " +
                std::to_string(unshared));
   }
-  Status s = CheckRestart(shared);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckRestart(shared));
   key_.resize(shared);
   key_.append(input.data(), unshared);
   input.remove_prefix(unshared);
-  s = ReadValue(shared, value_bytes, &input);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(ReadValue(shared, value_bytes, &input));
   next_at_ = static_cast<size_t>(input.data() - contents_.data());
   ++entries_;
   valid_ = true;
-  return s;
+  return Status::OK();
 }
 
 }  // namespace sstferry

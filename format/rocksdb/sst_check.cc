@@ -230,18 +230,14 @@ Status ChunkChecker::CheckRangeDeletions() const {
       reader_.FindMetaBlock(kRangeDeletions)->handle;
   SstBlock block;
   SstBlockCursor cursor;
-  Status s = ReadSstBlock(source_, reader_.footer(), handle,
-                          kMaxSstMetaBlockBytes, Slice(), &block);
-  if (s.ok()) {
-    s = cursor.Init(block.contents(), SstBlockLayout(), handle.offset);
-  }
+  RETURN_IF_ERROR(ReadSstBlock(source_, reader_.footer(), handle,
+                               kMaxSstMetaBlockBytes, Slice(), &block));
+  RETURN_IF_ERROR(
+      cursor.Init(block.contents(), SstBlockLayout(), handle.offset));
+  RETURN_IF_ERROR(cursor.Next());
   uint64_t found = 0;
   std::string before;
-  for (; s.ok(); ++found) {
-    s = cursor.Next();
-    if (!s.ok() || !cursor.valid()) {
-      break;
-    }
+  for (; cursor.valid(); ++found) {
     const Slice key = cursor.key();
     const bool right =
         key.size() >= kSstKeyTrailerBytes &&
@@ -258,12 +254,10 @@ Status ChunkChecker::CheckRangeDeletions() const {
                  At(handle.offset));
     }
     before = cursor.value().ToString();
+    RETURN_IF_ERROR(cursor.Next());
   }
-  if (s.ok()) {
-    s = ExpectNumber("range deletions in their block", range_deletions(),
-                     found);
-  }
-  return s;
+  return ExpectNumber("range deletions in their block", range_deletions(),
+                      found);
 }
 
 Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
@@ -278,10 +272,7 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
   }
   std::string scratch;
   Slice bytes;
-  const Status s = body_.Read(begin, end - begin, &scratch, &bytes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(body_.Read(begin, end - begin, &scratch, &bytes));
   if (bytes.size() != end - begin) {
     return BadChunk("padding: expected " + std::to_string(end - begin) +
                " bytes, found " + std::to_string(bytes.size()) + At(begin));
@@ -293,7 +284,7 @@ Status ChunkChecker::CheckPadding(uint64_t begin, uint64_t end) const {
           At(begin + i));
     }
   }
-  return s;
+  return Status::OK();
 }
 
 Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
@@ -326,13 +317,10 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
                sst::HexKey(separator_) + ", found " +
                sst::HexKey(entry.separator) + At(entry.handle.offset));
   }
-  Status s = CheckPadding(data_end_, entry.handle.offset);
-  if (s.ok() && reader_.properties().index_type ==
-                    SstIndexType::kBinarySearchWithFirstKey) {
-    s = CheckInternalKey(entry.first_key, entry.handle.offset);
-  }
-  if (!s.ok()) {
-    return s;
+  RETURN_IF_ERROR(CheckPadding(data_end_, entry.handle.offset));
+  if (reader_.properties().index_type ==
+      SstIndexType::kBinarySearchWithFirstKey) {
+    RETURN_IF_ERROR(CheckInternalKey(entry.first_key, entry.handle.offset));
   }
   before_separator_.swap(separator_);
   separator_.assign(entry.separator.data(), entry.separator.size());
@@ -342,16 +330,15 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (!first && !expected_.all_blocks) {
     return VerifySstBlock(body_, reader_.footer(), entry.handle);
   }
-  s = CheckBlock(entry.handle, entry.separator);
-  if (s.ok() && first) {
-    s = ExpectKey("first key", expected_.smallest, block_first_key_,
-                  entry.handle.offset);
+  RETURN_IF_ERROR(CheckBlock(entry.handle, entry.separator));
+  if (first) {
+    RETURN_IF_ERROR(ExpectKey("first key", expected_.smallest,
+                              block_first_key_, entry.handle.offset));
   }
-  if (s.ok() && !entry.first_key.empty()) {
-    s = ExpectKey("first key of a block", UserKeyOf(entry.first_key),
-                  block_first_key_, entry.handle.offset);
-  }
-  return s;
+  return entry.first_key.empty()
+             ? Status::OK()
+             : ExpectKey("first key of a block", UserKeyOf(entry.first_key),
+                         block_first_key_, entry.handle.offset);
 }
 
 // Checks that all keys are ordered, above before_separator_, and not above
@@ -359,12 +346,9 @@ Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
 Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
                                 const Slice& separator) {
   uint64_t entries = 0;
-  Status s =
+  const Status s =
       reader_.ForEachEntry(handle, [&](const Slice& key, const Slice&) {
-        const Status key_status = CheckInternalKey(key, handle.offset);
-        if (!key_status.ok()) {
-          return key_status;
-        }
+        RETURN_IF_ERROR(CheckInternalKey(key, handle.offset));
         const Slice user_key = UserKeyOf(key);
         if (entries == 0) {
           block_first_key_.assign(user_key.data(), user_key.size());
@@ -375,11 +359,9 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
         }
         block_last_key_.assign(user_key.data(), user_key.size());
         ++entries;
-        return key_status;
+        return Status::OK();
       });
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(s);
   if (entries == 0) {
     return BadChunk("data block: expected entries, found none" +
                     At(handle.offset));
@@ -396,7 +378,7 @@ Status ChunkChecker::CheckBlock(const SstBlockHandle& handle,
                sst::HexKey(block_last_key_) + At(handle.offset));
   }
   entries_seen_ += entries;
-  return s;
+  return Status::OK();
 }
 
 Status ChunkChecker::CheckLastBlock() {
@@ -425,18 +407,14 @@ bool CountsAllBlocks(const SstProperties& properties) {
 
 Status ChunkChecker::CheckTotals() const {
   const SstProperties& properties = reader_.properties();
-  Status s;
   if (CountsAllBlocks(properties) || properties.num_data_blocks > blocks_) {
-    s = ExpectNumber("data blocks in the index", properties.num_data_blocks,
-                     blocks_);
+    RETURN_IF_ERROR(ExpectNumber("data blocks in the index",
+                                 properties.num_data_blocks, blocks_));
   }
-  if (s.ok() && (blocks_ <= 2 || expected_.all_blocks)) {
-    s = ExpectNumber("entries in the data blocks",
-                     properties.num_entries - range_deletions(),
-                     entries_seen_);
-  }
-  if (!s.ok()) {
-    return s;
+  if (blocks_ <= 2 || expected_.all_blocks) {
+    RETURN_IF_ERROR(ExpectNumber("entries in the data blocks",
+                                 properties.num_entries - range_deletions(),
+                                 entries_seen_));
   }
   if (properties.data_bytes < data_end_ ||
       properties.data_bytes > reader_.footer().footer_offset) {

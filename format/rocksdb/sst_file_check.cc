@@ -32,26 +32,25 @@ class FileChecker {
         facts_(facts) {}
 
   [[nodiscard]] Status Check() {
-    Status status = reader_.Open(&source_);
-    if (status.IsNotSupported()) {
+    const Status opened = reader_.Open(&source_);
+    if (opened.IsNotSupported()) {
       facts_->unchecked = true;
       return Status::OK();
     }
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(opened);
     const SstFooter& footer = reader_.footer();
     facts_->format_version = footer.format_version;
     facts_->unchecked = footer.checksum == SstChecksum::kNone;
-    status = reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
-      const Status gap = CheckGap(data_end_, entry.handle.offset);
-      data_end_ = entry.handle.end();
-      return gap.ok() && !IsChecked(entry.handle)
-                 ? VerifySstBlock(body_, reader_.footer(), entry.handle)
-                 : gap;
-    });
-    if (status.ok()) status = CheckMetaBlocks();
-    return status.ok() ? CheckRest() : status;
+    RETURN_IF_ERROR(
+        reader_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
+          const Status gap = CheckGap(data_end_, entry.handle.offset);
+          data_end_ = entry.handle.end();
+          return gap.ok() && !IsChecked(entry.handle)
+                     ? VerifySstBlock(body_, reader_.footer(), entry.handle)
+                     : gap;
+        }));
+    RETURN_IF_ERROR(CheckMetaBlocks());
+    return CheckRest();
   }
 
  private:
@@ -69,29 +68,23 @@ class FileChecker {
   // after it was written, without updating the block's checksum.
   [[nodiscard]] Status CheckMetaBlocks() {
     Add(reader_.footer().metaindex);
-    Status status;
     const auto each = [this](const SstBlockHandle& handle) {
       return Verify(handle);
     };
     for (const SstMetaBlock& meta : reader_.meta_blocks()) {
-      if (!status.ok()) {
-        return status;
-      }
       if (meta.name == kSstPropertiesName) {
         Add(meta.handle);
         continue;
       }
-      status = Verify(meta.handle);
-      if (status.ok() && meta.name.starts_with(kPartitionedFilterPrefix)) {
-        status = reader_.ForEachPartition(meta.handle, each);
+      RETURN_IF_ERROR(Verify(meta.handle));
+      if (meta.name.starts_with(kPartitionedFilterPrefix)) {
+        RETURN_IF_ERROR(reader_.ForEachPartition(meta.handle, each));
       }
     }
-    if (status.ok()) status = Verify(reader_.index_handle());
-    if (status.ok() &&
-        reader_.properties().index_type == SstIndexType::kTwoLevel) {
-      status = reader_.ForEachPartition(reader_.index_handle(), each);
-    }
-    return status;
+    RETURN_IF_ERROR(Verify(reader_.index_handle()));
+    return reader_.properties().index_type == SstIndexType::kTwoLevel
+               ? reader_.ForEachPartition(reader_.index_handle(), each)
+               : Status::OK();
   }
 
   [[nodiscard]] Status Verify(const SstBlockHandle& handle) {

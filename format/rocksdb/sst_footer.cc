@@ -212,20 +212,15 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
       file_bytes < kSstFooterBytes ? kMagicBytes : kSstFooterBytes;
   std::string scratch;
   Slice bytes;
-  Status s = source.Read(file_bytes - have, have, &scratch, &bytes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(source.Read(file_bytes - have, have, &scratch, &bytes));
   if (bytes.size() != have) {
     return BadFooter("read: expected " + std::to_string(have) +
                          " bytes, found " + std::to_string(bytes.size()),
                      file_bytes - have);
   }
-  s = CheckMagic(sst::DecodeLittle64(bytes.data() + have - kMagicBytes),
-                 file_bytes - kMagicBytes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(
+      CheckMagic(sst::DecodeLittle64(bytes.data() + have - kMagicBytes),
+                 file_bytes - kMagicBytes));
   if (have < kSstFooterBytes) {
     return BadFooter("file size: expected at least " +
                    std::to_string(kSstFooterBytes) + ", found " +
@@ -253,11 +248,9 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
         decoded.footer_offset);
   }
   decoded.checksum = static_cast<SstChecksum>(type);
-  s = decoded.format_version >= 6 ? DecodeExtended(bytes, &decoded)
-                                  : DecodeHandles(bytes, &decoded);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(decoded.format_version >= 6
+                      ? DecodeExtended(bytes, &decoded)
+                      : DecodeHandles(bytes, &decoded));
   if (!HandleFits(decoded.metaindex, decoded.footer_offset)) {
     return BadFooter(
         "metaindex handle: expected a block inside the file, found "

@@ -105,10 +105,8 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
                            SstProperties* out) {
   SstProperties decoded;
   SstBlockCursor cursor;
-  Status s = cursor.Init(contents, SstBlockLayout(), file_offset);
-  if (s.ok()) {
-    s = cursor.Next();
-  }
+  RETURN_IF_ERROR(cursor.Init(contents, SstBlockLayout(), file_offset));
+  Status s = cursor.Next();
   std::string previous;
   uint64_t total_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
@@ -134,11 +132,10 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
                  file_offset);
     }
   }
-  if (s.ok()) {
-    decoded.digest = DigestOf(contents);
-    *out = std::move(decoded);
-  }
-  return s;
+  RETURN_IF_ERROR(s);
+  decoded.digest = DigestOf(contents);
+  *out = std::move(decoded);
+  return Status::OK();
 }
 
 }  // namespace sstferry

@@ -29,10 +29,7 @@ class UnstampedSource : public ByteSource {
               Slice* out) const override {
     std::string stored;
     Slice bytes;
-    const Status s = file_->Read(offset, n, &stored, &bytes);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(file_->Read(offset, n, &stored, &bytes));
     scratch->assign(bytes.data(), bytes.size());
     for (uint64_t at = stamp_offset_; at < stamp_offset_ + kStampBytes; ++at) {
       if (at >= offset && at - offset < scratch->size()) {
@@ -40,7 +37,7 @@ class UnstampedSource : public ByteSource {
       }
     }
     *out = *scratch;
-    return s;
+    return Status::OK();
   }
   uint64_t size() const override { return file_->size(); }
 
@@ -268,28 +265,23 @@ Status SstReader::VisitDataHandle(const SstBlockCursor& cursor,
 Status SstReader::WalkIndexBlock(const SstBlockHandle& handle, bool top_level,
                                  IndexWalk* walk) const {
   SstBlock block;
-  Status s = ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes, Slice(),
-                          &block);
+  RETURN_IF_ERROR(ReadSstBlock(*source_, footer_, handle, kMaxSstBlockBytes,
+                               Slice(), &block));
   SstBlockCursor cursor;
-  if (s.ok()) {
-    s = cursor.Init(block.contents(), IndexLayout(top_level), handle.offset);
-  }
-  if (s.ok()) {
-    s = cursor.Next();
-  }
+  RETURN_IF_ERROR(
+      cursor.Init(block.contents(), IndexLayout(top_level), handle.offset));
+  Status s = cursor.Next();
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    s = top_level ? VisitPartition(cursor, walk)
-                  : VisitDataHandle(cursor, walk);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(top_level ? VisitPartition(cursor, walk)
+                              : VisitDataHandle(cursor, walk));
   }
-  if (s.ok() && cursor.entries() == 0 && !(handle == index_handle_)) {
+  RETURN_IF_ERROR(s);
+  if (cursor.entries() == 0 && !(handle == index_handle_)) {
     return BadTable("index partition: expected entries, found none",
                     handle.offset);
   }
   walk->partition_last = cursor.key();
-  return s;
+  return Status::OK();
 }
 
 Status SstReader::VisitPartition(const SstBlockCursor& cursor,
@@ -331,21 +323,15 @@ Status SstReader::ForEachPartition(const SstBlockHandle& top,
   layout.delta_handles = properties_.index_value_is_delta_encoded != 0;
   SstBlock block;
   SstBlockCursor cursor;
-  Status s = ReadSstBlock(*source_, footer_, top, kMaxSstBlockBytes, Slice(),
-                          &block);
-  if (s.ok()) {
-    s = cursor.Init(block.contents(), layout, top.offset);
+  RETURN_IF_ERROR(ReadSstBlock(*source_, footer_, top, kMaxSstBlockBytes,
+                               Slice(), &block));
+  RETURN_IF_ERROR(cursor.Init(block.contents(), layout, top.offset));
+  RETURN_IF_ERROR(cursor.Next());
+  while (cursor.valid()) {
+    RETURN_IF_ERROR(visitor(cursor.handle()));
+    RETURN_IF_ERROR(cursor.Next());
   }
-  if (s.ok()) {
-    s = cursor.Next();
-  }
-  while (s.ok() && cursor.valid()) {
-    s = visitor(cursor.handle());
-    if (s.ok()) {
-      s = cursor.Next();
-    }
-  }
-  return s;
+  return Status::OK();
 }
 
 Status SstReader::OpenDataBlock(const SstBlockHandle& handle, SstBlock* block,
@@ -392,10 +378,7 @@ Status SstReader::VisitEntries(const SstBlockHandle& handle,
                      std::to_string(cursor->key().size()),
                  handle.offset);
     }
-    s = visitor(cursor->key(), cursor->value());
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(visitor(cursor->key(), cursor->value()));
   }
   return s;
 }
