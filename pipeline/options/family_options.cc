@@ -104,10 +104,7 @@ Status Apply(OptionScope scope, const std::string& where,
              const std::vector<NamedValue>& options, Options* out,
              std::vector<std::string>* notes) {
   OptionMap accepted;
-  Status s = CheckOptions(scope, where, options, &accepted, notes);
-  if (!s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckOptions(scope, where, options, &accepted, notes));
   Options all = *out;
   if (FromMap(accepted, &all).ok()) {
     *out = all;
@@ -116,10 +113,8 @@ Status Apply(OptionScope scope, const std::string& where,
   for (const NamedValue& option : options) {  // in order: same notes each time
     const auto it = accepted.find(option.name);
     if (it != accepted.end()) {
-      s = ApplyOne(scope, where, it->first, it->second, out, notes);
-      if (!s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(
+          ApplyOne(scope, where, it->first, it->second, out, notes));
     }
   }
   return Status::OK();
@@ -170,19 +165,17 @@ class FamilyBuilder {
         out_(out) {}
 
   [[nodiscard]] Status Build() {
-    Status s = FindComparator(description_.name, description_.comparator,
-                              registry_, &out_->final_options.comparator);
-    if (s.ok()) s = SetFamilyOptions();
-    if (s.ok()) s = SetTableOptions();
-    if (s.ok()) s = ChooseFormatVersion();
-    if (s.ok()) s = CheckStyle();
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(FindComparator(description_.name, description_.comparator,
+                                   registry_,
+                                   &out_->final_options.comparator));
+    RETURN_IF_ERROR(SetFamilyOptions());
+    RETURN_IF_ERROR(SetTableOptions());
+    RETURN_IF_ERROR(ChooseFormatVersion());
+    RETURN_IF_ERROR(CheckStyle());
     out_->final_options.table_factory.reset(
         rocksdb::NewBlockBasedTableFactory(table_));
     SetPullOptions();
-    return s;
+    return Status::OK();
   }
 
  private:
@@ -198,15 +191,11 @@ class FamilyBuilder {
         return option.name == "prefix_extractor";
       });
     }
-    Status s = FindMergeOperator(description_.name, description_.merge_operator,
-                                 registry_, &options->merge_operator,
-                                 &out_->notes);
-    if (s.ok()) {
-      s = Apply(OptionScope::kFamily, where_, rest, options, &out_->notes);
-    }
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(FindMergeOperator(
+        description_.name, description_.merge_operator, registry_,
+        &options->merge_operator, &out_->notes));
+    RETURN_IF_ERROR(
+        Apply(OptionScope::kFamily, where_, rest, options, &out_->notes));
     if (registered != nullptr) {
       options->prefix_extractor = registered;
     }
@@ -229,7 +218,7 @@ class FamilyBuilder {
                        "the blob files");
     }
     AdviseAges();
-    return s;
+    return Status::OK();
   }
 
   // Adds advice if RocksDB drops entries by age, or chooses their level by age,

@@ -287,10 +287,7 @@ Status CheckObject(const Slice& value, const OptionRule& rule, std::string* id,
   std::vector<NamedValue> parts;
   *id = value.ToString();
   if (value.starts_with("{")) {
-    Status s = SplitMembers(value, &parts);
-    if (!s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(SplitMembers(value, &parts));
     if (parts.empty() || parts.front().name != "id") {
       return Unexpected("an object's id first", value);
     }

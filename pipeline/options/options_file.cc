@@ -354,32 +354,28 @@ Status AppendOption(const std::string& name, const std::string& value,
 
 Status AppendOptions(const std::vector<NamedValue>& options,
                      std::string* text) {
-  Status s;
   for (const NamedValue& option : options) {
-    if (s.ok()) s = AppendOption(option.name, option.value, text);
+    RETURN_IF_ERROR(AppendOption(option.name, option.value, text));
   }
-  return s;
+  return Status::OK();
 }
 
 Status AppendFamily(const FamilyDescription& family, std::string* text) {
   const std::string name = "\"" + Escape(family.name) + "\"]\n";
   *text += "\n[CFOptions " + name;
-  Status s = AppendOptions(family.options, text);
-  if (s.ok() && !family.comparator.empty()) {
-    s = AppendOption("comparator", family.comparator, text);
+  RETURN_IF_ERROR(AppendOptions(family.options, text));
+  if (!family.comparator.empty()) {
+    RETURN_IF_ERROR(AppendOption("comparator", family.comparator, text));
   }
-  if (s.ok()) {
-    s = AppendOption("merge_operator",
-                     family.merge_operator.empty() ? "nullptr"
-                                                   : family.merge_operator,
-                     text);
-  }
+  RETURN_IF_ERROR(AppendOption(
+      "merge_operator",
+      family.merge_operator.empty() ? "nullptr" : family.merge_operator, text));
   const std::string table = family.table_factory.empty()
                                 ? "BlockBasedTable"
                                 : family.table_factory;
-  if (s.ok()) s = AppendOption("table_factory", table, text);
+  RETURN_IF_ERROR(AppendOption("table_factory", table, text));
   *text += "\n[" + std::string(kTablePrefix) + table + " " + name;
-  return s.ok() ? AppendOptions(family.table_options, text) : s;
+  return AppendOptions(family.table_options, text);
 }
 
 }  // namespace
@@ -389,7 +385,7 @@ Status WriteOptionsText(const DatabaseDescription& description,
   *text = "# This is a RocksDB option file.\n\n[Version]\n  rocksdb_version=" +
           ReleaseNumbers(description.release) +
           "\n  options_file_version=1.1\n\n[DBOptions]\n";
-  Status s = AppendOptions(description.options, text);
+  RETURN_IF_ERROR(AppendOptions(description.options, text));
   const auto is_default = [](const FamilyDescription& family) {
     return family.name == rocksdb::kDefaultColumnFamilyName;
   };
@@ -397,14 +393,12 @@ Status WriteOptionsText(const DatabaseDescription& description,
   first.name = rocksdb::kDefaultColumnFamilyName;
   const auto found = std::find_if(description.families.begin(),
                                   description.families.end(), is_default);
-  if (s.ok()) {
-    s = AppendFamily(
-        found != description.families.end() ? *found : first, text);
-  }
+  RETURN_IF_ERROR(AppendFamily(
+      found != description.families.end() ? *found : first, text));
   for (const FamilyDescription& family : description.families) {
-    if (s.ok() && !is_default(family)) s = AppendFamily(family, text);
+    if (!is_default(family)) RETURN_IF_ERROR(AppendFamily(family, text));
   }
-  return s;
+  return Status::OK();
 }
 
 namespace {
