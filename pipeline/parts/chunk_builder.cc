@@ -1,5 +1,6 @@
 #include "pipeline/parts/chunk_builder.h"
 
+#include "format/end_state.h"
 #include "format/key_for_message.h"
 #include "format/limits.h"
 #include "pipeline/parts/chunk_writer.h"
@@ -85,24 +86,18 @@ Status ChunkBuilder::BuildChunk(EntryReader* reader, const Part& part,
   ChunkBegin begin;
   begin.part_id = part.id;
   begin.ordinal = ordinal;
-  Status status = sink_->Begin(begin);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(sink_->Begin(begin));
   ChunkEnd chunk;
   chunk.part_id = part.id;
   chunk.ordinal = ordinal;
   chunk.smallest = reader->key().ToString();
   ChunkWriter writer(chunk_options_, sink_);
-  status = writer.Open();
-  if (status.ok()) {
-    status = AddEntries(reader, &writer, &chunk);
-  }
-  if (status.ok()) {
-    status = WithContext(writer.Finish(), EndState::kInternal, "finish chunk");
-  }
+  RETURN_IF_ERROR(writer.Open());
+  RETURN_IF_ERROR(AddEntries(reader, &writer, &chunk));
+  RETURN_IF_ERROR(
+      WithContext(writer.Finish(), EndState::kInternal, "finish chunk"));
   chunk.file_bytes = writer.file_bytes();
-  return status.ok() ? sink_->End(chunk) : status;
+  return sink_->End(chunk);
 }
 
 Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
@@ -115,15 +110,11 @@ Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
     const bool checks = key.size() > kMaxKeyBytes ||
                         value.size() > kMaxValueBytes ||
                         !options_.target_takes_entities;
-    Status status;
     if (checks) {
-      status =
-          CheckEntry(*reader, options_.target_takes_entities, *family_);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(
+          CheckEntry(*reader, options_.target_takes_entities, *family_));
     }
-    status = writer->Add(reader, key, value);
+    const Status status = writer->Add(reader, key, value);
     if (!status.ok()) {
       return WithContext(status, EndState::kInternal,
                          EntryForMessage(*family_, key));

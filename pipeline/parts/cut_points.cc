@@ -1,5 +1,6 @@
 #include "pipeline/parts/cut_points.h"
 
+#include "format/end_state.h"
 #include "format/rocksdb/sst_reader.h"
 #include "pipeline/base/file_source.h"
 
@@ -14,13 +15,10 @@ Status ReadCutPoints(const std::string& path, size_t max_count,
     return Status::OK();
   }
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(), path,
-                                   &source, EndState::kSourceError);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FileSource::Open(rocksdb::FileSystem::Default().get(), path,
+                                   &source, EndState::kSourceError));
   SstReader reader;
-  status = reader.Open(source.get());
+  Status status = reader.Open(source.get());
   if (status.IsNotSupported()) {
     return Status::OK();  // sstferry cannot cut this table format
   }

@@ -27,20 +27,15 @@ FilePlan Describe(const rocksdb::SstFileMetaData& metadata, int level,
 
 Status ReadOne(TableSums* sums, FilePlan* file) {
   std::unique_ptr<FileSource> source;
-  Status status = FileSource::Open(rocksdb::FileSystem::Default().get(),
+  RETURN_IF_ERROR(FileSource::Open(rocksdb::FileSystem::Default().get(),
                                    file->path, &source,
-                                   EndState::kSourceError);
-  if (!status.ok()) {
-    return status;
-  }
+                                   EndState::kSourceError));
   SstReader reader;
-  status = reader.Open(source.get());
-  if (status.IsNotSupported()) {
+  const Status opened = reader.Open(source.get());
+  if (opened.IsNotSupported()) {
     return Status::OK();  // not block-based: RocksDB reads it
   }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(opened);
   const SstProperties& properties = reader.properties();
   file->is_block_based = true;
   file->entries = properties.num_entries;
@@ -48,7 +43,7 @@ Status ReadOne(TableSums* sums, FilePlan* file) {
   sums->merge_operands += properties.num_merge_operands;
   sums->max_format_version =
       std::max(sums->max_format_version, reader.footer().format_version);
-  return status;
+  return Status::OK();
 }
 
 }  // namespace

@@ -141,10 +141,7 @@ void MergedEntries::SiftDown(size_t at) {
 }
 
 Status MergedEntries::Step() {
-  const Status status = heap_.front()->Next();
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(heap_.front()->Next());
   if (!heap_.front()->valid()) {
     heap_.front() = heap_.back();
     heap_.pop_back();
@@ -152,7 +149,7 @@ Status MergedEntries::Step() {
   if (!heap_.empty()) {
     SiftDown(0);
   }
-  return status;
+  return Status::OK();
 }
 
 Status MergedEntries::Next() {

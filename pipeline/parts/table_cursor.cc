@@ -23,31 +23,23 @@ constexpr uint32_t kExternalVersion = 2;
 
 Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
   reads_ = &reads;
-  Status status = file.shared->Open(reads.file_system, file.path, &file_);
-  if (status.ok() && file_->size() < file.bytes) {
+  RETURN_IF_ERROR(file.shared->Open(reads.file_system, file.path, &file_));
+  if (file_->size() < file.bytes) {
     // Without this check, the missing end would be reported as damage.
-    status = MakeStatus(EndState::kSourceError,
-                        file.path + ": truncated while it was read: expected " +
-                            std::to_string(file.bytes) + " bytes, found " +
-                            std::to_string(file_->size()));
+    return MakeStatus(EndState::kSourceError,
+                      file.path + ": truncated while it was read: expected " +
+                          std::to_string(file.bytes) + " bytes, found " +
+                          std::to_string(file_->size()));
   }
-  if (status.ok()) {
-    read_ahead_.emplace(*file_, static_cast<size_t>(reads.readahead_bytes));
-    status = table_.Open(&*read_ahead_);
+  read_ahead_.emplace(*file_, static_cast<size_t>(reads.readahead_bytes));
+  RETURN_IF_ERROR(table_.Open(&*read_ahead_));
+  RETURN_IF_ERROR(CheckKind(file));
+  RETURN_IF_ERROR(FindBlocks());
+  RETURN_IF_ERROR(Next());
+  while (valid_ && !IsAtOrBehindBegin(user_key_)) {
+    RETURN_IF_ERROR(Next());
   }
-  if (status.ok()) {
-    status = CheckKind(file);
-  }
-  if (status.ok()) {
-    status = FindBlocks();
-  }
-  if (status.ok()) {
-    status = Next();
-  }
-  while (status.ok() && valid_ && !IsAtOrBehindBegin(user_key_)) {
-    status = Next();
-  }
-  return status;
+  return Status::OK();
 }
 
 bool TableCursor::IsAtOrBehindBegin(const Slice& key) const {

@@ -90,18 +90,17 @@ Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
                 std::vector<char>* buffer,
                 const std::function<Status(const Slice&)>& take) {
   buffer->resize(kUnitBufferBytes);
-  Status status;
-  for (uint64_t at = first_byte; status.ok() && at < unit.bytes;) {
+  for (uint64_t at = first_byte; at < unit.bytes;) {
     const size_t bytes = static_cast<size_t>(
         std::min<uint64_t>(buffer->size(), unit.bytes - at));
     if (cancelled()) {
       return MakeStatus(EndState::kCancelled, "clone: stopped on request");
     }
-    status = reader->Read(unit.offset + at, bytes, buffer->data());
-    if (status.ok()) status = take(Slice(buffer->data(), bytes));
+    RETURN_IF_ERROR(reader->Read(unit.offset + at, bytes, buffer->data()));
+    RETURN_IF_ERROR(take(Slice(buffer->data(), bytes)));
     at += bytes;
   }
-  return status;
+  return Status::OK();
 }
 
 // Sends small pieces together in one buffer, so that no frame is mostly header.
@@ -155,9 +154,9 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled, ChunkSink* sink,
                 std::vector<char>* buffer) {
   std::unique_ptr<BodyReader> reader;
-  Status status = place.source != nullptr
-                      ? Status::OK()
-                      : BodyReader::Open(place.path, &reader);
+  if (place.source == nullptr) {
+    RETURN_IF_ERROR(BodyReader::Open(place.path, &reader));
+  }
   ChunkBegin begin;
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
@@ -165,20 +164,19 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
   // A UnitSource can check a unit only as a whole, so it always reads all of
   // it.
   begin.first_byte = place.source != nullptr ? 0 : first_byte;
-  if (status.ok()) status = sink->Begin(begin);
+  RETURN_IF_ERROR(sink->Begin(begin));
   const auto append = [sink](const Slice& piece) {
     return sink->Append(piece);
   };
-  if (status.ok()) {
-    status = place.source != nullptr
-                 ? SendFrom(place.source, unit, cancelled, buffer, append)
-                 : ReadUnit(reader.get(), unit, first_byte, cancelled, buffer,
-                            append);
-  }
+  RETURN_IF_ERROR(
+      place.source != nullptr
+          ? SendFrom(place.source, unit, cancelled, buffer, append)
+          : ReadUnit(reader.get(), unit, first_byte, cancelled, buffer,
+                     append));
   ChunkEnd end;
   end.part_id = unit.id;
   end.file_bytes = unit.bytes;
-  return status.ok() ? sink->End(end) : status;
+  return sink->End(end);
 }
 
 Status DigestUnit(const UnitPlace& place, const Part& unit,
@@ -188,17 +186,15 @@ Status DigestUnit(const UnitPlace& place, const Part& unit,
     return place.source->DigestOf(unit, cancelled, digest);
   }
   std::unique_ptr<BodyReader> reader;
-  Status status = BodyReader::Open(place.path, &reader);
+  RETURN_IF_ERROR(BodyReader::Open(place.path, &reader));
   Digest128Stream stream;
-  if (status.ok()) {
-    status = ReadUnit(reader.get(), unit, 0, cancelled, buffer,
-                      [&stream](const Slice& piece) {
-                        stream.Add(piece);
-                        return Status::OK();
-                      });
-  }
+  RETURN_IF_ERROR(ReadUnit(reader.get(), unit, 0, cancelled, buffer,
+                           [&stream](const Slice& piece) {
+                             stream.Add(piece);
+                             return Status::OK();
+                           }));
   *digest = stream.Finish();
-  return status;
+  return Status::OK();
 }
 
 Status DigestPiece(const std::string& path, const CloneFile& file,
