@@ -143,13 +143,10 @@ Status Channel::ReceiveHeaderOf(const char* expected, const WaitLimit& limit,
 Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
                                Frame* frame) {
   FrameHeader header;
-  Status status = ReceiveHeaderOf(nullptr, limit, &header);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ReceiveHeaderOf(nullptr, limit, &header));
   const std::array<char, kFrameHeaderBytes> header_bytes = header_;
   header_bytes_ = 0;
-  status = ReadPayload(header, into, limit);
+  Status status = ReadPayload(header, into, limit);
   const Slice payload(into != nullptr ? into : receive_buffer_.data(),
                       header.payload_bytes);
   if (status.ok()) {
@@ -306,11 +303,8 @@ Status Channel::ReadAtLeast(char* buffer, size_t bytes, size_t capacity,
   *got = 0;
   while (*got < bytes) {
     size_t now = 0;
-    const Status status =
-        connection_->Read(buffer + *got, capacity - *got, limit, &now);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        connection_->Read(buffer + *got, capacity - *got, limit, &now));
     if (now == 0) {
       return PeerGone("peer " + peer() + ": closed the connection");
     }

@@ -32,24 +32,18 @@ uint16_t CommonVersion(uint16_t oldest, uint16_t newest, uint16_t peer_oldest,
 
 Status ClientHandshake(Channel* channel, const Hello& hello,
                        const WaitLimit& limit, HelloAck* ack) {
-  Status status = channel->Secure(limit);
-  if (status.ok()) {
-    status = channel->SendMessage(FrameType::kHello, hello, limit);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(channel->Secure(limit));
+  RETURN_IF_ERROR(channel->SendMessage(FrameType::kHello, hello, limit));
   channel->LimitPayload(kMaxHandshakeBytes);
-  status = channel->ReceiveMessage(FrameType::kHelloAck, limit, ack);
+  const Status status =
+      channel->ReceiveMessage(FrameType::kHelloAck, limit, ack);
   channel->LimitPayload(kMaxPayloadBytes);
   if (status.IsTimedOut()) {
     return MakeStatus(EndState::kDeadPeer,
                       MessageOf(status) + ", expected HelloAck; is sstferry "
                                           "at the other end?");
   }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(status);
   const std::string who =
       "peer " + channel->peer() + " (" + ack->software + "): ";
   if (ack->version < hello.oldest_version ||
@@ -68,7 +62,7 @@ Status ClientHandshake(Channel* channel, const Hello& hello,
                                  std::to_string(hello.features) + ", found " +
                                  std::to_string(ack->features)));
   }
-  return status;
+  return Status::OK();
 }
 
 Status ServerHandshake(Channel* channel, const std::string& software,

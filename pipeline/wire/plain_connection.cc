@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "format/end_state.h"
 #include "pipeline/wire/connected_socket.h"
 #include "pipeline/wire/tcp_socket.h"
 

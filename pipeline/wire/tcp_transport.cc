@@ -69,12 +69,10 @@ class TcpListener final : public Listener {
 Status TcpListener::Accept(std::unique_ptr<Connection>* connection) {
   TcpAddress peer;
   Descriptor socket;
-  const Status status =
-      AcceptSocket(socket_.get(), address_, &wake_, &peer, &socket);
-  if (status.ok()) {
-    *connection = make_(std::move(socket), peer);
-  }
-  return status;
+  RETURN_IF_ERROR(
+      AcceptSocket(socket_.get(), address_, &wake_, &peer, &socket));
+  *connection = make_(std::move(socket), peer);
+  return Status::OK();
 }
 
 // Returns 0 or an errno.

@@ -292,14 +292,11 @@ Status TlsConnection::Read(char* buffer, size_t capacity,
   WaitDeadline deadline(limit);
   for (;;) {
     short wait_for = 0;
-    Status status = ReadRecords(buffer, capacity, bytes, &wait_for);
-    if (!status.ok() || wait_for == 0) {
-      return status;
+    RETURN_IF_ERROR(ReadRecords(buffer, capacity, bytes, &wait_for));
+    if (wait_for == 0) {
+      return Status::OK();
     }
-    status = socket_.Wait(wait_for, "read", &deadline);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(socket_.Wait(wait_for, "read", &deadline));
   }
 }
 
@@ -338,20 +335,17 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
   while (!cutter.piece().empty()) {
     short wait_for = 0;
     size_t written = 0;
-    Status status =
-        WriteRecord(cutter.piece(), cutter.is_last(), &written, &wait_for);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        WriteRecord(cutter.piece(), cutter.is_last(), &written, &wait_for));
     if (wait_for == 0) {
       cutter.Advance(written);
       deadline.Progress();
       continue;
     }
     bool peer_ended = false;
-    status = wait_for == POLLOUT
-                 ? socket_.WaitToWrite(&deadline, &peer_ended)
-                 : socket_.Wait(wait_for, "write", &deadline);
+    const Status status = wait_for == POLLOUT
+                              ? socket_.WaitToWrite(&deadline, &peer_ended)
+                              : socket_.Wait(wait_for, "write", &deadline);
     if (peer_ended) {
       std::lock_guard<std::mutex> lock(mu_);
       return AlertBehind(

@@ -175,17 +175,10 @@ class UnixListener final : public Listener {
 };
 
 Status UnixListener::Begin() {
-  Status status = CheckWay(path_);
+  RETURN_IF_ERROR(CheckWay(path_));
   DirectoryTurn turn;
-  if (status.ok()) {
-    status = turn.Take(path_);
-  }
-  if (status.ok()) {
-    status = RemoveDeadSocket(path_);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(turn.Take(path_));
+  RETURN_IF_ERROR(RemoveDeadSocket(path_));
   fd_ = NewSocket();
   const sockaddr_un address = SocketAddress(path_);
   // bind() gives the socket's file this mode, less the umask, so that no other
@@ -210,11 +203,7 @@ Status UnixListener::Accept(std::unique_ptr<Connection>* connection) {
   for (;;) {
     TcpAddress unnamed;
     Descriptor socket;
-    const Status status =
-        AcceptSocket(fd_, address_, &wake_, &unnamed, &socket);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(AcceptSocket(fd_, address_, &wake_, &unnamed, &socket));
     ucred peer = {};
     socklen_t length = sizeof(peer);
     if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
@@ -307,11 +296,9 @@ Status ListenUnix(const std::string& path, const std::vector<uint32_t>& uids,
                                          : MessageOf(valid));
   }
   auto made = std::make_unique<UnixListener>(path, uids);
-  const Status status = made->Begin();
-  if (status.ok()) {
-    *listener = std::move(made);
-  }
-  return status;
+  RETURN_IF_ERROR(made->Begin());
+  *listener = std::move(made);
+  return Status::OK();
 }
 
 std::unique_ptr<Dialer> MakeUnixDialer(const std::string& path) {
