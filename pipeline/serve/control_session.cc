@@ -388,8 +388,9 @@ Status ControlSession::FindShared(
   if (!found->shared()->Serves(request.database, request)) {
     return MakeStatus(EndState::kRefused,
                       "snapshot of transfer " + ToHex(request.named_transfer) +
-                          ": expected a request with the column families and "
-                          "the method of that pull, found others");
+                          ": expected a request for the same column families "
+                          "and with the same method as that pull, found other "
+                          "families or another method");
   }
   *shared = found->shared();
   return Status::OK();

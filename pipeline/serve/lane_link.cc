@@ -77,7 +77,8 @@ Status LaneLink::TakeAck(const Slice& payload) {
   if (++acks_ > chunks_) {
     return MakeStatus(EndState::kDenied,
                       "lane: expected at most " + std::to_string(chunks_) +
-                          " acknowledgements, one for each chunk");
+                          " acknowledgements, one for each chunk, found one "
+                          "more");
   }
   transfer_->counters()->acks++;
   return status;

@@ -190,7 +190,8 @@ Status LaneSession::CountRequest() {
 Status LaneSession::FindFamily(uint32_t index, const TransferFamily** family) {
   if (transfer_->is_clone()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: a clone has no entries to compare");
+                      "lane: the target requested entries or their digests, "
+                      "but this transfer is a clone");
   }
   if (index >= transfer_->families().size()) {
     return MakeStatus(EndState::kCorrupt,
@@ -313,8 +314,9 @@ Status LaneSession::FindCompared(uint32_t part_id, const Part** part) {
   const RefreshAtSource* const refresh = transfer_->plan().refresh.get();
   if (refresh == nullptr || part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a part of a refresh to compare, found "
-                      "part " + std::to_string(part_id));
+                      "lane: the target requested to compare part " +
+                          std::to_string(part_id) +
+                          ", which is not a part of a refresh");
   }
   *part = &transfer_->parts()[part_id];
   if (deltas_ == nullptr) {
@@ -384,8 +386,9 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   if (!transfer_->is_clone() ||
       request.part_id >= transfer_->parts().size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a unit of a clone, found part " +
-                          std::to_string(request.part_id));
+                      "lane: the target requested the digest of part " +
+                          std::to_string(request.part_id) +
+                          ", which is not a unit of a clone");
   }
   const Part& unit = transfer_->parts()[request.part_id];
   DigestReply reply;
@@ -409,8 +412,9 @@ Status LaneSession::SendFileDigest(const FileDigestRequest& request) {
   if (!transfer_->is_clone() || !transfer_->has_own_files() ||
       request.file >= transfer_->plan().clone->files.size()) {
     return MakeStatus(EndState::kCorrupt,
-                      "lane: expected a file of a clone, found file " +
-                          std::to_string(request.file));
+                      "lane: the target requested the digest of file " +
+                          std::to_string(request.file) +
+                          ", which is not a local file of a clone");
   }
   const FileSet& clone = *transfer_->plan().clone;
   const CloneFile& file = clone.files[request.file];
