@@ -45,7 +45,7 @@ Status CheckCloneRequest(const OpenRequest& request) {
     return MakeStatus(EndState::kRefused,
                       "a clone contains all keys of its column families");
   }
-  // A verify makes no database.
+  // A verify makes no database, so its families need not include `default`.
   return IsAmong(request.families, rocksdb::kDefaultColumnFamilyName) ||
                  request.purpose == Purpose::kVerify
              ? Status::OK()

@@ -88,7 +88,7 @@ class ControlSession {
   // The connection was lost: no frame or a damaged frame arrived, or the
   // session was detached.
   bool lost_ = false;
-  bool told_ = false;      // the target sent the reason why it ended
+  bool told_ = false;      // the target sent End with its end state
   bool kept_ = false;      // the transfer outlives this session
   bool replaced_ = false;  // another session has the transfer
   std::thread worker_;

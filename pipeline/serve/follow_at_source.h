@@ -21,9 +21,9 @@ class FollowAtSource {
 
   virtual ~FollowAtSource() = default;
   // Answers a request of the follower `who` (the address of its session): calls
-  // `send` with the bytes after the follower's position, and sets *end. If
-  // there are none, waits for new bytes as long as the request allows. Lists
-  // show the follower by the target's name in the request.
+  // `send` with the WAL bytes after the follower's position, and sets *end. If
+  // there are no such bytes, waits for new bytes as long as the request allows.
+  // Lists of followers show it under request.target.
   //   kRefused    the database cannot be followed
   //   kCancelled  Stop() was called
   //   others      errors of `send`

@@ -24,7 +24,7 @@ constexpr double kTimesAtRest = 2;
 // An application that hardly runs counts as running for this share of the time:
 // one late wake-up per second is no pressure.
 constexpr double kLeastRun = 0.02;
-// Factor for the sums of earlier looks, applied at each new look.
+// Factor by which each Look() multiplies the sums of earlier measurements.
 constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;
 constexpr double kMore = 0.05;
@@ -32,8 +32,8 @@ constexpr int kLooksBetweenRests = 20;
 // Minimum sleep: a shorter one is not worth its wake-up.
 constexpr duration<double> kLeastSleep{0.001};
 constexpr duration<double> kLongestSleep{1};
-// Number of looks between two searches for the process that has the database
-// open.
+// Number of observations between two searches for the process that has the
+// database open.
 constexpr int kLooksBetweenLocks = 20;
 
 double Grown(uint64_t now, uint64_t before) {
@@ -41,8 +41,8 @@ double Grown(uint64_t now, uint64_t before) {
 }
 
 // Observes the threads of the process that has the database open. A thread that
-// is waiting for its disk during a look counts as having waited since the
-// previous look.
+// is waiting for its disk when it is observed counts as having waited since the
+// previous observation.
 class UserWatch {
  public:
   explicit UserWatch(std::string directory)
@@ -182,7 +182,7 @@ void HoldBack::Sleep(duration<double> time) {
   changed_.wait_until(lock, until, [this] {
     return closed_ || share_ == 1;
   });
-  // During a rest, sleep until the next look ends the rest.
+  // During a rest, sleep until the next Look() ends the rest.
   changed_.wait_until(lock, longest, [this] { return closed_ || share_ > 0; });
 }
 

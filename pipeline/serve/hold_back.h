@@ -11,9 +11,9 @@
 //
 // The kernel counts the application's own waits. The pressure of the whole
 // machine (/proc/pressure) would also count the waits of sstferry's threads,
-// which wait for each other. Short rests of the transfer show how long the
-// application waits without sstferry. The transfer rests only while it is
-// throttled or the application's waits are long.
+// which wait for each other. To measure how long the application waits without
+// sstferry, all threads of the transfer rest for a short time now and then, but
+// only while the transfer is throttled or the application's waits are long.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ struct ApplicationWaits {
 };
 
 // Returns the waits until now; nullopt if no process has the database open.
-// Called once per look, by one thread at a time.
+// Called once by each Look(), by one thread at a time.
 using WatchApplication = std::function<std::optional<ApplicationWaits>()>;
 
 // Observes the process that has RocksDB's lock on the directory. For an empty
@@ -60,7 +60,7 @@ class HoldBack {
   // Switches throttling on or off.
   void Allow(bool allowed);
   bool allowed() const { return allowed_; }
-  // Decides how much of the time the workers work until the next look.
+  // Decides how much of the time the workers work until the next Look().
   void Look();
   // Ends a rest. Called when Look() will not be called for a while.
   void EndRest();
@@ -95,13 +95,13 @@ class HoldBack {
  private:
   // Recent waits for one resource, and waits for it during rests.
   struct Gauge {
-    // Adds a look, during which the application waited for `waited` of `time`.
+    // Adds one measurement: in `time`, the application waited for `waited`.
     // Returns the ratio of recent waits to allowed waits; above 1, they are too
     // long. Sets *is_long if the waits exceed kMayWait, however long the
     // application waits during rests.
     double Excess(double waited, double time, bool rested, bool* is_long);
 
-    double waited_lately = 0;  // sum in which the newest look counts most
+    double waited_lately = 0;  // sum; newer measurements have more weight
     double time_lately = 0;
     std::optional<double> at_rest;  // share of the time waited during rests
   };
@@ -118,8 +118,8 @@ class HoldBack {
   std::optional<ApplicationWaits> last_;
   Gauge cpu_;
   Gauge io_;
-  double goal_ = 1;     // share outside of rests
-  int until_rest_ = 0;  // looks until the next rest
+  double goal_ = 1;     // value of share() between rests
+  int until_rest_ = 0;  // calls of Look() until the next rest
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -5,8 +5,8 @@
 // - The first piece, and each piece after skipped ones, is sampled: kSamples
 //   parts of kSampleBytes, distributed over the piece. If more than 85 % of the
 //   bytes remain, this piece and the next kFirstSkipBytes are sent
-//   uncompressed. Each further sample of this kind doubles the bytes to skip,
-//   up to kMaxSkipBytes.
+//   uncompressed. Each further sample that does not shrink doubles the bytes to
+//   skip, up to kMaxSkipBytes.
 // - If the sample shrinks, whole pieces are compressed until one of them leaves
 //   more than 85 %. That piece is sent uncompressed and counts as a sample.
 // - A new chunk is sampled if any piece of the previous chunk shrank (the

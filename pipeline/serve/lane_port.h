@@ -10,8 +10,8 @@ namespace sstferry {
 
 // Lets one thread at a time serve a lane: the thread of its newest connection.
 // A target that lost a connection connects again with the same lane number.
-// Then the previous connection is closed so that its thread ends, and the new
-// one starts after that.
+// LanePort then closes the previous connection, so that its thread ends, and
+// only after that lets the thread of the new connection serve.
 //
 // Ownership: borrows a channel from Enter() to Leave(), or to the end of an
 //            Enter() that returns false.
@@ -32,7 +32,7 @@ class LanePort {
   // Closes the connection, so that its thread ends. The target may connect
   // again.
   void Close();
-  // Closes the connection permanently: later connections are not served.
+  // Closes the connection, and refuses all later ones.
   void Stop();
 
  private:

@@ -17,7 +17,7 @@ namespace sstferry {
 // enough to join one.
 void CutId(TransferId* id);
 
-// The leases on disk.
+// Finds, lists and removes snapshots by their leases on disk.
 //
 // Ownership: borrows the options and the databases.
 // Threads:   any.
@@ -54,8 +54,8 @@ class LeasedSnapshots {
   std::vector<std::string> RemoveAbove(size_t most) const;
 
  private:
-  // Maximum age of the list of databases: leases are read every second, even if
-  // nobody asks.
+  // Maximum age of the list of databases. Leases are read every second; a
+  // search for the databases every second would cost too much.
   static constexpr std::chrono::seconds kMaxAge{10};
   const ServeOptions* const options_;
   ServedDatabases* const databases_;

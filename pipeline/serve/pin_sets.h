@@ -33,9 +33,11 @@ class PinSets {
  public:
   explicit PinSets(const ServeOptions* options) : options_(options) {}
 
-  // Links all databases, then confirms all, then copies all, several at a time.
-  // Calls `alive` about once a second with a growing number; stops if it
-  // returns false.
+  // Pins the databases of `wishes` at almost the same time: links the files of
+  // all, then sets the point in time of each (PinnedFiles::Confirm()), then
+  // copies the files that cannot be linked. Each step handles several databases
+  // at once. Calls `alive` about once a second with the number of finished
+  // steps; stops if it returns false.
   void Pin(const std::vector<PinWish>& wishes, const PeerIdentity* peer,
            const std::function<bool(uint64_t done)>& alive, PinReply* reply);
   // Returns null if the peer has no such pinned database.

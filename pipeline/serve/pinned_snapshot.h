@@ -55,7 +55,7 @@ class PinnedSnapshot {
   std::atomic<bool> parked_{false};
   mutable std::mutex lease_mu_;  // held while the lease is written
   bool left_ = false;            // under lease_mu_, and all below
-  bool borrows_ = false;         // uses a directory: shared_'s own or linked_
+  bool borrows_ = false;         // uses the directory of shared_, or linked_
   std::unique_ptr<PrivateDir> linked_;  // until Leave()
   std::string linked_path_;
 };

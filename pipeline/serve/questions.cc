@@ -39,9 +39,9 @@ Status FindNames(const SessionHost& host, const Channel& channel,
   return status;
 }
 
-// Lists the databases of the set that the peer may read. A database of which
-// the peer has a copy must be listed, or certainly not exist: *why says why
-// this is not so; empty if it is.
+// Lists the databases of the set that the peer may read. Marks the list as
+// incomplete, also if a database of which the peer has a copy is not listed but
+// may still exist; *why then has its name and the reason, otherwise "".
 ListReply ListFor(const SessionHost& host, const ListRequest& request,
                   const PeerIdentity* peer, const ServedSet& set,
                   std::string* why) {
@@ -73,8 +73,8 @@ ListReply ListFor(const SessionHost& host, const ListRequest& request,
   return reply;
 }
 
-// Looks twice if a list is not complete: a database may have been half removed
-// at the first look.
+// Answers a ListRequest. If the list is not complete, searches for databases
+// again: a database may have been half removed during the first search.
 Status TellNames(const SessionHost& host, const Frame& frame,
                  Channel* channel) {
   ListRequest request;

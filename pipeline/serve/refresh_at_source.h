@@ -39,10 +39,10 @@ class LaneDeltas {
   [[nodiscard]] virtual rocksdb::Status Index(
       const Part& part, const GroupRequest& request,
       const std::function<bool()>& cancelled, GroupReply* reply) = 0;
-  // Compares the marks of the target's entries, in groups that Index()
-  // returned, with the source's entries. Fills the reply with the indexes of
-  // the marks that no entry of the source has, and a digest of the common
-  // entries.
+  // Compares the marks (three bytes of digest per entry, see SiftRequest) of
+  // the target's entries, in groups that Index() returned, with the source's
+  // entries. Fills the reply with the indexes of the marks that no entry of the
+  // source has, and a digest of the source's entries that have a mark.
   //   kCorrupt  Index() returned no such groups, or the marks are not valid
   [[nodiscard]] virtual rocksdb::Status Sift(
       const Part& part, const SiftRequest& request,

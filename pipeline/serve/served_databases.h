@@ -34,8 +34,8 @@ struct ServedSet {
   // Parents of private directories.
   std::set<std::string> snapshot_parents;
   uint64_t file_system = 0;  // id of the tree's file system; 0: no tree
-  bool is_complete = false;      // as DatabaseTree, of the last search
-  std::set<std::string> others;  // as DatabaseTree
+  bool is_complete = false;      // DatabaseTree::is_complete, last search
+  std::set<std::string> others;  // DatabaseTree::others, last search
   // Returns null if there is no database of that name.
   const ServedDatabase* Find(const std::string& name) const;
 };

@@ -113,10 +113,10 @@ class SharedSnapshot {
   // which they were taken.
   uint64_t taken_seconds() const { return taken_seconds_; }
 
-  // Time of the last flush or later, in seconds since 1970: the time at which
-  // the MANIFEST was last written, but not after the start of Take(). Set if a
-  // process has the database open and no WAL has an entry. 0: unknown, or not
-  // applicable.
+  // Returns a time that is not before the last flush, in seconds since 1970:
+  // the last write of the MANIFEST, or the start of Take() if that is earlier.
+  // The snapshot lacks writes after the last flush that skipped the WAL. 0:
+  // unknown, or no process has the database open, or a WAL has an entry.
   uint64_t unlogged_since_seconds() const { return unlogged_since_seconds_; }
 
   // Lends a reader a directory from which another process can adopt the
@@ -148,9 +148,9 @@ class SharedSnapshot {
   const std::string adopted_path_;
   std::shared_ptr<const PinnedFiles> pinned_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // null after Take()
-  // snapshot_ counts here, so this member outlives it.
+  // snapshot_ adds to this counter, so it must be destroyed after snapshot_.
   std::atomic<uint64_t> read_bytes_{0};
-  std::atomic<int> readers_{0};          // outlives snapshot_, too
+  std::atomic<int> readers_{0};          // destroyed after snapshot_, too
 
   std::mutex take_mu_;                   // held while the snapshot is taken
   std::unique_ptr<Snapshot> snapshot_;   // constant once taken_

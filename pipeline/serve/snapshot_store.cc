@@ -144,7 +144,8 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                             std::chrono::milliseconds* retry_after) {
   const TransferId& id = request.named_transfer;
   if (database.origin != nullptr) {
-    // Nothing is retained: the target compares the new plan with its old one.
+    // Nothing is retained for an archive. Adds a new transfer; the target
+    // compares its plan with the earlier plan.
     return Add(std::make_shared<Transfer>(database, *options_, request, target,
                                           /*peer=*/"", shares_),
                retry_after);

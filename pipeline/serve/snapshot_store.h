@@ -133,8 +133,9 @@ class SnapshotStore {
   // mu_ is held.
   bool Place(const std::shared_ptr<Transfer>& transfer,
              std::shared_ptr<Transfer>* evicted);
-  // Returns a line for the log if this is one of several targets that each take
-  // a snapshot of a database at about the same time. REQUIRES: mu_ is held.
+  // Returns a line for the log if several targets, among them the target of
+  // `transfer`, each take a snapshot of one database at about the same time.
+  // REQUIRES: mu_ is held.
   std::string CountTaker(const Transfer& transfer);
   // Ends the transfer, which is in leaving_, because another one needs its
   // slot. Its target can resume from the lease, if it has one. REQUIRES: mu_ is

@@ -90,9 +90,10 @@ class Transfer {
   // Called when `control` closes. Returns false if another connection has
   // replaced it.
   bool Leave(const Channel* control) { return connections_.Leave(control); }
-  // Ends the connections of a target that has received nothing for the stall
-  // timeout, unless it reconnected within that time. The target may resume.
-  // REQUIRES: may_keep().
+  // Called when a lane has waited for the stall timeout. Tells the target why,
+  // and closes its lanes. Does nothing if the target connected less than that
+  // timeout ago: the wait proves nothing about the new connection. The target
+  // may resume. REQUIRES: may_keep().
   void Detach(const rocksdb::Status& status, const std::string& where) {
     connections_.Detach(status, where, serve_.timeouts.stall);
   }

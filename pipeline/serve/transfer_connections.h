@@ -26,8 +26,9 @@ class TransferConnections {
 
   // Sets the first control connection.
   void Join(Channel* control);
-  // Replaces the control connection by another one of the same target, or by
-  // none. Closes the previous one, and the lanes that are no longer granted.
+  // Replaces the control connection by another connection of the same target;
+  // null: by no connection. Closes the previous control connection, and the
+  // lanes that are no longer granted.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
   // Tells the target why the source stops serving it, and closes its lanes. The
   // target may connect again. Does nothing while no target is connected, or if

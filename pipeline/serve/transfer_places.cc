@@ -12,7 +12,9 @@ namespace sstferry {
 void TransferPlaces::LookWhatMoved(uint64_t now) {
   for (auto& [id, entry] : *this) {
     const Stats stats = entry.transfer->CurrentStats();
-    // A comparison reads entries, and files are sent without reading any.
+    // Adds several counters, because some work increases only one of them: a
+    // comparison reads entries but sends no files, a clone sends files but
+    // reads no entries.
     const uint64_t moved = stats.entries + stats.sst_bytes + stats.read_bytes;
     if (moved != entry.moved) {
       entry.moved = moved;

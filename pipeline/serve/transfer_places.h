@@ -20,7 +20,7 @@ namespace sstferry {
 struct PlacedTransfer {
   std::shared_ptr<Transfer> transfer;
   uint64_t idle_since = 0;  // steady seconds at which the target left
-  uint64_t moved = 0;       // work counted in CurrentStats() at the last look
+  uint64_t moved = 0;       // work in CurrentStats() at LookWhatMoved()
   uint64_t moved_at = 0;    // steady seconds at which `moved` last changed
   Clock::time_point placed_at = Clock::now();
   uint64_t planned_bytes = 0;  // to be sent, estimated; 0: unknown
@@ -44,8 +44,8 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
 
   // Returns the progress of each transfer at `now`.
   std::vector<PlaceUse> Uses(Clock::time_point now);
-  // Adds a transfer. If all slots are in use, another transfer (*evicted) loses
-  // its slot, if one may. Returns false if there is no slot.
+  // Adds a transfer. If all slots are in use, the transfer that Replaceable()
+  // chooses (*evicted) loses its slot. Returns false if it chooses none.
   bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,
               std::shared_ptr<Transfer>* evicted);
   // Called when the target is connected again: the time in which it received
@@ -59,8 +59,9 @@ class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
   // connected reader, each with the time at which it became idle.
   std::vector<std::pair<TransferId, uint64_t>> IdleIn(
       const std::string& parent) const;
-  // Removes all readers of that transfer's snapshot; its space is free when the
-  // last of them is gone. Removes none if a target is connected to one of them.
+  // Removes and returns all readers of that transfer's snapshot; its disk space
+  // becomes free when the last reader is destroyed. Removes no reader if a
+  // target is connected to one of them.
   std::vector<std::shared_ptr<Transfer>> TakeIdle(const TransferId& id);
   // Returns all readers of the snapshot in that directory that pins most bytes.
   std::vector<std::shared_ptr<Transfer>> ReadersOfLargest(
