@@ -239,9 +239,9 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   if ((header->flags & kMandatoryFrameFlags & ~allowed_flags_) != 0) {
     return MakeStatus(EndState::kCorrupt,
                       where + ": " + FrameTypeName(header->type) +
-                          " frame: expected no flags that were not agreed on, "
-                          "found " +
-                          std::to_string(header->flags));
+                          " frame: found flags " +
+                          std::to_string(header->flags) +
+                          ", some of which were not agreed on");
   }
   return status;
 }

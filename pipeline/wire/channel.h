@@ -153,7 +153,7 @@ class Channel {
                                             size_t* got);
   // Reads at least `bytes` and at most `capacity`; *got is the number of bytes
   // read, even after an error. Returns IOError (kDeadPeer) if the peer closed
-  // the connection before.
+  // the connection before it sent `bytes`.
   [[nodiscard]] rocksdb::Status ReadAtLeast(char* buffer, size_t bytes,
                                             size_t capacity,
                                             const WaitLimit& limit,

@@ -44,9 +44,9 @@ class ConnectedSocket {
   // Returns the number of bytes read. 0 without an error: the peer has closed.
   // *error: an errno, or 0; EAGAIN if there is no data yet.
   size_t ReadSome(char* buffer, size_t capacity, int* error);
-  // Writes the first `count` parts; returns the number of bytes written. *error
-  // as above; EAGAIN if there is no room. `more`: the caller writes more bytes
-  // immediately.
+  // Writes the first `count` parts; returns the number of bytes written.
+  // *error: an errno, or 0; EAGAIN if there is no room. `more`: the caller
+  // writes more bytes immediately.
   size_t WriteSome(const iovec* parts, size_t count, bool more, int* error);
   // Reads bytes and leaves them in the socket.
   size_t Peek(char* buffer, size_t capacity);
@@ -56,10 +56,10 @@ class ConnectedSocket {
   // the caller to return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
                                      WaitDeadline* deadline);
-  // Blocks until there is room to write, or sets *peer_ended if the peer has
-  // closed its side. A peer that has closed one direction no longer reads; the
-  // kernel may keep its receive window full, and then there would never be
-  // room.
+  // Blocks until there is room to write, or until the peer has closed its side,
+  // and then sets *peer_ended. Without this check, the wait might never end: a
+  // peer that has closed one direction no longer reads, and its full receive
+  // window may stay full.
   [[nodiscard]] rocksdb::Status WaitToWrite(WaitDeadline* deadline,
                                             bool* peer_ended);
   // Returns the status of a failed call.

@@ -42,7 +42,8 @@ Status ParseStoreAddress(const std::string& text, StoreAddress* out) {
   const size_t slash = rest.find('/');
   out->bucket = rest.substr(0, slash);
   out->prefix = slash == std::string::npos ? "" : rest.substr(slash + 1);
-  // Signatures of other bytes differ between servers.
+  // Refuses other bytes: S3 servers encode them in different ways when they
+  // check a request's signature.
   if (!IsStoreKey(rest)) {
     return wrong("s3://BUCKET[/PREFIX] of A-Z a-z 0-9 _ . - between slashes");
   }

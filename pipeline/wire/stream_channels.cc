@@ -22,7 +22,7 @@ constexpr uint32_t kGrantParts = 4;
 constexpr size_t kStreamPieceBytes = 64u << 10;
 // Maximum credit of one channel: a correct peer never grants more.
 constexpr uint64_t kMostCredit = 1ull << 32;
-// Maximum text that a message shows of bytes that belong to no stream.
+// Maximum number of bytes that a message shows of input that is not a stream.
 constexpr size_t kMaxShownBytes = 60;
 
 Status BrokenRule(const std::string& what) {

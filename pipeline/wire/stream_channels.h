@@ -87,7 +87,7 @@ class StreamChannels {
   // Does what Multiplexer::AwaitClosed() does.
   void AwaitClosed(std::chrono::milliseconds limit);
 
-  // For a channel's connection; they behave like Connection's.
+  // For a channel's connection. Work like the functions of Connection.
   [[nodiscard]] rocksdb::Status Read(
       const std::shared_ptr<StreamChannel>& channel, char* buffer,
       size_t capacity, const WaitLimit& limit, size_t* bytes);
@@ -120,9 +120,9 @@ class StreamChannels {
   bool NextTurn(Sending* turn);
   void EndTurn(const Sending& turn);
 
-  // Makes NextTurn() return false once all bytes are sent. Until the limit,
-  // bytes that wait for credit count as well. Blocks until WriterEnded(), for
-  // at most `limit`.
+  // Makes NextTurn() return false once all bytes are sent, or, after `limit`,
+  // once only bytes without credit remain. Blocks until WriterEnded(), for at
+  // most `limit`.
   void Drain(std::chrono::milliseconds limit);
   // Records the end of the writing thread. `error`: the errno of a failed
   // write; 0 if none failed.

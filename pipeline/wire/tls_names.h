@@ -45,8 +45,8 @@ struct VerifyFailure {
   std::string valid_from;   // "2026-11-21T08:00:00Z"
   std::string valid_until;
 };
-// Fills the VerifyFailure that was set with SSL_set_app_data(). A callback for
-// SSL_CTX_set_verify().
+// A callback for SSL_CTX_set_verify(). Fills the VerifyFailure that was set
+// with SSL_set_app_data().
 int RememberVerifyFailure(int accepted, X509_STORE_CTX* store);
 
 // Returns for example "the server's certificate (CN=x): expired on ...".

@@ -11,10 +11,11 @@
 
 namespace sstferry {
 
-// Tokens are bytes. The bucket has room for the bytes of a tenth of a second,
-// so a burst after a pause stays small. Requests are served in the order of
-// arrival. A request larger than the bucket is served once the bucket is full,
-// and leaves a debt; later requests wait until it is paid.
+// Makes threads wait until they may send bytes. Each token is one byte. The
+// bucket has room for the bytes of a tenth of a second, so a burst after a
+// pause stays small. Requests are served in the order of arrival. A request
+// larger than the bucket is served once the bucket is full, and leaves a debt;
+// later requests wait until new tokens have paid it.
 //
 // Threads: all members from any thread.
 class TokenBucket {

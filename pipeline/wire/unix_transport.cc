@@ -131,9 +131,9 @@ Status CheckWay(const std::string& path) {
   if (status.ok() && account.has_value() && *account != geteuid()) {
     status = MakeStatus(EndState::kRefused,
                         "uid " + std::to_string(*account) +
-                            " may change names in this path; expected "
-                            "directories only of root or of uid " +
-                            std::to_string(geteuid()));
+                            " may change names in this path; expected that "
+                            "only root and uid " +
+                            std::to_string(geteuid()) + " may change them");
   }
   return status.ok() ? status : CannotListen(path, MessageOf(status));
 }
