@@ -155,8 +155,8 @@ Status FindNamedWalDir(const std::string& dir, std::string* wal_dir,
       wal_dir->clear();
     }
   }
-  // If there is no LOCK, no process has ever opened the database with WALs
-  // elsewhere.
+  // Incomplete OPTIONS do not matter without a LOCK: no process has opened the
+  // database, so its WALs cannot be in another directory.
   return options.name().empty() || options.database().HasDatabase() ||
                  !(as_opened || fs::exists(real + "/LOCK", error))
              ? Status::OK()

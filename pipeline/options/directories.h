@@ -15,12 +15,13 @@ class DB;
 
 namespace sstferry {
 
-// Finds the WAL directory that the OPTIONS of a database directory specify;
-// empty: they specify none, or there are no OPTIONS or no directory. Uses the
-// newest OPTIONS file that has all settings of the database.
-//   kRefused  it is unknown: a file cannot be read, or no file has these
-//             settings although RocksDB opened the directory (and so created a
-//             LOCK). With `as_opened`, also without a LOCK
+// Finds the WAL directory that the OPTIONS of a database directory specify.
+// Uses the newest complete OPTIONS file. *wal_dir is empty if it specifies no
+// WAL directory, or if there is no OPTIONS file or no database directory.
+//   kRefused  the WAL directory is unknown: an OPTIONS file cannot be read, or
+//             all are incomplete although RocksDB has opened the directory.
+//             (RocksDB then creates a LOCK; with `as_opened`, the function does
+//             not look for a LOCK.)
 [[nodiscard]] rocksdb::Status FindNamedWalDir(const std::string& dir,
                                               std::string* wal_dir,
                                               bool as_opened = false);

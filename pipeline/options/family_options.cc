@@ -369,8 +369,9 @@ class FamilyBuilder {
     if (fifo && !limits_.fifo_ingests_to_level0) {
       return OnlyAsFiles(
           EndState::kRefused,
-          where_ + ": FIFO compaction needs RocksDB 9.3 on the target, which "
-                   "ingests into level 0");
+          where_ + ": a family with FIFO compaction needs RocksDB 9.3 or later "
+                   "on the target; earlier releases do not ingest into its "
+                   "level 0");
     }
     out_->keeps_level0 = fifo || options.num_levels == 1;
     return Status::OK();

@@ -9,14 +9,15 @@
 namespace sstferry {
 
 // Parsed OPTIONS: sections with their keys and unchanged values. Skips lines
-// that are not settings. If a key occurs twice, the first value counts, as in
+// that are not settings. If a key occurs twice, the first value is used, as by
 // RocksDB.
 class OptionsText {
  public:
   explicit OptionsText(const std::string& text);
 
-  // Returns true if the text has all settings of the database: another section
-  // follows. A crash can leave an OPTIONS file empty or truncated.
+  // Returns true if the text has all settings of the database, that is, if
+  // another section follows them. A crash can leave an OPTIONS file empty or
+  // truncated.
   bool HasDatabase() const { return !database_.empty() && !families_.empty(); }
   // Returns the value of a database setting, or `missing` if it is not set.
   std::string DatabaseOption(const std::string& key,

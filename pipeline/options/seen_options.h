@@ -34,16 +34,16 @@ class SeenOptions {
   std::string TextFor(const std::vector<std::string>& families) const;
   // Returns the settings in this file.
   const OptionsText& newest() const { return newest_; }
-  // Returns the settings in the newest file that has all of the database: a
-  // crash can leave the newest file empty or truncated. HasDatabase() is false:
-  // none has.
+  // Returns the settings in the newest complete file: a crash can leave the
+  // newest file empty or truncated. If no file is complete, HasDatabase() of
+  // the result is false.
   const OptionsText& database() const { return database_; }
   // Returns the names in `families` that no file describes.
   std::vector<std::string> MissingOf(
       const std::vector<std::string>& families) const;
 
  private:
-  // Reads newer files. *listed: the directory lists one.
+  // Reads newer files. Sets *listed to true if the directory lists any.
   [[nodiscard]] rocksdb::Status ReadNewer(bool* listed);
 
   const std::string directory_;

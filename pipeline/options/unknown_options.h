@@ -15,7 +15,7 @@ namespace sstferry {
 
 struct UnknownOption {
   std::string where;  // "the database", "column family 'users'"
-  std::string name;   // or of a member: "compression_opts.level"
+  std::string name;   // for a member of a struct: "compression_opts.level"
   std::string value;
 };
 
