@@ -26,8 +26,8 @@ enum class ArchiveAction : uint8_t {
 // Returns "init", "push", ...
 const char* ArchiveActionName(ArchiveAction action);
 
-// `store` is the archive's, with `where`; the other members of SourceAccess are
-// for `source`.
+// Options of a command on an archive. `store` (with `where`) is the archive;
+// the other members of SourceAccess are for `source`.
 struct ArchiveOptions : SourceAccess {
   ArchiveAction action = ArchiveAction::kList;
   // Time limit for the complete command; after it the command ends with
@@ -139,7 +139,7 @@ struct ArchiveUploads {
   uint64_t reused_bytes = 0;
 };
 
-// Counts and faults of a check.
+// Counts and findings of a check.
 struct ArchiveCheckCounts {
   uint64_t objects = 0;       // in files/ and parts/
   uint64_t bytes = 0;
@@ -148,8 +148,9 @@ struct ArchiveCheckCounts {
   uint64_t foreign = 0;       // objects with unknown names
   uint64_t read_files = 0;
   uint64_t read_bytes = 0;
-  // The objects are divided into parts, one per day: number of the part that
-  // was read, from 1 on (0: none), and number of parts.
+  // A check with read_percent divides the objects into read_parts parts, one
+  // per day, and reads the part with the number read_part (from 1; 0: no part
+  // was read).
   uint64_t read_part = 0;
   uint64_t read_parts = 0;
   // A sentence for each faulty object, up to a limit.
@@ -159,15 +160,15 @@ struct ArchiveCheckCounts {
 // Counts of a prune.
 struct ArchivePruneCounts {
   uint64_t kept_sets = 0;       // whole sets that the options select
-  uint64_t damaged_sets = 0;    // kept, but not counted for an option
+  uint64_t damaged_sets = 0;    // kept, in addition to kept_sets
   uint64_t dropped_sets = 0;    // deleted by this run
   uint64_t deleted_files = 0;   // files that marks named, missing ones included
   uint64_t deleted_bytes = 0;   // size of these files, without missing ones
   uint64_t marked_sets = 0;     // by this run
   uint64_t marked_files = 0;
   uint64_t marked_bytes = 0;    // size of these files
-  uint64_t waiting_marks = 0;   // younger than the grace
-  uint64_t held_marks = 0;      // a kept set or a push uses a file that it names
+  uint64_t waiting_marks = 0;   // marks younger than the grace
+  uint64_t held_marks = 0;      // marks of files that a set or push still uses
   uint64_t aborted_uploads = 0;
   uint64_t deleted_segments = 0;  // segments of the log; also counted as files
   uint64_t marked_segments = 0;
@@ -194,7 +195,8 @@ struct ArchiveReport : ArchiveUploads, ArchiveCheckCounts, ArchivePruneCounts {
 
   // For kCheck, down to continued_drill.
   rocksdb::Status check_status;  // without the result of the drill
-  bool is_checked = false;       // everything was checked; damage is possible
+  bool is_checked = false;       // the check was complete, even if it found
+                                 // damage
   std::optional<ArchiveDrill> drill;      // drill of the newest set
   std::optional<ArchiveDrill> log_drill;  // with its log up to a random time
   // Drill of the second newest set, with its log up to the sequence number of

@@ -84,7 +84,8 @@ struct FleetReport {
   std::optional<uint64_t> spread_micros;
   // Why delete_vanished was refused; empty: it was not.
   std::string delete_refused;
-  // Why `members` may lack databases of the source; OK: they lack none.
+  // OK: `members` has all databases of the source. Otherwise, the reason why it
+  // may lack some.
   rocksdb::Status list_status;
 };
 

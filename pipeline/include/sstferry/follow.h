@@ -79,22 +79,23 @@ struct StandbyState : StandbyOrigin, SourceHeard {
   // --- for a follower into an archive ----------------------------------------
   bool is_archive = false;  // `dir` is the follower's local directory
   bool is_pushing = false;  // a set is being pushed
-  // The archive restores the source up to this time, by the follower's clock:
-  // the log that was put, if the set counts with which it began. 0: not known
-  // to restore any.
+  // Latest time to which the archive can restore the source, by the follower's
+  // clock: the end of the log segments in the archive, if the set before them
+  // is committed. 0: no such time is known.
   uint64_t put_micros = 0;
   uint64_t segments = 0;       // stored in this run
   uint64_t segment_bytes = 0;  // stored in this run
   uint64_t gaps = 0;           // barriers and outages in this run
-  // Received bytes that may not be in the archive yet, and since when there are
-  // bytes that it cannot restore (these, or a whole log whose first set is
-  // still being pushed), by the follower's clock; 0: no such bytes.
-  uint64_t unput_bytes = 0;
+  uint64_t unput_bytes = 0;    // received, but perhaps not in the archive yet
+  // Time, by the follower's clock, since which there are bytes that the archive
+  // cannot restore: unput_bytes, or a log whose first set is still being
+  // pushed. 0: no such bytes.
   uint64_t unput_micros = 0;
 };
 
-// Maximum age of what a follower has heard of its source. If the last answer is
-// older, the follower must have waited for the next one for kSourceSilent.
+// Maximum age at which MakePromote() relies on the source's last answer. If the
+// answer is older, a promotion requires that the follower has since waited for
+// another answer for kSourceSilent.
 inline constexpr std::chrono::seconds kSourceHeard{5};
 // A source is silent if a follower has waited this long for an answer, and has
 // received nothing. Longer than the time between two pings (5 s by default), so
@@ -208,11 +209,14 @@ struct FollowOptions {
 std::unique_ptr<StandbyJob> MakeFollow(const FollowOptions& options);
 
 // Turns a standby into a database by replacing CURRENT. Uses no network.
-//   kRefused  not a standby; or the source may be open: no follower runs, or
-//             the follower heard within kSourceHeard that it is open, or that
-//             this is unknown, or the follower has not just waited for an
-//             answer for kSourceSilent; or, with after_source_closed, no
-//             running follower reports it closed, or it was opened again
+//   kRefused  `dir` is not a standby, or a process may have the source open:
+//             - no follower runs; or
+//             - within kSourceHeard, the source answered that it is open, or
+//               that this is unknown; or
+//             - without such an answer, the follower has not just waited for
+//               one for kSourceSilent; or
+//             - with after_source_closed: no running follower reports the
+//               source closed, or the source was opened again
 //   kCorrupt  the standby is damaged, or known to differ from its source
 //   kBusy     the follower still ran 30 s after `before`
 //   kDeadline no follower reported the source closed within `wait`

@@ -345,11 +345,12 @@ struct LaneCounts {
   // Parts sent as the entries that differ, after a comparison. entries_put and
   // entries_deleted count these entries.
   uint64_t parts_delta = 0;
-  // Why each part is known to equal the source's. parts_proven: compared, and
-  // proven by what was received; 0 if an application may have changed entries
-  // of its open database meanwhile. parts_unproven: compared, not proven at
-  // first, and compared again. parts_whole: sent whole, because the target held
-  // nothing there.
+  // Numbers of parts, by how each was found equal to the source's.
+  //   parts_proven    compared, and proven by the received digests; 0 if the
+  //                   target is a database that an application has open and
+  //                   may have changed meanwhile
+  //   parts_unproven  compared, not proven at first, compared again
+  //   parts_whole     sent whole, because the target had no entry there
   uint64_t parts_proven = 0;
   uint64_t parts_unproven = 0;
   uint64_t parts_whole = 0;
@@ -435,8 +436,11 @@ struct Summary : LaneCounts {
   uint64_t compressed_bytes_before = 0;
   uint64_t compressed_bytes_after = 0;
   uint64_t ingest_calls = 0;
-  // Numbers of parts found unchanged (compared and equal; by files: linked),
-  // sent (parts_delta among them), compared by digest, and not yet done.
+  // Numbers of parts.
+  //   parts_unchanged  compared and equal; in a refresh by files: linked
+  //   parts_sent       sent, including parts_delta
+  //   parts_compared   compared by digest
+  //   parts_left       not done yet
   uint64_t parts_unchanged = 0;
   uint64_t parts_sent = 0;
   uint64_t parts_compared = 0;

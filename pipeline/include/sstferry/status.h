@@ -15,7 +15,7 @@
 
 namespace sstferry {
 
-// A query does not retry.
+// Options of a query. A query does not retry.
 struct StatusOptions : SourceAccess {
   // A server (without a name: all databases that the caller may read), or a
   // directory: a source, a TARGET_DIR, or both.
@@ -77,9 +77,9 @@ enum class ReplicaHealth {
 // Returns "complete", "unfinished", "different" or "damaged".
 const char* ReplicaHealthName(ReplicaHealth health);
 
-// A directory next to TARGET_DIR with files that TARGET_DIR once had: a database
-// that a swap or a standby that adopted it replaced, or what a standby had and
-// its source lost.
+// A directory next to TARGET_DIR with files that TARGET_DIR once had. It is a
+// database that a swap replaced, or that a standby adopted and replaced; or it
+// has data that a standby received before its source lost them.
 struct OldDirectory {
   std::string path;
   std::string replaced_at;  // RFC 3339
@@ -105,8 +105,9 @@ struct TargetState {
   bool awaits_after_swap = false;
   // The pull that made `complete` did not remove its workspace.
   bool has_leftover = false;
-  // Databases that standbys in TARGET_DIR replaced, then what sources of
-  // standbys lost, then databases that swaps kept; each group newest first.
+  // First databases that standbys in TARGET_DIR replaced, then directories with
+  // data that sources of standbys lost, then databases that swaps kept; each
+  // group newest first.
   std::vector<OldDirectory> old_directories;
   // The command line of the unfinished pull; empty: unknown, or nothing needs
   // to be done.
@@ -141,7 +142,7 @@ struct StatusReport {
   // Followers of a server; the one that lags most is first. A directory does
   // not know its followers.
   std::vector<FollowerState> followers;
-  bool is_server = false;  // and not the directory of an ssh login
+  bool is_server = false;  // false for a directory that is reached through ssh
   // Number of snapshots next to a source directory that belong to other users,
   // and the name of one of these users.
   uint64_t foreign_snapshots = 0;
@@ -151,7 +152,7 @@ struct StatusReport {
   std::vector<ReplicaStatus> replicas;  // the mirror's, sorted by name
   std::optional<StandbyState> standby;  // the directory is a standby
   std::vector<ServedState> served;  // set only by MakeServedQuery()
-  // `served` has every database: the source could look everywhere.
+  // `served` has every database: the source could search all directories.
   bool served_all = false;
 };
 
@@ -172,11 +173,11 @@ class StatusQuery {
 };
 std::unique_ptr<StatusQuery> MakeStatusQuery(const StatusOptions& options);
 
-// Makes a query for the databases that a server serves, or that a directory is
-// or has below it. Fills StatusReport::served in the server's order. With a
-// name in `where`: only this database. A database that a directory is has the
-// directory's name.
-//   kRefused   the directory is not, and does not have, a database
+// Makes a query that lists databases in StatusReport::served, in the server's
+// order: those that a server serves, or a directory that is a database (under
+// the directory's name), or the databases below a directory. With a name in
+// `where`: only this database.
+//   kRefused   the directory is no database, and has no databases below it
 std::unique_ptr<StatusQuery> MakeServedQuery(const StatusOptions& options);
 
 // Releases the snapshot that a source directory retains for the transfer whose

@@ -20,8 +20,9 @@ namespace sstferry {
 // A database that the application has opened for reading and writing. It must
 // stay open until Run() has returned.
 struct OpenReplica {
-  // May be a DBWithTTL or a TransactionDB. Iterators of any other StackableDB
-  // must show the values of the database below it, which gets the source's.
+  // May be a DBWithTTL or a TransactionDB. A refresh writes the source's values
+  // into the database below a StackableDB, so iterators of any other
+  // StackableDB must return the values of that database unchanged.
   rocksdb::DB* db = nullptr;
   // Handles of all its column families. Families that the refresh does not
   // cover may be missing.
