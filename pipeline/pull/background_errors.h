@@ -11,8 +11,8 @@
 
 namespace sstferry {
 
-// Receives one error. Its message has the kind of work and `dir`; its end state
-// is kNoSpace, kCorrupt or kInternal. RocksDB calls the function once per
+// Receives one error. Its message names the kind of work and `dir`; its end
+// state is kNoSpace, kCorrupt or kInternal. RocksDB calls the function once per
 // error, on any thread. The function must not call into the database.
 using BackgroundErrorFunction = std::function<void(const rocksdb::Status&)>;
 

@@ -91,8 +91,8 @@ class CloneLayout {
   bool CompleteUnit(uint32_t part_id, const ByteSpan& blocks,
                     std::vector<ByteSpan>* checked);
 
-  // Records that a complete data file has bytes that its own checksums do not
-  // cover. Ignores other files.
+  // Records that the complete file of this part has bytes that its own
+  // checksums do not cover. Ignores files that are not data files.
   void SetUnchecked(uint32_t part_id);
   bool IsUnchecked(const CloneFile& file) const;
 

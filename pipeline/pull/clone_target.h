@@ -60,7 +60,7 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
                                                      const Access& access);
 
  private:
-  // Makes a layout in which no unit is counted yet.
+  // Makes a layout in which no unit is counted as complete yet.
   void MakeLayout();
   // Links files of the database in `directory`. If that fails, only reports it.
   // Sets *verify if that database is known to be wrong.

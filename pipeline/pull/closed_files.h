@@ -27,7 +27,7 @@ struct ManifestFileFound {
 // be null.
 //   kRefused         `dir` contains no database
 //   kCorrupt         the MANIFEST is damaged or missing
-//   when_unreadable  the MANIFEST is there, but cannot be read
+//   when_unreadable  the MANIFEST exists, but cannot be read
 [[nodiscard]] rocksdb::Status ReadManifest(
     rocksdb::FileSystem* file_system, const std::string& dir,
     ManifestReader* reader, ManifestFileFound* found,
@@ -53,8 +53,9 @@ bool ReadWalFacts(rocksdb::FileSystem* file_system, const std::string& dir,
 
 // Reads the WALs that RocksDB will replay when it next opens the database in
 // `dir`. Sets *known to false if they cannot be read to their ends.
-//   kRefused  plain RocksDB would replay them wrongly (WRITE_PREPARED), or the
-//             linked one would (wide-column entities of prepared transactions)
+//   kRefused  RocksDB would replay them wrongly: without a TransactionDB
+//             (WRITE_PREPARED), or in the linked release (wide-column entities
+//             of prepared transactions)
 //   kCorrupt  the MANIFEST is damaged
 [[nodiscard]] rocksdb::Status ReadNeededWals(rocksdb::FileSystem* file_system,
                                              const std::string& dir,

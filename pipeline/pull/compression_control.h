@@ -12,9 +12,10 @@
 // the source:
 //   off -> on   both shares are at least kLinkBound in kWindowsToBegin
 //               consecutive windows
-//   on -> off   in kWindowsToEnd consecutive windows, a share is smaller and
-//               the rate is less than kMinGain times the rate without
-//               compression. Compression then stays off for kRestMicros.
+//   on -> off   in kWindowsToEnd consecutive windows, a share is less than
+//               kLinkBound, and the rate is less than kMinGain times the rate
+//               without compression. Compression then stays off for
+//               kRestMicros.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@
 
 namespace sstferry {
 
-// Watches one time limit on a thread of its own. Threads: one creates and
-// destroys it.
+// Watches one time limit on a thread of its own. Threads: one thread makes and
+// destroys this object.
 class DeadlineWatch {
  public:
   // Borrows `failure`, and sets it to kDeadline after `limit` unless this

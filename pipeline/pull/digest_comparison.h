@@ -43,10 +43,10 @@ class DigestSide {
 // REQUIRES: the link's lanes are set.
 class SourceDigests : public DigestSide {
  public:
-  // Borrows link, failure and state. `state`: the pull's; a request is repeated
-  // on a new connection until state->retry_for passes without progress. Null:
-  // no request is repeated. `label` begins failure messages, such as "left";
-  // empty: no label.
+  // Borrows link, failure and state. `state`: the state of a pull's lanes. A
+  // failed request is repeated on a new connection until state->retry_for
+  // passes without progress; if `state` is null, no request is repeated.
+  // `label`: prefix of failure messages, such as "left"; may be empty.
   SourceDigests(SourceLink* link, const FirstFailure* failure,
                 std::function<DigestPart(uint32_t part)> part_of,
                 std::string label, LaneShared* state = nullptr);

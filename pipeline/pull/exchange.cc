@@ -207,7 +207,7 @@ Status Exchange::Swap(const std::function<Status()>& last_check,
     status = failure_->failed() ? failure_->status() : CheckTarget();
   }
   if (status.ok()) {
-    // Its application may have written to it while data moved.
+    // The application of TARGET_DIR may have written to it during the transfer.
     status = CheckSourceNotOlder(rocksdb::FileSystem::Default().get(),
                                  options(), plan_->opened.snapshot_sequence);
   }

@@ -69,7 +69,7 @@ class Exchange {
   [[nodiscard]] rocksdb::Status Publish(
       const std::function<rocksdb::Status()>& last_check,
       const std::function<Summary()>& summary);
-  // Returns true if the last failed call returned the failure of after_swap.
+  // Returns true if the last failure that was returned is that of after_swap.
   bool ended_by_hook() const { return ended_by_hook_; }
   // Returns the final status of a pull whose first failure is `status`, seen at
   // `place`. A failure of after_swap takes precedence, because then the

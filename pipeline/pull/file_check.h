@@ -16,7 +16,8 @@ namespace sstferry {
 // Checks the file except the blocks in `checked` (CheckSstFile()). Sets
 // *unchecked if some of the file's bytes have no checksum (a table that is not
 // block-based, blocks without checksums).
-//   kCorrupt       a checksum is wrong, or a log is shorter than the source's
+//   kCorrupt       a checksum is wrong, or the complete records of a WAL do not
+//                  end where the source's do
 //   kIncompatible  this process's RocksDB could not read the whole file
 [[nodiscard]] rocksdb::Status CheckClonedFile(rocksdb::FileSystem* file_system,
                                               const std::string& path,

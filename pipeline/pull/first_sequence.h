@@ -46,10 +46,10 @@ namespace sstferry {
     uint64_t at_least);
 
 // Raises RocksDB's last sequence from 0 to 1 if one of these families has a
-// table. Writes a range deletion from a key to the same key: RocksDB logs and
-// counts it, but it deletes nothing, even when the WAL is replayed. Sets *spent
-// if it wrote the range deletion. Threads: any; the application may read, write
-// and compact meanwhile.
+// table. Writes a range deletion from a key to the same key: it gets a sequence
+// number and a WAL record, but deletes nothing, even when the WAL is replayed.
+// Sets *spent if it wrote the range deletion. Threads: any; the application may
+// read, write and compact meanwhile.
 //   kRefused  RocksDB accepts no range deletions in any of the families
 [[nodiscard]] rocksdb::Status SpendFirstSequence(
     rocksdb::DB* db,
@@ -58,7 +58,7 @@ namespace sstferry {
 // Raises the last sequence permanently: deletes a random key that does not
 // exist, in a family with one of RocksDB's own comparators. Without such a
 // family, calls SpendFirstSequence(), because an application's comparator may
-// reject a key that the application did not make. Sets *left if it wrote.
+// reject a key that the application did not make. Sets *left after a write.
 [[nodiscard]] rocksdb::Status LeaveSequenceZero(
     rocksdb::DB* db,
     const std::vector<rocksdb::ColumnFamilyHandle*>& families, bool* left);

@@ -25,7 +25,8 @@ namespace {
 using rocksdb::Status;
 using std::chrono::steady_clock;
 
-// Longer than an exchange takes from its last look at the record to its rename.
+// Longer than the time from an exchange's last check of the record to its
+// rename.
 constexpr std::chrono::milliseconds kExchange{100};
 
 // Widens the selection of *fault so that it includes the selection of `other`.
@@ -56,16 +57,17 @@ bool IsBound(const std::optional<std::string>& asked,
   return !asked.has_value() || asked == looked_at;
 }
 
-// Returns the workspace of the pulls whose TARGET_DIR is `dir`. They accept no
-// symbolic link, but a verify does.
+// Returns the workspace of the pulls whose TARGET_DIR is `dir`. Resolves a
+// symbolic link, which a verify accepts, but a pull does not.
 std::string WorkspaceOf(const std::string& dir) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(dir, error).string();
   return Workspace::DirOf(error ? dir : real);
 }
 
-// Records *fault in the directory that has the name `dir` now. Removes no
-// last_transfer.json of another directory than that of `identity`.
+// Records *fault in the directory that has the name `dir` now. If that fails,
+// removes last_transfer.json, but only if the directory has the inode number
+// `identity`.
 Status WriteFault(rocksdb::FileSystem* file_system, const std::string& dir,
                   const std::string& identity, HealthFile* fault) {
   const Descriptor lock = LockRecord(dir);

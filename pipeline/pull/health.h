@@ -24,16 +24,16 @@
 namespace sstferry {
 
 // Records *fault durably in `dir`, and gives the fault an id if it does not
-// have one. If the file already records a worse fault, keeps the worse one.
-// Joins the selections in which both were found. *fault receives the contents
-// of the file. If the record cannot be written, removes last_transfer.json, so
-// that no refresh relies on the replica, and a standby counts as damaged.
+// have one. If a fault is already recorded, keeps the worse of the two, and
+// widens its selection to include both. *fault receives the contents of the
+// file. If the record cannot be written, removes last_transfer.json, so that no
+// refresh relies on the replica, and a standby counts as damaged.
 //
-// No exchange moves the record away unread: Workspace::Swap() checks and
-// exchanges under the lock of the workspace, which this function holds, too.
-// `holds`, unless null, is called under the lock: if it returns false, the
-// finding is not about the directory that has the name now. Then records
-// nothing, and *fault becomes none.
+// No exchange overlooks the record: Workspace::Swap() checks for a fault and
+// exchanges under the lock of the workspace, which this function also takes.
+// `holds`, unless null, is called under the lock. It returns false if the
+// finding is not about the directory that has the name `dir` now; then nothing
+// is recorded, and *fault becomes kNone.
 [[nodiscard]] rocksdb::Status RecordFault(
     rocksdb::FileSystem* file_system, const std::string& dir,
     HealthFile* fault, const std::function<bool()>& holds = nullptr);

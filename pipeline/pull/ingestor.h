@@ -87,8 +87,8 @@ class Ingestor : public ChunkStore {
   // Ingests while at least `least` (1 or more) chunks wait.
   void IngestWaiting(size_t least, std::unique_lock<std::mutex>* lock,
                      StageClock* clock);
-  // Checks that no two files of a family overlap or share a key: in one call,
-  // RocksDB would put all of them into level 0.
+  // Checks that no two files of a family overlap or share a key. Otherwise
+  // RocksDB would put all files of the call into level 0.
   [[nodiscard]] rocksdb::Status CheckDisjoint(
       const std::vector<StagedChunk>& batch) const;
   // Returns how many waiting chunks are enough for an ingest call now.

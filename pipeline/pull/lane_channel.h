@@ -10,7 +10,7 @@
 
 namespace sstferry {
 
-// Opens, uses and classifies one lane's connection.
+// Opens and uses one lane's connection, and classifies its failures.
 //
 // Ownership: borrows its arguments. Threads: the lane's.
 class LaneChannel {

@@ -43,7 +43,8 @@ Status LaneClient::Connect() {
   StartTime();
   for (size_t i = 0; i < asked_.size(); ++i) {
     Asked& asked = asked_[i];
-    // A part that still awaits its first groups keeps what this side has read.
+    // Restart a compared part, unless it still awaits its first groups: then
+    // this side keeps what it has read.
     const bool begins =
         asked.is_compared() &&
         (asked.is_later_piece || asked.awaits != Asked::Awaits::kGroups);
@@ -118,8 +119,8 @@ Status LaneClient::AskAhead() {
   return status;
 }
 
-// Decides to request the chunks of a part if this side has no entries in it. It
-// has none if an earlier run received chunks of the part.
+// Decides to request the chunks of a part if this side has no entries in it, or
+// if an earlier run received chunks of it, and otherwise to compare the part.
 Status LaneClient::ChooseAsked(const Part& part, Asked* asked) {
   asked->part_id = part.id;
   asked->piece = part.interval;

@@ -194,7 +194,7 @@ Status LaneClient::ReceiveInto(StagingFile* file, Frame* frame,
 
 Status LaneClient::RoomForData(size_t bytes, StagingFile* file, char** room) {
   if (bytes == 0) {
-    // An empty frame would count towards no limit.
+    // No limit would end a sequence of empty frames.
     return channel_.Damaged(
         MakeStatus(EndState::kCorrupt,
                    "chunk data: expected bytes, found an empty frame"));

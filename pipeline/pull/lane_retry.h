@@ -15,14 +15,14 @@ enum class LaneFailure {
   kFinal,    // our own failure, the source's final answer, or an intact frame
              // with wrong contents
   kLost,     // connection lost: retried for retry_for after the last progress
-  kTold,     // the source asks for another try: retried as kLost is
+  kTold,     // the source asks for another try: retried like kLost
   // Bytes or the chunk made of them were damaged: retried kMaxTries times.
   kDamaged,
 };
 
 // Classifies a failure to connect to a source that answered earlier. The source
-// exists and has a compatible version, so an unexpected answer may be a damaged
-// one.
+// exists and has a compatible version, so an unexpected answer may have been
+// damaged on the way.
 LaneFailure FailureToOpen(const rocksdb::Status& status);
 // Classifies the failure of a request that the source did not answer. `channel`
 // is null if the lane could not be opened. `ends`: the operation has already
@@ -34,11 +34,11 @@ LaneFailure FailureToAsk(const rocksdb::Status& status, const Channel* channel,
 class LaneRetry {
  public:
   static constexpr int kMaxTries = 5;
-  // The count of damage restarts after this many new bytes of a unit arrived
-  // intact. For other chunks it restarts when the chunk has been received.
+  // The number of tries is reset to 0 when this many new bytes of a unit have
+  // arrived intact. For other chunks, it is reset when the chunk was received.
   static constexpr uint64_t kBytesBetweenDamage = 256u << 10;
-  // Maximum number of times that one chunk is lost. Needed for a lane whose
-  // connections always break within one chunk, for example with one large
+  // A lane fails when it has lost one chunk this many times. Needed for a lane
+  // whose connections always break within one chunk, for example with one large
   // entry. The time limit does not end such a lane, because a chunk that starts
   // over counts as progress.
   static constexpr int kMaxLosses = 32;

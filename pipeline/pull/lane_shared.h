@@ -78,7 +78,7 @@ struct LaneShared : LaneResults {
   PartScheduler* scheduler = nullptr;
   ChunkStore* store = nullptr;  // null: no store is open
   const StallGuard* guard = nullptr;
-  StopSignal* stop = nullptr;  // null: no wait before a try can be stopped
+  StopSignal* stop = nullptr;  // null: waits between tries are not stopped
   LogFunction log;
   LostSource* lost_source = nullptr;  // null: losses are not logged
 

@@ -11,9 +11,9 @@
 namespace sstferry {
 
 // Tracks the lost connections of one source. The source counts as lost from the
-// first loss until all lost connections are back. A connection that is older
-// than that moment may be reported as lost later. It was lost together with the
-// others, so it is not logged as a new loss.
+// first loss until all lost connections are back. If a connection that was made
+// before that moment is reported as lost after it, it was lost together with
+// the others, so no new loss is logged.
 //
 // Threads: any.
 class LostSource {

@@ -32,7 +32,7 @@ std::string Listed(const std::vector<std::string>& names) {
 Status OtherBytes(const std::string& name) {
   return MakeStatus(EndState::kCorrupt,
                     name + ": expected the bytes that the source announced, "
-                           "found others");
+                           "found other bytes");
 }
 
 // Requests the parts of one file until it is complete, or the source reports a

@@ -14,8 +14,8 @@
 
 namespace sstferry {
 
-// Adds notes about the source's files that are (or would be) transferred, and
-// about those that are not.
+// Adds notes that list the application's files at the source that are (or would
+// be) transferred, and the files that are not.
 void NoteOtherFiles(OtherFiles asked, const std::vector<OtherFile>& files,
                     PullReporter* report);
 

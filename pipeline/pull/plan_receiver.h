@@ -52,8 +52,8 @@ class PlanReceiver {
   // Returns the transfer id of the plans received so far.
   const std::optional<TransferId>& transfer_id() const { return transfer_id_; }
   bool gave_plan() const { return digest_.has_value(); }
-  // Forgets the id, so that another transfer may follow: nothing depends on
-  // this transfer yet.
+  // Forgets the id, so that the source may answer with another transfer.
+  // REQUIRES: nothing depends on this transfer yet.
   void ForgetTransfer() { transfer_id_.reset(); }
   // Returns true if the source resumed the transfer, according to the last
   // Opened.

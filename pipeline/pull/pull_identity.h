@@ -30,8 +30,8 @@ JournalTransfer MakeJournalHead(const PullOptions& options,
                                               const JournalTransfer& head,
                                               const std::string& dir);
 // Compares the plan of a source that resumes the transfer with the journal's.
-// An archive resumes every transfer, because it retains none: only this
-// comparison finds out whether the set is the same.
+// An archive accepts every request to resume, because it retains no snapshots:
+// only this comparison finds out whether the set is the same.
 //   kSnapshotGone  the database, the snapshot or the plan differs
 [[nodiscard]] rocksdb::Status CheckSamePlan(const Plan& plan,
                                             const JournalState& unfinished);

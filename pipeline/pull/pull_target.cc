@@ -52,8 +52,8 @@ Status PullTarget::ReadFault(FoundTarget* found) {
   return status;
 }
 
-// Skips an adoption: it compares all files that it takes with the source's, and
-// keeps the adopted directory with its record.
+// Returns OK for an adoption: it compares all reused files with the source's,
+// and keeps the adopted directory with its record.
 Status PullTarget::CheckNoNewFault() const {
   if (options().adopts_old || !uses_old_files()) {
     return Status::OK();
@@ -69,9 +69,10 @@ Status PullTarget::CheckNoNewFault() const {
       EndState::kCorrupt,
       "target " + options().target_dir +
           ": the new database was not used, because it shares files with " +
-          dir + ", and after they were taken, a fault was found: " +
+          dir + ", in which a fault was found after they were linked: " +
           FaultSentence(now) +
-          "; run the same command again, which takes no file unread");
+          "; run the same command again, which reuses no file without "
+          "comparing it");
 }
 
 void PullTarget::SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open) {

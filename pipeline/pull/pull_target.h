@@ -81,10 +81,9 @@ class InPlaceTarget {
  public:
   virtual ~InPlaceTarget() = default;
 
-  // Checks, when the source's plan is known, that a state of the source at
-  // `sequence` overwrites no database that an application has written to more
-  // than to the source since the last transfer (CheckNotNewer()).
-  //   kRefused  it would, without --adopt
+  // Called when the source's plan is known. Checks that TARGET_DIR is not newer
+  // than the source's snapshot at `sequence` (CheckNotNewer()).
+  //   kRefused  TARGET_DIR is newer, without --adopt
   [[nodiscard]] virtual rocksdb::Status CheckNotTakenOver(
       uint64_t sequence) = 0;
   // Does the remaining work when the replica is complete: compacts, closes the
@@ -134,8 +133,8 @@ class PullTarget {
   PullTarget& operator=(const PullTarget&) = delete;
 
   const char* mode() const { return mode_; }
-  // Returns true if the failure that ended the pull would not occur with a new
-  // database that is built without the database in TARGET_DIR. Any thread.
+  // Returns true if a pull that builds a new database without the files of
+  // TARGET_DIR would avoid the failure that ended this pull. Any thread.
   bool gives_way() const { return gives_way_; }
   // Returns RocksDB's last sequence number of the target's own database after
   // the transfer, for its record. Valid after Close(), or after Finish() if
@@ -203,8 +202,8 @@ class PullTarget {
   // pull began, and no process has written to it since. Called if no chunk was
   // received.
   virtual bool HeldTheSame() const { return false; }
-  // Checks that no fault of the directory whose files the new one shares became
-  // known after they were taken. Must be the last check before the new
+  // Checks that no new fault was recorded in the directory from which files
+  // were linked, since ReadFaultAgain(). Must be the last check before the new
   // directory gets its name: an exchange moves the record away, but the files
   // stay in use.
   //   kCorrupt  a fault became known, or its record is damaged
@@ -236,13 +235,14 @@ class PullTarget {
   void SetUse(WorkspaceUse use,
               const std::shared_ptr<rocksdb::FileSystem>& disk);
   // Keeps the workspace in *found, and reads the known fault of TARGET_DIR or,
-  // if it takes files from there, of reuse_dir. If the record of TARGET_DIR
-  // cannot be read, gives the fault an id for journals.
+  // if files are linked from reuse_dir, of reuse_dir. If the record of
+  // TARGET_DIR cannot be read, gives the fault an id for journals.
   [[nodiscard]] rocksdb::Status ReadFault(FoundTarget* found);
-  // Reads the fault again, before files are taken.
+  // Reads the known fault again, just before files are linked from the
+  // directory: another process may have recorded a fault meanwhile.
   [[nodiscard]] rocksdb::Status ReadFaultAgain();
-  // Returns true if the new directory may share files with the directory whose
-  // fault was read.
+  // Returns true if the new directory may share files with TARGET_DIR or, with
+  // --reuse, with that directory.
   virtual bool uses_old_files() const { return false; }
   // Registers the optional interface of an in-place target. `open` is the
   // database that an application has open; null: this process opens it.
@@ -253,7 +253,7 @@ class PullTarget {
   void GiveWay() { gives_way_ = true; }
 
  private:
-  // Returns the directory whose files are taken, or that is changed in place.
+  // Returns the directory whose files are linked, or that is changed in place.
   const std::string& DirectoryOfFault() const;
 
   const TargetInputs inputs_;

@@ -150,8 +150,8 @@ Status PullWorkspace::JudgeUnfinished() {
   return Status::OK();
 }
 
-// Compares the words, not the databases: all sets of an archive, and all copies
-// of a database, have the same database id.
+// Compares the text of SOURCE, not database ids: all sets of an archive, and
+// all copies of a database, have the same id.
 bool PullWorkspace::may_end_alone() const {
   return resumes_complete() && !options().adopts_old &&
          unfinished_.head.source == options().source.ToString();

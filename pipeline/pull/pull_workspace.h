@@ -28,7 +28,7 @@ class PullWorkspace {
   PullWorkspace(const PullOptions* options, bool plans, LaneShared* lanes,
                 PullReporter* report, PullTarget* target);
 
-  // Lets the target open the workspace, and stores what the target found.
+  // Lets the target open the workspace, and stores found().
   [[nodiscard]] rocksdb::Status Open();
   // Finds out whether there is an unfinished pull to resume.
   [[nodiscard]] rocksdb::Status ReadUnfinished();
@@ -61,7 +61,8 @@ class PullWorkspace {
   // pull or a known fault.
   bool verifies() const { return verifies_; }
   void DemandVerify();
-  // Returns what the target found. Valid when the workspace is open.
+  // Returns what Open() found out about TARGET_DIR. Valid when the workspace is
+  // open.
   const FoundTarget& found() const { return found_; }
   // Returns null before the workspace is open.
   Workspace* workspace() const { return found_.workspace.get(); }

@@ -277,7 +277,7 @@ Status Puller::SetLanes() {
   const uint32_t lanes = plan_.opened.lanes;
   if (lanes == 0 || lanes > options_.lanes) {
     return MakeStatus(EndState::kCorrupt,
-                      "plan: expected 1 to " +
+                      "plan of the source: expected 1 to " +
                           std::to_string(options_.lanes) + " lanes, found " +
                           std::to_string(lanes));
   }
@@ -446,8 +446,8 @@ Status Puller::Publish() {
   return status;
 }
 
-// Promises no resumption after a new fault, because of which the next run
-// starts over (JournalTransfer::mends).
+// Also records that this pull cannot be resumed after a new fault: because of
+// the fault, the next run starts over (JournalTransfer::mends).
 Status Puller::CheckNoNewFault() {
   const Status status = target_->CheckNoNewFault();
   if (EndStateOf(status) == EndState::kCorrupt) {

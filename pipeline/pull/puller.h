@@ -74,8 +74,8 @@ class Puller {
   // not requested. If they have a reason against a clone, Run() has refused for
   // that reason.
   const FactsReply& facts() const { return opener_.facts(); }
-  // Returns true if the failure would not occur in a pull that builds its new
-  // database without the database in TARGET_DIR.
+  // Returns true if a pull that builds a new database without the files of
+  // TARGET_DIR would avoid the failure that ended this pull.
   bool gives_way() const { return target_->gives_way(); }
 
   // Makes the pull a drill. Called before Run(). Instead of giving the new

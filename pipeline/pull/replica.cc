@@ -103,7 +103,7 @@ std::string InPlaceCommand(const PullOptions& options) {
 
 Status CheckNotMore(const PullOptions& options, const LastTransfer& last) {
   const SelectionText asked = TextOf(options.selection);
-  // If it was adopted in parts, the sum of them may look like all of it.
+  // If the replica was adopted in parts, the parts together may look complete.
   const bool is_more = asked.is_all() && last.holds_more;
   if (options.adopt || (IsWithin(asked, last.holds) && !is_more)) {
     return Status::OK();
@@ -207,11 +207,12 @@ Status CheckNotNewer(const PullOptions& options, const LastTransfer& last,
   return Refused(
       options, " is newer than its source: an application has written to it, "
                "from sequence " + std::to_string(*last.target_sequence) +
-               " to " + std::to_string(own) + ", since a transfer, and " +
-               options.source.ToString() + " only from sequence " +
+               " to " + std::to_string(own) + ", since the last transfer, and "
+               "its source " + options.source.ToString() +
+               " went only from sequence " +
                std::to_string(*last.snapshot_sequence) + " to " +
                std::to_string(sequence) +
-               "; if it has taken the source's place, disable this job; "
+               "; if TARGET_DIR has replaced the source, disable this job; "
                "--adopt replaces all of its data");
 }
 

@@ -30,13 +30,13 @@ struct Replica {
     bool* found, Replica* replica);
 
 // Checks that TARGET_DIR is no standby: its follower may be running.
-//   kRefused  it is one
+//   kRefused  TARGET_DIR is a standby
 [[nodiscard]] rocksdb::Status CheckNoStandby(const PullOptions& options);
 
-// Checks that a transfer from a source at sequence number `sequence` loses no
-// newer database: since the last transfer (`last`), TARGET_DIR, which is at
-// `own` now, has got more writes than its source (HasMoreWrites()). Returns OK
-// if `last` has no sequence numbers.
+// Checks that TARGET_DIR, now at sequence number `own`, is not newer than its
+// source, now at `sequence`. It is newer if it got more writes than the source
+// since the last transfer, `last` (HasMoreWrites()). Returns OK if `last` has
+// no sequence numbers.
 //   kRefused  TARGET_DIR is newer, without options.adopt
 [[nodiscard]] rocksdb::Status CheckNotNewer(const PullOptions& options,
                                             const LastTransfer& last,
@@ -61,8 +61,8 @@ std::string InPlaceCommand(const PullOptions& options);
 // Returns the selection in TARGET_DIR after a refresh in place.
 SelectionText HeldAfterRefresh(const PullOptions& options,
                                const LastTransfer& last);
-// Returns true if TARGET_DIR may then hold more than this selection, as
-// LastTransfer::holds_more.
+// Returns LastTransfer::holds_more after a refresh in place: true if TARGET_DIR
+// may hold more than HeldAfterRefresh().
 bool HoldsMoreAfterRefresh(const PullOptions& options,
                            const LastTransfer& last);
 

@@ -106,7 +106,8 @@ class SourceLink {
   uint32_t lanes() const;
   // Returns the latest counts from the source; zeros without a session.
   Stats stats() const;
-  // Returns the bytes of the session and of all lanes, including lost ones.
+  // Returns the bytes sent and received on the connections of the session and
+  // of all lanes, including connections that were replaced.
   uint64_t wire_bytes() const;
 
  private:
@@ -136,7 +137,7 @@ class SourceLink {
   mutable std::mutex mu_;
   std::string waiting_for_;                      // under mu_
   std::vector<std::unique_ptr<Channel>> lanes_;  // slots under mu_
-  // Bytes of lost lanes; under mu_.
+  // Bytes of lane connections that were replaced; under mu_.
   uint64_t past_wire_bytes_ = 0;
 };
 

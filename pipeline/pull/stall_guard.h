@@ -16,9 +16,9 @@ namespace sstferry {
 class StallGuard {
  public:
   // `progress` grows while the source does anything for this transfer, on any
-  // lane; called from any thread. `frame_limit`, if smaller, is the limit for
-  // the rest of a frame that has begun. If the frame's length was damaged on
-  // the way, some of its bytes never arrive.
+  // lane; called from any thread. `frame_limit`, if smaller, limits the wait
+  // for the rest of a frame that has begun: if the frame's length was damaged
+  // on the way, that rest may never arrive.
   StallGuard(std::chrono::milliseconds limit,
              std::function<uint64_t()> progress,
              std::chrono::milliseconds frame_limit =

@@ -184,7 +184,7 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
   const bool runs = state->unfinished.has_value() && state->unfinished->running;
   if (runs || !ReadLastTransfer(target_dir, &last) ||
       !last.promoted_at.empty()) {
-    return Status::OK();  // a promoted database is not made of a source again
+    return Status::OK();  // a promoted database no longer has a source
   }
   const std::string words = " " + ShellWord(last.source) + " " +
                             ShellWord(target_dir) + SelectionWords(last.holds);
@@ -193,7 +193,7 @@ Status TakeHealth(const std::string& target_dir, TargetState* state) {
   if (is_wrong && IsStandby(target_dir)) {
     state->next = MendStandbyCommand(last.source, target_dir);
   } else if (state->health == ReplicaHealth::kDamaged && last.holds_more) {
-    // Unknown: an exchange would also remove what is not the source's.
+    // No command: an exchange would also remove data that the source lacks.
   } else if (state->health == ReplicaHealth::kDamaged) {
     // The command that verify and a refused refresh name, too.
     state->next = "sstferry swap" + words + " --verify";

@@ -53,8 +53,8 @@ class OpenUnit {
 StagingPlace PlaceOf(const LaneShared& state, const OpenUnit* unit,
                      uint32_t part_id, uint32_t ordinal);
 
-// Returns the maximum number of bytes of the chunk. Bytes after a unit may
-// belong to another lane.
+// Returns the maximum number of bytes of the chunk. For a unit, this is its
+// size, because the next bytes of its file may belong to another lane.
 uint64_t MostBytes(const ChunkBegin& begin);
 
 }  // namespace sstferry
