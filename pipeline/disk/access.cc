@@ -298,8 +298,8 @@ Status ChooseFileAccess(const PullOptions& options, const std::string& dir,
                       "target " + dir + ": expected owner, group and "
                       "permissions " + Text(asked) + ", found " + Text(found) +
                           ", which a refresh in place keeps; change them on "
-                          "the directory and its files first, or request "
-                          "none");
+                          "the directory and its files first, or omit "
+                          "--owner and --permissions");
   }
   const Status status = AccessBeside(dir, access);
   return status.ok() ? CheckMayGive(dir, dir, *access, "") : status;

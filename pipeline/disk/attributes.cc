@@ -63,8 +63,8 @@ class Copier {
                                int error) const {
     return MakeStatus(EndState::kRefused,
                       "its " + what + " cannot be " + may_not + " (" +
-                          strerror(error) + "), so that a new directory in "
-                          "its place would be without it");
+                          strerror(error) + "), so a directory that replaces "
+                          "it would differ");
   }
 
   [[nodiscard]] Status Read(int directory, Values* values) const {
@@ -108,8 +108,8 @@ class Copier {
     for (const char* const list : {kAccessList, kDefaultList}) {
       if (!wanted.contains(list) && present.contains(list) &&
           fremovexattr(to_, list) != 0 && errno != ENODATA) {
-        return Refused("lack of an attribute " + std::string(list), "copied",
-                       errno);
+        return Refused("replacement's inherited " + std::string(list),
+                       "removed", errno);
       }
     }
     return Status::OK();

@@ -13,8 +13,8 @@ namespace sstferry {
 // Copies the attributes of the directory `from` to the directory `to`. Removes
 // access control lists from `to` that `from` does not have, because `to` may
 // have inherited them from its parent. Does nothing if `from` does not exist.
-//   kRefused  an attribute of `from`, which the message names ("its ..."),
-//             cannot be read or set
+//   kRefused  an attribute, which the message names ("its ..." for `from`),
+//             cannot be read, set or removed
 [[nodiscard]] rocksdb::Status CopyAttributes(const std::string& from,
                                              const std::string& to);
 

@@ -40,10 +40,10 @@ Status Refused(const std::string& dir, const std::string& what,
 }
 
 // Refuses a database whose WALs are in another directory: the next process that
-// opens TARGET_DIR would replay them. If no process has ever opened the
-// database (it has no LOCK, or is a standby, in which a RocksDB that refuses to
-// open it leaves one), it may be a copy whose OPTIONS contain the original's
-// WAL directory, so they are ignored.
+// opens TARGET_DIR would replay them. Ignores the WAL directory in OPTIONS if
+// no process has ever opened the database: it may be a copy whose OPTIONS name
+// the original's WAL directory. Such a database has no LOCK, or is a standby,
+// in which RocksDB leaves a LOCK although it refuses to open it.
 Status CheckWals(const std::string& dir) {
   std::error_code error;
   std::string wal_dir;

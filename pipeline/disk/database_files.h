@@ -16,9 +16,9 @@ class DatabaseLock {
  public:
   // Takes the lock. Without a LOCK file, no process has ever opened the
   // database: with `makes`, creates the file, as RocksDB does; otherwise
-  // returns OK and holds nothing. Creates none in a standby, which RocksDB
-  // does not open, nor in a copy whose OPTIONS name the WAL directory of the
-  // original, or are incomplete: with a LOCK, they would count as its own.
+  // returns OK and holds nothing. Creates no LOCK in a standby, which RocksDB
+  // does not open. Creates none in a copy whose OPTIONS are incomplete or name
+  // the original's WAL directory: with a LOCK, they would count as the copy's.
   //   kBusy     a process has the database open
   //   kRefused  this process cannot open or lock the LOCK file
   [[nodiscard]] rocksdb::Status Take(const std::string& dir, bool makes);

@@ -33,18 +33,19 @@ inline constexpr char kNoDirectory[] = "none";
 [[nodiscard]] rocksdb::Status FindInode(const std::string& path,
                                         std::string* inode);
 
-// One of the names that an exchange concerns, as its record knows it.
+// The role of a directory in an exchange, according to the exchange's record.
 enum class Exchanged {
   kNothing,  // the name certainly does not exist
   kNew,
   kOld,
-  kAnother,  // neither database, or it cannot be told which one
+  kAnother,  // neither database, or it is unknown which one
 };
 
 // Finds out which database of the exchange has the name `dir`. An inode number
-// alone does not say so: on overlayfs a later mount may give it to the other
-// directory, and a copy has another one. So the new database must also have the
-// transfer's id in last_transfer.json, and the old one must not.
+// alone proves nothing: on overlayfs, a later mount may give it to the other
+// directory. So the new database must also have the transfer's id in
+// last_transfer.json, and the old one must not. A copy of either database is
+// kAnother, because its inode number is new.
 //   kInternal, kDenied  the directory or its last_transfer.json cannot be read
 [[nodiscard]] rocksdb::Status FindExchanged(const ExchangeRecord& record,
                                             const std::string& dir,

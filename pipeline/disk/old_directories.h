@@ -37,9 +37,11 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status NameAdopted(const std::string& target_dir,
                                           std::string* path);
 
-// Lists the adopted databases of `target_dir`, and what a source of its standby
-// lost, both identified only by their names, then the databases that swaps have
-// kept; each group newest first. Omits directories that it cannot read.
+// Lists, next to `target_dir`: the databases that its standby replaced by
+// adoption, the directories with records that the standby's source had lost
+// (both identified only by their names), and the databases that swaps have
+// kept. Each group is sorted newest first. Omits directories that it cannot
+// read.
 std::vector<OldDirectory> ListOldDirectories(const std::string& target_dir);
 
 // Deletes the kept databases except the newest `keep`, at `bytes_per_sec` (0:

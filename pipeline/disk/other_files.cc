@@ -53,8 +53,9 @@ Status ListApplicationFiles(const std::string& dir,
 }
 
 // Returns true if the source's file replaces the file here. Sets *both_changed
-// if neither file is unchanged since a pull last copied it. A file here that is
-// above the maximum size, or cannot be read, equals no copied one, and stays.
+// if both files have changed since a pull last copied this name, or if no pull
+// did. A file here that is too large, or cannot be read, counts as changed, and
+// stays.
 bool TakesSource(const CopiedFile& source, const CopiedFile* copied,
                  const std::string& here, bool* both_changed) {
   *both_changed = false;

@@ -52,7 +52,7 @@ namespace sstferry {
 // Files of `from` get the database's owner and mode, without execute
 // permissions; files of `old_dir` are not changed. May be called again, also
 // after a crash during a call. *kept receives the names of files that both
-// sides have changed, and of those of old_dir that cannot be read.
+// sides have changed, and of files in old_dir that cannot be read.
 //   kRefused  a file of old_dir cannot be hard-linked
 [[nodiscard]] rocksdb::Status PlaceOtherFiles(
     rocksdb::FileSystem* file_system, const std::string& from,

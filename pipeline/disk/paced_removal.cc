@@ -32,7 +32,7 @@ using std::chrono::steady_clock;
 constexpr uint64_t kLeastPieceBytes = 64u << 10;
 constexpr uint64_t kPiecesPerSecond = 50;
 
-// Limits deletion to a rate. Time spent elsewhere does not allow a burst.
+// Limits deletion to a rate. Time in which nothing is deleted allows no burst.
 class Pace {
  public:
   Pace(uint64_t bytes_per_sec, StopSignal* stop)

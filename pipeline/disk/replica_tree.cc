@@ -71,7 +71,8 @@ Status NotSearched(const std::string& path, const std::error_code& error) {
       path + ": cannot be searched: " + error.message());
 }
 
-// Adds what is below top/NAME; `name` is empty for `top` itself.
+// Adds the results of FindHolders() below top/NAME, or below `top` if `name` is
+// empty.
 Status AddHolders(const std::string& top, const std::string& name,
                   const std::vector<std::string>& files,
                   std::set<std::string>* names) {
@@ -89,7 +90,7 @@ Status AddHolders(const std::string& top, const std::string& name,
     const bool is_workspace = one.ends_with(workspace);
     one.resize(one.size() - (is_workspace ? workspace.size() : 0));
     one = name.empty() ? one : name + "/" + one;
-    // Others, such as lost+found, are no database's.
+    // Directories with other names, such as lost+found, belong to no database.
     const bool is_name = is_directory && CheckReplicaName(one).ok();
     const auto is_there = [&](const std::string& file) {
       return fs::exists(below / file, unknown);
@@ -183,7 +184,8 @@ Status ReplicaTree::Open(const std::string& directory,
                                 "; wait until it ends")
                : locked;
   }
-  // An earlier run may have made it, and may have been killed before it synced.
+  // Sync also an existing directory: the run that made it may have crashed
+  // before it did so.
   const Descriptor above =
       OpenLinked(directory + "/..", O_RDONLY | O_DIRECTORY);
   const bool is_synced = above.is_open() && fsync(above.get()) == 0;
@@ -300,7 +302,8 @@ Status ReplicaTree::ReadRecord(bool* found, FleetRecord* record) {
   }
   struct stat info;
   struct stat top;
-  // Nothing is done by the record of a tree that is only looked at.
+  // After Look(), nothing is changed because of the record, so the directory's
+  // owner may have written it.
   if (fstat(file.get(), &info) != 0 || fstat(top_.get(), &top) != 0 ||
       !S_ISREG(info.st_mode) ||
       (info.st_uid != geteuid() && info.st_uid != 0 &&

@@ -28,7 +28,7 @@ inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 [[nodiscard]] rocksdb::Status FindHolders(const std::string& directory,
                                           const std::vector<std::string>& files,
                                           std::set<std::string>* names);
-// Does the same with the replicas of a mirror, complete or unfinished.
+// Finds the replicas of a mirror, complete or unfinished, in the same way.
 [[nodiscard]] rocksdb::Status FindReplicas(const std::string& directory,
                                            std::set<std::string>* names);
 
@@ -36,8 +36,8 @@ inline constexpr char kFleetRecordName[] = "sstferry.fleet";
 struct FleetRecord {
   std::string source;
   uint64_t file_system = 0;  // of the source's directory; 0: unknown
-  // For each database that has, or should have, a replica: in how many runs in
-  // a row, up to the latest, the source did not list it.
+  // By name, for each database that has, or should have, a replica: the number
+  // of latest runs, without a gap, in which the source did not list it.
   std::map<std::string, uint32_t> missed;
 };
 
@@ -69,14 +69,14 @@ class ReplicaTree {
   //             file or another replica
   [[nodiscard]] rocksdb::Status Prepare(const std::string& name, bool* exists);
 
-  // Finds out if there is a replica, or an unfinished pull, with that name. It
-  // counts as there if its path has a link, where Prepare() refuses it.
+  // Finds out if there is a replica, or an unfinished pull, with that name.
+  // Also sets *has if its path has a link, which may lead to the replica.
   //   kRefused  it is unknown: a component of the path cannot be searched
   [[nodiscard]] rocksdb::Status Has(const std::string& name, bool* has) const;
 
   // Reads the record; *found is false if there is no record.
-  //   kCorrupt  it is damaged, or another account could have written it; the
-  //             owner of a directory that is only looked at may have
+  //   kCorrupt  it is damaged, or belongs to an account other than this one and
+  //             root; after Look(), it may also belong to the directory's owner
   //   kDenied   this account may not read it
   [[nodiscard]] rocksdb::Status ReadRecord(bool* found, FleetRecord* record);
   [[nodiscard]] rocksdb::Status WriteRecord(const FleetRecord& record);

@@ -194,7 +194,7 @@ class Workspace {
   // workspace; otherwise renames it to old/. *path stays empty if there was no
   // old database.
   //   kRefused             db/ is not what the record says; nothing was moved
-  //   kInternal, kDenied   it cannot be told what db/ is
+  //   kInternal, kDenied   it is unknown what db/ is
   [[nodiscard]] rocksdb::Status RetireOld(bool keeps, std::string* path);
   // Deletes old/ at `bytes_per_sec`. Returns OK if old/ does not exist.
   //   kCancelled  `stop` was raised first; the next Open() finds old/ again

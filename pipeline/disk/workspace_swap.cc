@@ -89,8 +89,8 @@ Status Workspace::FindSwap() {
         EndState::kRefused,
         db_dir() + " is the database that the swap of transfer " +
             swap_.transfer_id + " took from " + target_dir_ +
-            ", where the new database no longer is; move away what is there, "
-            "move the old one back to " +
+            ", but the new database is no longer there; move away any "
+            "directory there, move the old database back to " +
             target_dir_ + ", then run the same command again");
   }
   if (is_of_swap) {
@@ -216,7 +216,7 @@ Status Workspace::Swap(const std::function<Status()>& last_check,
 
 // Moves the old database out of the workspace before removing `exchange`: if a
 // later run finds no db/, the exchange is complete. The record says whether
-// there was an old database, and db/ is looked at once.
+// there was an old database; db/ is examined once, and must agree with it.
 Status Workspace::RetireOld(bool keeps, std::string* path) {
   path->clear();
   Exchanged found = Exchanged::kNothing;
