@@ -598,8 +598,8 @@ class Job : public ArchiveJob {
                      rocksdb::FileSystem::Default(), &opened, notes);
     const EndState state = EndStateOf(status);
     if (state == EndState::kIncompatible || state == EndState::kRefused) {
-      // Its application may have a custom comparator. All bytes were compared
-      // already.
+      // Not a failure: the application may have a custom comparator, and all
+      // bytes were already compared.
       notes->push_back("the drill did not open the database: " +
                        MessageOf(status));
       return Status::OK();

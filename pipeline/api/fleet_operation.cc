@@ -262,9 +262,9 @@ class FleetOperation : public Fleet {
     return TakeList(has_record, list);
   }
 
-  // Asks for the source's databases. `known`: those that it must not leave out
-  // unless they are certainly gone. An archive may have more of them than fit
-  // into one request.
+  // Asks for the source's databases. `known`: databases that the source must
+  // list unless they are certainly gone. Sends several requests if they do not
+  // fit into one, as may happen with an archive.
   static Status AskList(const std::vector<std::string>& known,
                         SourceSession* session, ListReply* list) {
     bool is_complete = true;
@@ -420,7 +420,8 @@ class FleetOperation : public Fleet {
     report_.delete_refused = may_move_.ok() ? "" : SentenceOf(may_move_);
   }
 
-  // A list that may lack databases counts as no run.
+  // Counts in how many runs the source did not list a database. Ignores a run
+  // whose list may be incomplete.
   void CountMissed(const std::set<std::string>& names,
                    const ReplicaTree& tree) {
     for (auto it = record_.missed.begin(); it != record_.missed.end();) {
@@ -454,7 +455,8 @@ class FleetOperation : public Fleet {
       return MakeStatus(EndState::kRefused, "the source lists no database");
     }
     const std::string source = options_.pull.source.ToString();
-    // A run without --delete records what it found.
+    // The command that accepts what was found: without --delete, a run records
+    // it.
     const std::string accept = std::string("sstferry ") +
                                PullModeName(options_.pull.mode) + " " +
                                ShellWord(source) + " " +
@@ -682,9 +684,9 @@ class FleetOperation : public Fleet {
     return !member.summary.status.ok() && !member.is_gone;
   }
 
-  // Returns true if the reason may be that the source no longer has the
-  // database. A finding, or an error at this side, stays a failure. Only pulls
-  // tell which side has failed.
+  // Returns true if the failure may mean that the source no longer has the
+  // database. Returns false for a finding, or an error at this side. Only a
+  // pull reports which side has failed.
   bool MayBeGone(const FleetMember& member) const {
     const EndState state = EndStateOf(member.summary.status);
     return HasFailed(member) &&
@@ -861,8 +863,8 @@ class FleetOperation : public Fleet {
   std::vector<PinnedDatabase> pinned_;  // by member
   std::optional<SwapWindow> window_;
   FleetReport report_;
-  Status list_status_;  // why the list may lack databases; OK: it lacks none
-  uint64_t file_system_ = 0;  // of the list
+  Status list_status_;  // why the list may be incomplete; OK: it is complete
+  uint64_t file_system_ = 0;  // of the source's directory, as the list says
   Status may_move_;  // why replicas must not be moved away; OK: they may
   mutable std::mutex mu_;
   std::unique_ptr<ObjectStore> archives_;  // set under mu_

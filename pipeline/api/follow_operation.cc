@@ -155,7 +155,7 @@ class StandbyRounds : public RoundTarget {
   Status ForgetClosed() override { return standby_->ForgetClosed(); }
   Status Cut(const CutRequest& request) override {
     Summary summary;
-    audit_->End();  // this cut repairs the fault that it may have found
+    audit_->End();  // the cut repairs a fault that the audit may have found
     const TransferId known = damage_id();
     CutRequest cut = request;
     cut.compares = gap().reason == CutReason::kDamage;
@@ -420,7 +420,8 @@ class Follow : public StandbyJob {
     Round round;
     target_->Ask();
     const Status asked = rounds_->Ask(request, &round);
-    // Any other error was sent by the source, or says nothing about the source.
+    // kDeadPeer: the source did not answer. Any other error was sent by the
+    // source, or says nothing about it.
     if (!asked.ok() && EndStateOf(asked) != EndState::kDeadPeer) {
       target_->HearBytes(/*is_over=*/true);
     }
@@ -455,7 +456,8 @@ class Follow : public StandbyJob {
       Log(LogLevel::kInfo,
           std::string("takes a cut (") + CutReasonName(gap.reason) +
               (gap.note.empty() ? "" : ": ") + gap.note + ")");
-      // Otherwise it is about records that the target has not appended.
+      // Only in a new life does round.end.judged apply to the target's state.
+      // For any other cut, it covers records that the target has not appended.
       const bool is_new_life = round.end.cut == CutReason::kNewLife;
       return Cut(gap.reason, gap.note,
                  is_new_life ? round.end.judged : FollowJudged());
@@ -485,7 +487,7 @@ class Follow : public StandbyJob {
     const uint64_t cut_micros = target_->cut_micros();
     const uint64_t now = MicrosNow();
     const auto every = std::chrono::microseconds(options_.cut_every).count();
-    // If the clock was ahead when the last cut was taken, its age is unknown.
+    // If the clock was ahead at the last cut, the age of this cut is unknown.
     const bool was_ahead = now + kMostClockBackMicros < cut_micros;
     const bool is_old =
         every > 0 &&
@@ -566,7 +568,8 @@ class Follow : public StandbyJob {
     const std::chrono::milliseconds every =
         options_.into_archive ? options_.segment : options_.durable;
     Clock::time_point synced = Clock::now();
-    // A promotion reads what was heard, so this must not be older.
+    // A promotion reads from the mark when the source last answered, so record
+    // this at least every kTellEvery.
     while (!stop_.WaitFor(std::min(every, kTellEvery))) {
       const uint64_t bytes = rounds_->received_bytes();
       if (std::exchange(heard_bytes, bytes) != bytes) {

@@ -395,7 +395,7 @@ class LogRounds : public RoundTarget {
   mutable std::mutex mu_;
   // Guarded by mu_: all members below.
   std::deque<Candidate> candidates_;
-  std::shared_ptr<LogWriter> writer_;  // null: a candidate or a cut comes next
+  std::shared_ptr<LogWriter> writer_;  // null: next is a candidate or a cut
   uint64_t latest_micros_ = 0;  // in sets and in logs before the writer's
   RemoteSource* remote_ = nullptr;     // runs now, so that Cancel() can stop it
   Status failed_;
@@ -403,8 +403,8 @@ class LogRounds : public RoundTarget {
   // writer's log.
   uint64_t put_micros_ = 0;
   uint64_t put_sequence_ = 0;
-  // Since this time, the source's writes are only in logs whose set does not
-  // count yet; 0: the writer's log can be restored.
+  // Since this time, the source's writes are only in logs whose set is not
+  // committed yet; 0: the writer's log can be restored.
   uint64_t unset_micros_ = 0;
   std::string source_database_id_;
   std::optional<std::vector<std::string>> filtered_families_;
@@ -868,8 +868,8 @@ StandbyState LogRounds::state() const {
   const LogState log = writer_ != nullptr ? writer_->state() : LogState();
   state.sequence = log.last_sequence;
   state.moment_micros = log.seen_micros;
-  // If the source writes nothing, no segments follow its set: the set's time
-  // counts then. Segments whose set does not count cannot be restored.
+  // If the source writes nothing, no segments follow the set, so the set's time
+  // is used. Segments whose set is not committed cannot be restored.
   state.durable_sequence = put_sequence_;
   state.put_micros = put_micros_;
   if (unset_micros_ == 0) {

@@ -13,8 +13,8 @@
 // Otherwise the follower tries the end of the next log, and finally takes a
 // cut.
 //
-// A cut has no earlier time than the records of all logs that it contains, even
-// if the clock was set back a little since.
+// The time of a cut is not before any record of the logs that it contains, even
+// if the clock was set back a little meanwhile.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ class NamesOperation : public Operation {
                          if (listed.ok() && !reply.is_complete) {
                            summary->notes.push_back(
                                "the source may have more databases: it could "
-                               "not look at some directory, which its log "
+                               "not search a directory, which its log "
                                "names");
                          }
                          return listed;

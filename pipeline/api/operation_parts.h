@@ -96,7 +96,7 @@ class WorkerSlot {
       worker_->Cancel();
     }
   }
-  // Allows a later worker to run.
+  // Allows later workers to run after Cancel().
   void Renew() {
     std::lock_guard<std::mutex> lock(mu_);
     cancelled_ = false;

@@ -53,8 +53,8 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
     return {};
   }
   // Continues an unfinished swap in the way in which it began, even if
-  // TARGET_DIR was removed: a complete new database does not need it any more,
-  // and an incomplete one gives up linking.
+  // TARGET_DIR was removed: a complete new database no longer needs it. If the
+  // new database is incomplete, the swap gives up linking later.
   const std::string begun =
       options.restart ? "" : UnfinishedMode(options.target_dir);
   if (!begun.empty() && begun != kInPlaceMode) {

@@ -123,13 +123,14 @@ class Promote : public StandbyJob {
     }
     RETURN_IF_ERROR(CheckNotTaken(options_.dir));
     if (!state->is_promoted) {
-      // The follower still appends, so the end here is not that of DoIt().
+      // The end is found later, by DoIt(): the follower still appends.
       RETURN_IF_ERROR(CheckWhole(state, nullptr));
       RETURN_IF_ERROR(CheckSource(*state));
     }
     Status status = Call(options_.before, "before", false);
     if (status.ok()) status = DoIt(state);
-    // The application must not start in a standby, nor beside its source.
+    // Without a promotion, the application must not be started: DIR is still a
+    // standby, and its source may be in use.
     const Status after = state->is_promoted
                              ? Call(options_.after, "after", true)
                              : Status::OK();
@@ -140,7 +141,7 @@ class Promote : public StandbyJob {
 
  private:
   // Checks the standby before anything is changed. Does not record a fault: it
-  // is recorded only if the standby is promoted in spite of it. *end: as
+  // is recorded only if the standby is promoted in spite of it. `end`: see
   // ProveStandby().
   Status CheckWhole(StandbyState* state, std::optional<StandbyPosition>* end) {
     HealthFile fault;
@@ -253,7 +254,7 @@ class Promote : public StandbyJob {
              ? "never"
              : Rfc3339(state.heard_micros / 1'000'000) + ", " +
                    std::to_string(heard_millis / 1000) + " s ago");
-    // Without an answer, the source is silent only if it was asked.
+    // Without an answer, the source counts as silent only if it was asked.
     const bool is_silent = state.silent_micros != 0 &&
                            state.silent_micros <= MicrosNow() &&
                            MillisSince(state.silent_micros) <= recent;
@@ -281,10 +282,10 @@ class Promote : public StandbyJob {
   }
 
   // Returns true if the follower has marked, after this promotion began, that
-  // the source is closed and everything was received. An earlier time proves
-  // nothing: the source may have been opened and unreachable since then. If the
-  // clock was set back, an earlier time may be later than this promotion's: it
-  // is the one that was marked before, or ahead of the clock.
+  // the source is closed and everything was received. An older mark proves
+  // nothing: the source may have been opened, and been unreachable, since then.
+  // If the clock was set back, an older mark may have a later time than this
+  // promotion: then it equals closed_before_, or is ahead of the clock.
   bool IsClosed() const {
     const uint64_t closed = ReadFollowMark(options_.dir).closed_micros;
     return closed != closed_before_ && closed >= begun_micros_ &&
@@ -333,8 +334,8 @@ class Promote : public StandbyJob {
                            (is_promoted ? ", which remains in effect" : ""));
   }
 
-  // Locks the standby. `before` may only have told the follower to stop, and
-  // the follower syncs first, so this waits.
+  // Locks the standby. Waits for the follower to end: `before` may only have
+  // signaled it to stop, and it syncs first.
   Status Lock(Descriptor* lock) {
     const Clock::time_point begin = Clock::now();
     for (bool has_waited = false;; has_waited = true) {
@@ -367,7 +368,7 @@ class Promote : public StandbyJob {
     }
     std::optional<StandbyPosition> end;
     if (IsStandby(options_.dir)) {
-      // It may be another cut by now.
+      // The follower may have taken another cut since Run() checked.
       RETURN_IF_ERROR(CheckWhole(state, &end));
       RETURN_IF_ERROR(RecordForced());
     }

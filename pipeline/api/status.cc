@@ -63,7 +63,8 @@ class Query : public StatusQuery {
       report->standby->fault = report->target.fault;  // also if not recorded
     }
     if (EndStateOf(status) == EndState::kDenied && !found.dirs.empty()) {
-      // The account of a server may ask for its own snapshots of a replica.
+      // A server's account can list its own snapshots of a replica even if it
+      // may not read the replica's workspace.
       status = Status::OK();
       report->target = TargetState();
       report->is_target = false;
@@ -145,7 +146,7 @@ class Query : public StatusQuery {
     ServedState& only = report->served[0];
     if (options_.where.is_directory() ||
         (options_.where.is_ssh() && only.name == kStdioDatabase)) {
-      // No server has named the database in the directory.
+      // No server has given the database a name: use the directory's.
       std::error_code error;
       only.name = fs::absolute(directory + "/", error)
                       .lexically_normal()

@@ -32,8 +32,8 @@ bool AskedForAll(const LastTransfer& record, const Selection& selection) {
          IntervalsBound(record.asked.end, selection.interval.end);
 }
 
-// Returns a family whose appearance or disappearance at the origin since the
-// pull cannot explain the difference; empty: none.
+// Returns a family that only one side has, although no creation or drop at the
+// origin since the pull can explain this; empty: none.
 std::string UnexplainedFamily(const JudgedSide& copy,
                               const JudgedSide& origin) {
   const std::vector<std::string>& moved = copy.record->column_families;
@@ -90,7 +90,7 @@ std::string BeyondRepair(const JudgedSide& copy, const std::string& copy_label,
          " drops what the source does not have";
 }
 
-// Returns the begin of a sentence if the side was promoted; else "".
+// Returns the start of a sentence if the side was promoted; else "".
 std::string PromotedWords(const std::string& label, const JudgedSide& side) {
   return !side.record.has_value() || side.record->promoted_at.empty()
              ? ""

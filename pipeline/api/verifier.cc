@@ -94,7 +94,7 @@ Status Verifier::OpenSide(VerifySide* side) {
   const uint32_t lanes = side->plan.opened.lanes;
   if (status.ok() && (lanes == 0 || lanes > options_.lanes)) {
     status = MakeStatus(EndState::kCorrupt,
-                        side->label + " plan: expected 1 to " +
+                        side->label + ": plan of its source: expected 1 to " +
                             std::to_string(options_.lanes) +
                             " lanes, found " + std::to_string(lanes));
   }

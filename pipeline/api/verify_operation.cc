@@ -58,7 +58,7 @@ class VerifyOperation : public Operation {
   }
 
   // Returns true if sides that could not be compared as files should not be
-  // compared in another way.
+  // compared entry by entry either.
   static bool Ends(const Status& status) {
     switch (EndStateOf(status)) {
       case EndState::kOk:
@@ -121,8 +121,8 @@ class VerifyOperation : public Operation {
 
   // Returns true if the finding holds for the directory as it is now. If a
   // refresh or an exchange has ended since the snapshot was taken, only a fault
-  // can still hold: a refresh links files unread, and one of a selection leaves
-  // the rest as it was.
+  // can still hold: a refresh may have linked damaged files without reading
+  // them, and a refresh of a selection leaves all other data unchanged.
   bool StillHolds() const {
     const LastTransfer& then = finding_.record;
     LastTransfer now;
@@ -139,9 +139,9 @@ class VerifyOperation : public Operation {
   }
 
   // Records a fault that was found in a local replica, so that a refresh
-  // repairs it. Removes the record if the replica is equal, but only that of a
-  // fault which was known when the snapshot was taken; that of damage only if
-  // its files were read.
+  // repairs it. If the replica is equal, removes the record of a fault that was
+  // known when the snapshot was taken. The record of damage is removed only if
+  // all bytes of the replica's files were read.
   void RecordFinding(Status* status, Summary* summary) const {
     const std::string& dir = finding_.directory;
     if (dir.empty()) {
