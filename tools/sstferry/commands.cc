@@ -1,4 +1,4 @@
-// Over 600 lines because the tables are read side by side.
+// This file has over 600 lines, because its tables are read side by side.
 #include "tools/sstferry/commands.h"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ std::vector<OptionSpec> EndCommandRows() {
        "fails, the exit code is 1."},
       {"on-failure", "CMD", Group::kOutput,
        "Run CMD with /bin/sh once the job has ended with an exit code other "
-       "than 0 and 2, also after SIGTERM and --deadline. SSTFERRY_EXIT_CODE is "
-       "that code, which CMD does not change; SSTFERRY_SUMMARY is set, too."}};
+       "than 0 and 2, also after SIGTERM and --deadline. SSTFERRY_EXIT_CODE "
+       "and SSTFERRY_SUMMARY are set. CMD does not change the exit code."}};
   for (OptionSpec& row : rows) {
     row.read = [name = row.name](const std::string& text, void*) {
       std::string unused;
@@ -68,7 +68,8 @@ std::vector<OptionSpec> AllRows(const char* help) {
                          NumberValue(1, kMaxFleetJobs))};
 }
 
-// `file_help` says when the file is written.
+// Makes the rows for the publication of metrics. `file_help`: the help of
+// --metrics-file.
 template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
   return {
@@ -141,7 +142,8 @@ std::vector<OptionSpec> SshRows() {
   };
 }
 
-// Makes the row of a command that connects once.
+// Makes the row of --timeout for commands that do not connect again after a
+// timeout.
 template <typename Arguments>
 OptionSpec TimeoutRow() {
   return Row<Arguments>(
@@ -243,8 +245,8 @@ std::vector<OptionSpec> ServeOptionSpecs() {
                NumberValue(1, kMaxLanes)),
            Row<Serve>(
                "max-transfers", Group::kLimits,
-               "Serve N transfers at once; the targets of further ones wait "
-               "and ask again.",
+               "Serve N transfers at once; further targets wait and ask "
+               "again.",
                [](auto& a) -> auto& { return a.options.max_transfers; },
                NumberValue(1, kMaxConnections)),
            Row<Serve>(
@@ -361,8 +363,8 @@ std::vector<OptionSpec> StoreRows() {
 OptionSpec PlanSummaryRow() {
   return Row<Pull>(
       "summary", Group::kCommon,
-      "Print totals only. Default: unless files are cloned, also a line for "
-      "each column family and for the first 40 files or key intervals.",
+      "Print totals only. Default: also a line for each column family and for "
+      "the first 40 files or key intervals, unless files are cloned.",
       [](auto& a) -> auto& { return a.summary_only; });
 }
 
@@ -459,7 +461,8 @@ const std::vector<JobOption>& JobOptions() {
           "answer, 2m while it is connected, 10m after a lost connection."}},
         {kAnyJob, Row<Pull>(
                       "deadline", Group::kLimits,
-                      "Fail with DEADLINE when the whole pull takes longer.",
+                      "Fail with DEADLINE if the whole pull takes longer than "
+                      "this.",
                       [](auto& a) -> auto& { return a.options.deadline; },
                       DurationValue("none"))},
         {kAnyJob, TtlRow<Pull>()},
@@ -470,7 +473,8 @@ const std::vector<JobOption>& JobOptions() {
                    [](auto& a) -> auto& { return a.options.restart; })},
         {kAnyJob, Row<Pull>(
                       "max-age", Group::kLimits,
-                      "Discard an unfinished pull whose snapshot is older.",
+                      "Discard an unfinished pull whose snapshot is older than "
+                      "this.",
                       [](auto& a) -> auto& { return a.options.max_age; },
                       DurationValue("resume it, however old"))},
         {kOfRefresh | kOfSwap,
@@ -572,10 +576,10 @@ const std::vector<JobOption>& JobOptions() {
         {kAnyJob,
          Row<Pull>(
              "for-rocksdb", Group::kAdvanced,
-             "Write and clone only what this release of RocksDB reads, such as "
-             "8.11.4: that of the application that will open TARGET_DIR. "
-             "Default: the release that last opened TARGET_DIR; for a new "
-             "directory, that of the source's application.",
+             "Write and clone only what RocksDB VERSION reads, such as 8.11.4: "
+             "the version in the application that will open TARGET_DIR. "
+             "Default: the version that last opened TARGET_DIR; for a new "
+             "directory, the version in the source's application.",
              [](auto& a) -> auto& { return a.options.for_rocksdb; },
              ReleaseValue())},
         {kAnyJob, SnapshotDirRow<Pull>()},
@@ -654,8 +658,8 @@ std::vector<OptionSpec> VerifyOptionSpecs() {
        },
        AllRows<Verify>(
            "Compare every database that LEFT serves, or that is below LEFT, "
-           "with the one of its name at RIGHT. Databases that only RIGHT has "
-           "are left out."),
+           "with the database of the same name at RIGHT. Skips databases that "
+           "only RIGHT has."),
        EndCommandRows(),
        TlsRows<Verify>(),
        SshRows<Verify>(),
@@ -689,8 +693,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
                NumberValue(1, kMaxLanes)),
            Row<Archive>(
                "read-data", Group::kCommon,
-               "check: Read N% of all bytes, other bytes each day, and compare "
-               "digests.",
+               "check: Read N% of all bytes, different bytes each day, and "
+               "compare digests.",
                [](auto& a) -> auto& { return a.options.read_percent; },
                PercentValue(100)),
            Row<Archive>(
@@ -760,7 +764,8 @@ std::vector<OptionSpec> ArchiveOptionSpecs() {
             "first answer, 2m while it is connected, 10m otherwise."},
            Row<Archive>(
                "deadline", Group::kLimits,
-               "Fail with DEADLINE when the whole command takes longer.",
+               "Fail with DEADLINE if the whole command takes longer than "
+               "this.",
                [](auto& a) -> auto& { return a.options.deadline; },
                DurationValue("none")),
        },
@@ -997,8 +1002,8 @@ const std::vector<OptionSpec>& CommonOptions() {
        "Print one JSON object, except with exit code 2.",
        [](auto& a) -> auto& { return a.json; }),
       {"config", "FILE", Group::kEvery,
-       "Read options from the TOML file FILE, operands by their names in lower "
-       "case. The command line wins."},
+       "Read options from the TOML file FILE. Operands have lower-case names "
+       "there, such as target. The command line wins."},
       Row<Common>("progress", Group::kEvery,
        "Progress on standard error: auto (one redrawn line on a terminal, "
        "otherwise a line per interval), always (redrawn), never, or json (an "
@@ -1167,7 +1172,8 @@ const std::vector<Command>& Commands() {
                     [](auto& a) -> auto& { return a.all; }),
                 Row<StatusArguments>(
                     "metrics-file", Group::kOutput,
-                    "With --all: also write this as metrics to FILE.prom.",
+                    "With --all: also write the states of the jobs as metrics "
+                    "to FILE.prom.",
                     [](auto& a) -> auto& { return a.metrics_file; },
                     PathValue("FILE.prom"))},
                TlsRows<StatusArguments>(),
@@ -1203,7 +1209,7 @@ const std::vector<Command>& Commands() {
        "for every object of the sets; --read-data also reads objects, --drill "
        "restores a set.\n\nprune marks sets that no --keep option keeps; a "
        "later prune deletes them after the archive's grace: run it once a day. "
-       "The newest whole set stays; damaged sets do not count for the options. "
+       "The newest whole set stays; the options do not count damaged sets. "
        "remove deletes a set immediately, or an unreadable record of a prune "
        "or a push. repair makes whole sets from damaged ones. All may run on "
        "several machines at once, and be killed; the archive stays consistent.",
@@ -1404,7 +1410,7 @@ std::optional<Command> FindArchiveAction(const std::string& name) {
       {ArchiveAction::kPrune, "archive prune", "ARCHIVE [options]",
        "Marks sets that no --keep option keeps; a later prune deletes them "
        "after the archive's grace: run it once a day. The newest whole set "
-       "stays; damaged sets do not count for the options.",
+       "stays; the options do not count damaged sets.",
        {"archive"}},
       {ArchiveAction::kRemove, "archive remove", "ARCHIVE SET [options]",
        "Deletes a set immediately, or an unreadable record of a prune (a mark) "
