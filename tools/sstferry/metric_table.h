@@ -50,7 +50,7 @@ inline const MetricSpec kCertificateEnd = {
     "sstferry_tls_certificate_not_after_timestamp_seconds", kGauge,
     "certificate, listen or target",
     "Time at which the first certificate of --tls-cert (cert) or the last of "
-    "--tls-ca (ca) ends."};
+    "--tls-ca (ca) expires."};
 
 inline const MetricSpec kSourceTransfers = {
     "sstferry_source_transfers_total", kCounter, "database, status",
@@ -93,12 +93,12 @@ inline const MetricSpec kSourceMinFree = {
     "(--min-free)."};
 inline const MetricSpec kSourceLastSuccess = {
     "sstferry_source_last_success_timestamp_seconds", kGauge, "database",
-    "Time at which a transfer last ended with OK. 0: none has since the "
-    "start."};
+    "Time at which a transfer last ended with OK. 0: never since the server "
+    "started."};
 inline const MetricSpec kSourceUnknownOptions = {
     "sstferry_source_unknown_options", kGauge, "database",
-    "Options in its OPTIONS, as a transfer last read them, that this version "
-    "does not know."};
+    "Options that this version does not know in the database's OPTIONS file, "
+    "as a transfer last read it."};
 
 inline const MetricSpec kSourceFollowers = {
     "sstferry_source_followers", kGauge, "database",
@@ -145,10 +145,10 @@ inline const MetricSpec kReplicaWireBytes = {
     "Bytes received from the source.", true};
 inline const MetricSpec kReplicaLastSuccess = {
     "sstferry_replica_last_success_timestamp_seconds", kGauge, "target",
-    "Time at which a pull last ended with OK. 0: none has.", true};
+    "Time at which a pull last ended with OK. 0: never.", true};
 inline const MetricSpec kReplicaLastEnd = {
     "sstferry_replica_last_run_timestamp_seconds", kGauge, "target",
-    "Time at which a pull last ended. 0: none has.", true};
+    "Time at which a pull last ended. 0: never.", true};
 inline const MetricSpec kReplicaTaken = {
     "sstferry_replica_snapshot_timestamp_seconds", kGauge, "target",
     "Time of the source's snapshot that the target holds, by the source's "
@@ -221,7 +221,7 @@ inline const MetricSpec kStandbyHeard = {
 inline const MetricSpec kStandbySourceOpen = {
     "sstferry_standby_source_open", kGauge, "target",
     "1: the source's last answer said that a process has its database open. "
-    "0: none has. Absent: there was no answer, or it is unknown."};
+    "0: no process has. Absent: unknown, or the source has not answered."};
 inline const MetricSpec kStandbyLastCut = {
     "sstferry_standby_last_cut_timestamp_seconds", kGauge, "target",
     "Time of the last cut, by the standby's clock. Absent: no cut yet."};
@@ -257,7 +257,7 @@ inline const MetricSpec kAuditSkipped = {
     "Cuts that were due and could not be audited."};
 inline const MetricSpec kLogPut = {
     "sstferry_log_put_timestamp_seconds", kGauge, "target",
-    "Newest time of the source that the archive restores. Absent: none."};
+    "Newest time of the source that the archive can restore. Absent: none."};
 inline const MetricSpec kLogSegments = {
     "sstferry_log_segments_total", kCounter, "target",
     "Segments put into the archive."};
@@ -272,8 +272,8 @@ inline const MetricSpec kLogUnputBytes = {
     "Bytes of WALs that were read and are not known to be in the archive."};
 inline const MetricSpec kLogUnput = {
     "sstferry_log_unput_timestamp_seconds", kGauge, "target",
-    "Time since which there have been WAL bytes that the archive is not known "
-    "to restore: they, or the set before them, wait. Absent: there are none."};
+    "Time since which received WAL bytes, or the set before them, wait to be "
+    "put into the archive. Absent: nothing waits."};
 inline const MetricSpec kStandbyWritten = {
     "sstferry_standby_written_timestamp_seconds", kGauge, "target",
     "Time at which the file of --metrics-file was written. Only in that file."};
@@ -294,45 +294,45 @@ inline const MetricSpec kArchiveOrphanBytes = {
     "Bytes of files that no set names.", true};
 inline const MetricSpec kArchiveLastCheck = {
     "sstferry_archive_last_check_timestamp_seconds", kGauge, "archive",
-    "Time at which a check last found everything in order. 0: none has.",
+    "Time at which a check last found everything in order. 0: never.",
     true};
 inline const MetricSpec kArchivePartRead = {
     "sstferry_archive_part_read_timestamp_seconds", kGauge, "archive, part",
     "Time at which a check with --read-data last read this part of the bytes "
-    "and found it right. 0: none has.",
+    "and found it right. 0: never.",
     true};
 inline const MetricSpec kArchiveLastDrill = {
     "sstferry_archive_last_drill_timestamp_seconds", kGauge, "archive",
-    "Time at which a drill last restored the newest set, and a time of the "
-    "log, if there is one. 0: none has.", true};
+    "Time at which a drill last restored the newest set and, if the archive "
+    "has a log, a time of the log. 0: never.", true};
 inline const MetricSpec kArchiveDrillSeconds = {
     "sstferry_archive_drill_seconds", kGauge, "archive",
     "Time that the last good drill took until the database was open.", true};
 inline const MetricSpec kArchiveLastPush = {
     "sstferry_archive_last_push_timestamp_seconds", kGauge, "archive",
-    "Time at which a push from here last made a whole set. 0: none has.",
+    "Time at which a push by this machine last made a whole set. 0: never.",
     true};
 inline const MetricSpec kArchivePushSeconds = {
     "sstferry_archive_push_seconds", kGauge, "archive",
-    "Time that the last good push from here took.", true};
+    "Time that the last successful push by this machine took.", true};
 inline const MetricSpec kArchivePushBytes = {
     "sstferry_archive_push_bytes", kGauge, "archive",
-    "Bytes of the set of the last good push from here.", true};
+    "Bytes of the set of the last successful push by this machine.", true};
 inline const MetricSpec kArchivePushUploaded = {
     "sstferry_archive_push_uploaded_bytes", kGauge, "archive",
-    "Bytes that the last good push from here uploaded.", true};
+    "Bytes that the last successful push by this machine uploaded.", true};
 inline const MetricSpec kArchiveLastPrune = {
     "sstferry_archive_last_prune_timestamp_seconds", kGauge, "archive",
-    "Time at which a prune from here last succeeded. 0: none has.", true};
+    "Time at which a prune by this machine last succeeded. 0: never.", true};
 
 inline const MetricSpec kJobLastSuccess = {
     "sstferry_job_last_success_timestamp_seconds", kGauge, "database, kind",
-    "Time of the last success of a job, or up to which a follower has "
-    "everything. 0: never."};
+    "Time of the last success of a job; for a follower, time up to which it "
+    "has all writes of its source. 0: never."};
 inline const MetricSpec kJobLag = {
     "sstferry_job_lag_seconds", kGauge, "database, kind",
-    "Age of the replica, what a follower lacks, or time since the last "
-    "success."};
+    "Age of a replica; for a follower, time that the oldest missing data has "
+    "been waiting; for other jobs, time since the last success."};
 inline const MetricSpec kJobProblem = {
     "sstferry_job_problem", kGauge, "database, kind",
     "1 if status --all reports a problem of the job, else 0."};
