@@ -384,7 +384,8 @@ TEST_CASE("Jobs that cron or Kubernetes cannot run are refused with their line",
           std::string::npos);
   const std::string place = "[kubernetes]\nimage = \"i\"\n";
   REQUIRE(manifests(place + head + "push.when = \"02:00\"\n")
-              .find("account: expected the owner of /data/a") !=
+              .find("account: missing. With --kubernetes, give the number of "
+                    "the user who owns /data/a") !=
           std::string::npos);
   REQUIRE(manifests(place + head + "account = \"7\"\nname = \"A\"\n"
                                    "push.when = \"02:00\"\n")
@@ -838,7 +839,7 @@ TEST_CASE("The state of all jobs is read from their metrics and records",
   const HostFile blind = Host(text.substr(text.find('\n') + 1));
   jobs = ReadJobStates(blind, now);
   REQUIRE(jobs[1].problem ==
-          "its state is unknown: expected metrics-dir in the file");
+          "its state is unknown: the host file has no metrics-dir");
   REQUIRE(EndStateOf(StatusOfJobs(blind, jobs)) == EndState::kRefused);
   REQUIRE_OK(StatusOfJobs(blind, {jobs[4]}));
   OutputOf({"status", dir / "replica", "--metrics-file", dir / "x.prom"}, 2);

@@ -56,8 +56,8 @@ std::vector<OptionSpec> ShownOptions(const Command& command) {
   return specs;
 }
 
-// A command, or one with its action: "archive push", with the options and the
-// operands of that action.
+// A command, or a command and an action ("archive push"). `command` has the
+// options and the operands of the action.
 struct Completed {
   std::string words;
   Command command;
@@ -109,8 +109,7 @@ std::string CommandWords() {
   return Joined(words);
 }
 
-// Returns the rows of a case statement: options of a command, values of its
-// options, and its operands.
+// Returns rows of a case statement: each prints the options of a command.
 std::string BashOptionRows() {
   std::string rows;
   for (const auto& [words, command] : CompletedCommands()) {
@@ -157,6 +156,7 @@ constexpr char kBashHead[] =
 
 )shell";
 
+// Shell function that prints the names of the databases that a server serves.
 // $1: sst://HOST[:PORT]/ or unix:/PATH:. Other arguments: the TLS options of
 // the command line.
 constexpr char kServed[] = R"shell(_sstferry_served() {
@@ -210,7 +210,7 @@ _sstferry() {
   actions=$(_sstferry_actions "$command")
   if [[ -n $actions ]] && ((${#words[@]} == 3)) && [[ $cur != -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$actions" -- "$cur")
-    # plan takes a source without an action, too.
+    # plan also accepts a source without an action.
     [[ $command != plan || ${#COMPREPLY[@]} -gt 0 ]] && return
   elif [[ -n $actions && " $actions " == *" ${words[2]} "* ]]; then
     command+=" ${words[2]}"
@@ -251,7 +251,8 @@ _sstferry() {
   case $kind in
     @directory | @file | @database) compopt -o filenames 2>/dev/null ;;
   esac
-  # readline replaces only what follows the last of COMP_WORDBREAKS.
+  # readline replaces only the text after the last character that is in
+  # COMP_WORDBREAKS.
   COMPREPLY=("${COMPREPLY[@]/#/$prefix}")
   local breaks=${COMP_WORDBREAKS//[^:=]/}
   if [[ -n $breaks && $cur == *["$breaks"]* ]]; then
@@ -377,8 +378,8 @@ std::string BashCompletion() {
          BashActionRows() +
          "  esac\n}\n\n_sstferry_options() {\n  case $1 in\n" +
          BashOptionRows() +
-         "  esac\n}\n\n# Of \"COMMAND --OPTION\" or \"COMMAND "
-         "OPERAND_INDEX\".\n"
+         "  esac\n}\n\n# Prints the words or the @KIND for $1, \"COMMAND "
+         "--OPTION\" or\n# \"COMMAND OPERAND_INDEX\".\n"
          "_sstferry_values() {\n  case $1 in\n" +
          BashValueRows() + "  esac\n}\n\n" + kServed + kBashBody;
 }

@@ -48,8 +48,8 @@ class Record {
     }
   }
 
-  // Sets the last success of a job on several archives: the oldest one of all
-  // archives whose addresses begin with `begin`.
+  // Sets the last success of a job on several archives: the oldest of the last
+  // successes of all archives whose addresses begin with `begin`.
   void SetSuccessOfAll(const std::string& begin, const MetricSpec& last) {
     std::optional<double> oldest;
     std::string problem;
@@ -92,16 +92,16 @@ class Record {
       state_->problem = WithoutRecord();
       return false;
     }
-    // A time ahead of the clock is from before the clock was set back.
+    // A time far ahead of the clock was written before the clock was set back.
     const bool runs = std::abs(now_ - *at) <= kMetricsLateSeconds;
     state_->problem = runs ? "" : "does not run, or writes no metrics";
     state_->last_good_seconds = static_cast<uint64_t>(*at);
     return runs;
   }
 
-  // Sets the state of a follower into an archive. Its lag is the time for which
-  // data waits to be put, or since it had everything from its source, if that
-  // is more.
+  // Sets the state of a follower into an archive. Its lag is the larger of two
+  // times: how long data has been waiting to be put into the archive, and how
+  // old the newest state is that the follower has received completely.
   void SetLog() {
     const bool runs = SetRunning(metric::kStandbyWritten);
     const std::optional<double> put = Get(metric::kLogPut);
@@ -142,7 +142,8 @@ class Record {
                ? std::optional<double>(std::max(0.0, now_ - at))
                : std::nullopt;
   }
-  // Returns what is wrong with the time of a job's last success, 0: none.
+  // Returns a problem with the time of a job's last success (0: none); empty:
+  // no problem.
   std::string ProblemOf(double at) const {
     return at <= 0                 ? "has never succeeded"
            : Since(at).has_value() ? ""
@@ -155,7 +156,7 @@ class Record {
                      job_.metrics_file
            : job_.kind == JobKind::kServe
                ? ""  // metrics-dir does not apply to it
-               : "its state is unknown: expected metrics-dir in the file";
+               : "its state is unknown: the host file has no metrics-dir";
   }
 
   // Returns nullopt if the file has no such series.

@@ -42,8 +42,8 @@ std::string LsText(const std::string& place, bool is_directory,
               : Table(rows) + "size and sequence: as of the last flush\n") +
          problems +
          (report.served_all ? ""
-                            : "there may be more: some directory could not be "
-                              "looked at, which the log of the source names\n");
+                            : "there may be more databases: a directory could "
+                              "not be read; the source's log names it\n");
 }
 
 std::string LsToJson(const std::string& place, const StatusReport& report) {

@@ -106,8 +106,9 @@ std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
   return group;
 }
 
-// Raises the soft limit, because files for several targets are open at once.
-// The default of 1024 protects programs that use select(), unlike this one.
+// Raises the soft limit of open files to the hard limit, because a server has
+// files open for several targets at once. The default of 1024 protects programs
+// that use select(), which this program does not use.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -116,10 +117,11 @@ void RaiseDescriptorLimit() {
   }
 }
 
-// Each transfer has its own threads, and glibc keeps memory freed by a thread
-// in the thread's arena, of which there may be eight per core: a server that
-// uses 10 MB would grow for hours, up to as many arenas as it ever had threads
-// at once. With two per core, computing threads still have separate arenas.
+// Limits glibc to two arenas per core, instead of eight. Each transfer has its
+// own threads, and glibc keeps memory that a thread frees in the thread's
+// arena: a server that uses 10 MB would grow for hours, until it has as many
+// arenas as it ever had threads at once. With two per core, threads that
+// compute still have separate arenas.
 void LimitArenas() {
 #if defined(__GLIBC__)
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) {
@@ -181,9 +183,9 @@ Status CheckProc() {
   return access("/proc/self/fd", R_OK | X_OK) == 0
              ? Status::OK()
              : MakeStatus(EndState::kRefused,
-                          "expected /proc, found none (or not that of this "
-                          "process's namespace): sstferry needs it to name "
-                          "directories that it has open",
+                          "expected /proc, found none, or that of another PID "
+                          "namespace: sstferry needs it to name directories "
+                          "that it has open",
                           "mount -t proc proc /proc");
 }
 
@@ -284,6 +286,6 @@ int main(int argc, char** argv) {
   try {
     return sstferry::Main({argv + 1, argv + argc});
   } catch (const std::exception&) {
-    sstferry::EndWithReason();  // no other exceptions leave a file
+    sstferry::EndWithReason();  // only a lack of memory or threads throws here
   }
 }

@@ -54,8 +54,8 @@ std::string CommaSeparated(const Names& names) {
 
 // A section with options that several commands have.
 struct SharedSection {
-  const char* whose;  // "Options of " and this are the heading
-  Names commands;     // have all options of the section; empty: any commands
+  const char* whose;  // the heading is "Options of " and this text
+  Names commands;     // they have all these options; empty: any commands
 };
 
 const std::vector<SharedSection>& SharedSections() {
@@ -100,7 +100,8 @@ std::string CommandList(const Names& commands) {
              : CommaSeparated(commands);
 }
 
-// `commands`: if not empty, the only ones of its section that have the option.
+// Returns the list item of an option. `commands` names the commands that have
+// the option; empty: all commands of the section have it.
 std::string OptionItem(const OptionSpec& spec,
                        const std::string& commands = "") {
   return Item("`" + OptionForm(spec) + "`" +
@@ -125,7 +126,8 @@ OptionUses FindUses() {
   return uses;
 }
 
-// Names the sections with the options that other commands have, too.
+// Returns links to the sections with the options that `command` shares with
+// other commands.
 std::string SharedOptions(const Command& command, const OptionUses& uses) {
   std::string links;
   for (const SharedSection& section : SharedSections()) {
@@ -465,7 +467,7 @@ std::string ConfigRoff(const std::string& version) {
          Tagged("allow", "An array of the certificate names that may read it. "
                          "Default: all.") +
          Tagged("wal-dir",
-                "The directory of its WALs, if they lie elsewhere.") +
+                "The directory of its WALs, if they are elsewhere.") +
          ".SS Reload\n" +
          Roff("On SIGHUP, serve, pull, refresh and swap read max-rate and "
               "log-level again. serve also reads its certificates and the "
@@ -552,8 +554,8 @@ std::string JobServiceRoff(const std::string& job,
          Tagged("/etc/sstferry/NAME.toml",
                 "Options of sstferry " + job + ": see sstferry.toml(5).") +
          ".SH EXAMPLES\n" +
-         Roff("A night of the replica orders. /etc/sstferry/orders.toml "
-              "says:\n") +
+         Roff("A nightly " + job + " of the replica orders, with this "
+              "/etc/sstferry/orders.toml:\n") +
          Literal(std::string("source = \"sst://db1/orders\"\n"
                              "target = \"/var/lib/app/orders\"\n"
                              "tls = \"/etc/sstferry/tls\"\n") +
@@ -575,8 +577,9 @@ std::string JobServiceRoff(const std::string& job,
                  "replica is as of 2026-11-25T02:00:03Z, 6,950 keys changed,\n"
                  "14.0 MB sent" +
                  (swaps ? ", application down 0.05 s" : "")) +
-         Roff("Had it failed, the last line would be the status and the next "
-              "command; sstferry status /var/lib/app/orders says the same.\n") +
+         Roff("If it failed, the last line has the status and the next "
+              "command; sstferry status /var/lib/app/orders shows the "
+              "same.\n") +
          SeeAlso({{"sstferry-" + job, "1"},
                   {"sstferry.toml", "5"},
                   {"systemd.timer", "5"}});

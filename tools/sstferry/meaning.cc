@@ -37,8 +37,8 @@ Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
   return Status::OK();
 }
 
-// Refuses an option that the command does not have, but another one of pull,
-// refresh and swap has.
+// Refuses an option that the command does not have, if pull, refresh or swap
+// has it, and names these commands.
 Status CheckOwnOptions(const Command& command,
                        const std::vector<std::string>& arguments) {
   const auto has = [](const Command& one, const std::string& name) {
@@ -68,9 +68,9 @@ Status CheckOwnOptions(const Command& command,
   return Status::OK();
 }
 
-// Reads the arguments of `archive`, whose operands depend on the action, as on
-// the pages of the actions. A word that names an action may also be the value
-// of an option.
+// Reads the arguments of `archive`. Its operands depend on the action
+// (FindArchiveAction()). Tries each word that names an action, because the word
+// may also be the value of an option.
 Status ReadArchiveTexts(const Command& command,
                         const std::vector<std::string>& arguments,
                         OptionTexts* texts) {
@@ -336,8 +336,9 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   return ReadTargetAccess(texts, &out->options);
 }
 
-// Returns true for an address where a directory is expected: sst:// or any
-// other scheme, even a misspelled one, unix: or HOST:/DIR.
+// Returns true if the text, which should be a directory, is the address of a
+// server: sst:// or any other scheme, even a misspelled one, unix: or
+// HOST:/DIR.
 bool IsOfServer(const std::string& text) {
   SourceAddress address;
   return text.find("://") != std::string::npos ||
@@ -354,9 +355,9 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
-// Refuses options that cannot be combined with --all, and options that need
-// --all. `sides`: operand -> the address, which must be able to have several
-// databases with --all.
+// With --all, refuses options that apply to one database, and addresses of a
+// single database; without it, options that need --all. `sides`: the operands
+// and their addresses.
 Status CheckAll(
     const OptionTexts& texts, bool all,
     const std::vector<std::pair<const char*, const SourceAddress*>>& sides) {
@@ -543,8 +544,7 @@ Status ParseStatus(const std::vector<std::string>& arguments,
     return CheckStatusOfAll(texts, *out);
   }
   if (status.ok() && texts.Has("metrics-file")) {
-    return Status::InvalidArgument(
-        "--metrics-file: expected --all with it");
+    return Status::InvalidArgument("--metrics-file: needs --all");
   }
   if (status.ok()) {
     status = ReadAddress(texts, "place", false, &out->options.where);
@@ -694,9 +694,9 @@ Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
   return Status::OK();
 }
 
-// Defaults for following into an archive. It pushes sets less often than a
-// standby takes cuts, because each set uploads all files that compactions wrote
-// since the last set.
+// Defaults for a follower into an archive. It pushes sets less often than the
+// follower of a standby takes cuts, because each push uploads all files that
+// compactions wrote since the last push.
 constexpr std::chrono::milliseconds kArchiveCutEvery{std::chrono::hours(1)};
 constexpr uint64_t kArchiveMaxReplayBytes = 4'000'000'000;
 
@@ -797,7 +797,8 @@ Status ParseUnits(const std::vector<std::string>& arguments,
   }
   if (out->directory.empty()) {
     if (out->kubernetes) {
-      return Wrong("--directory", "one with --kubernetes", "");
+      return Wrong("--directory", "a directory, required with --kubernetes",
+                   "");
     }
     out->directory = out->cron ? "/etc/cron.d" : "/etc/systemd/system";
   }

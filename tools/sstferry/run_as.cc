@@ -36,7 +36,7 @@ constexpr size_t kMaxMessageBytes = 1u << 20;
 constexpr int kHookLookMillis = 50;
 // The result for 4096 databases has 20 MB.
 constexpr size_t kMaxResultBytes = 64u << 20;
-constexpr size_t kPieceBytes = 64u << 10;  // of results and metrics
+constexpr size_t kPieceBytes = 64u << 10;  // a piece of a result or of metrics
 
 // First byte of a message to root.
 constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
@@ -131,7 +131,8 @@ class OpenCopy {
   int fd_ = -1;
 };
 
-// Returns the word that names the config file; null: none.
+// Returns the word with the path of the config file; null: none. *prefix: the
+// text before the path in this word.
 std::string* ConfigOf(std::vector<std::string>* arguments,
                       std::string* prefix) {
   for (size_t i = 0; i < arguments->size(); ++i) {
@@ -331,8 +332,8 @@ class RootLoop {
     kill(child_, signal);
   }
 
-  // Ctrl-Z stops both processes, and continuing this one (fg, bg) continues the
-  // other one.
+  // Handles Ctrl-Z: stops the child and this process. When this process is
+  // continued (fg, bg), continues the child.
   void Pause() {
     kill(-child_, SIGSTOP);
     sigset_t stop;
@@ -378,8 +379,8 @@ class RootLoop {
                                 " bytes, found more");
   }
 
-  // Runs a hook. Text from the account's process is passed on only in the
-  // hook's environment.
+  // Runs a hook. The hook gets text from the account's process only in its
+  // environment, not in its command line.
   void RunHook(char kind, const std::string& message) {
     SwapEvent event;
     event.target_dir = duties_.target_dir;
@@ -449,11 +450,11 @@ int RunAs(uid_t uid, const RootDuties& duties,
     if (read.ok()) {
       *path = copy->name();
     } else if (duties.log) {
-      // The account's process opens it with its own rights only.
+      // The account's process opens the file with its own rights only.
       duties.log(LogLevel::kWarning,
                  option + MessageOf(read) +
-                     "; root does not read it, so the process of the account "
-                     "tries");
+                     "; root does not read this file, so the process of the "
+                     "account tries to read it");
     }
   }
   std::string prefix;

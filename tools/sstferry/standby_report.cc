@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Uses this machine's clock, which may differ from the source's. Returns
-// nullopt if the time is unknown, or its age is (KnownAge()).
+// Returns the age of a time by this machine's clock, which may differ from the
+// source's. nullopt: the time is 0, or KnownAge() does not know its age.
 std::optional<uint64_t> MillisSince(uint64_t micros) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
@@ -132,8 +132,8 @@ std::string AuditText(const StandbyState& state) {
     text += "not all entries were compared yet (" +
             std::to_string(audit.entries) + " were)";
   } else {
-    text += "the entries compared longest ago, " +
-            FormatMillis(static_cast<int64_t>(*oldest)) + " ago";
+    text += "all entries were compared within the last " +
+            FormatMillis(static_cast<int64_t>(*oldest));
   }
   text += "; differences found: " + std::to_string(audit.differences);
   if (!audit.difference.empty()) {

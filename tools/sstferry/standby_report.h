@@ -21,8 +21,8 @@ std::vector<std::string> StandbyColumns(const StandbyState& state);
 // last cut"; empty: no family has one.
 std::string FilteredText(const StandbyState& state);
 
-// Returns "audit: the entries compared longest ago, 2 d ago; ...", and a line
-// for each column family that is not audited.
+// Returns "audit: all entries were compared within the last 2 d; ...", and a
+// line for each column family that is not audited.
 std::string AuditText(const StandbyState& state);
 
 // Returns the JSON members of a standby in status, follow, promote and view.

@@ -150,7 +150,8 @@ Status AddCronLine(const HostJob& job, const std::string& program,
   Strings words;
   const bool forever = RunsForever(job.kind);
   if (forever) {
-    // cron tries every minute, and the lock keeps a second one from starting.
+    // cron starts this command every minute. The lock prevents a second process
+    // while one runs.
     words = {"flock", "-n", "/run/" + job.unit + ".lock"};
     if (!job.account.empty()) {
       words.insert(words.end(), {"runuser", "-u", job.account, "--"});
@@ -226,7 +227,8 @@ Status CheckKubernetes(const HostJob& job) {
   if (!is_name) {
     return Wrong("name",
                  "lower-case letters, digits and -, so that " + job.unit +
-                     " has at most " + std::to_string(kMaxKubernetesName),
+                     " has at most " + std::to_string(kMaxKubernetesName) +
+                     " characters",
                  job.database);
   }
   if (job.has_hooks) {
@@ -257,9 +259,10 @@ Status SetUser(const HostJob& job, ordered_json* context) {
     RETURN_IF_ERROR(ParseNumber("account", job.account, 0, UINT32_MAX - 1,
                                 &number));
   } else if (!job.paths.empty()) {
-    return Status::InvalidArgument("account: expected the owner of " +
-                                   job.paths[0].path +
-                                   " with --kubernetes, found none");
+    return Status::InvalidArgument(
+        "account: missing. With --kubernetes, give the number of the user who "
+        "owns " +
+        job.paths[0].path);
   }
   (*context)["runAsUser"] = number;
   (*context)["runAsGroup"] = number;
@@ -275,7 +278,7 @@ void AddVolumes(const HostJob& job, ordered_json* pod) {
         path.is_written;
   }
   if (HasWord(job, "s3://")) {
-    mounts.emplace("/etc/ssl/certs", false);  // the image has none
+    mounts.emplace("/etc/ssl/certs", false);  // the image has no certificates
   }
   for (const auto& [path, is_written] : mounts) {
     ordered_json& volumes = (*pod)["volumes"];
@@ -366,7 +369,7 @@ std::string UnitWord(const std::string& word) {
   }
   std::string quoted = "\"";
   for (const char c : word) {
-    // % is a specifier, $ a variable.
+    // Doubles % and $, which begin a specifier and a variable.
     quoted += c == '"' || c == '\\' ? std::string("\\") + c
               : c == '%' || c == '$' ? std::string(2, c)
                                      : std::string(1, c);
