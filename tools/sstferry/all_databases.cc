@@ -60,8 +60,9 @@ std::string ResultOf(const FleetMember& member) {
                                             member.summary.status));
 }
 
-// The metrics of all databases, for one file: those of this run, and those of
-// other databases that the file has. Threads: any may call Before() and Set().
+// Merges the metrics of all databases into one file: those of this run, and for
+// other databases those that the file already has. Threads: any may call
+// Before() and Set().
 class MergedMetrics {
  public:
   // `before`: the text of the file. The values of `label` are `top` followed by
@@ -76,7 +77,7 @@ class MergedMetrics {
     }
   }
 
-  // Returns the series that the file has of a database.
+  // Returns the series of a database in the old file.
   std::string Before(const std::string& name) const {
     const auto found = before_.find(name);
     return found == before_.end() ? "" : found->second;
@@ -85,7 +86,7 @@ class MergedMetrics {
     const std::lock_guard<std::mutex> lock(mu_);
     texts_[name] = text;
   }
-  // Keeps the series that the file has of a database.
+  // Copies the series of a database from the old file.
   void Keep(const std::string& name) {
     const MetricLabels labels = {{label_, top_ + name}};
     MetricSet series(labels);
@@ -93,9 +94,9 @@ class MergedMetrics {
     Set(name, series.Text());
   }
 
-  // The members below are for one thread, after the operations.
+  // Only one thread calls the members below, after all operations have ended.
   bool Has(const std::string& name) const { return texts_.contains(name); }
-  // Returns the databases of which only the file has series.
+  // Returns the databases that have series in the old file only.
   std::vector<std::string> Others() const {
     std::vector<std::string> names;
     for (const auto& [name, series] : before_) {
@@ -166,7 +167,7 @@ struct AllCommand {
   std::vector<std::string> columns;  // after NAME and RESULT
   // Returns the cells of a database whose operation has ended.
   std::function<std::vector<std::string>(const FleetMember&)> cells;
-  // Return the JSON objects of all databases and of one.
+  // Return the JSON object of the complete run, and that of one database.
   std::function<ordered_json(const Summary&)> json;
   std::function<ordered_json(const FleetMember&)> member_json;
   std::function<void(const FleetReport&)> write_metrics;  // may be null
@@ -519,7 +520,7 @@ int PullAll(const PullArguments& arguments, Console* console,
         if (!report.list_status.ok()) {
           fail(name, report.list_status);
         } else if (std::filesystem::exists(top + "/" + name, error) || error) {
-          metrics.Keep(name);  // its database is gone, its replica is not
+          metrics.Keep(name);  // its replica exists, its database does not
         }
       }
       WriteMerged(file, metrics, write_metrics, console);
@@ -674,7 +675,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
             report.members.begin(), report.members.end(),
             [&name](const FleetMember& one) { return one.name == name; });
         if (is_listed || !report.list_status.ok()) {
-          metrics.Keep(name);  // it was not pushed, but its database is not gone
+          metrics.Keep(name);  // not pushed, but the source may still have it
         }
       }
       WriteMerged(file, metrics, WriteMetricsFile, console);
@@ -695,7 +696,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
   };
   all.member_json = [&](const FleetMember& member) {
     Pushes::Push& push = pushes.of[member.name];
-    push.options.action = ArchiveAction::kPush;  // not set if it never ran
+    push.options.action = ArchiveAction::kPush;  // not set if no push ran
     push.report.status = member.summary.status;
     return ordered_json::parse(ArchiveToJson(push.options, push.report),
                                nullptr, false);

@@ -17,7 +17,8 @@ namespace sstferry {
 // Returns the address of one database's archive, below the address `all`.
 StoreAddress ArchiveOfDatabase(const StoreAddress& all,
                                const std::string& name);
-// Returns the part of these addresses before the database's name.
+// Returns the common beginning of all addresses that ArchiveOfDatabase()
+// returns for `all`: the part before the database's name.
 std::string ArchivesBegin(const StoreAddress& all);
 
 // Run one command for all databases and return the exit code. `reload` is

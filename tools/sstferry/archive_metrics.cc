@@ -25,8 +25,8 @@ std::string PartName(uint64_t part, uint64_t parts) {
   return name + " of " + last;
 }
 
-// Sets the time of the part that was just read to `now` if it is good. Other
-// parts keep their times.
+// Sets the time of the part that was just read to `now`, if the check found no
+// problem. Other parts keep their times.
 void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
               MetricSet* metrics) {
   if (report.read_parts == 0) {
@@ -41,7 +41,8 @@ void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
                  is_read ? now
                          : metrics->Get(metric::kArchivePartRead, labels));
   }
-  // Drops parts of earlier checks that had another --read-data.
+  // Removes the series of earlier checks with another number of parts, because
+  // their --read-data was another percentage.
   metrics->KeepOnly("part", names);
 }
 

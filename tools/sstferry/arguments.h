@@ -101,8 +101,9 @@ struct OptionSpec {
   // the code that reads the command's arguments sets the member.
   std::function<rocksdb::Status(const std::string& text, void* arguments)>
       read{};
-  // Permits one act, so no file may have it: a unit would permit the act again
-  // at each start, also to a directory that became a primary meanwhile.
+  // True for an option that permits one act, such as --adopt. It is refused in
+  // config files: a unit would permit the act again at each start, even if the
+  // directory has become a primary meanwhile.
   bool is_once = false;
 };
 // Returns the option's help, followed by its bounds and its default.

@@ -106,8 +106,8 @@ bool ReadWeekdays(const std::string& text, std::string* cron) {
   return true;
 }
 
-// Returns true for a time zone that this machine knows, or if it knows none:
-// systemd ignores a whole line with an unknown one.
+// Returns true if this machine knows the time zone, or has no list of time
+// zones. (systemd would ignore a line with an unknown time zone.)
 bool IsZone(const std::string& name) {
   namespace fs = std::filesystem;
   const char* const set = std::getenv("TZDIR");
@@ -147,8 +147,8 @@ bool ParseForm(const std::string& text, Calendar* out) {
   if (!IsZone(out->zone)) {
     return false;
   }
-  // If both are set, cron runs the job when either matches, systemd only when
-  // both match.
+  // If a weekday and a day of the month are set, cron runs the job when either
+  // matches, and systemd only when both match.
   if (second == "0" && year == "*" && found[4] != "~" &&
       (day == "*" || weekdays == "*")) {
     out->cron = minute + " " + hour + " " + day + " " + month + " " + weekdays;

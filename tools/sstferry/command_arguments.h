@@ -65,8 +65,8 @@ struct PullArguments {
   uint32_t keep_old = 1;      // swap: replaced databases to keep
   bool summary_only = false;  // plan: no line per family and file
   bool all = false;           // every database of the source
-  uint32_t jobs = 4;          // only with `all`, as delete_vanished
-  bool delete_vanished = false;
+  uint32_t jobs = 4;          // only with `all`
+  bool delete_vanished = false;  // only with `all`
 };
 
 struct VerifyArguments {
@@ -135,7 +135,8 @@ struct CertArguments {
 };
 
 // The functions below return InvalidArgument for wrong usage, as in
-// arguments.h; they access only the config file.
+// arguments.h. They open no database and no connection.
+
 // Parses --on-success and --on-failure of any command; both stay empty for a
 // command without them.
 [[nodiscard]] rocksdb::Status ParseEndCommands(
@@ -155,12 +156,13 @@ struct CertArguments {
     const std::vector<std::string>& arguments, VerifyArguments* out);
 [[nodiscard]] rocksdb::Status ParseStatus(
     const std::vector<std::string>& arguments, StatusArguments* out);
-// Parses the arguments of ls. `where` is never an archive.
+// Parses the arguments of ls. Refuses an archive as SOURCE.
 [[nodiscard]] rocksdb::Status ParseLs(
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
-// Also refuses an option that the action does not use.
+// Parses the arguments of archive. Refuses options that the action does not
+// use.
 [[nodiscard]] rocksdb::Status ParseArchive(
     const std::vector<std::string>& arguments, ArchiveArguments* out);
 [[nodiscard]] rocksdb::Status ParseFollow(

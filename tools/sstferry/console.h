@@ -44,7 +44,8 @@ Screen ScreenOf(FILE* file);
 class Console {
  public:
   explicit Console(const CommonArguments& arguments, FILE* err = stderr);
-  // `screen`: the destination of `err` if another process passes it on.
+  // `screen` describes the final destination of `err`, if `err` is a pipe to
+  // another process.
   Console(const CommonArguments& arguments, FILE* err, const Screen& screen);
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
@@ -72,7 +73,8 @@ class Console {
 
   // Writes progress as a line of its own, without redrawing.
   void WriteProgress(const std::string& line);
-  // Replaces the line drawn before; truncated to the terminal's width.
+  // Draws `line`, truncated to the terminal's width, in place of the line that
+  // was drawn before.
   void RedrawProgress(const std::string& line);
   // Keeps the last redrawn line on the screen.
   void EndProgress();

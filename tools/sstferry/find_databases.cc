@@ -27,9 +27,9 @@ bool IsNameOfDatabase(const std::string& name) {
 
 namespace {
 
-// Returns true if `path` is a directory that may be a database's: from the
-// pattern's first wildcard on, it has no link and no name of a directory that
-// sstferry made.
+// Returns true if `path`, which matches the pattern, may be the directory of a
+// database: each component from the pattern's first wildcard on is a directory,
+// not a link, and its name may be that of a database (IsNameOfDatabase()).
 bool IsPlace(const std::string& path, const fs::path& pattern) {
   std::error_code error;
   fs::path at;
@@ -46,8 +46,8 @@ bool IsPlace(const std::string& path, const fs::path& pattern) {
   return true;
 }
 
-// Sets *is_database if the directory has a database or a standby. A file that
-// cannot be looked for is not a missing file.
+// Sets *is_database if the directory has a database or a standby. Fails if it
+// cannot find out: the database must not be taken for a removed one.
 Status LookForDatabase(const std::string& path, bool* is_database) {
   *is_database = false;
   for (const char* const name : {"CURRENT", kFollowFileName}) {

@@ -12,7 +12,7 @@ namespace sstferry {
 bool IsPattern(const std::string& path);
 
 // Returns false for names of sstferry's own files beside a database, and for
-// other names that it does not serve.
+// other names that sstferry does not serve.
 bool IsNameOfDatabase(const std::string& name);
 
 // Finds the databases and standbys whose paths match an absolute pattern, in

@@ -42,8 +42,8 @@ constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
 constexpr int kUnknown = 255 << 8;  // wait status of exit code 255
 constexpr char kShell[] = "/bin/sh";
-// Waits for a line from the gate, then runs the command in the same process;
-// exits if the gate closes.
+// Waits for a line from the gate (descriptor 3), then runs the command in the
+// same process. Exits if the gate is closed.
 constexpr char kWait[] =
     "read -r go <&3 && exec 3<&- && exec /bin/sh -c \"$1\"";
 
@@ -134,8 +134,9 @@ void WriteNote(const std::string& path, const CommandNote& note) {
   }
 }
 
-// Starts the shell, and lets the command begin after its process is noted.
-// PR_SET_PDEATHSIG is not enough: it reaches only the shell, not its children.
+// Starts the shell, and lets the command begin after the shell's process is
+// recorded in the note. (PR_SET_PDEATHSIG instead of a note would end only the
+// shell, not its children.)
 Status Start(const std::string& what, const ShellCommand& shell,
              pid_t* child) {
   int gate[2];

@@ -30,16 +30,17 @@ SwapHook MakeCommandHook(
     std::optional<std::chrono::steady_clock::time_point> until,
     const LogFunction& log = nullptr);
 
-// Returns the path of the file that names the process of a command of a pull or
-// a promotion, and the process that waits for it: in the workspace, or for root
-// in a directory of /run that only root may write.
+// Returns the path of the file that records two processes: that of a command of
+// a pull or a promotion, and the process that waits for the command. The file
+// is in the workspace, or in `target_dir` if it has no workspace. For root, it
+// is in a directory below /run that only root may write.
 std::string NoteOfCommand(const std::string& target_dir);
 
-// Ends the process group of a command that an earlier, killed pull into
-// `target_dir`, or its killed promotion, ran and that still runs. Otherwise the
-// command might stop or start the application later, even after the next pull
-// has succeeded. Leaves alone a command for which a process still waits, and a
-// process without SSTFERRY_TARGET_DIR in its environment. Sends SIGTERM, and
+// Ends the process group of a command that still runs although its pull into
+// `target_dir`, or its promotion, was killed. Otherwise the command might stop
+// or start the application later, even after the next pull has succeeded. Does
+// nothing if a process still waits for the command, or if the command's process
+// does not have SSTFERRY_TARGET_DIR in its environment. Sends SIGTERM, and
 // SIGKILL ten seconds later, as if that pull had been stopped; the next pull
 // runs the command or its counterpart again. Call it before a pull or a
 // promotion begins.
@@ -47,7 +48,7 @@ std::string NoteOfCommand(const std::string& target_dir);
 [[nodiscard]] rocksdb::Status EndLeftCommand(const std::string& target_dir,
                                              const LogFunction& log);
 
-// The end of a job, as its command sees it.
+// The result of a job, for the command of --on-success or --on-failure.
 struct JobEnd {
   std::string command;  // "pull", "archive push", ...
   int exit_code = 0;

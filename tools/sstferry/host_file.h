@@ -80,7 +80,8 @@ struct HostFile {
 //                    matches a pattern
 [[nodiscard]] rocksdb::Status ReadHostFile(const std::string& path,
                                            HostFile* out);
-// Does the same with the text of the file.
+// Parses `text`, the content of the file `path`, and finds the databases.
+// Errors: as for ReadHostFile().
 [[nodiscard]] rocksdb::Status ParseHostFile(const std::string& path,
                                             const std::string& text,
                                             HostFile* out);

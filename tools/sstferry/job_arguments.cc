@@ -26,8 +26,8 @@ Status ReadCompaction(const OptionTexts& texts, bool* out) {
              : Wrong("--compact", "auto or none", text);
 }
 
-// Refuses --drop-missing for a selection, which does not show which families
-// the source dropped.
+// Refuses --drop-missing together with a selection: the families of a selection
+// do not show which other families the source has dropped.
 Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
   return options.drop_missing && part

@@ -16,8 +16,8 @@ namespace sstferry {
 struct JobState {
   std::string database;
   JobKind kind = JobKind::kServe;
-  // Time of the last success, or for a follower the time up to which it has
-  // everything, in seconds since 1970. 0: never; unset: unknown.
+  // Time of the last success, in seconds since 1970. For a follower: the time
+  // up to which it has all writes of its source. 0: never; unset: unknown.
   std::optional<uint64_t> last_good_seconds;
   // Age of a replica. For a follower: how long its oldest missing data has been
   // waiting to be received or stored. For other jobs: time since the last

@@ -80,7 +80,7 @@ std::string NameOfProcess(pid_t process) {
   }
   std::string boot = ReadProc("sys/kernel/random/boot_id");
   boot.resize(boot.find_last_not_of('\n') + 1);
-  // A zombie counts as ended.
+  // A zombie has ended.
   return !fields || state == "Z" || state == "X"
              ? ""
              : std::to_string(process) + " " + start + " " + boot;

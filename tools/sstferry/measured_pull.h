@@ -16,11 +16,11 @@ namespace sstferry {
 using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
                                                     const std::string& text)>;
 
-// Returns the value of the label "target" for a directory: one for each
-// directory, independent of the working directory.
+// Returns the value of the label "target" for a directory: its absolute path,
+// without a slash at the end.
 std::string TargetLabel(const std::string& target_dir);
 
-// Counts the runs of a pull.
+// Runs a pull, and updates the metrics in the file of --metrics-file.
 //
 // Ownership: owns the pull that it runs.
 // Threads:   as for Operation.
@@ -31,8 +31,9 @@ class MeasuredPull : public Operation {
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
                MetricsWriter write, const std::string& before);
 
-  // Writes the file of --metrics-file at the end, also if the pull fails, and
-  // at the start if it had nothing. A failure to write it is only logged.
+  // Runs the pull. Then writes the file of --metrics-file, also if the pull
+  // failed. Writes it before the pull, too, if the file was missing or empty.
+  // Only logs a failure to write it.
   [[nodiscard]] rocksdb::Status Run(Summary* summary) override;
   void Cancel() override { pull_->Cancel(); }
   void SetMaxRate(uint64_t bytes_per_sec) override {
@@ -52,7 +53,7 @@ class MeasuredPull : public Operation {
 
   const PullOptions options_;
   const std::string file_;  // empty: no metrics were requested
-  const bool is_first_;     // the file had nothing
+  const bool is_first_;     // the file was missing or empty
   const std::string target_;  // the value of the label "target"
   const std::unique_ptr<Operation> pull_;
   const MetricsWriter write_;

@@ -13,8 +13,8 @@ namespace sstferry {
 // Label name -> value.
 using MetricLabels = std::map<std::string, std::string>;
 
-// Returns the lines of the series in `text` that have this label, by its value.
-// A value is Printable().
+// Maps each value of `label` in `text` to the lines of the series with this
+// value. The values are as in `text`, which Printable() has escaped.
 std::map<std::string, std::string> SeriesBy(const std::string& label,
                                             const std::string& text);
 
@@ -40,9 +40,9 @@ class MetricSet {
   // Returns 0 if there is no such series.
   double Get(const MetricSpec& spec, const MetricLabels& labels) const;
 
-  // Restores from `text` the series of lasting metrics (MetricSpec::lasts), or
-  // of all metrics except sstferry_build_info, whose label `label` has this
-  // value. Ignores lines that it does not understand.
+  // Restores the series in `text` whose label `label` has this value: those of
+  // lasting metrics (MetricSpec::lasts); with `all`, those of all metrics
+  // except sstferry_build_info. Ignores lines that it does not understand.
   void Restore(const std::string& text, const std::string& label,
                const std::string& value, bool all = false);
 

@@ -22,7 +22,7 @@ using rocksdb::Status;
 
 constexpr std::chrono::seconds kInterval{15};
 
-// `step`: "--metrics-file: cannot write".
+// Returns the error of errno. `step`: such as "--metrics-file: cannot write".
 Status Failed(const std::string& step, const std::string& path) {
   return MakeStatus(EndState::kInternal,
                     step + " " + path + ": " + std::strerror(errno));

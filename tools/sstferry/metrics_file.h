@@ -27,8 +27,8 @@ std::string ReadMetricsFile(const std::string& path);
                                              const std::string& path,
                                              const std::string& text);
 
-// Does the same with the file of --metrics-file, which node_exporter reads as
-// another user.
+// Replaces the file of --metrics-file by WriteWholeFile(). Its mode lets
+// node_exporter, which runs as another user, read it.
 [[nodiscard]] rocksdb::Status WriteMetricsFile(const std::string& path,
                                                const std::string& text);
 

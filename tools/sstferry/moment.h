@@ -9,15 +9,15 @@
 
 namespace sstferry {
 
-// Replaces such a time at the end of an address, after its last @, by RFC 3339
-// in UTC, as of `now_seconds` since 1970 and in this machine's time zone.
+// If an address ends with @ and a time in one of the forms below, replaces the
+// time by the same time in UTC, as in RFC 3339. A time without an offset is in
+// this machine's time zone. `now_seconds`: the present time, in seconds since
+// 1970.
 //   -2h         that long ago: a number and s, m, h, d or w
 //   yesterday   the last second of yesterday
-//   14:50       the latest such time in this machine's time zone; seconds may
-//               follow
+//   14:50       the latest such time; seconds may follow
 //   2026-11-24  the last second of that day
-//   2026-11-24T14:50:00+01:00  a blank may replace the T; without the offset,
-//               the time is in this machine's time zone
+//   2026-11-24T14:50:00+01:00  a blank may replace the T
 // Sets *local to this time with its offset. For every other address, changes
 // nothing and clears *local.
 //   InvalidArgument  the time zone has this time twice, as when summer time

@@ -15,9 +15,9 @@ namespace sstferry {
 
 // Runs `operation` with progress on standard error. SIGINT and SIGTERM cancel
 // it, and SIGHUP calls `reload` unless that is null (then HoldReloadSignal()
-// must have been called). Prints the JSON object, or the text of `human` on
-// success, for DIFFERENT, and for a plan that was received from the source.
-// Returns the exit code.
+// must have been called). With --json, prints the JSON object. Otherwise prints
+// the text of `human` if the operation succeeded, if verify found differences,
+// or if plan has received a plan from the source. Returns the exit code.
 int RunOperation(const std::string& command, const CommonArguments& arguments,
                  Console* console, Operation* operation,
                  const std::function<std::string(const Summary&)>& human,
@@ -39,8 +39,8 @@ std::string ArchiveToJson(const ArchiveOptions& options,
 // Return the result of sstferry status as text and as a JSON object.
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);
-// Return the result of sstferry ls.
-// `is_directory`: `place` is a directory, and no server.
+// Return the result of sstferry ls as text and as a JSON object.
+// `is_directory`: `place` is a directory, not a server.
 std::string LsText(const std::string& place, bool is_directory,
                    const StatusReport& report);
 std::string LsToJson(const std::string& place, const StatusReport& report);

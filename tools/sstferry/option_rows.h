@@ -274,7 +274,7 @@ OptionSpec Row(const char* name, OptionGroup group, const char* help,
   return spec;
 }
 
-// Makes a row for --adopt, which no file may have.
+// Makes a row for --adopt, which is refused in config files.
 template <typename Arguments>
 OptionSpec AdoptRow(OptionGroup group, const char* help) {
   OptionSpec spec = Row<Arguments>(

@@ -19,7 +19,8 @@
 namespace sstferry {
 namespace {
 
-// Maximum characters of a bound, so that a line fits on a screen.
+// Maximum number of characters of an interval's bound, so that a line fits on a
+// screen.
 constexpr size_t kBoundWidth = 18;
 // Maximum number of files or intervals in text; --json has all.
 constexpr size_t kMostItems = 40;
@@ -55,8 +56,8 @@ std::string ServedNames(const Summary& summary) {
 // An action, and a description of what happens to the bytes.
 using ActionText = std::pair<const char*, const char*>;
 
-// Returns "rebuild: 3 files, 20.0 MB"; for a refresh in place the bytes of
-// intervals, one line per action.
+// Returns "rebuild: 3 files, 20.0 MB". For a refresh in place, returns one line
+// per action, with the number of its intervals and their bytes.
 std::string Actions(const Summary& summary) {
   const bool in_place = IsInPlace(summary);
   std::vector<ActionText> actions = {{"rebuild", ""}};

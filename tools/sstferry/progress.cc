@@ -120,7 +120,7 @@ std::string ProgressFormatter::Where() const {
                   last_.phase.c_str(), FormatClock(last_seconds_).c_str());
     return text.data();
   }
-  // The plan is an estimate, so it never equals what is done at the end.
+  // The plan is an estimate, so at the end it differs from the bytes done.
   const std::string of =
       last_.finished
           ? ""
@@ -138,7 +138,7 @@ std::vector<std::string> ProgressFormatter::Columns() const {
     return {Where(), "took " + FormatTook(last_.seconds)};
   }
   // While the source cannot be reached, its rates are outdated. The reason is
-  // cut rather than left out.
+  // in the first column, which FitColumns() truncates but does not leave out.
   if (!last_.waiting_for.empty()) {
     return {Where() + "  waiting for the source: " +
             Printable(last_.waiting_for)};
@@ -156,7 +156,7 @@ std::vector<std::string> ProgressFormatter::Columns() const {
     columns.push_back("waiting for: " + bottleneck);
   }
   columns.push_back(FormatCount(last_.lanes, "lane"));
-  // Files that are sent unchanged count their entries only at their end.
+  // The entries of a file that is sent unchanged are counted only at its end.
   if (entries_per_second_ >= 1) {
     columns.push_back(
         FormatNumber(static_cast<uint64_t>(entries_per_second_)) +

@@ -67,10 +67,10 @@ class ProgressFormatter {
 std::string FormatClock(double seconds);
 // Returns "0.08 s", or from a minute on like FormatClock().
 std::string FormatTook(double seconds);
-// Joins as many columns as a line of `width` characters has room for, from the
-// first one on, and cuts only the first one.
+// Joins the first columns to a line of at most `width` characters. Leaves out
+// columns that do not fit, except the first one, which it truncates.
 std::string FitColumns(const std::vector<std::string>& columns, size_t width);
-// Returns true if a line is redrawn on this console.
+// Returns true if progress is one line that is redrawn on this console.
 bool ShowsInPlace(ProgressMode mode, const Console& console);
 // Shows the progress of one operation on standard error until destroyed.
 //

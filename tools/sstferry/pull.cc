@@ -110,7 +110,7 @@ std::string SourceLine(const Summary& summary) {
          "\n";
 }
 
-// Returns how the data was moved and, last because it may be long, why:
+// Returns how the data was moved. Ends with the reason, because it may be long:
 // "method: clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)".
 std::string HowLine(const Summary& summary) {
   std::string text;
@@ -362,7 +362,8 @@ int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
   }
   HoldReloadSignal();
   pull.options.command_line = CommandLine(PullModeName(mode), arguments);
-  // With --all, TARGET_DIR's owner counts, because it can rename the replicas.
+  // With --all, also considers the owner of TARGET_DIR, who can rename the
+  // replicas in it.
   const std::optional<uint32_t> account = AccountOfTarget(
       pull.options.target_dir + (pull.all ? "/replica" : ""));
   return account.has_value() ? PullAs(*account, arguments, pull)

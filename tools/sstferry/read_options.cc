@@ -21,10 +21,11 @@ namespace po = boost::program_options;
 using rocksdb::Status;
 using Strings = std::vector<std::string>;
 
-// Name for operands beyond those of the command.
+// Name of the option that receives surplus operands.
 constexpr const char* kBeyond = "operands";
 
-// The options of a command, and those of them that no file may have.
+// The options of a command, and the names of those that are refused in a config
+// file.
 struct KnownOptions {
   po::options_description all;
   std::set<std::string> only_typed = {"config", "help", "version"};
@@ -50,8 +51,8 @@ Status RefusedOption(const std::string& word,
       DidYouMean(shown.substr(dashes), names, prefix));
 }
 
-// Refuses what Boost accepts: operands beyond those of the command, and
-// "--begin --verify", which would take the option as the key.
+// Refuses two things that Boost accepts: surplus operands, and an option in
+// place of a value ("--begin --verify").
 Status CheckWords(const po::parsed_options& parsed) {
   for (const po::option& option : parsed.options) {
     if (option.string_key == kBeyond) {
@@ -71,8 +72,8 @@ Status CheckWords(const po::parsed_options& parsed) {
   return Status::OK();
 }
 
-// Adds the parsed values to `map`. An option that is in `map` already keeps its
-// values, and a list gets no further ones.
+// Adds the parsed values to `map`. An option that `map` already has keeps its
+// values; values are not added to its list either.
 Status Store(const po::parsed_options& parsed, po::variables_map* map) {
   try {
     po::store(parsed, *map);

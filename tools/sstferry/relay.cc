@@ -28,7 +28,7 @@ constexpr std::array<const char*, 7> kControls = {
     "\n", "\r", "\t", "\033[K", "\033[31m", "\033[33m", "\033[0m"};
 
 // Returns the length of the allowed control sequence at the start of `text`; 0:
-// none. *more: it may still become one.
+// none. Sets *more if more bytes may complete such a sequence.
 size_t ControlLength(const std::string& text, bool* more) {
   *more = false;
   for (const std::string control : kControls) {

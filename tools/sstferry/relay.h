@@ -1,6 +1,6 @@
 // Relays standard output and error of a process of another account through
-// pipes, because a terminal executes control sequences that are written to it,
-// and may answer as if somebody typed.
+// pipes. Without this, the process could write control sequences to root's
+// terminal, which executes them, and may answer them as if somebody typed.
 #pragma once
 
 #include <memory>
@@ -42,8 +42,9 @@ class OutputRelay {
   int pipe() const { return in_; }  // the child's end
   // Closes the child's end in this process and starts copying.
   void Begin();
-  // Copies what is in the pipe, even if another process still holds its other
-  // end. Returns false if some of it could not be written.
+  // Copies the bytes that are in the pipe now, and stops copying, even if
+  // another process still has the other end of the pipe open. Returns false if
+  // any bytes could not be written.
   bool Finish();
 
  private:

@@ -1,6 +1,6 @@
 // Runs a pull that root starts for another account's directory as that account,
 // so that no code that reads bytes of a peer or a database runs as root. The
-// process that root started keeps what only root may do: it runs the hooks,
+// process that root started does only what root must do: it runs the hooks,
 // reads the config file and the TLS files, and writes the metrics file.
 //
 //   root:     parse -- fork -------- hook, metrics file ----- wait
@@ -31,14 +31,14 @@ struct RootDuties {
   SwapHook before_swap;  // may be null
   SwapHook after_swap;
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
-  // Changed to the names of copies that any account may read.
+  // RunAs() changes these paths to those of copies that any account may read.
   TlsFiles* tls = nullptr;
   LogFunction log;
   bool uses_ssh = false;  // the log then says that ssh uses the account's keys
   std::string command = "pull";  // for messages
 };
 
-// Root's side, which the child calls for what only root may do. Threads: any,
+// Called by the child, for work that only root's process may do. Threads: any,
 // one at a time.
 class RootSide {
  public:

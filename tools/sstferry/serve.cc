@@ -160,9 +160,10 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
-// A connected target pings every 5 seconds. After kStdioSilence its machine or
-// network counts as gone, and the next serve may take over the snapshot.
+// A connected target pings every 5 seconds. After kStdioSilence without a ping,
+// the target is treated as lost, and the next serve may take over its snapshot.
 constexpr std::chrono::seconds kStdioSilence{20};
+// See ServeOptions::other_process_limit.
 constexpr std::chrono::seconds kStdioEarlier{60};
 
 // Returns the address of the ssh client, such as "192.0.2.7:52114", if ssh
@@ -312,7 +313,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   LogTlsWarnings(arguments->tls, console);
   LogCertificateEnds(arguments->tls, console);
   const bool stdio = !arguments->stdio_directory.empty();
-  // With --stdio, the target's first request reports such a problem.
+  // With --stdio, the target learns about such a problem from the answer to its
+  // first request.
   Status status = stdio ? Status::OK() : CheckDatabases(*arguments, console);
   if (!status.ok()) {
     return status;
@@ -345,8 +347,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
     metrics.Report(report);
     LogTransfer(report, &transfer_log, console);
-    // A kept snapshot means that the transfer may resume. With --once it does
-    // not, unless the connection was lost.
+    // While the snapshot is retained, the transfer may resume, and is not
+    // counted yet. With --once, this applies only to a lost connection.
     if (report.kept_for.count() > 0 && (report.lost || !once)) {
       return;
     }

@@ -17,7 +17,8 @@ using rocksdb::Status;
 
 namespace {
 
-// The kernel's overflowuid: in a user namespace, every account outside of it.
+// The kernel's overflowuid. In a user namespace, the kernel reports it for
+// every account outside of this namespace.
 constexpr uint64_t kUnknownUid = 65534;
 
 // The NAME of --allow that means all databases of --db-dir.
@@ -155,7 +156,7 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
   return Status::OK();
 }
 
-// Reads "NAME=DIR", as --allow.
+// Reads "NAME=DIR"; a name has no '=', a directory may have one.
 Status ReadWalDirs(const OptionTexts& texts, ServeOptions* out) {
   for (const std::string& text : texts.GetAll("wal-dir")) {
     const size_t equals = std::min(text.find('='), text.size());

@@ -1,4 +1,4 @@
-// Reads which databases serve should serve, and to whom.
+// Options of serve that name the served databases and their readers.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -21,7 +21,8 @@ namespace sstferry {
 [[nodiscard]] rocksdb::Status ReadAllowed(const OptionTexts& texts, bool tls,
                                           ServeOptions* out);
 // Reads --allow-uid, for a server that listens on a Unix socket. Sets *uids to
-// the accounts besides root and the server's own.
+// the accounts that may connect in addition to root and the server's own
+// account.
 [[nodiscard]] rocksdb::Status ReadAllowedUids(const OptionTexts& texts,
                                               bool is_unix,
                                               std::vector<uint32_t>* uids);

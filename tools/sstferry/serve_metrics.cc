@@ -7,7 +7,8 @@
 namespace sstferry {
 namespace {
 
-// More transfers than a server runs at once, so that evicted ones have ended.
+// Maximum number of transfers in counted_. A server runs fewer at once, so that
+// only transfers that have ended are removed.
 constexpr size_t kMaxCounted = 1024;
 
 double Of(const std::map<std::string, double>& stages, const char* stage) {
@@ -29,8 +30,9 @@ ServeMetrics::ServeMetrics(const ServeOptions* options,
   FollowDatabases({options_->databases, {}, {}, {}});
 }
 
-// Series that every database has start at 0: the rate of a series that appears
-// with its first value would miss it. Failures appear as they occur.
+// Starts the series that every database has at 0. Otherwise Prometheus would
+// not count the first value of a series in a rate. The series of a failure
+// appears with the first such failure.
 void ServeMetrics::FollowDatabases(const ServerState& state) {
   std::set<std::string> names;
   for (const ServedDatabase& database : state.databases) {
@@ -51,7 +53,7 @@ void ServeMetrics::FollowDatabases(const ServerState& state) {
                     {{"database", database.name}, {"stage", stage}}, 0);
     }
   }
-  // A database that was removed may still be sent.
+  // A removed database may still have transfers and snapshots.
   for (const TransferReport& report : state.transfers) {
     names.insert(report.name);
   }
@@ -96,8 +98,8 @@ void ServeMetrics::Count(const TransferReport& report) {
   }
 }
 
-// Adds what the reader has read since the last call. It counts from 0 again
-// after a time without followers.
+// Adds the bytes that the reader of the WALs has read since the last call.
+// `followed.read_bytes` starts at 0 again after a time without followers.
 void ServeMetrics::Count(const FollowedState& followed) {
   uint64_t& before = read_bytes_[followed.database];
   const uint64_t now = followed.read_bytes;

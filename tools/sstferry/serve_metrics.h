@@ -27,7 +27,7 @@ class ServeMetrics {
   void Report(const TransferReport& report);
   // Returns the metrics of a server in that state.
   MetricSet Collect(const ServerState& state);
-  // Returns them as text, for a file with the time of writing.
+  // Returns these metrics and the time of writing, as text for --metrics-file.
   std::string FileText(const ServerState& state);
 
  private:

@@ -17,15 +17,16 @@ void HoldSignals();
 // first thread is started.
 void HoldReloadSignal();
 
-// Discards a SIGINT or SIGTERM that has arrived but was not taken by a
-// StopWatcher. REQUIRES: HoldSignals() was called.
+// Discards each pending SIGINT and SIGTERM, which no StopWatcher has read.
+// REQUIRES: HoldSignals() was called.
 void DropStopSignals();
 
-// Calls `stop` once, from its own thread, when SIGINT or SIGTERM arrives or
-// Trigger() is called; later ones have no effect. Calls `reload`, unless null,
-// for every SIGHUP from the same thread.
+// Calls `stop` once, from its own thread, when the first SIGINT or SIGTERM
+// arrives or Trigger() is called. For every SIGHUP, calls `reload`, unless
+// null, from the same thread.
 //
-// Ownership: both must stay callable until the destructor returns.
+// Ownership: `stop` and `reload` must stay callable until the destructor
+//            returns.
 // Threads:   Trigger() from any thread.
 // REQUIRES:  HoldSignals() was called, and HoldReloadSignal() with `reload`;
 //            one watcher at a time.
@@ -42,7 +43,7 @@ class StopWatcher {
  private:
   void Loop();
 
-  // Returns 0 if none arrived.
+  // Reads a signal from signals_ if it is readable. Returns 0 if none arrived.
   int TakeSignal(bool readable);
 
   const std::function<void()> stop_;

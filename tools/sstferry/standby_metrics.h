@@ -21,7 +21,7 @@ class StandbyMetrics {
 
   void Take(const StandbyState& state);
   MetricSet Collect() const;
-  // Returns them as text, for a file with the time of writing.
+  // Returns these metrics and the time of writing, as text for --metrics-file.
   std::string FileText() const;
 
  private:

@@ -356,7 +356,8 @@ ordered_json TargetJson(const TargetState& target) {
 }  // namespace
 
 std::string StatusText(const std::string& place, const StatusReport& report) {
-  // A replica may also be served: shows it as a source only if it is in use.
+  // A replica may also be served. Shows it as a source only if it has snapshots
+  // or followers.
   const bool is_used = !report.snapshots.empty() || !report.followers.empty() ||
                        report.foreign_snapshots > 0;
   const bool is_replica = report.is_target || report.standby.has_value();

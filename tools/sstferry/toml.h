@@ -13,14 +13,16 @@
 
 namespace sstferry {
 
-// Returns the text that a command line would have: "yes" or "no" for a switch.
-// InvalidArgument, as in arguments.h: the value has another type.
+// Converts a TOML value to the text that a command line would have. A boolean
+// becomes "yes" or "no". InvalidArgument, as in arguments.h: the value is no
+// text, whole number or boolean.
 [[nodiscard]] rocksdb::Status TextOfToml(const std::string& name,
                                          const toml::node& node,
                                          std::string* text);
 
-// Checks that the option `name`, with this number of values in a file, is not
-// an empty `allow`: without a value, it allows everybody.
+// Refuses an empty list of `allow` in a file: it would open the database to
+// everybody. `values`: the number of values that the file gives for the option
+// `name`.
 [[nodiscard]] rocksdb::Status CheckAllowsSome(const std::string& name,
                                               size_t values);
 

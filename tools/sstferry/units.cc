@@ -40,8 +40,8 @@ constexpr const char* kNew = "new";
 constexpr const char* kChanged = "changed";
 constexpr const char* kSame = "unchanged";
 constexpr const char* kRemoved = "removed";
-// In the directory: the names of units that systemd still runs as they were
-// before a change, one in each line after the first one.
+// A file in the directory: after a header line, the names of units that systemd
+// still runs as they were before a change, one per line.
 constexpr char kPendingName[] = ".sstferry-units.pending";
 constexpr char kPendingHeader[] =
     "# Units that sstferry units --start stops or restarts.\n";
@@ -53,8 +53,8 @@ struct ChangedFile {
   std::string before;  // the old text; empty for a new file
 };
 
-// Returns the host file from which sstferry units wrote the text; empty: it
-// did not write it.
+// Returns the path of the host file from which sstferry units made the text;
+// empty: sstferry units did not make it.
 std::string WriterOf(const std::string& text) {
   const std::string head = kWrittenFrom;
   const size_t end = text.find(kWrittenEnd);
@@ -152,7 +152,8 @@ Status FindChanges(const std::string& path, const std::string& header,
   return Status::OK();
 }
 
-// Returns true if the text has `path` and no path below or beside it.
+// Returns true if `path` occurs in the text, and not only as the beginning of a
+// longer path.
 bool HasPath(const std::string& text, const std::string& path) {
   for (size_t at = text.find(path); at != std::string::npos;
        at = text.find(path, at + 1)) {
@@ -164,8 +165,9 @@ bool HasPath(const std::string& text, const std::string& path) {
   return false;
 }
 
-// Checks that no job ends because the volume of its database is not mounted: a
-// directory that is still there had a database when its units were written.
+// Refuses changes that would end the jobs of a directory that exists but has no
+// database now. It had a database when its units were written, so probably its
+// volume is not mounted.
 Status CheckStillThere(const HostFile& host,
                        const std::vector<ChangedFile>& changes) {
   for (const std::string& path : host.without_database) {
@@ -183,10 +185,11 @@ Status CheckStillThere(const HostFile& host,
   return Status::OK();
 }
 
-// Finds the units that systemd has to stop or to restart: those that these
-// changes remove or change, and those that earlier runs left, because they ran
-// without --start, failed, or were killed. Records them before a file changes:
-// afterwards, no file shows what systemd still runs.
+// Finds the units that systemd must stop or restart: the units that these
+// changes remove or change, and the units that earlier runs recorded but did
+// not stop or restart (they ran without --start, failed, or were killed).
+// Records them before a file changes, because afterwards no file shows what
+// systemd still runs.
 Status NotePending(const std::string& path,
                    const std::vector<ChangedFile>& changes,
                    std::set<std::string>* pending) {
@@ -244,9 +247,9 @@ Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
   return Status::OK();
 }
 
-// Makes systemd apply the changes: stops those of `pending` that have no file
-// any more, and restarts the others. Fails if a server, a follower or a timer
-// is not active then.
+// Makes systemd apply the changes: stops the units in `pending` that have no
+// file any more, and restarts the others. Fails if a server, a follower or a
+// timer is not active afterwards.
 Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
              const std::set<std::string>& pending, Console* console) {
   std::string stop;
@@ -332,7 +335,7 @@ std::string DeleteOld(const std::vector<ChangedFile>& changes) {
 }
 
 // Returns the command that ends servers and followers whose line in the cron
-// file changed or is gone. cron starts those that have a line.
+// file was changed or removed. cron then starts those with a changed line.
 std::string EndOld(const std::vector<ChangedFile>& changes) {
   const std::string begin = " flock -n ";
   std::string locks;

@@ -82,9 +82,10 @@ std::string VerifyReport(const Summary& summary) {
 
 namespace {
 
-// Returns the account under which a verify that root starts should run: the
-// account of both sides' directories, so that it may record its findings in a
-// replica. nullopt: root, because there is no such account, or there are two.
+// Returns the account as which a verify that root starts should run: the
+// account of the directories on both sides, so that the verify may record a
+// fault in a replica. nullopt: verify runs as root, because no account or more
+// than one was found.
 std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
   std::optional<uint32_t> found;
   for (const SourceAddress* const side :
@@ -92,8 +93,8 @@ std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
     if (!side->is_directory()) {
       continue;
     }
-    // With --all, the directory's owner counts, because it can rename the
-    // databases.
+    // With --all, also considers the owner of the directory, who can rename the
+    // databases in it.
     const std::optional<uint32_t> account =
         AccountOfTarget(side->directory + (verify.all ? "/replica" : ""));
     if (!account.has_value() || (found.has_value() && *found != *account)) {
