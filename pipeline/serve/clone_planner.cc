@@ -65,28 +65,25 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   plan->opened.notes = snapshot.notes();
   plan->needs = files.needs;
   RocksDbRelease asked;
-  Status status = ReleaseAsked(request, &asked);
+  RETURN_IF_ERROR(ReleaseAsked(request, &asked));
   // The source's application can read these files; check them only if the
   // request names another release.
-  if (status.ok() && request.purpose != Purpose::kVerify) {
-    status = CheckOpens(files.needs, asked);
+  if (request.purpose != Purpose::kVerify) {
+    RETURN_IF_ERROR(CheckOpens(files.needs, asked));
   }
   plan->application =
       asked.is_known() ? asked : ReleaseOfOptions(snapshot.options_text());
-  if (status.ok()) status = CheckNames(snapshot);
-  if (status.ok() && files.files.size() > kMaxParts) {
+  RETURN_IF_ERROR(CheckNames(snapshot));
+  if (files.files.size() > kMaxParts) {
     return MakeStatus(EndState::kRefused,
                       "clone: expected at most " + std::to_string(kMaxParts) +
                           " files, found " +
                           std::to_string(files.files.size()));
   }
-  if (!status.ok()) {
-    return status;
-  }
   DescribeFamilies(snapshot, plan);
   FileSet clone = files;
   if (files.unit_bytes == 0) clone.unit_bytes = UnitBytes(request);
-  status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);
+  Status status = CutIntoUnits(clone.files, clone.unit_bytes, &plan->parts);
   while (!status.ok() && files.unit_bytes == 0 &&
          clone.unit_bytes < kMaxChunkBytes) {
     clone.unit_bytes = std::min(2 * clone.unit_bytes, kMaxChunkBytes);

@@ -415,10 +415,7 @@ Status ControlSession::DropOld(const ServedDatabase& database,
 
 Status ControlSession::StartOpen(const OpenRequest& request) {
   ServedDatabase database;
-  Status status = FindDatabase(request.database, &database);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(FindDatabase(request.database, &database));
   if (request.snapshot_use == SnapshotUse::kResume) {
     return Resume(database, request);
   }
@@ -427,17 +424,11 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (request.snapshot_use == SnapshotUse::kInstead ||
       (request.snapshot_use == SnapshotUse::kLatest &&
        request.named_transfer != TransferId{})) {
-    status = DropOld(database, &planned, &note);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(DropOld(database, &planned, &note));
   }
   std::shared_ptr<SharedSnapshot> shared;
   if (request.snapshot_use == SnapshotUse::kShare) {
-    status = FindShared(database, request, &shared);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(FindShared(database, request, &shared));
   } else if (request.snapshot_use == SnapshotUse::kLatest) {
     shared = host_.store->Latest(database, planned);
     planned.waited_seconds = 0;  // only Latest() uses it
@@ -457,14 +448,12 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   // transfers limits the cost of snapshots. Lanes cannot connect yet: they do
   // not know the id.
   milliseconds retry_after{0};
-  status = host_.store->Add(transfer_, &retry_after);
+  const Status status = host_.store->Add(transfer_, &retry_after);
   if (retry_after.count() > 0) {
     transfer_.reset();  // no transfer has started
     return TellBusy(status, retry_after);
   }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(status);
   registered_ = true;
   return StartOpening();
 }

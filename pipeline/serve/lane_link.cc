@@ -70,10 +70,7 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
 
 Status LaneLink::TakeAck(const Slice& payload) {
   ChunkAck ack;
-  const Status status = Decode(payload, &ack);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(Decode(payload, &ack));
   if (++acks_ > chunks_) {
     return MakeStatus(EndState::kDenied,
                       "lane: expected at most " + std::to_string(chunks_) +
@@ -81,7 +78,7 @@ Status LaneLink::TakeAck(const Slice& payload) {
                           "more");
   }
   transfer_->counters()->acks++;
-  return status;
+  return Status::OK();
 }
 
 Status LaneLink::Take(const Frame& frame) {
@@ -119,9 +116,7 @@ Status LaneLink::Receive(LaneRequest* request) {
           "the target acknowledged no chunk for " +
               FormatDuration(transfer_->send_limit().idle));
     }
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(status);
   }
   *request = std::move(requests_.front());
   requests_.pop_front();
@@ -133,17 +128,13 @@ Status LaneLink::TakeArrived() {
        ++taken) {
     Frame frame;
     bool nothing = false;
-    Status status =
+    const Status received =
         ReceiveFrame({std::chrono::milliseconds(0)}, &nothing, &frame);
     if (nothing) {
       return Status::OK();
     }
-    if (status.ok()) {
-      status = Take(frame);
-    }
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(received);
+    RETURN_IF_ERROR(Take(frame));
   }
   return Status::OK();
 }

@@ -122,14 +122,12 @@ Status TellStatus(const SessionHost& host, const Frame& frame,
                   Channel* channel) {
   StatusRequest request;
   std::set<std::string> names;
-  Status status = Decode(frame.payload, &request);
-  if (status.ok()) status = FindNames(host, *channel, request.database, &names);
-  return status.ok()
-             ? channel->SendMessage(
-                   FrameType::kStatusReply,
-                   StatusReply{host.store->List(names, channel->identity()),
-                               FollowersOf(host, names)})
-             : status;
+  RETURN_IF_ERROR(Decode(frame.payload, &request));
+  RETURN_IF_ERROR(FindNames(host, *channel, request.database, &names));
+  return channel->SendMessage(
+      FrameType::kStatusReply,
+      StatusReply{host.store->List(names, channel->identity()),
+                  FollowersOf(host, names)});
 }
 
 // Reads facts about a database now, for a target; `snapshot_dir` as in
@@ -140,11 +138,11 @@ FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
     database.directory = database.db->GetName();
   }
   DatabaseFacts facts;
-  const Status status =
-      DescribeDatabase(database,
-                       {SnapshotDirOf(database, snapshot_dir),
-                        request.families, request.for_pull, request.application},
-                       &facts);
+  const Status status = DescribeDatabase(
+      database,
+      {SnapshotDirOf(database, snapshot_dir), request.families,
+       request.for_pull, request.application},
+      &facts);
   FactsReply reply;
   if (!status.ok()) {
     reply.problem = MessageOf(status);
@@ -175,16 +173,12 @@ Status TellFacts(const SessionHost& host, const Frame& frame,
                  Channel* channel) {
   FactsRequest request;
   ServedDatabase database;
-  Status status = Decode(frame.payload, &request);
-  if (status.ok()) {
-    status = host.find_database(request.database, channel->identity(),
-                                &database);
-  }
-  return status.ok()
-             ? channel->SendMessage(
-                   FrameType::kFactsReply,
-                   FactsOf(database, request, host.options->snapshot_dir))
-             : status;
+  RETURN_IF_ERROR(Decode(frame.payload, &request));
+  RETURN_IF_ERROR(host.find_database(request.database, channel->identity(),
+                                     &database));
+  return channel->SendMessage(
+      FrameType::kFactsReply,
+      FactsOf(database, request, host.options->snapshot_dir));
 }
 
 }  // namespace

@@ -346,12 +346,10 @@ Status MakeServer(const ServeOptions& options,
                         "database name '" + database.name + "' is given twice");
     }
   }
-  const Status started = StartRocksDbThreads();
-  if (started.ok()) {
-    *server = std::make_unique<Server>(options, std::move(listener),
-                                       make_refresh, make_follow);
-  }
-  return started;
+  RETURN_IF_ERROR(StartRocksDbThreads());
+  *server = std::make_unique<Server>(options, std::move(listener),
+                                     make_refresh, make_follow);
+  return Status::OK();
 }
 
 }  // namespace sstferry

@@ -170,9 +170,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
       *retry_after = kOtherProcessRetry;
     }
   }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(status);
   auto transfer = std::make_shared<Transfer>(database, *options_, lease,
                                              std::move(dir), shares_);
   status = transfer->IsOwner(peer) ? transfer->CheckSame(request, target)
@@ -216,13 +214,10 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
   if (!retained->IsOwner(control->identity())) {
     return OtherOwner(request.named_transfer);
   }
-  const Status status =
-      retained->Resume(request, target, std::move(peer), control);
-  if (status.ok()) {
-    *transfer = retained;
-    entries_.Returned(retained->id(), SteadySeconds());
-  }
-  return status;
+  RETURN_IF_ERROR(retained->Resume(request, target, std::move(peer), control));
+  *transfer = retained;
+  entries_.Returned(retained->id(), SteadySeconds());
+  return Status::OK();
 }
 
 bool SnapshotStore::StartLease(const std::shared_ptr<Transfer>& transfer,
