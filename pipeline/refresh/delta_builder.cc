@@ -1,5 +1,6 @@
 #include "pipeline/refresh/delta_builder.h"
 
+#include "format/end_state.h"
 #include "format/limits.h"
 #include "pipeline/parts/chunk_writer.h"
 #include "pipeline/parts/range_entries.h"
@@ -56,12 +57,11 @@ Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
   IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0,
                         options_.cancelled);
   NextPlace place(family_->GetComparator(), &reader);
-  Status status;
-  for (size_t i = 0; i < piece.spans.size() && status.ok(); ++i) {
-    place.MoveTo(*piece.spans[i].begin);
-    status = MergeSpan(piece.spans[i], piece, digester, &reader);
+  for (const KeyInterval& span : piece.spans) {
+    place.MoveTo(*span.begin);
+    RETURN_IF_ERROR(MergeSpan(span, piece, digester, &reader));
   }
-  return status;
+  return Status::OK();
 }
 
 Status DeltaBuilder::MergeAll(const PieceDifference& piece,
@@ -87,19 +87,16 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
   const rocksdb::Comparator* const order = family_->GetComparator();
   const std::vector<GroupEntry>& entries = piece.entries;
   std::string scratch;
-  Status status;
-  for (; reader->Valid() && status.ok(); reader->Next()) {
+  for (; reader->Valid(); reader->Next()) {
     const Slice key = reader->key();
     if (span.end.has_value() && order->Compare(key, *span.end) >= 0) {
       break;
     }
-    status = DeleteBefore(&key, piece);
-    if (status.ok()) {
-      status = EndRun(piece);
-    }
+    RETURN_IF_ERROR(DeleteBefore(&key, piece));
+    RETURN_IF_ERROR(EndRun(piece));
     bool same = read_ < piece.common.size() && piece.common[read_];
     ++read_;
-    if (status.ok() && next_ < entries.size() &&
+    if (next_ < entries.size() &&
         order->Compare(key, entries[next_].key) == 0) {
       bool entity = false;
       const Slice value = reader->DigestValue(&scratch, &entity);
@@ -107,24 +104,19 @@ Status DeltaBuilder::MergeSpan(const KeyInterval& span,
                          entries[next_].digest;
       ++next_;
     }
-    if (status.ok() && !same && !IsPlanted(CompareFault::kPutLeftOut)) {
-      status = Put(reader);
+    if (!same && !IsPlanted(CompareFault::kPutLeftOut)) {
+      RETURN_IF_ERROR(Put(reader));
     }
-    if (status.ok()) {
-      status = Poll();
-    }
+    RETURN_IF_ERROR(Poll());
   }
-  return status.ok() ? ReadFailure(reader->status(),
-                                   "read column family '" +
-                                       family_->GetName() + "'")
-                     : status;
+  return ReadFailure(reader->status(),
+                     "read column family '" + family_->GetName() + "'");
 }
 
 Status DeltaBuilder::DeleteBefore(const Slice* key,
                                   const PieceDifference& piece) {
   const rocksdb::Comparator* const order = family_->GetComparator();
-  Status status;
-  while (status.ok() && next_ < piece.entries.size()) {
+  while (next_ < piece.entries.size()) {
     const std::string& theirs = piece.entries[next_].key;
     if (key != nullptr && order->Compare(theirs, *key) >= 0) {
       break;
@@ -136,15 +128,13 @@ Status DeltaBuilder::DeleteBefore(const Slice* key,
       ends = true;
     }
     if (ends) {
-      status = EndRun(piece);
+      RETURN_IF_ERROR(EndRun(piece));
       run_ = {next_, next_};
     }
     run_.end = ++next_;
-    if (status.ok()) {
-      status = Poll();
-    }
+    RETURN_IF_ERROR(Poll());
   }
-  return status;
+  return Status::OK();
 }
 
 Status DeltaBuilder::EndRun(const PieceDifference& piece) {
@@ -154,7 +144,6 @@ Status DeltaBuilder::EndRun(const PieceDifference& piece) {
       run.end - run.first > 1 && piece.most_point_deletions != 0 &&
       (piece.basis == DeltaBasis::kOutermost ||
        run.end - run.first > piece.most_point_deletions);
-  Status status;
   if (at_once) {
     const size_t last =
         run.end - (run.end - run.first > 2 &&
@@ -163,13 +152,13 @@ Status DeltaBuilder::EndRun(const PieceDifference& piece) {
                        : 1);
     return DeleteRange(piece.entries[run.first].key, piece.entries[last].key);
   }
-  for (size_t i = run.first; i < run.end && status.ok(); ++i) {
+  for (size_t i = run.first; i < run.end; ++i) {
     if (IsPlanted(CompareFault::kDeletionLeftOut)) {
       continue;
     }
-    status = Delete(piece.entries[i].key);
+    RETURN_IF_ERROR(Delete(piece.entries[i].key));
   }
-  return status;
+  return Status::OK();
 }
 
 Status DeltaBuilder::Poll() {
@@ -187,53 +176,42 @@ Status DeltaBuilder::Open(const Slice& first) {
   begin.part_id = chunk_.part_id;
   begin.ordinal = chunk_.ordinal;
   begin.kind = PartKind::kDelta;
-  Status status = sink_->Begin(begin);
-  if (status.ok()) {
-    writer_ = std::make_unique<ChunkWriter>(chunk_options_, sink_);
-    chunk_.smallest = first.ToString();
-    status = writer_->Open();
-  }
-  return status;
+  RETURN_IF_ERROR(sink_->Begin(begin));
+  writer_ = std::make_unique<ChunkWriter>(chunk_options_, sink_);
+  chunk_.smallest = first.ToString();
+  return writer_->Open();
 }
 
 Status DeltaBuilder::Put(EntryReader* reader) {
   const Slice key = reader->key();
   const Slice value = reader->value();
-  Status status =
-      CheckEntry(*reader, options_.target_takes_entities, *family_);
-  if (status.ok()) {
-    status = Open(key);
+  RETURN_IF_ERROR(
+      CheckEntry(*reader, options_.target_takes_entities, *family_));
+  RETURN_IF_ERROR(Open(key));
+  const Status status = writer_->Add(reader, key, value);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kInternal,
+                       EntryForMessage(*family_, key));
   }
-  if (status.ok()) {
-    status = writer_->Add(reader, key, value);
-    if (!status.ok()) {
-      status = WithContext(status, EndState::kInternal,
-                           EntryForMessage(*family_, key));
-    }
+  chunk_.entries++;
+  chunk_.key_bytes += key.size();
+  chunk_.value_bytes += value.size();
+  chunk_.largest.assign(key.data(), key.size());
+  if (options_.on_progress) {
+    options_.on_progress(1);
   }
-  if (status.ok()) {
-    chunk_.entries++;
-    chunk_.key_bytes += key.size();
-    chunk_.value_bytes += value.size();
-    chunk_.largest.assign(key.data(), key.size());
-    if (options_.on_progress) {
-      options_.on_progress(1);
-    }
-  }
-  return status;
+  return Status::OK();
 }
 
 Status DeltaBuilder::Delete(const Slice& key) {
-  Status status = Open(key);
-  if (status.ok()) {
-    status = writer_->Delete(key);
-    if (!status.ok()) {
-      status = WithContext(status, EndState::kInternal,
-                           "delete: " + EntryForMessage(*family_, key));
-    }
+  RETURN_IF_ERROR(Open(key));
+  const Status status = writer_->Delete(key);
+  if (!status.ok()) {
+    return WithContext(status, EndState::kInternal,
+                       "delete: " + EntryForMessage(*family_, key));
   }
   chunk_.largest.assign(key.data(), key.size());
-  return status;
+  return Status::OK();
 }
 
 Status DeltaBuilder::DeleteRange(const Slice& first, const Slice& last) {

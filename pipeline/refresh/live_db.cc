@@ -71,30 +71,27 @@ std::string FilterIn(const FamilyDescription& family) {
 Status ResolveObjects(const DatabaseDescription& description,
                       const OperatorRegistry& registry,
                       std::vector<ColumnFamilyDescriptor>* families) {
-  Status status;
   for (const FamilyDescription& told : description.families) {
     for (ColumnFamilyDescriptor& family : *families) {
-      if (!status.ok() || family.name != told.name) {
+      if (family.name != told.name) {
         continue;
       }
-      status = FindComparator(told.name, told.comparator, registry,
-                              &family.options.comparator);
+      RETURN_IF_ERROR(FindComparator(told.name, told.comparator, registry,
+                                     &family.options.comparator));
       std::shared_ptr<rocksdb::MergeOperator> merge;
       std::vector<std::string> unknown;
-      if (status.ok()) {
-        status = FindMergeOperator(told.name, told.merge_operator, registry,
-                                   &merge, &unknown);
-      }
+      RETURN_IF_ERROR(FindMergeOperator(told.name, told.merge_operator,
+                                        registry, &merge, &unknown));
       if (merge != nullptr) {
         family.options.merge_operator = merge;
       }
-      if (status.ok() && !unknown.empty()) {
+      if (!unknown.empty()) {
         // Without the merge operator, compactions fail.
-        status = MakeStatus(EndState::kIncompatible, unknown.front());
+        return MakeStatus(EndState::kIncompatible, unknown.front());
       }
     }
   }
-  return status;
+  return Status::OK();
 }
 
 // Refuses a WAL directory outside of `dir`. That directory may belong to
