@@ -124,14 +124,12 @@ Status ReadOwner(const std::string& text, PullOptions* options) {
   if (text.empty() || colon + 1 == text.size()) {
     return Wrong("--owner", "USER, USER:GROUP or :GROUP", text);
   }
-  Status status;
   if (!user.empty()) {
-    status = ReadUser(user, &options->target_owner);
+    RETURN_IF_ERROR(ReadUser(user, &options->target_owner));
   }
-  if (status.ok() && colon < text.size()) {
-    status = ReadGroup(text.substr(colon + 1), &options->target_group);
-  }
-  return status;
+  return colon < text.size()
+             ? ReadGroup(text.substr(colon + 1), &options->target_group)
+             : Status::OK();
 }
 
 Status ReadPermissions(const std::string& text, PullOptions* options) {
@@ -167,12 +165,12 @@ Status ReadJob(const OptionTexts& texts, PullArguments* out) {
 }
 
 Status ReadTargetAccess(const OptionTexts& texts, PullOptions* options) {
-  Status status = texts.Has("owner") ? ReadOwner(texts.Get("owner"), options)
-                                     : Status::OK();
-  if (status.ok() && texts.Has("permissions")) {
-    status = ReadPermissions(texts.Get("permissions"), options);
+  if (texts.Has("owner")) {
+    RETURN_IF_ERROR(ReadOwner(texts.Get("owner"), options));
   }
-  return status;
+  return texts.Has("permissions")
+             ? ReadPermissions(texts.Get("permissions"), options)
+             : Status::OK();
 }
 
 Status ReadMetrics(const OptionTexts& texts, const TlsFiles& tls,

@@ -482,36 +482,27 @@ Status ParsePlan(const std::vector<std::string>& arguments,
 Status ParseVerify(const std::vector<std::string>& arguments,
                    VerifyArguments* out) {
   OptionTexts texts;
-  Status status = Read(*FindCommand("verify"), arguments, &texts, out);
-  if (status.ok()) {
-    status = ReadAddress(texts, "left", !out->all, &out->options.left);
+  RETURN_IF_ERROR(Read(*FindCommand("verify"), arguments, &texts, out));
+  RETURN_IF_ERROR(
+      ReadAddress(texts, "left", !out->all, &out->options.left));
+  RETURN_IF_ERROR(
+      ReadAddress(texts, "right", !out->all, &out->options.right));
+  RETURN_IF_ERROR(CheckAll(texts, out->all,
+                           {{"left", &out->options.left},
+                            {"right", &out->options.right}}));
+  if (texts.Has("snapshot")) {
+    RETURN_IF_ERROR(ReadTransferId("--snapshot", texts.Get("snapshot"),
+                                   &out->options.left_snapshot.emplace()));
   }
-  if (status.ok()) {
-    status = ReadAddress(texts, "right", !out->all, &out->options.right);
-  }
-  if (status.ok()) {
-    status = CheckAll(texts, out->all,
-                      {{"left", &out->options.left},
-                       {"right", &out->options.right}});
-  }
-  if (status.ok() && texts.Has("snapshot")) {
-    status = ReadTransferId("--snapshot", texts.Get("snapshot"),
-                            &out->options.left_snapshot.emplace());
-  }
-  if (status.ok()) {
-    status = CheckWalDir(out->options.left, out->options.wal_dir);
-  }
-  if (status.ok()) {
-    const SourceAddress& left = out->options.left;
-    const SourceAddress& right = out->options.right;
-    const bool left_without = HostPort{left.host}.is_unix() || left.is_ssh();
-    status = ReadTls(texts,
-                     !HasServer(left) || (left_without && HasServer(right))
-                         ? right
-                         : left,
-                     &out->options.tls);
-  }
-  return status.ok() ? ReadSelection(texts, &out->options.selection) : status;
+  RETURN_IF_ERROR(CheckWalDir(out->options.left, out->options.wal_dir));
+  const SourceAddress& left = out->options.left;
+  const SourceAddress& right = out->options.right;
+  const bool left_without = HostPort{left.host}.is_unix() || left.is_ssh();
+  RETURN_IF_ERROR(ReadTls(
+      texts,
+      !HasServer(left) || (left_without && HasServer(right)) ? right : left,
+      &out->options.tls));
+  return ReadSelection(texts, &out->options.selection);
 }
 
 namespace {
@@ -538,42 +529,36 @@ Status ParseStatus(const std::vector<std::string>& arguments,
   const bool all = std::find(arguments.begin(), arguments.end(), "--all") !=
                    arguments.end();
   OptionTexts texts;
-  Status status = Read(all ? StatusOfAll() : *FindCommand("status"), arguments,
-                       &texts, out);
-  if (status.ok() && out->all) {
+  RETURN_IF_ERROR(Read(all ? StatusOfAll() : *FindCommand("status"), arguments,
+                       &texts, out));
+  if (out->all) {
     return CheckStatusOfAll(texts, *out);
   }
-  if (status.ok() && texts.Has("metrics-file")) {
+  if (texts.Has("metrics-file")) {
     return Status::InvalidArgument("--metrics-file: needs --all");
   }
-  if (status.ok()) {
-    status = ReadAddress(texts, "place", false, &out->options.where);
+  RETURN_IF_ERROR(ReadAddress(texts, "place", false, &out->options.where));
+  if (out->options.where.is_archive()) {
+    return Wrong("place",
+                 "a directory or a server ('sstferry archive list' shows an "
+                 "archive)",
+                 texts.Get("place"));
   }
-  if (status.ok() && out->options.where.is_archive()) {
-    status = Wrong("place",
-                   "a directory or a server ('sstferry archive list' shows an "
-                   "archive)",
-                   texts.Get("place"));
-  }
-  return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
-                     : status;
+  return ReadTls(texts, out->options.where, &out->options.tls);
 }
 
 Status ParseLs(const std::vector<std::string>& arguments,
                StatusArguments* out) {
   OptionTexts texts;
-  Status status = Read(*FindCommand("ls"), arguments, &texts, out);
-  if (status.ok()) {
-    status = ReadAddress(texts, "source", false, &out->options.where);
+  RETURN_IF_ERROR(Read(*FindCommand("ls"), arguments, &texts, out));
+  RETURN_IF_ERROR(ReadAddress(texts, "source", false, &out->options.where));
+  if (out->options.where.is_archive()) {
+    return Wrong("source",
+                 "sst://HOST[:PORT][/NAME], unix:/PATH[:NAME], HOST:/DIR or a "
+                 "directory ('sstferry archive list' lists an archive)",
+                 texts.Get("source"));
   }
-  if (status.ok() && out->options.where.is_archive()) {
-    status = Wrong("source",
-                   "sst://HOST[:PORT][/NAME], unix:/PATH[:NAME], HOST:/DIR or "
-                   "a directory ('sstferry archive list' lists an archive)",
-                   texts.Get("source"));
-  }
-  return status.ok() ? ReadTls(texts, out->options.where, &out->options.tls)
-                     : status;
+  return ReadTls(texts, out->options.where, &out->options.tls);
 }
 
 namespace {

@@ -73,11 +73,9 @@ std::string NumberValue::Text(uint32_t number) const {
 Status NumberValue::Read(const std::string& what, const std::string& text,
                     uint32_t* out) const {
   uint64_t number = 0;
-  const Status status = ParseNumber(what, text, least_, most_, &number);
-  if (status.ok()) {
-    *out = static_cast<uint32_t>(number);
-  }
-  return status;
+  RETURN_IF_ERROR(ParseNumber(what, text, least_, most_, &number));
+  *out = static_cast<uint32_t>(number);
+  return Status::OK();
 }
 
 std::string BytesValue::Bounds() const {
@@ -98,14 +96,12 @@ Status BytesValue::Read(const std::string& what, const std::string& text,
     return Status::OK();
   }
   uint64_t bytes = 0;
-  const Status status = ParseByteCount(what, text, &bytes);
-  if (status.ok() && (bytes < least_ || bytes > most_)) {
+  RETURN_IF_ERROR(ParseByteCount(what, text, &bytes));
+  if (bytes < least_ || bytes > most_) {
     return Wrong(what, Bounds(), text);
   }
-  if (status.ok()) {
-    *out = bytes;
-  }
-  return status;
+  *out = bytes;
+  return Status::OK();
 }
 
 Status BytesValue::Read(const std::string& what, const std::string& text,
@@ -145,11 +141,9 @@ Status DurationValue::Read(const std::string& what, const std::string& text,
 Status DurationValue::Read(const std::string& what, const std::string& text,
                       std::chrono::seconds* out) const {
   std::chrono::milliseconds time{0};
-  const Status status = ParseDuration(what, text, &time);
-  if (status.ok()) {
-    *out = std::chrono::ceil<std::chrono::seconds>(time);
-  }
-  return status;
+  RETURN_IF_ERROR(ParseDuration(what, text, &time));
+  *out = std::chrono::ceil<std::chrono::seconds>(time);
+  return Status::OK();
 }
 
 std::string LeaseValue::Bounds() const {
@@ -164,21 +158,19 @@ std::string LeaseValue::Text(std::chrono::seconds time) const {
 Status LeaseValue::Read(const std::string& what, const std::string& text,
                        std::chrono::seconds* out) const {
   std::chrono::milliseconds time{0};
-  const Status status =
-      text == "0" ? Status::OK() : ParseDuration(what, text, &time);
+  RETURN_IF_ERROR(text == "0" ? Status::OK()
+                              : ParseDuration(what, text, &time));
   const bool fits = text == "0" || (time >= std::chrono::seconds(1) &&
                                     time <= std::chrono::seconds(
                                                 kMaxLeaseSeconds));
-  if (status.ok() && !fits) {
+  if (!fits) {
     return Wrong(what,
                  "0, or 1s to " +
                      TimeText(std::chrono::seconds(kMaxLeaseSeconds)),
                  text);
   }
-  if (status.ok()) {
-    *out = std::chrono::duration_cast<std::chrono::seconds>(time);
-  }
-  return status;
+  *out = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return Status::OK();
 }
 
 std::string PercentValue::Text(double percent) const {

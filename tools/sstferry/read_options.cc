@@ -149,11 +149,8 @@ Status ReadValue(const std::string& name, const toml::node& node,
   RETURN_IF_ERROR(CheckAllowsSome(name, count));
   for (size_t i = 0; i < count; ++i) {
     std::string text;
-    const Status status =
-        TextOfToml(name, array != nullptr ? *array->get(i) : node, &text);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(
+        TextOfToml(name, array != nullptr ? *array->get(i) : node, &text));
     const bool is_switch = spec->semantic()->max_tokens() == 0;
     if (is_switch != (node.as_boolean() != nullptr)) {
       return Wrong(name, is_switch ? "true or false" : "a value", text);

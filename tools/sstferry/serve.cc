@@ -315,10 +315,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   const bool stdio = !arguments->stdio_directory.empty();
   // With --stdio, the target learns about such a problem from the answer to its
   // first request.
-  Status status = stdio ? Status::OK() : CheckDatabases(*arguments, console);
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(stdio ? Status::OK() : CheckDatabases(*arguments, console));
+  Status status;
   if (stdio) {
     arguments->options.other_process_limit = kStdioEarlier;
     status = ListenStdio(&listener);
@@ -357,18 +355,14 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
       watcher.load()->Trigger();
     }
   };
-  status = MakeSourceServer(arguments->options, std::move(listener), &server);
+  RETURN_IF_ERROR(
+      MakeSourceServer(arguments->options, std::move(listener), &server));
   // Before anybody can connect, so that a failure affects no target.
   ShownMetrics shown;
-  if (status.ok()) {
-    status = ShowMetrics(
-        arguments->metrics, arguments->tls,
-        [&] { return metrics.Collect(server->state()).Text(); },
-        [&] { return metrics.FileText(server->state()); }, console, &shown);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(ShowMetrics(
+      arguments->metrics, arguments->tls,
+      [&] { return metrics.Collect(server->state()).Text(); },
+      [&] { return metrics.FileText(server->state()); }, console, &shown));
   const auto stop = [&] {
     stop_asked = true;
     NotifyStopping().PermitUncheckedError();  // best effort
