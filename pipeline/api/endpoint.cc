@@ -83,11 +83,7 @@ Status Endpoint::Open(const EndpointOptions& options,
     } else if (options.tls.empty()) {
       opened->dialer_ = MakeTcpDialer(where);
     } else {
-      const Status status =
-          MakeTlsDialer(where, options.tls, &opened->dialer_);
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(MakeTlsDialer(where, options.tls, &opened->dialer_));
     }
     *out = std::move(opened);
     return Status::OK();
