@@ -25,24 +25,16 @@ class EntryStream {
   // Moves to the next entry; *entry is null at the end.
   [[nodiscard]] rocksdb::Status Next(const EntryDigest** entry) {
     if (at_ == page_.entries.size() && !page_.complete) {
-      rocksdb::Status status =
-          channel_->SendMessage(FrameType::kEntriesRequest, request_);
-      if (status.ok()) {
-        status =
-            guard_->ReceiveMessage(channel_, FrameType::kEntriesReply, &page_);
-      }
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(
+          channel_->SendMessage(FrameType::kEntriesRequest, request_));
+      RETURN_IF_ERROR(guard_->ReceiveMessage(
+          channel_, FrameType::kEntriesReply, &page_));
       if (page_.entries.empty() && !page_.complete) {
         return MakeStatus(EndState::kCorrupt,
                           "entries: expected at least one, found none");
       }
       at_ = 0;
-      status = CheckOrder();
-      if (!status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(CheckOrder());
       if (!page_.entries.empty()) {
         request_.after = page_.entries.back().key;
       }
