@@ -36,13 +36,8 @@ Status PairFiles(const FileSet& left, const FileSet& right,
   }
   std::vector<Part> units;
   std::vector<Part> right_units;
-  Status status = CutIntoUnits(left.files, left.unit_bytes, &units);
-  if (status.ok()) {
-    status = CutIntoUnits(right.files, right.unit_bytes, &right_units);
-  }
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CutIntoUnits(left.files, left.unit_bytes, &units));
+  RETURN_IF_ERROR(CutIntoUnits(right.files, right.unit_bytes, &right_units));
   std::map<UnitPlace, uint32_t> theirs;
   for (uint32_t id = 0; id < right_units.size(); ++id) {
     if (IsDataFile(right.files[right_units[id].file])) {
