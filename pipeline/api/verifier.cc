@@ -69,10 +69,7 @@ Verifier::Verifier(const VerifyOptions& options, ComparedAs compared,
 Verifier::~Verifier() = default;
 
 Status Verifier::OpenSide(VerifySide* side) {
-  Status status = side->link->Connect();
-  if (!status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(side->link->Connect());
   PullOptions as_pulled;  // requests the same parts as a pull
   as_pulled.selection = options_.selection;
   as_pulled.lanes = options_.lanes;
@@ -85,20 +82,18 @@ Status Verifier::OpenSide(VerifySide* side) {
     request.snapshot_use = SnapshotUse::kShare;
     request.named_transfer = *options_.left_snapshot;
   }
-  status = side->link->session()->Open(request, &side->plan);
-  if (status.ok()) {
-    status = WithContext(
-        CheckFamilies(side->plan, options_.selection.families),
-        EndState::kCorrupt, side->label);
-  }
+  RETURN_IF_ERROR(side->link->session()->Open(request, &side->plan));
+  RETURN_IF_ERROR(
+      WithContext(CheckFamilies(side->plan, options_.selection.families),
+                  EndState::kCorrupt, side->label));
   const uint32_t lanes = side->plan.opened.lanes;
-  if (status.ok() && (lanes == 0 || lanes > options_.lanes)) {
-    status = MakeStatus(EndState::kCorrupt,
-                        side->label + ": plan of its source: expected 1 to " +
-                            std::to_string(options_.lanes) +
-                            " lanes, found " + std::to_string(lanes));
-  }
-  return status;
+  return lanes > 0 && lanes <= options_.lanes
+             ? Status::OK()
+             : MakeStatus(EndState::kCorrupt,
+                          side->label +
+                              ": plan of its source: expected 1 to " +
+                              std::to_string(options_.lanes) +
+                              " lanes, found " + std::to_string(lanes));
 }
 
 Status Verifier::OpenSides() {
@@ -126,12 +121,9 @@ Status Verifier::MatchFamilies() {
   right_family_.assign(left_.plan.families.size(), UINT32_MAX);
   for (const Family& family : left_.plan.families) {
     const rocksdb::Comparator* order = nullptr;
-    const Status status =
-        FindComparator(family.description.name, family.description.comparator,
-                       options_.registry, &order);
-    if (!status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(FindComparator(family.description.name,
+                                   family.description.comparator,
+                                   options_.registry, &order));
     orders_.push_back(order);
     for (const Family& other : right_.plan.families) {
       if (other.description.name != family.description.name) {
