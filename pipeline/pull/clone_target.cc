@@ -254,13 +254,11 @@ Status CloneTarget::Reopen(
     const JournalState& unfinished, ReceivedChunks* received) {
   RETURN_IF_ERROR(ChooseNewId());
   MakeLayout();
-  const Status status = layout_->MakeFiles(file_system.get());
-  if (status.ok()) {
-    FindReceived(unfinished, received);
-    received->reused = ListReused();
-    received->waited_for = WaitingInStaging();
-  }
-  return status;
+  RETURN_IF_ERROR(layout_->MakeFiles(file_system.get()));
+  FindReceived(unfinished, received);
+  received->reused = ListReused();
+  received->waited_for = WaitingInStaging();
+  return Status::OK();
 }
 
 // Returns the numbers of data files whose units are all recorded as done
