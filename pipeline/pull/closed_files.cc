@@ -189,19 +189,17 @@ Status CheckTablesAreHere(rocksdb::FileSystem* file_system,
 Status CheckFilesAreHere(rocksdb::FileSystem* file_system,
                          const std::string& dir) {
   ManifestReader reader;
-  Status status = ReadManifest(file_system, dir, &reader, nullptr);
+  RETURN_IF_ERROR(ReadManifest(file_system, dir, &reader, nullptr));
   for (const auto& [id, family] : reader.state().families) {
-    if (status.ok()) {
-      status = CheckTablesAreHere(file_system, dir, family);
-    }
+    RETURN_IF_ERROR(CheckTablesAreHere(file_system, dir, family));
     for (const auto& [number, file] : family.blobs) {
       const std::string name = NumberedName(number, ".blob");
-      if (status.ok() && !IsThere(file_system, dir, name)) {
-        status = Lost(dir, name);
+      if (!IsThere(file_system, dir, name)) {
+        return Lost(dir, name);
       }
     }
   }
-  return status;
+  return Status::OK();
 }
 
 Status IsEmptyWal(rocksdb::FileSystem* file_system, const std::string& path,
