@@ -329,16 +329,14 @@ std::vector<IngestExternalFileArg> Ingestor::ArgumentsOf(
 }
 
 Status Ingestor::RecordIngested(const std::vector<StagedChunk>& batch) {
-  Status status;
   for (const StagedChunk& chunk : batch) {
     JournalIngested ingested;
     ingested.part_id = chunk.record.chunk.part_id;
     ingested.ordinal = chunk.record.chunk.ordinal;
-    if (status.ok()) {
-      status = journal_->Append(JournalRecordType::kIngested, ingested);
-    }
+    RETURN_IF_ERROR(
+        journal_->Append(JournalRecordType::kIngested, ingested));
   }
-  return status;
+  return Status::OK();
 }
 
 Status Ingestor::Ingest(const std::vector<StagedChunk>& batch,
