@@ -209,24 +209,20 @@ Status Puller::RunSteps() {
 // Runs the first steps of RunSteps(). A failure that would end the pull there
 // ends the plan in the same way.
 Status Puller::RunPlan() {
-  Status status = RunEach({[this] { return opener_.OpenWorkspace(); }});
-  if (status.ok() && work_->finishes_alone()) {
-    return status;
+  RETURN_IF_ERROR(RunEach({[this] { return opener_.OpenWorkspace(); }}));
+  if (work_->finishes_alone()) {
+    return Status::OK();
   }
-  if (status.ok()) {
-    status = RunEach({[this] { return opener_.Connect(); },
-                      [this] { return opener_.PrepareTarget(); }});
-  }
-  if (status.ok() && opener_.is_current()) {
+  RETURN_IF_ERROR(RunEach({[this] { return opener_.Connect(); },
+                           [this] { return opener_.PrepareTarget(); }}));
+  if (opener_.is_current()) {
     report_.Note(std::string("TARGET_DIR already holds the data of the "
                              "source: the ") +
                  PullModeName(options_.mode) + " leaves it as it is");
-    return status;
+    return Status::OK();
   }
-  if (status.ok()) {
-    PlanOthers();
-  }
-  return status.ok() ? CheckExchange() : status;
+  PlanOthers();
+  return CheckExchange();
 }
 
 Status Puller::CheckExchange() {
