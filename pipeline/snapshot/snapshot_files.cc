@@ -358,11 +358,11 @@ uint64_t SnapshotFiles::live_files() const {
 
 Status SnapshotFiles::ReleasePinned() {
   std::vector<std::string> names;
-  Status status = ListDirectory(pinned_, &names);
+  RETURN_IF_ERROR(ListDirectory(pinned_, &names));
   for (const std::string& name : names) {
-    if (status.ok()) status = RemoveFile(pinned_ + "/" + name);
+    RETURN_IF_ERROR(RemoveFile(pinned_ + "/" + name));
   }
-  return status;
+  return Status::OK();
 }
 
 }  // namespace sstferry
