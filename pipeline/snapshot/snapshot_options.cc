@@ -286,7 +286,7 @@ Status PlanOpening(const ManifestState& state,
   std::shared_ptr<rocksdb::Cache> cache =
       rocksdb::NewLRUCache(kSharedCacheBytes);
   std::vector<ColumnFamilyDescriptor> loaded;
-  Status status =
+  const Status status =
       options_text.empty()
           ? Status::OK()
           : LoadOptionsText(options_text, &plan->db, &loaded, &cache);
@@ -325,21 +325,17 @@ Status PlanOpening(const ManifestState& state,
   }
   // RocksDB reads plain and cuckoo tables only through mmap.
   plan->db.allow_mmap_reads = mapped;
-  status = MarkWanted(wanted, plan);
+  RETURN_IF_ERROR(MarkWanted(wanted, plan));
   for (FamilyOpening& family : plan->families) {
     if (!family.wanted && !family.unknown_merge_operator.empty()) {
       family.open.merge_operator = std::make_shared<DiscardingMerge>();
     }
   }
   for (const FamilyOpening& family : plan->families) {
-    if (status.ok()) {
-      status = CheckFamily(family, plan);
-    }
-    if (status.ok()) {
-      status = CheckTables(family);
-    }
+    RETURN_IF_ERROR(CheckFamily(family, plan));
+    RETURN_IF_ERROR(CheckTables(family));
   }
-  return status;
+  return Status::OK();
 }
 
 void BoundWriteBuffers(uint64_t wal_bytes, const OpenLimits& limits,
