@@ -79,23 +79,22 @@ Status PinnedTables::HoldOne(uint64_t number, const char* suffix,
 
 Status PinnedTables::Hold(const ManifestState& state, std::string* missing) {
   missing->clear();
-  Status status;
   for (const auto& [id, family] : state.families) {
     for (const auto& [number, file] : family.files) {
-      if (status.ok() && file.path_id != 0) {
-        status = MakeStatus(
+      if (file.path_id != 0) {
+        return MakeStatus(
             EndState::kRefused,
             NumberedName(number, kTable) +
                 " is outside the database directory (db_paths or cf_paths): "
                 "sstferry refuses a source with files elsewhere");
       }
-      if (status.ok()) status = HoldOne(number, kTable, &tables_, missing);
+      RETURN_IF_ERROR(HoldOne(number, kTable, &tables_, missing));
     }
     for (const auto& [number, blob] : family.blobs) {
-      if (status.ok()) status = HoldOne(number, kBlob, &blobs_, missing);
+      RETURN_IF_ERROR(HoldOne(number, kBlob, &blobs_, missing));
     }
   }
-  return status;
+  return Status::OK();
 }
 
 // Drops links to other files. Opens each directory once and compares with the
@@ -156,22 +155,17 @@ Status PinnedTables::Move(const std::string& name, uint64_t bytes,
 Status PinnedTables::MoveTo(const std::string& directory,
                           const ManifestState& state,
                           const std::string& manifest) const {
-  Status status;
   for (const auto& [id, family] : state.families) {
     for (const auto& [number, file] : family.files) {
-      if (status.ok()) {
-        status = Move(NumberedName(number, kTable), file.bytes, directory,
-                      manifest);
-      }
+      RETURN_IF_ERROR(Move(NumberedName(number, kTable), file.bytes, directory,
+                           manifest));
     }
     for (const auto& [number, blob] : family.blobs) {
-      if (status.ok()) {
-        status = Move(NumberedName(number, kBlob),
-                      blob.file_bytes(), directory, manifest);
-      }
+      RETURN_IF_ERROR(Move(NumberedName(number, kBlob), blob.file_bytes(),
+                           directory, manifest));
     }
   }
-  return status;
+  return Status::OK();
 }
 
 }  // namespace sstferry
