@@ -514,8 +514,10 @@ Status CredentialChain::OfContainer(const std::string& text,
   RETURN_IF_ERROR(ParseUrl(text, &url));
   if (!MayBeContainerEndpoint(url)) {
     return MakeStatus(EndState::kRefused,
-                      "credentials: expected https or an address of this "
-                      "machine for the container's endpoint, found " +
+                      "credentials: expected https in "
+                      "AWS_CONTAINER_CREDENTIALS_FULL_URI, or http to "
+                      "localhost, 127.0.0.1, [::1], 169.254.170.2, "
+                      "169.254.170.23 or [fd00:ec2::23], found " +
                           Printable(url.scheme + "://" + url.host));
   }
   std::map<std::string, std::string> headers;

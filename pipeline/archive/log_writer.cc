@@ -193,9 +193,10 @@ Status LogWriter::Check(const std::vector<WalBytes>& parts) const {
   return parts.size() <= kMaxSegmentWals / 2
              ? Status::OK()
              : MakeStatus(EndState::kCorrupt,
-                          "a round: expected at most " +
+                          "records of WALs: expected bytes of at most " +
                               std::to_string(kMaxSegmentWals / 2) +
-                              " WALs, found " + std::to_string(parts.size()));
+                              " WALs at once from the source, found bytes of " +
+                              std::to_string(parts.size()));
 }
 
 void LogWriter::Add(const std::vector<WalBytes>& parts) {
