@@ -253,7 +253,8 @@ void StandbyAudit::CompareSlice() {
   audit_.begun_micros = now;
   AuditSlice slice;
   Status status = pair_->Open();
-  // A pass that has left out a family must not end as one that compared it.
+  // If a family that this pass has left out can be compared now, begins a new
+  // pass: this one would end without having compared it.
   if (status.ok() &&
       std::any_of(audit_.families.begin(), audit_.families.end(),
                   [this](const UnauditedFamily& family) {

@@ -8,7 +8,7 @@
 
 namespace sstferry {
 
-// Uses inotify. Without inotify, Wait() returns at once.
+// Waits by inotify. If inotify is not available, Wait() returns at once.
 //
 // Threads: one.
 class DirectoryWatch {

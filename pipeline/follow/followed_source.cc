@@ -262,11 +262,12 @@ Status FollowedSource::BeginLife() {
   return Status::OK();
 }
 
-// Finds the rewritten families with a compaction filter. Reads OPTIONS after M:
-// RocksDB writes it after CURRENT, but before any compaction. While OPTIONS
-// cannot be read, the next round looks again; but a round that lists all files
-// takes each of these families for one with a filter. So it reports no source as
-// closed that still requires a cut.
+// Requires a cut if a flush or a compaction has rewritten a family that has a
+// compaction filter. Reads OPTIONS after M: RocksDB writes it after CURRENT,
+// but before any compaction. If OPTIONS cannot be read, the next round tries
+// again. But a round that lists all WALs assumes a filter in each of these
+// families, because only such a round may report the source as closed, and a
+// closed source must not require another cut later.
 void FollowedSource::FindFiltered(bool listed) {
   if (judged_.rewritten.empty()) {
     return;

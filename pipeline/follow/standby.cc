@@ -234,9 +234,9 @@ Status CompareBytes(rocksdb::FileSystem* file_system, const std::string& a,
   return Status::OK();
 }
 
-// Returns those of the recorded directories that are next to `dir` and have its
-// name. If `dir` is a copy of another directory, its record has the directories
-// of that one.
+// Returns the recorded directories that exist next to `dir` and whose names
+// begin with that of `dir`. (If `dir` is a copy of another standby, its record
+// has the directories of that standby.)
 std::vector<std::string> OwnDirs(const std::string& dir,
                                  const std::string& infix,
                                  const std::vector<std::string>& recorded) {
@@ -346,8 +346,8 @@ bool IsSameTable(const ManifestFile& a, const ManifestFile& b) {
          a.largest_sequence == b.largest_sequence;
 }
 
-// Returns true if both MANIFESTs name a table with the same number, but these
-// are two tables: RocksDB gives a number to one file only.
+// Returns true if both MANIFESTs have different tables with the same number.
+// Then neither continues the other, because RocksDB uses a number only once.
 bool HaveOtherTables(const ManifestState& a, const ManifestState& b) {
   std::map<uint64_t, const ManifestFile*> tables;
   for (const auto& [id, family] : a.families) {
@@ -378,7 +378,9 @@ Status ReadWals(rocksdb::FileSystem* file_system, const std::string& dir,
                 bool from_mark, const OnWalRecord& on_record,
                 const OnWalEnd& on_end, StandbyPosition* end) {
   *end = StandbyPosition();
-  const FollowMark mark = ReadFollowMark(dir);  // before what it is about
+  // Reads the mark before it lists the WALs: a later mark might name a newer
+  // WAL.
+  const FollowMark mark = ReadFollowMark(dir);
   std::map<uint64_t, std::string> wals;
   RETURN_IF_ERROR(ListWals(dir, &wals));
   const auto marked = wals.find(mark.wal_number);
@@ -832,8 +834,8 @@ Status Standby::CheckUsable() const {
 
 // Checks that DIR, which is written to and exchanged by its path, is still the
 // standby that this object has locked or, before the first cut, still has no
-// files. An adopted database may be another one by now, which the exchange
-// keeps as well, but no standby.
+// files. If this object adopts a database, another database may be there by
+// now, because the exchange keeps that one as well; but not a standby.
 Status Standby::CheckOwned() const {
   const bool is_locked = lock_.is_open();
   bool is_owned = false;
@@ -1159,9 +1161,9 @@ Status Standby::IsProven(const std::string& new_dir, const FollowFile& record,
 }
 
 // Checks whether the cut continues DIR, although the source has begun another
-// MANIFEST since: the source said so when its MANIFEST had the bytes
-// `continued`, it was not opened again since DIR's cut, and DIR's newest WAL
-// was flushed and removed. (If that WAL is in the cut, HasAllReceived()
+// MANIFEST since. It does if the source said so when its MANIFEST had the bytes
+// `continued`, was not opened again since DIR's cut, and has flushed and
+// removed DIR's newest WAL. (If that WAL is in the cut, HasAllReceived()
 // compares its bytes: a crash may have truncated it.)
 Status Standby::IsContinued(const std::string& new_dir,
                             const FollowFile& record,
@@ -1303,8 +1305,9 @@ Status Standby::HasLeftBeforeCut(const std::string& new_dir,
     *has_left = begin != FileBegin::kKnown ||
                 !(digest == record_.manifest_digest);
   }
-  // A MANIFEST that is damaged or lost must not prevent a cut. One that cannot
-  // be read now may show that the source has left; the cut is tried again.
+  // A MANIFEST that is damaged or lost must not prevent a cut. But one that
+  // only cannot be read now may show that the source has left, so this fails,
+  // and the cut is retried.
   FileId named;
   RETURN_IF_ERROR(
       FileIdOfName(dir_ + "/" + ManifestNameOf(record_), &named));

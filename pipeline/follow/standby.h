@@ -187,16 +187,17 @@ class Standby {
   [[nodiscard]] rocksdb::Status BeginCut();
   // Keeps DIR's WALs in a directory next to DIR, unless `new_dir` proves that
   // the source had every byte that DIR had when the cut began. `new_dir` is the
-  // complete next cut except its *record; it proves this by the same history
-  // (format/history.h). If `new_dir` lacks these WALs, the source must have
-  // proved this when it requested the cut for `reason`; for a new life, if its
-  // MANIFEST began with `continued` then (zeros: it has not). If the WALs
-  // contain more than the source has, they are kept as DIR.sstferry-lost-DATE/,
-  // otherwise as DIR.sstferry-unproven-DATE/, of which only the newest few
-  // remain. If even the last cut had more than the source has now, the lost
-  // directory gets all files of DIR and is a database. When this returns OK, it
-  // is durable. *record names the directories. During a scheduled cut, records
-  // may be appended.
+  // complete next cut except its *record. The proof is that its history
+  // (format/history.h) has these bytes. If it no longer has the WALs, the proof
+  // is that the source compared the bytes itself when it requested the cut for
+  // `reason`. For a new life, `continued` is the beginning of the source's
+  // MANIFEST when it did so (zeros: it did not). If DIR's WALs have more than
+  // the source, they are kept as DIR.sstferry-lost-DATE/; if that is unknown,
+  // as DIR.sstferry-unproven-DATE/, of which only the newest few remain. If
+  // even the last cut may have had more than the source has now, the directory
+  // gets all files of DIR and is a database. It is durable when this returns
+  // OK. *record names the directories. During a scheduled cut, records may be
+  // appended.
   //   kSourceError  a scheduled cut is of another life of the source
   //                 (followed_source.h)
   [[nodiscard]] rocksdb::Status KeepUnproven(const std::string& new_dir,

@@ -27,9 +27,9 @@ Status SetCutOptions(const CutRequest& request, Standby* standby,
                    standby->record().source == options->source.ToString();
   options->verify = options->verify || request.compares;
   options->keeps_old = false;
-  // A cut that the source requires blocks all later records, until the files
-  // that it replaces are deleted, and WALs that are too long keep growing. So
-  // only a regular cut (kCutEvery) yields to other work on the machine.
+  // A required cut blocks all later records until it has deleted the files that
+  // it replaces. During a kMaxReplay cut, WALs that are too long keep growing.
+  // So only a regular cut (kCutEvery) yields to other work on the machine.
   options->full_rate =
       options->full_rate || request.reason != CutReason::kCutEvery;
   if (!request.continues()) options->delete_rate_bytes_per_sec = 0;

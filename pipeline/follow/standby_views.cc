@@ -337,7 +337,8 @@ Status StandbyViews::Make(bool* made) {
   return Status::OK();
 }
 
-// Makes and syncs sstferry.making. The standby's files must not be replaced.
+// Makes and syncs sstferry.making. REQUIRES: no cut replaces the standby's
+// files meanwhile.
 Status StandbyViews::Copy(const FollowFile& record,
                           const StandbyPosition& end) {
   rocksdb::FileSystem* const disk = options_.file_system.get();
