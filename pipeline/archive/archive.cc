@@ -16,8 +16,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Memory of the names that FindArchives() returns: more than half a million of
-// them; a name in a set takes about 100 bytes more than its text.
+// Maximum memory of the names that FindArchives() returns, enough for more than
+// half a million. Each name takes about 100 bytes in addition to its text.
 constexpr uint64_t kMaxNamesBytes = 128u << 20;
 constexpr uint64_t kNameNodeBytes = 100;
 
@@ -30,7 +30,7 @@ uint64_t Unsigned(UnixSeconds seconds) {
   return static_cast<uint64_t>(std::max<UnixSeconds>(seconds, 0));
 }
 
-// Returns any failure to decode an object as damage.
+// Turns any error of decoding an object into kCorrupt.
 Status AsDamage(const Status& decoded) {
   return decoded.ok() ? decoded
                       : MakeStatus(EndState::kCorrupt, MessageOf(decoded));
@@ -242,8 +242,8 @@ Status Archive::Now(uint64_t* seconds) const {
 Status Archive::ListSets(std::vector<FoundSet>* sets,
                          std::set<SetName>* lost) const {
   sets->clear();
-  // Lists done/ before sets/. In the other order, a set would count as done if
-  // its record was deleted before its `done` was put.
+  // Lists done/ before sets/. In the other order, a set whose record is deleted
+  // and whose `done` is put between the two lists would look committed.
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, kArchiveDonePrefix, kMaxArchiveObjects, &objects).status);

@@ -23,13 +23,13 @@ namespace sstferry {
 
 // Limit for the objects under one prefix; a longer listing counts as damage.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
-// Writers put at most so many segments, and files of sets, so that each archive
-// can be listed, restored and pruned. The rest is for objects that writers put
-// without knowing of each other.
+// Writers put no more segments, and no more files of sets, than this, so that
+// each archive can be listed, restored and pruned. The rest is for objects that
+// concurrent writers put without knowing of each other.
 inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
 
-// Checks that a writer may put objects under a prefix that then has `objects`.
-// *warning is set above half of `max_objects`, else empty.
+// Checks whether a writer may put objects, if the prefix has `objects` of them
+// afterwards. *warning is set above half of `max_objects`, else empty.
 //   kRefused  there would be more than `max_objects`
 [[nodiscard]] rocksdb::Status CheckObjectCount(const std::string& place,
                                                const std::string& prefix,
@@ -41,7 +41,7 @@ inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
 struct FoundSet {
   SetName name;
   uint64_t bytes = 0;    // size of the set's record
-  bool is_done = false;  // done/SET exists, so the set counts
+  bool is_done = false;  // done/SET exists: the set is committed
 };
 
 // A mark or an intent found in a listing. since_seconds is the time in the
@@ -60,9 +60,9 @@ struct FoundIntent {
 // Keys and sets that marks name.
 struct Marked {
   struct Since {
-    // A mark says that the set counted, and no prune has taken that back.
+    // A mark names the set as committed, and no prune has taken that back.
     bool was_done = false;
-    // Time of the oldest mark that says so; if none does, of the oldest mark.
+    // Time of the oldest such mark or, if there is none, of the oldest mark.
     uint64_t since_seconds = 0;
   };
   std::set<std::string> keys;
@@ -72,12 +72,12 @@ struct Marked {
 // An object of a set, as a listing shows it.
 struct ListedObject {
   uint64_t bytes = 0;
-  bool is_cold = false;  // the store gives nothing of it back
+  bool is_cold = false;  // the store does not return its bytes
 };
 using ListedKeys = std::map<std::string, ListedObject>;  // by key
 
-// Returns what a listing shows to be wrong with an object of `bytes` bytes; an
-// empty string: nothing.
+// Returns the fault that a listing shows for an object, which should have
+// `bytes` bytes; empty: none.
 std::string ListedFault(const ListedKeys& listed, const std::string& key,
                         uint64_t bytes);
 
@@ -88,15 +88,15 @@ using KeyFaults = std::map<std::string, std::string>;
 // read again.
 inline constexpr size_t kMaxFaultBytes = 512;
 
-// The sets that repairs have replaced (repair.h). A repair reads all objects of
-// a set, and makes another set only if some are missing or wrong. So a set that
-// was repaired counts as damaged for every command, as long as a set that was
-// made from it counts: even if no finding of a check names its objects, and
-// even if the repaired set has been damaged since.
+// The sets that repairs have replaced (repair.h). A repair replaces a set only
+// after it has found objects of it missing or wrong. So every command treats
+// the original as damaged while the set that was made from it is committed:
+// even if no finding of a check names its objects, and even if the new set has
+// been damaged since.
 class RepairedSets {
  public:
-  // Adds a set that counts and whose record can be read. A repaired set has the
-  // time of the damaged one.
+  // Adds a committed set with a readable record. `repairs`: the id of the
+  // damaged set from which it was made, which has the same time; zero: none.
   void Add(const SetName& name, const SetId& repairs);
   // Returns true if a set was made from this one.
   bool IsReplaced(const SetName& name) const { return made_.count(name) != 0; }
@@ -196,7 +196,8 @@ class Archive {
   // Reads all marks. Skips a mark that is deleted meanwhile.
   //   kCorrupt  a mark cannot be read: the message says how to remove it
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
-  // `marks`, which may be null, receives the marks.
+  // Reads all marks, and collects what they name. `marks`, which may be null,
+  // receives the marks themselves.
   [[nodiscard]] rocksdb::Status ReadMarked(
       Marked* marked, std::vector<FoundMark>* marks = nullptr) const;
   // Reads all intents. If `unreadable` is not null, it receives the ids of
@@ -215,14 +216,14 @@ class Archive {
   StoreResult PutChecked(ArchiveChecked checked) const;
   // Reads the faults in the findings: "its bytes differ ... (found DATE)".
   // `checked_seconds`, which may be null, receives the time of the check.
-  //   kCorrupt  also if there are as many as the findings can hold: *faults has
-  //             these, but it is unknown which other objects are wrong
+  //   kCorrupt  as ReadChecked(); or the findings are full: *faults has all of
+  //             them, but it is unknown which other objects are wrong
   [[nodiscard]] rocksdb::Status ReadFaults(
       KeyFaults* faults, uint64_t* checked_seconds = nullptr) const;
   // Adds to *keys the objects under a prefix that have names of files of sets.
   // *foreign (may be null) counts the other objects. If a list shows cold
-  // objects, reads one byte of the first to find out if the store gives them
-  // back.
+  // objects, reads one byte of the first to find out if the store returns their
+  // bytes.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,
                                          uint64_t* foreign = nullptr) const;

@@ -42,8 +42,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
     ReadRecord read;
     read.listed.name = set.name;
     const auto mark = marked.sets.find(set.name);
-    // A mark does not count if it took the set for unfinished, or if a prune
-    // took it back.
+    // Ignores a mark that was put while the set was unfinished, and one that a
+    // prune has taken back.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.is_done);
     read.listed.state = !set.is_done ? SetState::kUnfinished
@@ -94,7 +94,7 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
   return Status::OK();
 }
 
-// Lists a set that a repair replaced as damaged.
+// Marks a set in the list as damaged if a repair has replaced it.
 void JudgeReplaced(const RepairedSets& repaired, ListedSet* listed) {
   if (IsRestorable(listed->state) && repaired.IsReplaced(listed->name)) {
     listed->state = SetState::kDamaged;
@@ -102,7 +102,8 @@ void JudgeReplaced(const RepairedSets& repaired, ListedSet* listed) {
   }
 }
 
-// Returns OK for findings that cannot be read: a list takes them for none.
+// Turns the error of unreadable findings into OK, so that they do not prevent a
+// list or a check.
 Status IgnoreUnreadable(const Status& read) {
   return EndStateOf(read) == EndState::kCorrupt ? Status::OK() : read;
 }
@@ -197,8 +198,9 @@ void Checker::Amiss(const std::string& key, const std::string& what) {
   amiss_.emplace(key, what);
 }
 
-// Skips two kinds of sets: those that a prune removed meanwhile, with their
-// files, and those that do not count and may not have all files yet.
+// Marks the sets that use an object in amiss_ as damaged, and reports the
+// problem. Skips sets that a prune removed during this check, with their files,
+// and unfinished sets, which may not have all files yet.
 void Checker::TellAmiss(const std::set<SetName>& still_there) {
   for (const auto& [key, what] : amiss_) {
     std::string sets;
@@ -239,9 +241,10 @@ void Checker::AddFindings() {
   for (const FoundFault& fault : before_.faults) {
     const auto there = present_.find(fault.key);
     const auto named = named_.find(fault.key);
-    // If the object of a set is missing or has another size, the listing
-    // reports it again. An object that no record names may be named by one that
-    // cannot be read now, or used by a push.
+    // Drops the finding if the object is missing or has another size: if a set
+    // uses it, the listing reports it again. Keeps the finding of an object
+    // that no record names: an unreadable record may name it, or a push may use
+    // it.
     if (there == present_.end() ||
         (named != named_.end() &&
          there->second.bytes != named->second.object_bytes)) {
@@ -256,13 +259,14 @@ void Checker::AddFindings() {
   }
 }
 
-// Returns the findings to store. `now`: those that are stored at the end of
-// this check. What other checks and repairs have added meanwhile is kept: they
-// may have read an object later than this check.
+// Returns the findings to store. `now`: the findings that are stored at the end
+// of this check. Keeps those that other checks and repairs have added
+// meanwhile: they may have read an object later than this check.
 //
-// Only wrong bytes of sets may fill the findings: then it is unknown which
-// other objects are wrong, and they stay full until a check has read all
-// objects. Each listing shows again what is missing.
+// Only wrong bytes of objects of sets may take the last place: full findings
+// mean that it is unknown which other objects are wrong, and they stay full
+// until a check has read all objects. Missing objects need no place, because
+// each listing shows them again.
 ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
   ArchiveChecked merged;
   merged.checked_seconds = summary_->now_seconds;
@@ -275,8 +279,8 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
   for (const FoundFault& fault : before_.faults) {
     old[fault.key] = fault;
   }
-  // Chooses what only the listing shows, and what is not cold: cold objects may
-  // be restored in the store.
+  // Returns true if only the listing shows the fault of the object. Cold
+  // objects are excluded: they may be restored in the store.
   const auto is_listed = [this](const std::string& key) {
     const auto there = present_.find(key);
     return amiss_.count(key) != 0 && read_wrong_.count(key) == 0 &&
@@ -290,7 +294,7 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
     const bool is_old = before != old.end() && before->second == fault;
     if (is_listed(fault.key) ||
         (is_old && found_before_.count(fault.key) == 0)) {
-      continue;  // its object is deleted, or this check has judged it
+      continue;  // the object is deleted, or this check judges it
     }
     if (is_old && named_.count(fault.key) == 0) {
       others.push_back(fault);
@@ -329,15 +333,16 @@ Status Checker::KeepFindings() {
     return Status::OK();
   }
   if (read.ok() && now == ArchiveChecked()) {
-    now = before_;  // they were lost meanwhile
+    now = before_;  // something deleted CHECKED during this check
   }
   const StoreResult put = read.ok() ? archive_.PutChecked(MergeFindings(now))
                                     : StoreResult{StoreCode::kCaller, read};
   if (EndStateOf(put.status) == EndState::kCancelled) {
     return put.status;
   }
-  // A check must also work with an account that can only read. But if it reads
-  // a part, the next one reads another part, and finds nothing of this.
+  // A check must also work with an account that can only read. But a check of a
+  // part must store its findings: the next check reads another part, and would
+  // not find them again.
   if (put.code == StoreCode::kDenied && summary_->read_parts > 1) {
     forgets_ = WithContext(put.status, EndState::kDenied,
                            "a check of a part must keep what it finds");
@@ -477,8 +482,9 @@ void Checker::WarnOfReplaced() {
   }
 }
 
-// No push or prune deletes only the record of a set that counts. But a `done`
-// that arrives late, after its push gave up, is left alone, too.
+// Such a set is not just unfinished: no push or prune deletes only the record
+// of a committed set. But a `done` may also have arrived late, after its push
+// gave up and deleted the record.
 void Checker::WarnOfLost(const std::set<SetName>& lost) {
   for (const SetName& name : lost_) {
     if (lost.count(name) != 0) {
@@ -496,7 +502,7 @@ void Checker::WarnOfLost(const std::set<SetName>& lost) {
 Status Checker::Verdict() const {
   const ListedSet* first = nullptr;
   const ListedSet* newest = nullptr;
-  const ListedSet* last = nullptr;  // newest set that counts
+  const ListedSet* last = nullptr;  // newest committed set
   std::string whole;
   int unmarked = 0;  // whole sets that no prune marked
   for (const ListedSet& set : summary_->sets) {
@@ -578,9 +584,9 @@ Status Checker::Run() {
   RETURN_IF_ERROR(archive_.ReadHead(&head_));
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
   ChoosePart();
-  // Reads the findings and the sets before it lists objects, so that the
-  // listing has all objects of these sets, and the object of a finding that it
-  // misses is deleted.
+  // Reads the findings and the sets before it lists objects. So the listing has
+  // all objects of these sets, and if it does not have the object of a finding,
+  // that object was deleted.
   RETURN_IF_ERROR(ReadFindings(&before_));
   RETURN_IF_ERROR(
       ReadRecords(archive_, head_, &records_, &repaired_, &lost_));
@@ -652,7 +658,7 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   sets->clear();
   KeyFaults faults;
   uint64_t checked_seconds = 0;
-  // Full findings have the faults that are known.
+  // If the findings are full, uses the faults that they have.
   RETURN_IF_ERROR(
       IgnoreUnreadable(archive.ReadFaults(&faults, &checked_seconds)));
   for (ReadRecord& read : records) {

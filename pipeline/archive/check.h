@@ -79,15 +79,16 @@ struct CheckSummary : ArchiveCheckCounts {
 inline constexpr size_t kMaxProblems = 100;  // of a CheckSummary
 
 // Checks an archive.
-//   kCorrupt  a set that counts has a missing or damaged file: the message
-//             names the first such file, the sets that use it, and the newest
-//             whole set; or the log's segments do not form a chain. *summary
-//             is complete. A damaged set that a repaired set (repair.h)
-//             replaces is only warned about. Or the findings of earlier checks
-//             cannot be read, and this check does not read everything
+//   kCorrupt  a committed set has a missing or damaged file: the message names
+//             the first such file, the sets that use it, and the newest whole
+//             set; or the log's segments do not form a chain. *summary is
+//             complete. A damaged set that a repaired set (repair.h) replaces
+//             is only warned about. Or the findings of earlier checks cannot be
+//             read, and this check does not read everything
 //   kRefused  nothing can be restored: there is no set, or the newest set is
 //             dated in the future and hides sets that are pushed now
-//   kDenied   this account may not put the findings, and the check reads a part
+//   kDenied   this account may not put the findings, although the check reads
+//             only a part of the objects
 //   others    errors of the store
 [[nodiscard]] rocksdb::Status CheckArchive(const Archive& archive,
                                            const CheckOptions& options,

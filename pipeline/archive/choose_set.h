@@ -11,10 +11,10 @@
 namespace sstferry {
 
 // Reads the record of the set that `which` names (SourceAddress::set).
-// Considers only sets that count (that have `done`). "latest" is the set whose
-// push began last by the store's clock. If several began in the same second,
-// chooses the one with the greatest RocksDB sequence number. If their contents
-// are equal, chooses the one with the greatest name.
+// Considers only committed sets. "latest" is the set whose push began last by
+// the store's clock. If several began in the same second, chooses the one with
+// the greatest RocksDB sequence number. If their contents are equal, chooses
+// the one with the greatest name.
 //   kRefused  there is no such set: the message lists the sets
 //   kCorrupt  the set's record is damaged, or `which` is a label and the
 //             record of a newer set, which may have that label, is damaged. An

@@ -28,7 +28,7 @@ struct KnownSet {
   std::vector<std::pair<std::string, uint64_t>> objects;
   SetLog log;  // the log that continues it
   SetId repairs{};
-  bool is_all_there = false;  // it counts, and all of its objects exist
+  bool is_all_there = false;  // committed, and all of its objects exist
 
   const SetName& name() const { return found.name; }
 };
@@ -41,15 +41,15 @@ struct InUse {
   std::set<SetId> used_by_pushes;
   std::vector<SetId> expired;  // ids of expired intents
   RepairedSets repaired;
-  // The newest set with an unreadable record that counts or is being pushed.
+  // The newest set with an unreadable record that is committed or being pushed.
   std::optional<SetName> unreadable;
 
   bool IsPushed(const SetId& set) const {
     return pushing.count(set) != 0 || used_by_pushes.count(set) != 0;
   }
   // Returns true if an unreadable record may name a file that this set
-  // uploaded. A push takes a name after those of the pushes whose files it
-  // uses, so the record names no files of later sets.
+  // uploaded. The name of a set sorts after the names of all sets and pushes
+  // whose files it uses, so the record names no files of later sets.
   bool MayBeNamed(const SetId& uploader) const {
     if (!unreadable.has_value()) {
       return false;
@@ -65,8 +65,8 @@ struct InUse {
 // The sets that a run keeps.
 struct Staying {
   std::map<SetName, std::string> sets;  // each with the reason
-  // With keep_log_seconds: the sets whose log is kept if they stay. Before the
-  // kept log, only the moments of other sets can be restored.
+  // Only with keep_log_seconds: the sets whose log is kept if they stay. Of
+  // other sets, only their own moments can be restored.
   std::optional<std::set<SetName>> logged;
 };
 
@@ -124,11 +124,13 @@ class Pruner {
   // sets' records. A set with an object that the last check found wrong is not
   // whole, and neither is one that a repair replaced.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
-  // Chooses the sets to keep among those that count. `marked`: what marks name.
+  // Chooses the sets to keep among the committed ones. `marked`: what marks
+  // name.
   [[nodiscard]] Status ChooseStaying(const InUse& use, const Marked& marked,
                                      const ArchiveLog& log,
                                      Staying* staying) const;
-  // Checks that the sets that marks name and that were not found are gone.
+  // Checks that each set that a mark names, but the listing did not have, no
+  // longer exists.
   [[nodiscard]] Status CheckGone(const Marked& marked, const InUse& use) const;
   // Deletes the objects that are named by marks older than the grace.
   [[nodiscard]] Status Sweep();
@@ -181,8 +183,8 @@ Status Pruner::ReadGrace() {
 
 Status Pruner::ReadInUse(InUse* use) const {
   *use = InUse();
-  // Reads intents before sets: a push removes its intent only after its set
-  // counts, so at least one of the two is found.
+  // Reads intents before sets: a push removes its intent only after it has
+  // committed its set, so at least one of the two is found.
   std::vector<FoundIntent> intents;
   RETURN_IF_ERROR(archive_.ReadIntents(&intents));
   uint64_t now = 0;
@@ -312,8 +314,8 @@ Status Pruner::ChooseStaying(const InUse& use, const Marked& marked,
   };
   staying->sets = choose(false);
   const std::map<SetName, std::string> as_if_whole = choose(true);
-  // A removal that sleeps may still delete a set that a mark names, so older
-  // ones stay, too, up to one that no mark names.
+  // A suspended removal (RemoveSet()) may still delete a marked set. So older
+  // whole sets stay, too, down to the newest one that no mark names.
   for (auto set = use.sets.rbegin(); set != use.sets.rend(); ++set) {
     if (set->told.is_whole) {
       staying->sets.emplace(set->name(), "all newer whole sets are marked");
@@ -354,8 +356,8 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
       if (set == is_done.end() || staying.sets.count(marked.name) != 0) {
         continue;  // already deleted; or this run's options keep it
       }
-      // A mark took the set for unfinished, but its push has finished it or is
-      // still running; or a prune took the mark back.
+      // The mark names the set as unfinished, but its push has finished it
+      // since, or is still running. Or a prune has taken the mark back.
       const bool is_alive = !marked.was_done &&
                             (set->second ||
                              use.pushing.count(marked.name.id) != 0);
@@ -382,8 +384,8 @@ Status Pruner::Delete(const std::vector<std::string>& keys) {
   return Status::OK();
 }
 
-// Deletes `done` first, so that the sets no longer count, and then the records.
-// The files are deleted later.
+// Deletes `done` first, so that the sets are no longer committed, and then the
+// records. The files are deleted later.
 Status Pruner::Drop(const std::set<SetName>& dropped) {
   std::vector<std::string> done;
   std::vector<std::string> records;
@@ -439,9 +441,9 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
   return Delete({MarkKey(found.id)});
 }
 
-// If a listing misses a set, the set protects none of its files. Only sets that
-// marks name can have files that marks name: when a file is marked, all sets
-// that use it are, too, and no later push uses it.
+// A set that a listing misses protects none of its files. Checks only the sets
+// that marks name, because only these can have marked files: when a file is
+// marked, all sets that use it are marked, too, and no later push uses it.
 Status Pruner::CheckGone(const Marked& marked, const InUse& use) const {
   for (const auto& [name, since] : marked.sets) {
     if (use.names.count(name.id) != 0) {
@@ -579,14 +581,16 @@ void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
 }
 
 // Changes the entries of kept sets to those of unfinished sets, which no prune
-// deletes once they count. A later run must mark a kept set anew, and waits a
-// whole grace. The mark still names the set, its files and its segments: pushes
-// do not use them, and RemoveSet() does not count the set as another whole one,
-// because a prune that read the mark before may still delete the set.
+// deletes once they are committed. A later run must mark a kept set anew, and
+// waits a whole grace. The mark still names the set, its files and its
+// segments: pushes do not use them, and RemoveSet() does not count the set as
+// another whole one, because a prune that read the mark before may still delete
+// the set.
 //
 // If another prune has deleted the mark meanwhile, it is put again. Everything
 // that it names is deleted by then, so that is harmless: a later prune deletes
-// it. If two prunes change a mark at once, the next prune repeats what is lost.
+// it. If two prunes change a mark at once and one change is lost, the next
+// prune repeats it.
 Status Pruner::TakeBack(const std::set<SetName>& kept,
                         std::vector<FoundMark>* marks) {
   for (FoundMark& found : *marks) {
@@ -637,8 +641,8 @@ Status Pruner::Mark() {
     const bool stays = set.found.is_done ? kept != staying.sets.end()
                                          : use.pushing.count(id) != 0;
     const auto mark = marked.sets.find(set.name());
-    // Ignores a mark for an unfinished set if the set counts now, and a mark
-    // that was taken back.
+    // Ignores a mark that was put while the set was unfinished, if it is
+    // committed now, and a mark that a prune has taken back.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.found.is_done);
     if (stays || use.used_by_pushes.count(id) != 0) {
@@ -849,9 +853,9 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
     // marked.
     return Delete({IntentKey(id)});
   }
-  // Unreadable findings count as none here, because a check cannot put them
-  // anew while a mark is unreadable. This only marks: the prunes that delete
-  // need the findings, and keep the newest set that is whole by them.
+  // Ignores unreadable findings, because a check cannot put them anew while a
+  // mark is unreadable. This run only marks. The prunes that delete read the
+  // findings, and keep the newest set that is whole according to them.
   const Status faults = ReadFaults();
   if (!faults.ok() && EndStateOf(faults) != EndState::kCorrupt) {
     return faults;

@@ -10,17 +10,18 @@
 // is kept as long as a whole one would be, but does not count for an option; a
 // repaired set and its original are kept alike. A set with an unreadable record
 // is kept until RemoveFromArchive() removes it, together with all files that it
-// may name: the files that earlier sets uploaded. (A push takes a name after
-// those of all pushes whose files it uses.)
+// may name: the files that earlier sets uploaded. (The name of a set sorts
+// after the names of all sets and pushes whose files it uses.)
 //
-// A set that an earlier run marked counts like others until it is deleted. If
-// this run's options select it, this run takes the mark back: the mark object
-// stays, so that no push uses the files that it names, but it names the set as
-// an unfinished one, which no prune deletes once the set counts. A later run
-// must mark the set anew, and waits another grace. If a mark names the newest
-// whole set, older whole ones stay, too, up to one that no mark names: a
-// removal (RemoveFromArchive) that sleeps may still delete a set that its mark
-// names, because it saw another one without a mark.
+// A set that an earlier run marked is treated like the others until it is
+// deleted. If this run's options select it, this run takes the mark back: the
+// mark object stays, so that no push uses the files that it names, but it names
+// the set as an unfinished one, which no prune deletes once the set is
+// committed. A later run must mark the set anew, and waits another grace. If a
+// mark names the newest whole set, older whole ones stay, too, up to one that
+// no mark names: a suspended removal (RemoveFromArchive()) may still delete the
+// set that its mark names, because it has seen another whole set without a
+// mark.
 //
 // Segments of a log (log_index.h) belong to the sets before them: a push checks
 // that the segments after its set exist, as it checks the set's files. While a
@@ -52,7 +53,8 @@ struct PruneOptions {
   // A grace longer than the archive's; not set: the archive's.
   std::optional<uint64_t> grace_seconds;
   // Keeps the log of the last keep_log_seconds and the sets that it needs, and
-  // drops older log. Not set: keeps the log after every kept set.
+  // drops the older part of the log. Not set: keeps the log after every kept
+  // set.
   std::optional<uint64_t> keep_log_seconds;
   // Reports what a run would do, but changes nothing.
   bool dry_run = false;

@@ -26,8 +26,9 @@ namespace {
 // Number of times per grace that an intent is renewed, so that only a suspended
 // push lets it expire.
 constexpr uint64_t kRenewalsPerGrace = 8;
-// Maximum number of looks before the commit. Another look follows if a prune
-// marked a reused file.
+// Maximum number of times that a push compares its files with the store
+// (TakeLook()) before it commits. It compares again after it has replaced files
+// that were marked, missing or found wrong.
 constexpr int kMaxLooks = 4;
 
 struct SharedName {
@@ -75,7 +76,7 @@ class Pusher {
                                           // null: not known
     bool is_compared = false;  // the digests must prove that it is the same
   };
-  // Result of a look.
+  // Result of TakeLook().
   struct Look {
     std::vector<size_t> marked;   // files whose keys a mark names
     std::vector<size_t> missing;  // missing files
@@ -263,8 +264,9 @@ Status Pusher::ReadFindings(KeyFaults* faults, Status* unreadable) const {
 // Reuses no object that a check or a repair found wrong. A push compares only
 // names and sizes, so while the findings cannot be read, it reuses none: that
 // costs uploads until the next check, but the set is whole. Refusing would
-// leave the database without a new set. The identity of a blob file says too
-// little about that of a database with another id: its digests are compared.
+// leave the database without a new set. If the database has another id than the
+// earlier set, the identity of a blob file proves too little, so its digests
+// are compared, too.
 Status Pusher::ChoosePlaces() {
   KeyFaults faults;
   Status read;
@@ -376,7 +378,8 @@ Status Pusher::MayRemove(const SetName& name, bool* may_remove) const {
     return EndStateOf(faults) == EndState::kCorrupt ? Status::OK() : faults;
   }
   CheckSummary summary;
-  // Without the key: a set that is sealed with another one is whole, too.
+  // Checks without the key: a set that is sealed with another key is whole,
+  // too.
   const Status checked = CheckArchive(Archive(store_), check, &summary);
   if (!summary.is_complete) {
     return checked;
@@ -659,7 +662,7 @@ Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
 
 // Reads the marks before it lists files: see push.h. Reads the findings again,
 // because a check may have found a reused object wrong since the places were
-// chosen. (A repair has read the objects that it reuses itself.)
+// chosen. (A repair has itself read the objects that it reuses.)
 Status Pusher::TakeLook(Look* look) const {
   *look = Look();
   Marked marked;
@@ -785,7 +788,8 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
       !look.set_is_marked && !look.log_is_amiss) {
     return Status::OK();
   }
-  // This set must not count. If this client may not delete it, a prune does.
+  // This set must not be committed. If this client may not delete it, a prune
+  // does.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
   if (look.log_is_amiss) {
     return Overtaken("a segment of its log was marked or deleted");
@@ -829,8 +833,8 @@ Status Pusher::Run() {
     options_.progress->phase = "commit";
   }
   RETURN_IF_ERROR(LookBefore(&signed_at));
-  // The source may release its files before the set counts, because all files
-  // are stored.
+  // The source may release its files before the set is committed, because all
+  // files are stored.
   RETURN_IF_ERROR(source_->Finish());
   RETURN_IF_ERROR(Commit(signed_at));
   RETURN_IF_ERROR(LookBehind(&signed_at));

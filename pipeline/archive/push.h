@@ -2,9 +2,9 @@
 //
 // Pushes and prunes of one archive run concurrently, on machines that do not
 // know of each other. Each process may pause for any time before any call, and
-// never waits for another process. A set counts when sets/SET and done/SET
-// exist. Guarantee: every file of a set that counts exists, and no deleted name
-// is ever used again, however long any process paused.
+// never waits for another process. A set is committed when sets/SET and
+// done/SET exist. Guarantee: every file of a committed set exists, and no
+// deleted name is ever used again, however long any process paused.
 //
 // A set's name sorts after the names of all existing sets, and of the pushes
 // whose files it uses: it is the store's time, or one second after the last of
@@ -52,8 +52,9 @@
 // and put: if a run sleeps between these two calls, it loses what others add
 // meanwhile, until a check reads the objects again.) A repair is a push of a
 // damaged set's files under that set's time. It puts its findings before P1, so
-// that they are known even if it dies; once the repaired set counts, no command
-// takes the original for whole, and no push reuses it (RepairedSets).
+// that they are known even if it dies; once the repaired set is committed,
+// every command treats the original as damaged, and no push reuses it
+// (RepairedSets).
 //
 // A push never puts two objects under one name. It leaves what it cannot
 // finish; the next push takes a new name and reuses the existing files. The
@@ -129,7 +130,7 @@ struct PushSummary : ArchiveUploads {
   std::vector<std::string> warnings;
 };
 
-// Pushes, and blocks until the set counts.
+// Pushes, and blocks until the set is committed.
 //   kRefused   there is no archive, or it belongs to another database (a prune
 //              would count the sets of both as one series); or the newest set
 //              is dated more than kMaxSetAheadSeconds in the future; or there

@@ -271,8 +271,8 @@ class Repairer {
                                       bool* same);
   // Reads the objects of a set that were not read before.
   [[nodiscard]] Status ReadObjects(const ArchiveSet& set);
-  // *problem is empty if the object is right. *fault is set if the object
-  // exists and its bytes are wrong.
+  // Reads one object and compares it with its digests. *problem is empty if it
+  // is right. *fault is set if the object exists and its bytes are wrong.
   [[nodiscard]] Status ReadObject(const ArchiveSet& set,
                                   const ArchivedFile& file,
                                   std::string* problem,
@@ -366,8 +366,9 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
   });
 }
 
-// Leaves findings that cannot be read: until a check of everything puts them
-// anew, prunes end, and pushes reuse nothing.
+// Changes nothing if the stored findings cannot be read. That is safe: until a
+// check of all objects puts them anew, prunes delete nothing, and pushes reuse
+// nothing.
 Status Repairer::KeepFindings() {
   if (wrong_.empty()) {
     return Status::OK();
@@ -439,7 +440,8 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
   repaired->name = set.name;
   RETURN_IF_ERROR(archive_.CheckReadable(set));
   RETURN_IF_ERROR(ReadObjects(set));
-  // Before the repaired set counts: this run may die in between.
+  // Stores the findings before the repaired set is committed, because this run
+  // may be killed in between.
   RETURN_IF_ERROR(KeepFindings());
   PushRepair repair;
   repair.set = &set;

@@ -8,7 +8,8 @@
 // The new set has a new id, and the damaged set's time, label and log. The
 // damaged set stays until RemoveFromArchive() removes it, but counts as damaged
 // for every command (RepairedSets). Wrong objects are recorded like those that
-// a check finds, before the new set counts: other sets may name them.
+// a check finds, because other sets may name them, and before the new set is
+// committed.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ std::unique_ptr<FileDonor> MakeArchiveDonor(const Archive& archive);
 std::unique_ptr<FileDonor> MakeSourceDonor(SetSource* source);
 
 struct RepairOptions {
-  std::string set;    // name of the set; empty: all that count
+  std::string set;    // name of the set; empty: all committed sets
   FileDonor* from = nullptr;  // borrowed; null: only the archive
   std::string software;
   int lanes = 8;
