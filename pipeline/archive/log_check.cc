@@ -95,8 +95,8 @@ Status CheckLog(const Archive& archive,
   std::set<LogKey> used;
   std::map<LogKey, uint64_t> proved;  // checked segment -> size of its payload
   // Checks only the paths after the earliest set in each lineage: they contain
-  // the paths after the later sets. Passes over sets whose segments a prune has
-  // removed up to the segment of a later set.
+  // the paths after the later sets. Skips a set if a prune has removed its
+  // first segments, up to the one at which the log of a later set begins.
   std::map<SetId, LoggedSet> first;
   for (const LoggedSet& set : log.sets) {
     const auto [found, is_new] = first.emplace(set.log.lineage, set);
@@ -131,8 +131,8 @@ Status CheckLog(const Archive& archive,
     RETURN_IF_ERROR(checked);
   }
   for (const auto& [id, lineage] : log.lineages) {
-    // A prune marks a lineage from its first segment on, and keeps it from that
-    // of a set on.
+    // A prune removes the first segments of a lineage. The first remaining one
+    // is then marked, too, or is the one at which the log of a kept set begins.
     const LogKey& begin = lineage.segments.begin()->second;
     const bool is_pruned =
         marked.keys.count(LogKeyText(begin)) != 0 ||

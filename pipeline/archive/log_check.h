@@ -17,7 +17,7 @@ namespace sstferry {
 struct LogCheckSummary {
   uint64_t segments = 0;
   uint64_t bytes = 0;
-  uint64_t orphans = 0;  // segments that continue no counting set
+  uint64_t orphans = 0;  // segments after no committed set
   uint64_t read_segments = 0;
   uint64_t read_bytes = 0;
   uint64_t foreign = 0;

@@ -73,7 +73,8 @@ std::string WhyEnded(const ArchiveLog::Lineage& lineage) {
                    (lineage.note.empty() ? "" : ": ") + lineage.note;
 }
 
-// Identifies the cut with which a log began; its lineages have it in common.
+// Identifies the cut with which a log began. All lineages of the log have the
+// same one.
 using LogCut = std::tuple<std::string, uint64_t, uint64_t, uint64_t, uint64_t>;
 
 LogCut CutOf(const LogHead& head) {
@@ -82,17 +83,17 @@ LogCut CutOf(const LogHead& head) {
           head.begin.manifest.high};
 }
 
-// Names the segment that is missing before a lineage. Only the head of a
-// lineage's first segment says what the lineage continues, so without it no
-// path leads there. A prune, too, removes the begin of a lineage, but then also
-// all that the lineage continues.
+// Sets the problem of lineages whose first segments are lost. Only the head of
+// a lineage's first segment says what the lineage continues, so without it no
+// path leads to the lineage. A prune also removes the first segments of a
+// lineage, but together with everything that the lineage continues.
 //
-// `cuts`: of lineages with whole heads. `headless`: those whose first segment
-// continues one of their own.
+// `cuts`: the cuts of lineages whose heads are readable. `headless`: lineages
+// whose first remaining segment continues another segment of the same lineage.
 void FindLostBegins(const Archive& archive,
                     const std::map<SetId, LogCut>& cuts,
                     const std::set<SetId>& headless, ArchiveLog* log) {
-  std::map<LogCut, uint64_t> begins;  // the first number that may be continued
+  std::map<LogCut, uint64_t> begins;  // by cut: its lowest segment number
   for (const auto& [id, cut] : cuts) {
     const uint64_t number = log->FirstSegment(id);
     if (log->lineages.at(id).ended == CutReason::kNone) {
@@ -115,15 +116,16 @@ void FindLostBegins(const Archive& archive,
   }
 }
 
-// Says why no segment follows a path whose last lineage has the consecutive
-// segments from `begin` to before `end`.
+// Stores in *path why no segment follows it. The consecutive segments [begin,
+// end) of lineage `id` are its last ones.
 void SetEnd(const ArchiveLog& log, const SetId& id, uint64_t begin,
             uint64_t end, LogRuns* path) {
   path->ended = CutReason::kNone;
   path->why.clear();
   const auto found = log.lineages.find(id);
   const uint64_t left = log.FirstSegment(id);
-  // A prune with --keep-log keeps segments from the one of a set on.
+  // A prune with --keep-log removes the segments of a lineage before the one at
+  // which the log of a kept set begins.
   const bool is_pruned =
       path->runs.empty() && begin < left &&
       std::any_of(log.sets.begin(), log.sets.end(), [&](const LoggedSet& set) {
@@ -267,7 +269,7 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
 Status ReadLog(const Archive& archive, ArchiveLog* log,
                std::optional<SetName> named) {
   // Reads the sets before it lists segments, so that the listing contains all
-  // segments that were put before one of these sets counted.
+  // segments that were put before one of these sets was committed.
   std::vector<LoggedSet> sets;
   RepairedSets repaired;
   std::vector<FoundSet> found;
@@ -313,7 +315,8 @@ std::map<SetId, SetId> ArchiveLog::Roots() const {
   for (const auto& [id, unused] : lineages) {
     SetId at = id;
     std::vector<SetId> passed;
-    // Ends even if damaged lineages continue each other.
+    // This loop terminates even if damaged lineages continue each other in a
+    // circle.
     while (roots.emplace(at, at).second) {
       passed.push_back(at);
       const auto found = lineages.find(at);
@@ -382,11 +385,11 @@ void LogPaths::Of(const SetLog& after,
     SetId id{};
     uint64_t begin = 0;  // number of its first segment on the path
     uint64_t end = 0;    // number after its last consecutive segment
-    size_t before = 0;   // runs on the path before this lineage
+    size_t before = 0;   // number of runs on the path before it
     // Lineages that continue this one and were not entered yet, the most recent
     // last.
     std::vector<SetId> next;
-    bool is_continued = false;  // one of them continues it at its end
+    bool is_continued = false;  // a lineage continues it at its end
   };
   // Each lineage continues only one other, so a repeated lineage is damage.
   std::set<SetId> seen = {after.lineage};
@@ -475,9 +478,10 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
 }
 
 std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
-  // Runs of segments whose windows, and those of all paths behind them, are
-  // found, for sets since this moment. A later set there adds at most its own
-  // moment: without this, each set would look at the whole log after it.
+  // A run of segments whose windows are already found, as are those of all
+  // paths after it, for sets at or after `moment`. Such a set in the run adds
+  // at most its own moment. Without this, the whole log after each set would be
+  // searched.
   struct Found {
     uint64_t begin = 0;
     uint64_t end = 0;

@@ -26,7 +26,7 @@
 
 namespace sstferry {
 
-// A set that counts and that has a log after it.
+// A committed set with a log after it.
 struct LoggedSet {
   SetName name;
   uint64_t sequence = 0;
@@ -42,8 +42,8 @@ struct LogPath {
   std::string why;
 };
 
-// Such a path as runs of consecutive segments of one lineage each: it is short
-// even if the log is long.
+// Consecutive segments of one lineage. As a list of runs, a path takes little
+// memory even if the log is long.
 struct LogRun {
   SetId lineage{};
   uint64_t begin = 0;  // the first segment
@@ -74,7 +74,7 @@ struct ArchiveLog {
     // Set if a head cannot be read, or if segments before the first one are
     // lost: what they continued is unknown.
     std::string problem;
-    bool is_damaged = false;  // `problem` is not only that of another key
+    bool is_damaged = false;  // false: `problem` is only another key
   };
 
   std::vector<LoggedSet> sets;  // in the order of their moments
@@ -84,8 +84,8 @@ struct ArchiveLog {
 
   // Returns the number of the first segment of a lineage; 0: it has none.
   uint64_t FirstSegment(const SetId& lineage) const;
-  // Returns the lineage with which the log begins, by each lineage of it. Also
-  // has the lineages of sets that no segment follows.
+  // Returns, for each lineage, the lineage with which its log begins. Includes
+  // the lineages of sets that no segment follows.
   std::map<SetId, SetId> Roots() const;
   // Passes the paths after a set to `take`, the most recently begun first,
   // until `take` returns false. Each path starts with the segment that `log`
@@ -97,8 +97,8 @@ struct ArchiveLog {
   std::vector<LogWindow> WindowsOf(const LoggedSet& set,
                                    const LogPath& path) const;
   // Returns all windows, the oldest first, with gaps between those of one log.
-  // Looks at few segments twice, however many sets there are: *looks, which may
-  // be null, counts these looks.
+  // Examines few segments twice, however many sets there are. *looks, which may
+  // be null, receives the number of examined segments.
   std::vector<LogWindow> Windows(uint64_t* looks = nullptr) const;
 };
 
@@ -110,7 +110,7 @@ class LogPaths {
   void Of(const SetLog& after,
           const std::function<bool(const LogRuns&)>& take) const;
   LogPath Expand(const LogRuns& path) const;
-  // Returns the last segment of a path, which has one.
+  // Returns the last segment of a path. REQUIRES: the path has a segment.
   const LogKey& LastOf(const LogRuns& path) const;
 
  private:
@@ -122,7 +122,7 @@ class LogPaths {
   std::map<SetId, std::map<uint64_t, uint64_t>> ends_;  // of runs, by begin
 };
 
-// Returns the periods that only one of the windows has.
+// Returns the periods that are in exactly one of the windows.
 std::vector<LogWindow> ClearPeriods(const std::vector<LogWindow>& windows);
 
 // Lists all segments. log->sets stays empty.

@@ -158,7 +158,8 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
     std::optional<LogChoice> found;
     LogWindow has_it;
     log.PathsOf(set->log, [&](const LogPath& path) {
-      // The heads on the path show later whether it reaches a number.
+      // For a sequence number, LogTail::Read() finds out later, from the heads,
+      // whether the path reaches it.
       bool has_point = point.sequence.has_value();
       if (!has_point) {
         for (const LogWindow& window : log.WindowsOf(*set, path)) {
@@ -459,8 +460,8 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
   return Status::OK();
 }
 
-// Appends at least `least` bytes, unless the WAL has fewer, and all other bytes
-// of the payloads that it had to read.
+// Appends at least `least` bytes of a WAL from `offset` on, or all if it has
+// fewer. Also appends the bytes after them that the same payloads have.
 Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
                          std::string* out) const {
   const ObjectSink append = [out](const Slice& piece) {
@@ -577,7 +578,7 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
           return ReadSome(number, offset, bytes, out);
         });
     uint64_t kept_bytes = set_bytes;  // end of the last record to restore
-    bool is_past = false;             // the next record is past the point
+    bool is_past = false;             // the next record is after the point
     Status status =
         follower.Follow(source, [&](const Slice& record, uint64_t at) {
           if (cancelled && cancelled()) {

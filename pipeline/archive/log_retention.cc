@@ -7,8 +7,8 @@ namespace sstferry {
 
 namespace {
 
-// Returns the segments that hold records since a time. A segment without times
-// counts unless a later one of its lineage ended before that time.
+// Returns the segments that hold records since a time. Includes a segment
+// without times, unless a later segment of its lineage ended before that time.
 std::set<LogKey> SegmentsSince(const ArchiveLog& log, uint64_t micros) {
   std::set<LogKey> since;
   for (const auto& [id, lineage] : log.lineages) {
@@ -43,8 +43,9 @@ std::set<SetName> ChooseLogSets(const ArchiveLog& log,
   std::set<SetName> needed;
   const LogPaths paths(log);
   for (auto set = sets.begin(); set != sets.end(); ++set) {
-    // The newest set before the kept log is kept even if no segment follows it
-    // yet, and a later one if its log has not begun: both may get segments.
+    // Keeps the newest set before the kept log even if no segment follows it
+    // yet, and each later set whose log has not begun: a follower may still put
+    // segments after them.
     bool is_needed = set < later ? set == sets.begin()
                                  : log.lineages.count(set->log.lineage) == 0;
     paths.Of(set->log, [&](const LogRuns& path) {

@@ -11,12 +11,12 @@
 
 namespace sstferry {
 
-// Returns the names of those `sets` from which all that the log holds since
-// keep_from_micros can be restored: every segment of that time that one of the
-// `sets` reaches is reached by a returned one. Before that time, the newest set
-// suffices; after it, the oldest is taken first, and later sets only where a
-// log begins, or where a segment is missing. So a damaged set that is not among
-// `sets` makes a later one necessary.
+// Returns the names of the `sets` that are needed to restore everything that
+// the log has since keep_from_micros: each segment since then that can be
+// restored from one of `sets` can be restored from a returned set. Returns the
+// newest set before that time, and a later set only where a log begins or a
+// segment is missing. So if a damaged set is not among `sets`, a later one may
+// be needed instead.
 std::set<SetName> ChooseLogSets(const ArchiveLog& log,
                                 std::vector<LoggedSet> sets,
                                 uint64_t keep_from_micros);
