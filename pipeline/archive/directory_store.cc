@@ -39,7 +39,8 @@ constexpr int kMaxPutTries = 20;
 // Maximum number of entries of a page. Each page reads the names of its
 // directories anew, so a page of a large directory must be large.
 constexpr size_t kMaxPage = 1u << 16;
-// Each account has a file of this name, whose time tells the time.
+// Prefix of the names of clock files, one for each account: the time that the
+// file system sets on such a file is the time of the store.
 constexpr char kClock[] = "clock-";
 
 StoreCode CodeOfErrno(int error) {
@@ -171,13 +172,13 @@ class DirectoryStore : public ObjectStore {
   StoreResult Write(const std::string& what, const Descriptor& file,
                     uint64_t offset, const ByteSource& bytes,
                     const Sha256Digest& sha256) const;
-  // Gives a synced file its key as name. `link` creates one more name for the
-  // file.
+  // Makes a synced file the object of a key. `link` creates one more name for
+  // the file.
   StoreResult Publish(
       const std::string& key, bool if_absent, const struct stat& info,
       const std::function<int(int directory, const char* name)>& link) const;
-  // Gives a file one more name: by a link or, if the file system has no links,
-  // another name, by a rename that never replaces a file. Returns the result as
+  // Links a file to one more name. If the file system has no links, renames the
+  // file instead, but never over an existing file. Returns the result as
   // link(2) does.
   int LinkNamed(const Descriptor& from, const std::string& old_name,
                 int directory, const char* name) const;
@@ -245,8 +246,8 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
 }
 
 // Lets the archive's owner prune what root puts. Gives away only what no other
-// account can access: the owner cannot have moved such a directory of root's
-// here, because moving a directory requires write permission for it.
+// account can access. So it cannot give away another directory of root's that
+// the owner moved here: moving a directory requires write permission for it.
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {
@@ -332,9 +333,9 @@ StoreResult DirectoryStore::OpenFile(const std::string& key, Descriptor* file,
                               ": expected a file, found something else");
 }
 
-// Opens a file that only this account can give another time than now. Prefers
-// the one that an earlier call left, because a full disk may have no room for a
-// new one.
+// Opens a file on which other accounts cannot set a false time. Prefers the one
+// that an earlier call left, because a full disk may have no room for a new
+// one.
 StoreResult DirectoryStore::OpenClock(Descriptor* file) const {
   Descriptor directory;
   if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {
@@ -467,8 +468,9 @@ StoreResult DirectoryStore::Publish(
               "), and an archive needs one of them; choose another file "
               "system");
     }
-    // Also a caller that finds the object relies on it: the process that put it
-    // may have been killed before it synced the name.
+    // Syncs the name even if the object exists: the caller relies on the
+    // object, and the process that put it may have been killed before it synced
+    // the name.
     if (error == EEXIST && !SyncOpen(directory.get())) {
       return FromErrno(what, errno);
     }
@@ -546,7 +548,8 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
   if (!has_no_links) {
     return result;
   }
-  // The unnamed file cannot get a name: writes the bytes again, into another.
+  // The unnamed file cannot get a name: writes the bytes again, into a named
+  // file.
   has_links_ = false;
   PutRequest again = request;
   again.digest = [&, next = size_t{0}](uint64_t, uint64_t,
@@ -675,7 +678,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
       continue;
     }
     entry.is_directory = found->d_type == DT_DIR;
-    if (found->d_type == DT_UNKNOWN) {  // some file systems do not tell
+    if (found->d_type == DT_UNKNOWN) {  // some file systems do not report it
       struct stat info = {};
       if (fstatat(directory.get(), found->d_name, &info,
                   AT_SYMLINK_NOFOLLOW) != 0) {

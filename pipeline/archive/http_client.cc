@@ -112,7 +112,8 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   running->progress = Clock::now();
   const std::string line(data, n);
   if (line.rfind("HTTP/", 0) == 0) {
-    // The final answer follows an informational one (100): starts over.
+    // Another status line begins the answer after an informational one (status
+    // 100): discards the headers of the latter.
     const size_t space = line.find(' ');
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);

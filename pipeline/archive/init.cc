@@ -91,7 +91,8 @@ Status Unlike(const ObjectStore& store, const std::string& what,
 Status TryObject(ObjectStore* store, const std::string& key) {
   const std::string bytes = "an object";
   const StoreResult put = PutBytes(store, key, bytes, false);
-  // A right would not help if there is no such bucket.
+  // kUnsupported: for example, there is no such bucket. Then a hint at a
+  // missing right would be wrong.
   RETURN_IF_ERROR(put.code == StoreCode::kUnsupported
                       ? put.status
                       : CannotDo(*store, put,

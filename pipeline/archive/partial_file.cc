@@ -43,12 +43,14 @@ bool IsFilter(const std::string& name) {
          name.starts_with(kPartitionedFilterPrefix);
 }
 
-// Reads bytes that were just fetched from memory, and other bytes from `below`.
+// Serves just-fetched bytes from memory, and reads all other bytes from
+// `below`.
 class LaidOver : public ByteSource {
  public:
   explicit LaidOver(const ByteSource& below) : below_(below) {}
 
-  // Sets the bytes in memory. They must outlive all reads of them.
+  // From now on, serves reads inside [offset, offset + bytes.size()) from
+  // `bytes`, which is not copied and must outlive these reads.
   void Lay(uint64_t offset, const Slice& bytes) {
     offset_ = offset;
     bytes_ = bytes;

@@ -124,7 +124,7 @@ class RangeSnapshot : public SnapshotCopy {
   [[nodiscard]] Status CheckRoom() const;
   [[nodiscard]] Status TakeCopy(const SnapshotOptions& options);
   [[nodiscard]] Status ReadFlushedTables();
-  // Replaces what the copy says of the private database by what the set says.
+  // Replaces the facts about the private database by those about the set.
   void DescribeSet();
   // Finds the keys after the interval that its readers may seek.
   [[nodiscard]] Status FindSought(const FamilyRange& family,
@@ -445,8 +445,9 @@ Status RangeSnapshot::Fetch(const std::string& family,
   const FamilyRange& range = found->second;
   if (!IsInside(interval, interval_, range.order)) {
     return MakeStatus(EndState::kCorrupt,
-                      "expected an interval within the restored one, found "
-                      "another");
+                      "request: expected keys inside the restored interval of "
+                      "column family '" + family +
+                          "', found keys outside of it");
   }
   std::vector<std::string> sought;
   RETURN_IF_ERROR(FindSought(range, interval, &sought));
@@ -479,7 +480,7 @@ Status RangeSnapshot::Fetch(const std::string& family,
   return Status::OK();
 }
 
-// Takes the snapshot; messages lack the archive's place.
+// Takes the snapshot. The caller adds the archive's place to messages.
 Status Take(std::shared_ptr<SetReader> reader, const SnapshotOptions& options,
             std::unique_ptr<Snapshot>* result) {
   std::error_code error;

@@ -391,7 +391,8 @@ Status RemoteSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   return Status::OK();
 }
 
-// For a part that was not requested, both sides report totals of zero.
+// Compares the totals of all parts with the source's, and ends the transfer.
+// For a part that was not requested, both sides have totals of zero.
 Status RemoteSource::Finish() {
   struct Finish ours;
   struct Finish theirs;

@@ -112,8 +112,8 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (ParseRelease(set_.needs, &needs)) {
     files_.needs.Add(needs, set_.needs_because);
   } else if (!set_.needs.empty()) {
-    // This sstferry does not know that release: assumes a later one than all
-    // that it knows.
+    // This sstferry cannot parse that release: assumes one later than all that
+    // it knows.
     files_.needs.AddFormatVersion(std::numeric_limits<uint32_t>::max());
   }
   for (const std::string& name : set_.families) {

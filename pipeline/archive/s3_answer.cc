@@ -69,7 +69,8 @@ Meaning OfStatus(int status) {
     case 403:
       return {"", StoreCode::kDenied};
     case 404:
-      // A proxy without a route to the store may say this, as it says 502.
+      // A proxy without a route to the store may answer 404 instead of 502, so
+      // this is no proof that the object is missing.
       return {"", StoreCode::kUnreachable, true};
     case 416:
       return {"", StoreCode::kDamaged};

@@ -24,7 +24,7 @@ struct S3Asked {
   bool if_absent = false;
   bool reads_object = false;  // GET or HEAD of an object
   bool is_head = false;
-  // The caller looks into the list before it takes kAbsent for a fact.
+  // The caller looks for the object in a list before it believes kAbsent.
   bool proves_absence = false;
 };
 

@@ -30,8 +30,9 @@ constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
 constexpr std::chrono::minutes kBetweenReports{1};
 // Maximum number of answers to one call that do not fit the request, such as a
-// proxy's page, or an outdated object from a cache; and of those that perhaps
-// the store does not give, but a proxy, and that say that an object is missing.
+// proxy's page, or an outdated object from a cache. Also the maximum number of
+// answers to one call that an object is missing, if they may be those of a
+// proxy.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
 // Maximum number of consecutive pages without a key.
@@ -99,8 +100,8 @@ bool ParseContentRange(const std::string& text, ContentRange* range) {
   return true;
 }
 
-// Returns the ETag, with which an interrupted answer is continued and a part is
-// named; empty: there is no suitable one.
+// Returns the ETag, which is needed to continue an interrupted answer, and to
+// name an uploaded part; empty: there is no usable one.
 std::string ETagOf(const HttpAnswer& answer) {
   std::string etag = answer.Header("etag");
   const bool is_good = etag.size() <= kMaxETagBytes &&
@@ -178,16 +179,18 @@ class S3Store : public ObjectStore {
   StoreResult PutPart(const std::string& key, const std::string& upload_id,
                       const ByteSource& bytes, const Sha256Digest& sha256,
                       std::vector<S3Part>* parts);
-  // Makes the object. kAbsent: neither the upload nor an object that it may
-  // have become exists.
+  // Completes the upload: its parts become the object. kAbsent: the upload does
+  // not exist, and no object of this key with this size exists, so no earlier
+  // attempt completed it.
   StoreResult CompleteUpload(const PutRequest& request,
                              const std::string& upload_id,
                              const std::vector<S3Part>& parts);
   // Removes an upload and its parts. kOk also if the upload does not exist.
   StoreResult AbortUpload(const std::string& key,
                           const std::string& upload_id);
-  // Sets the storage class of a put of a file or a segment. Records have the
-  // bucket's, because no command works without them.
+  // Sets the storage class if this is the put of a file or a segment. Other
+  // objects get the bucket's default class, because no command works without
+  // them.
   void AddStorageClass(const std::string& key, Ask* ask) const;
   StoreResult DeleteEach(const std::vector<std::string>& keys);
   // Lists one page. *in_order: the page's keys are ascending and after `after`.
@@ -521,7 +524,7 @@ StoreResult S3Store::GetUnproven(const GetRequest& request,
   }
   const std::string what = "get " + Describe(request.key);
   std::atomic<uint64_t> taken{0};
-  // Size and ETag of the object, once an answer has come.
+  // Size and ETag of the object, once an answer has arrived.
   uint64_t object_bytes = 0;
   std::string etag;
   // Total number of bytes to receive; unset until the first answer if the
@@ -686,7 +689,7 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
   }
   int empty_pages = 0;
   ask.accept = [&](const HttpAnswer& answer) {
-    // Looks and prunes need what is there now.
+    // Refuses a list from a cache: pushes and prunes must know what exists now.
     if (const std::string age = answer.Header("age");
         !age.empty() && age != "0") {
       return NotAnAnswer("expected the store's list, found that of a cache "

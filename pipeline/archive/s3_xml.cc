@@ -104,7 +104,8 @@ UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   return ParseTime(text).value_or(0);
 }
 
-// Some stores have readable classes of these names.
+// Returns true for a class from which S3 returns no bytes. (Other stores may
+// have readable classes of these names.)
 bool IsColdClass(const char* name) {
   return std::strcmp(name, "GLACIER") == 0 ||
          std::strcmp(name, "DEEP_ARCHIVE") == 0;

@@ -84,7 +84,8 @@ Status SetReader::LookFor(const std::vector<const ArchivedFile*>& files) {
       kArchivePartsPrefix + ToHex(set_.name.id) + "/", &present));
   for (const ArchivedFile* const file : files) {
     const std::string key = ArchiveKeyText(file->key);
-    // A cold object may have been restored in the store since: a read tells.
+    // Ignores that the list shows an object as cold: it may have been restored
+    // in the store, and reading it will show that.
     const auto there = present.find(key);
     if (there != present.end()) {
       there->second.is_cold = false;
@@ -243,7 +244,7 @@ Status SetReader::Lost(const ArchivedFile& file, const std::string& what) {
 }
 
 // A prune deletes a set's `done` before its files. So if a file is missing
-// although the set still counts, that is damage.
+// although the set is still committed, that is damage.
 Status SetReader::FindOut(const std::string& key, const std::string& what) {
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive_.ListSets(&sets));

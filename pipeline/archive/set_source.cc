@@ -134,7 +134,7 @@ const std::vector<Sha256Digest>& PieceDigester::Finish() {
 
 UnitDigester::UnitDigester(const CloneFile& file, uint64_t unit_bytes) {
   std::vector<Part> units;
-  // Cannot fail: the plan of all files was cut before, and one file is smaller.
+  // Cannot fail: all files together were cut into units before.
   CutIntoUnits({file}, unit_bytes, &units).PermitUncheckedError();
   for (const Part& unit : units) {
     ends_.push_back(unit.offset + unit.bytes);

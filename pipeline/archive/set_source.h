@@ -76,7 +76,7 @@ class SetFile : public ByteSource {
     uint64_t file_bytes,
     const std::function<rocksdb::Status(uint64_t, uint64_t)>& each);
 
-// Returns what the plan of a clone says of a set, as SetSource::set() does.
+// Returns the facts for SetSource::set() that the plan of a clone has.
 ArchiveSet SetOfPlan(const Plan& plan);
 
 // The source of a push.

@@ -28,8 +28,8 @@ namespace sstferry {
 // Result of a call. Callers decide by this code, never by a message.
 enum class StoreCode : uint8_t {
   kOk,
-  // No such object: neither the call nor the store's list has it. Or the upload
-  // of this put was removed.
+  // No such object: neither the call nor the store's list finds it. Or the
+  // upload of this put was removed.
   kAbsent,
   // The key has an object, but the put required that it has none. The object
   // may be from this call: after a lost reply the call is retried.
@@ -77,8 +77,8 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what);
 // Seconds since 1970.
 using UnixSeconds = int64_t;
 
-// Number of reads of the same bytes in all, if they are wrong: a store may
-// return wrong bytes in one read and correct bytes in the next.
+// Maximum number of attempts to read the same bytes while they are wrong: a
+// store may return wrong bytes in one read and correct bytes in the next.
 inline constexpr int kTriesOfBytes = 3;
 
 // Maximum number of keys of one Delete(), and of one List() of a bucket.
@@ -211,25 +211,25 @@ class ObjectStore {
   // After a failure any of them may still exist.
   virtual StoreResult Delete(const std::vector<std::string>& keys) = 0;
 
-  // Removes what puts left that never ended: uploads that began before
-  // `before`, by the store's clock, and whose keys may be removed. A put whose
-  // upload is removed fails. At most kMaxStorePage uploads in one call. A
-  // directory does not know the keys, and removes what nobody wrote to since
-  // `before`. `before` 0: removes nothing, and succeeds if uploads can be
-  // listed.
+  // Removes the leftovers of interrupted puts: at most kMaxStorePage uploads
+  // that began before `before`, by the store's clock, and whose keys may be
+  // removed. If such a put is still running, it fails. A directory does not
+  // know the keys of unfinished files: it removes those that were last written
+  // before `before`. `before` 0: removes nothing, and succeeds if uploads can
+  // be listed.
   virtual StoreResult RemoveUploads(
       UnixSeconds before,
       const std::function<bool(const std::string& key)>& may_remove,
       uint64_t* removed) = 0;
 
  protected:
-  // As Get() and Head(), but kAbsent needs no proof.
+  // As Get() and Head(), but return kAbsent without looking into the list.
   virtual StoreResult GetUnproven(const GetRequest& request,
                                   const ObjectSink& sink) = 0;
   virtual StoreResult HeadUnproven(const std::string& key,
                                    ObjectInfo* info) = 0;
-  // Calls call(), and again while it does not find an object that the list has,
-  // kTriesOfBytes times in all; then returns kDamaged.
+  // Calls call(). If it does not find an object that the list has, calls it
+  // again, up to kTriesOfBytes times in all, and then returns kDamaged.
   StoreResult CallProven(const std::string& key,
                          const std::function<StoreResult()>& call);
 };
@@ -254,9 +254,9 @@ StoreResult GetBytes(ObjectStore* store, const std::string& key,
                      uint64_t max_bytes, std::string* bytes);
 
 // Lists page after page, and calls `take` for each, which may move page->next
-// forward to leave keys out. A store cannot keep the list from ending: kDamaged
-// if the pages do not ascend, or if there are more than `max_objects` objects
-// or pages. Returns the first failure of `take`.
+// forward to leave keys out. Returns kDamaged if the pages do not ascend, or if
+// there are more than `max_objects` objects or pages, so that no store can make
+// the list endless. Returns the first failure of `take`.
 StoreResult ListPages(ObjectStore* store, const std::string& prefix,
                       uint64_t max_objects,
                       const std::function<StoreResult(ListPage* page)>& take);
