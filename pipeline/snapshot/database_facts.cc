@@ -18,7 +18,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum number of looks for the WALs of a database that is being changed.
+// Maximum number of searches for the WALs of a database that changes meanwhile.
 constexpr int kMaxLooks = 5;
 
 // Sets *why to the reason why these families cannot be cloned, if there is one.
@@ -51,7 +51,7 @@ uint64_t WrittenSeconds(const std::string& directory) {
   ListDirectory(directory, &names).PermitUncheckedError();
   for (const std::string& name : names) {
     if (name.starts_with("MANIFEST-") || name.ends_with(".log")) {
-      FileId found;  // unknown: the others say it
+      FileId found;  // stays 0 if unknown
       FileIdOfName(directory + "/" + name, &found).PermitUncheckedError();
       latest = std::max(latest, found.modified_ns / kNanos);
     }

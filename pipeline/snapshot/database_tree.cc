@@ -160,10 +160,10 @@ class TreeWalk {
     }
   }
 
-  // Notes that there may be databases at or below `name`, because of this
-  // error. A directory that was removed meanwhile has none, and below a name
-  // that is not valid, no name is. A directory that a link or a file replaced
-  // meanwhile is no database.
+  // Handles a failed search of `name`: there may be databases at or below it,
+  // so the result is incomplete. Exceptions: a directory that was removed, or
+  // replaced by a link or file, has no database; and below an invalid name, no
+  // path is a valid database name.
   void Overlook(const std::string& name, int error) {
     if (error == 0 || error == ENOENT) {
       return;

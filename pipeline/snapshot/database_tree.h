@@ -11,17 +11,18 @@
 
 namespace sstferry {
 
-// The databases below one directory. A directory with a CURRENT file counts as
-// a database. So does one with a MANIFEST and a LOCK, which has only lost it.
-// The subdirectories of a database are not searched.
+// The databases below one directory. A directory is a database if it has a
+// CURRENT file or a standby's record, or a MANIFEST and a LOCK (then its
+// CURRENT is lost). The subdirectories of a database are not searched.
 struct DatabaseTree {
   std::string directory;           // real path of the top directory
   std::vector<std::string> names;  // paths relative to the top, sorted
   // False if there may be more databases: a directory could not be read, or a
   // limit was exceeded.
   bool is_complete = false;
-  // Names of directories without a database, and of symbolic links. One of them
-  // may be where a volume with a database is not mounted now.
+  // Names of directories without a database, and of symbolic links. Such a
+  // directory may be the mount point of a volume with a database that is not
+  // mounted now.
   std::set<std::string> others;
   // One sentence for each omission: a directory that cannot be read, a database
   // whose path is not a valid name, a limit that was exceeded.

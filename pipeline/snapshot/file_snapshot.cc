@@ -61,8 +61,9 @@ Status CheckTrackedWals(const ManifestState& manifest,
   return Status::OK();
 }
 
-// Checks that the WALs that are sent are those that were copied. What the
-// MANIFEST names is compared with it, but it names no WAL.
+// Checks that the private snapshot has every copied WAL with the size that was
+// copied. (Tables and blob files are compared with the MANIFEST, which need not
+// list WALs.)
 Status CheckCopiedWals(const std::vector<CopiedWal>& copied,
                        const std::vector<CloneFile>& files) {
   for (const CopiedWal& wal : copied) {
@@ -321,8 +322,8 @@ Status FileSnapshot::ReadTable(const ManifestFile& known, CloneFile* file,
                                uint64_t* entries) {
   const std::string name = CloneFileName(*file);
   Descriptor descriptor;
-  // A private link belongs to the owner of the source's file, who may not be
-  // the owner of the private directory.
+  // The owner of a private link is the owner of the source's file, which
+  // OpenForeign() would reject if the private directory has another owner.
   Status status = dir_ != nullptr
                       ? OpenPrivate(db_ + "/" + name, &descriptor)
                       : OpenForeign(db_ + "/" + name, &descriptor);

@@ -87,7 +87,7 @@ class FileSnapshot : public Snapshot {
   // Computes the content digest. Called after the functions above.
   void TellContent(const ManifestState& manifest, const WalContents& wals);
 
-  const std::unique_ptr<PrivateDir> dir_;  // null after Look()
+  const std::unique_ptr<PrivateDir> dir_;  // null for Look()
   const std::string db_;                   // directory of the files
   ClonedFiles files_;
 };

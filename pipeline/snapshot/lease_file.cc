@@ -21,7 +21,8 @@ bool IsOurs(const struct stat& info) {
   return info.st_uid == geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// Returns false after a failure. Stops after more bytes than a lease has.
+// Reads a file, but stops after more bytes than a lease can have. Returns false
+// after a failure.
 bool ReadWhole(int fd, std::string* contents) {
   char buffer[16 << 10];
   for (;;) {
@@ -56,7 +57,7 @@ LeaseState ReadLease(const std::string& path, Lease* lease) {
   const Descriptor file = OpenIn(dir.get(), "lease", O_RDONLY);
   if (file.get() < 0) {
     return errno == ENOENT                     ? LeaseState::kNone
-           : errno == ELOOP || errno == ENXIO ? LeaseState::kBad  // no file
+           : errno == ELOOP || errno == ENXIO ? LeaseState::kBad  // not regular
                                               : LeaseState::kUnknown;
   }
   struct stat info;

@@ -17,8 +17,8 @@ enum class LeaseState {
   kNone,     // no lease file
   kGood,
   kBad,      // damaged, or not a regular file
-  // Others own or can write the directory, which must not be changed; or it
-  // cannot be opened now.
+  // Another account owns the directory or can write to it, so this process must
+  // not change it; or the directory cannot be opened now.
   kForeign,
   kUnknown,  // the file cannot be read now
 };

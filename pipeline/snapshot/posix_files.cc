@@ -47,8 +47,8 @@ uint64_t NanosOf(int64_t seconds, int64_t nanos) {
       std::max<int64_t>(seconds * 1'000'000'000 + nanos, 0));
 }
 
-// Finds a file as fstatat() does. Clients of network file systems answer that
-// call for seconds from a cache, also for an open file.
+// Finds a file as fstatat() does, but asks the server of a network file system.
+// Its clients answer fstatat() for seconds from a cache, also for an open file.
 Status FindFile(int at, const std::string& name, int flags,
                 const std::string& path, FileId* id) {
   *id = FileId();

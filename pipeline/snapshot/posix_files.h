@@ -15,9 +15,9 @@
 
 namespace sstferry {
 
-// Opens a file of a snapshot's private directory. Only this process creates
-// names there, and it checked the destinations of its links when it created
-// them.
+// Opens a file of a snapshot's private directory, without the checks of
+// OpenForeign(): only this process creates names there, and it made these
+// checks when it created the links.
 [[nodiscard]] rocksdb::Status OpenPrivate(const std::string& path,
                                           Descriptor* out);
 
@@ -44,10 +44,11 @@ Descriptor OpenOwnDirectoryIn(const Descriptor& parent,
 std::string RenamePath(std::string text, const std::string& from,
                        const std::string& to);
 
-// Returns a failure to read a snapshot with the names of the database's files
-// in `dir` instead of those that begin with `own` ("PATH/db/", or empty). The
-// operator can find these files, but the private directory is removed with the
-// snapshot. Adds `dir` to a message about wrong bytes that lacks it.
+// Makes the message of a failure to read a snapshot useful to the operator:
+// replaces the path `own` ("PATH/db/", or empty) of the private directory,
+// which is removed with the snapshot, by the database's directory `dir`. If the
+// status is kCorrupt and the message does not contain `dir`, puts `dir` before
+// it.
 rocksdb::Status InDatabaseNames(const rocksdb::Status& status,
                                 const std::string& own, const std::string& dir);
 
@@ -78,9 +79,10 @@ struct FileId {
 };
 
 // Find a file. FileIdOf() follows a symbolic link at the end of a path, the
-// others find the link itself. Ask the server of a network file system even if
-// its client has an answer that is some seconds old.
-//   kSourceError  not known; only a file that does not exist has inode 0
+// others find the link itself. All ask the server of a network file system,
+// because its client may have an answer that is some seconds old. The inode is
+// 0 only if the file does not exist.
+//   kSourceError  the file could not be looked up
 [[nodiscard]] rocksdb::Status FileIdOf(const std::string& path, FileId* id);
 [[nodiscard]] rocksdb::Status FileIdOfName(const std::string& path,
                                            FileId* id);
@@ -95,8 +97,8 @@ struct FileId {
 [[nodiscard]] rocksdb::Status IsNamed(int fd, const std::string& path,
                                       bool* is_named);
 
-// Reads an open file of which the first `bytes` bytes are there, as FileIdOf()
-// said.
+// Reads the first `bytes` bytes of an open file, which has at least this size
+// according to FileIdOf().
 class DescriptorSource : public ByteSource {
  public:
   // Borrows `fd`; messages contain `name`.

@@ -194,8 +194,8 @@ bool IsAbandonedYoung(const Descriptor& dir) {
              kUnlockedGrace;
 }
 
-// Returns true if a directory's lease has not expired, or cannot be read now:
-// then a later look decides. REQUIRES: the caller has the directory's lock.
+// Returns true if a directory's lease has not expired, or cannot be read now (a
+// later call then decides). REQUIRES: the caller has the directory's lock.
 bool IsLeased(const std::string& path, const LeaseRules& rules) {
   Lease lease;
   const LeaseState state = ReadLease(path, &lease);

@@ -1,8 +1,8 @@
 // The private directory of a snapshot. It is next to the source, or under
 // another parent on the same file system, or anywhere if the source's file
-// system is read-only. Its name and its lock mark it as sstferry's. The name alone
-// does not: whoever may write to the parent can rename another directory to it.
-// Its owner process holds its lock and removes it.
+// system is read-only. Its name and its lock mark it as sstferry's. The name
+// alone does not: whoever may write to the parent can rename another directory
+// to it. Its owner process holds its lock and removes it.
 //
 //   NAME.sstferry-snapshot-PID-RANDOM/
 //     lock    names the directory's inode; the owner holds its flock; another
@@ -131,9 +131,9 @@ void ForgetRelease(const std::string& path);
     const std::string& parent,
     const std::function<void(const std::string&)>& log,
     const LeaseRules& rules = {});
-// As above, before a new private directory is made in `parent`, which may be
-// missing. Logs failures, because leftovers do not prevent a snapshot. `log`
-// may be null.
+// Calls RemoveLeftoverSnapshots() before a new private directory is made in
+// `parent`, which may be missing. Logs failures, because leftovers do not
+// prevent a snapshot. `log` may be null.
 void RemoveLeftovers(const std::string& parent, const LogFunction& log);
 
 }  // namespace sstferry

@@ -148,9 +148,9 @@ Status SnapshotFiles::FindWals() {
   return Status::OK();
 }
 
-// Checks that the WALs that were pinned still continue the MANIFEST. If they
-// belong to another database, it may have removed some of them before they were
-// pinned.
+// Checks again, now that the WALs are pinned, that they continue the MANIFEST.
+// If they belong to another database, its RocksDB may have removed some of them
+// before they were pinned.
 Status SnapshotFiles::CheckWals() {
   if (wal_directory_ == options_.database_dir || !options_.wal_dir.empty()) {
     return Status::OK();
@@ -159,7 +159,8 @@ Status SnapshotFiles::CheckWals() {
   RETURN_IF_ERROR(FindWals());
   return wal_directory_ == pinned
              ? Status::OK()
-             : Status::TryAgain("OPTIONS name another directory of WALs");
+             : Status::TryAgain("the WALs are now in " + wal_directory_ +
+                                ", and were pinned in " + pinned);
 }
 
 Status SnapshotFiles::Round() {
@@ -196,7 +197,8 @@ Status SnapshotFiles::Round() {
   return CheckWals();
 }
 
-// Checks that the application could open the database. While a process has it
+// Checks that the application's recovery would read all records. Ignores the
+// result unless the database is known to be closed: while a process has it
 // open, nothing is missing, whatever its WALs look like.
 Status SnapshotFiles::CheckRecovery() const {
   if (!point_in_time_.has_value()) {
@@ -278,8 +280,8 @@ Status SnapshotFiles::Again(const Status& why) {
   if (options_.log) {
     options_.log(LogLevel::kDebug, "snapshot: another round: " + reason);
   }
-  // Retries at once after a first fault. If the fault repeats, gives the owner
-  // time.
+  // Retries at once for a new reason. If the reason repeats, pauses to give the
+  // owner time.
   if (same_faults_ > 1) {
     std::this_thread::sleep_for(kPause);
   }

@@ -119,8 +119,8 @@ class SnapshotFiles {
   const SnapshotOptions& options_;
   const std::string pinned_;
   const std::string db_;
-  // Start of the time limit: of Link(), Confirm() or Take(), or the end of a
-  // long step.
+  // Time from which the limit `deadline` counts: the begin of Link(), Confirm()
+  // or Take(), or the end of the last long step.
   Clock::time_point start_ = Clock::now();
   int long_steps_ = 0;
   bool has_read_wals_ = false;  // all of them, in one round
@@ -128,15 +128,16 @@ class SnapshotFiles {
   PinnedTables tables_;
   // The WAL directory was found for the current MANIFEST file.
   bool knows_wals_ = false;
-  std::unique_ptr<PinnedWals> pinned_wals_;  // null until the first is known
+  std::unique_ptr<PinnedWals> pinned_wals_;  // null until FindWals()
   std::string wal_directory_;
   SeenOptions seen_options_;
-  // How the application recovers; not set: in another mode.
+  // The rules of the application's recovery, if its mode is
+  // kPointInTimeRecovery. Not set for other modes and for a standby.
   std::optional<PointInTime> point_in_time_;
   // Generation of the MANIFEST that lists the linked files.
   uint64_t generation_ = 0;
   uint64_t rounds_ = 0;
-  bool confirmed_ = false;  // Confirm() succeeded; Copy() has not run yet
+  bool confirmed_ = false;  // Confirm() succeeded; Take() has not run yet
   Clock::time_point moment_begin_{};
   Clock::time_point moment_end_{};
   std::string last_fault_;

@@ -16,7 +16,8 @@ namespace {
 using rocksdb::Status;
 
 constexpr char kManifestPrefix[] = "MANIFEST-";
-// Time limit for an owner that is replacing its MANIFEST; it takes less.
+// Time limit for an owner that is replacing its MANIFEST, which takes less
+// time.
 constexpr std::chrono::milliseconds kMostWait{2'000};
 constexpr std::chrono::milliseconds kReadPause{5};
 // A record that is damaged in this many looks is not being written, if no
@@ -86,7 +87,8 @@ Status ManifestTail::Begin(const std::string& name, const FileId& file) {
 
 Status ManifestTail::Follow(bool* changed) {
   *changed = false;
-  // Pages of one append may arrive in another order over a network.
+  // A damaged record is read again: over a network file system, the pages of
+  // one append may become visible in another order.
   const auto end = std::chrono::steady_clock::now() + kMostWait;
   for (int looks = 1;; ++looks) {
     bool changed_now = false;

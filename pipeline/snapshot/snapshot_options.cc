@@ -314,7 +314,7 @@ Status PlanOpening(const ManifestState& state,
     if (!options_text.empty() && !text.HasFamily(family.name)) {
       plan->notes.push_back("column family '" + family.name +
                             "': OPTIONS do not describe it (it is new, or the "
-                            "application died before writing them), so it "
+                            "application crashed before writing them), so it "
                             "gets default options");
     }
     ResolveObjects(text, manifest, registry, &family);

@@ -29,24 +29,24 @@ struct WalPlace {
   std::string named;        // wal_dir in OPTIONS
   bool is_unknown = false;  // there are OPTIONS files, but no complete one
   uint64_t oldest_needed = 0;  // number of the oldest WAL that recovery needs
-  // Number of the oldest WAL that RocksDB keeps; it may be lower than that of
-  // any WAL. 0: not recorded.
+  // Number of the oldest WAL that RocksDB keeps; there may be no WAL with this
+  // number. 0: not recorded.
   uint64_t oldest_kept = 0;
   // Highest number that the WAL of the last open can have.
   uint64_t newest_of_open = 0;
   uint64_t last_sequence = 0;  // of the MANIFEST
 };
 
-// Describes which WALs that recovery would read are in a directory.
+// Describes the WALs in a directory that recovery would read.
 struct NeededWals {
-  bool any = false;      // includes empty ones, which the last owner leaves
+  bool any = false;      // at least one; the last owner leaves an empty one
   bool holding = false;  // at least one is not empty
 };
 
 // Describes where the WALs of a directory begin.
 struct FirstWals {
-  uint64_t oldest = 0;       // number of the oldest one from `oldest_kept` on
-  uint64_t with_record = 0;  // number of the oldest needed one with a record
+  uint64_t oldest = 0;       // lowest number from `oldest_kept` on
+  uint64_t with_record = 0;  // oldest needed WAL that has a record
   uint64_t sequence = 0;     // sequence number of that record
 };
 
@@ -228,10 +228,10 @@ Status ChooseDirectory(const WalPlace& place, std::string* directory) {
 }
 
 // Checks that there is a WAL if a process has the database open, or if the
-// directory of its WALs may be on a volume of its own, which may not be
-// mounted. RocksDB makes a WAL before it accepts a write, and never removes the
-// newest one. No MANIFEST proves that this one is not needed, because RocksDB
-// does not record there what it writes into it.
+// directory of the WALs is not the database's: its volume might not be mounted.
+// RocksDB makes a WAL before it accepts a write, and never removes the newest
+// one. The MANIFEST cannot show that the newest WAL is not needed, because
+// RocksDB does not record there what it writes to the WAL.
 Status CheckHasWal(const std::string& database_dir,
                    const std::string& directory) {
   std::map<uint64_t, std::string> wals;
@@ -254,8 +254,8 @@ Status CheckHasWal(const std::string& database_dir,
   const bool is_elsewhere = !wal_place.IsSameFile(database);
   return is_elsewhere && lock.exists()
              ? MakeStatus(EndState::kRefused,
-                          "there is no WAL in " + directory + ", but RocksDB "
-                          "leaves one where it keeps those of " + database_dir +
+                          "there is no WAL in " + directory + ", where RocksDB "
+                          "always keeps the newest WAL of " + database_dir +
                           ": mount the volume of this directory; if the WALs "
                           "are lost, --wal-dir " + database_dir +
                           " reads the database without them")

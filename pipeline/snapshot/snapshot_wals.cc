@@ -30,7 +30,7 @@ constexpr uint64_t kMovingLooks = 8;
 constexpr uint64_t kDamagedLooks = 3;
 
 // Counts the sequence numbers of one record, without those of prepared sections
-// in other WALs: the WAL before may not be completely read yet.
+// in other WALs, because an earlier WAL may not be read completely yet.
 class RecordCounter : public BatchHandler {
  public:
   // `prepared`: the sections of this WAL.
@@ -85,10 +85,10 @@ struct PinnedWals::Wal {
   LogFollower follower;
   bool has_records = false;
   uint64_t first_sequence = 0;  // first sequence number of its records
-  // The sequence number after its last record, without those of the commits of
-  // sections in other WALs.
+  // The sequence number after its last record. Does not count entries that this
+  // record commits and whose sections are in other WALs.
   uint64_t next_sequence = 0;
-  std::vector<std::string> commits;  // these commits of the last record
+  std::vector<std::string> commits;  // names of the sections' transactions
   PreparedSections prepared;         // sections that did not end in this WAL
   uint64_t bytes = 0;          // file size at the last read
   uint64_t same_looks = 0;     // reads that found the same end and size
@@ -145,9 +145,10 @@ Status PinnedWals::AdvanceAll() {
 // Lists the WALs. A listing may miss a name that is created during the listing,
 // and still contain a newer name. But it contains all names that existed before
 // it began, so it has all names up to the newest name of the previous listing.
-// A held WAL that it lacks was removed, or renamed to be recycled. RocksDB does
-// that only once the MANIFEST says that the WAL is not needed. So a round in
-// which the MANIFEST did not change does not need it.
+// A held WAL that is missing in the listing was removed, or renamed to be
+// recycled. RocksDB does that only after the MANIFEST says that the WAL is not
+// needed. So a round in which the MANIFEST did not change does not need this
+// WAL.
 Status PinnedWals::List(uint64_t oldest) {
   std::map<uint64_t, std::string> listed;
   for (int listings = 0;; listings++) {
@@ -281,7 +282,7 @@ Status PinnedWals::CheckRecovery(const ManifestState& state, uint64_t oldest,
                                  const PointInTime& rules) const {
   const Wal* last = nullptr;   // the last WAL with records that are read
   const Wal* stop = nullptr;   // null: recovery continues
-  const Wal* where = nullptr;  // the stop because of which nothing is copied
+  const Wal* where = nullptr;  // the stop that is reported
   std::string why;
   for (auto at = wals_.lower_bound(oldest); at != wals_.end(); ++at) {
     const Wal& wal = *at->second;
@@ -322,8 +323,9 @@ Status PinnedWals::CheckRecovery(const ManifestState& state, uint64_t oldest,
                        "open it once with kTolerateCorruptedTailRecords");
 }
 
-// Returns true if recovery may stop after the records of `wal`, and a recovery
-// of the copied WALs may not.
+// Returns true if the recovery of the source's own files might stop after the
+// records of `wal`, but the recovery of the copied WALs might continue, because
+// the bytes that cause the stop are not copied.
 bool PinnedWals::HidesStop(const Wal& wal) const {
   return wal.follower.stop() == LogStop::kOldRecord ||
          (wal.follower.stop() == LogStop::kOther &&
@@ -331,8 +333,9 @@ bool PinnedWals::HidesStop(const Wal& wal) const {
 }
 
 // Returns the sequence number after the last record of `wal`, as recovery
-// counts: a section in a WAL that is gone was flushed, and is not committed
-// again.
+// counts it: includes the entries that this record commits and whose sections
+// are in older WALs. If such a WAL was removed, its section was flushed, and
+// recovery does not commit it again.
 uint64_t PinnedWals::NextSequence(const Wal& wal) const {
   uint64_t next = wal.next_sequence;
   for (const std::string& name : wal.commits) {
@@ -405,8 +408,8 @@ bool PinnedWals::MovesTheStop(const Wal& wal) const {
 // - With kSkipAnyCorruptedRecords, recovery skips all of them, but RocksDB 7.8
 //   reads the first of them in an endless loop.
 // - If no later WAL has a record, RocksDB 9.1 refuses to open a database in
-//   which one family was flushed, although nothing is missing while a process
-//   has it open (CheckRecovery() is about others).
+//   which one family was flushed. If a process has the database open, nothing
+//   is missing, so the copy must open. (For others see CheckRecovery().)
 uint64_t PinnedWals::BytesToCopy(const Wal& wal) const {
   return NeedsRest(wal) || MovesTheStop(wal) ? wal.bytes : wal.follower.end();
 }

@@ -69,44 +69,44 @@ class PinnedWals {
   void set_passes_damage(bool passes) { passes_damage_ = passes; }
 
   // Lists the directory, pins each WAL whose number is at least `oldest`, drops
-  // the others and those that are gone, and reads new records. The WAL ends
-  // then mark one point in time, if the MANIFEST did not change meanwhile.
+  // older and removed WALs, and reads new records. The ends of the WALs are
+  // then those of one point in time, if the MANIFEST did not change meanwhile.
   //   TryAgain  a WAL disappeared, or the listing may have missed one.
   //   others    a WAL cannot be read, or has unknown records.
   [[nodiscard]] rocksdb::Status Follow(uint64_t oldest);
 
-  // Checks that these ends may be used: each WAL ends with a complete record,
-  // or the bytes after it no longer change or belong to an earlier WAL in this
-  // file.
+  // Checks that the WAL ends that Follow() found may be used: each WAL ends
+  // with a complete record, or the bytes after it no longer change or belong to
+  // an earlier WAL in this file.
   //   TryAgain  not yet; the message is the reason.
   //   kCorrupt  bytes before the end of a WAL were wrong in several reads.
   [[nodiscard]] rocksdb::Status CheckEnds();
 
   // Checks that an application that recovers with kPointInTimeRecovery could
-  // open the database, and would have everything, if its owner crashed now:
+  // open the database without losing records, if its owner crashed now. This
+  // recovery
   //
-  //   recovery stops at a WAL     at other bytes, at a torn record, and since
-  //     whose records end before  RocksDB 9.1 at an old record of a recycled
-  //     its bytes do              file
-  //   it continues                at the next record that continues the
-  //                               sequence numbers, if it has read any before
-  //   if it does not continue,    that has tables, and was flushed after this
-  //     and there is a family     WAL: records of others may be missing, so
-  //                               RocksDB does not open the database
+  // - stops at a WAL with other bytes after its last record: a torn record, or,
+  //   since RocksDB 9.1, an old record of a recycled file;
+  // - continues at a later record only if it continues the sequence numbers of
+  //   the records that were read;
+  // - fails if it stopped, and a family that has tables was flushed after the
+  //   WAL at which it stopped: records of other families may be missing.
   //
-  // A stop that the copied WALs have, too, is left to their recovery: most old
-  // bytes are not copied. `oldest`: the oldest WAL that recovery reads.
-  //   kSourceError  recovery stops, but that of the copied WALs may not; and
-  //                 RocksDB would not open the database, or not read a WAL
+  // Ignores a stop that the recovery of the copied WALs will find, too.
+  // `oldest`: the oldest WAL that recovery reads.
+  //   kSourceError  recovery stops where that of the copied WALs might
+  //                 continue, and RocksDB would not open the database or not
+  //                 read a WAL
   [[nodiscard]] rocksdb::Status CheckRecovery(const ManifestState& state,
                                               uint64_t oldest,
                                               const PointInTime& rules) const;
 
   // Returns the number of bytes that CopyInto() will write.
   uint64_t bytes() const;
-  // Copies all WALs up to these ends.
+  // Copies bytes() bytes of the WALs, whose ends CheckEnds() has accepted.
   //   TryAgain  the owner recycled a WAL meanwhile, or wrote after the end of a
-  //             WAL that had settled.
+  //             WAL whose end had counted as settled.
   [[nodiscard]] rocksdb::Status CopyInto(const std::string& directory,
                                          std::vector<CopiedWal>* copied) const;
 
