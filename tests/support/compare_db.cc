@@ -143,7 +143,7 @@ std::string Difference(const ReadOnlyDb& source, const ReadOnlyDb& target,
   if (!left->status().ok() || !right->status().ok()) {
     return left->status().ToString() + ", " + right->status().ToString();
   }
-  return right->Valid() ? "too much: " + Shown(right->key()) : "";
+  return right->Valid() ? "unexpected: " + Shown(right->key()) : "";
 }
 
 void RequireSeeded(const std::string& directory, const ReadOnlyDb& target,

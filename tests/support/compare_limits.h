@@ -1,4 +1,5 @@
-// Changes the limits of refreshes' comparisons, or plants faults, for one test.
+// Changes the limits of refreshes' comparisons, or injects faults, for one
+// test.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,9 @@ class ComparedWith {
   ComparedWith& operator=(const ComparedWith&) = delete;
 };
 
-// Plants a fault of one kind `times` times, from chance number `first` on.
+// Injects `times` faults of one kind, at consecutive chances. The comparison
+// calls the object at each chance to inject a fault; `first` is the number of
+// the first chance that is used, from 0.
 class Planting {
  public:
   Planting(CompareFault fault, int first, int times)

@@ -80,7 +80,7 @@ rocksdb::DBOptions Options(const AppSetup& setup, const std::string& wal_dir) {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
   options.create_missing_column_families = true;
-  options.allow_fallocate = false;  // would take most of a short run
+  options.allow_fallocate = false;  // takes most of a short run's time
   options.wal_recovery_mode =
       static_cast<rocksdb::WALRecoveryMode>(setup.recovery_mode);
   options.wal_dir = wal_dir;
@@ -346,7 +346,8 @@ class Application {
         handles_[name] = handle;
       }
     }
-    // With transactions, no family is dropped: one may still write to it.
+    // With transactions, no family is dropped, because an open transaction may
+    // still write to it.
     if (step.act == AppAct::kDropFamily && found != handles_.end() &&
         !HasTransactions(kind_)) {
       db_->DropColumnFamily(found->second).PermitUncheckedError();
@@ -377,8 +378,8 @@ class Application {
                                     : transactions_->GetTransactionByName(name);
   }
 
-  // Destroys a transaction. One that RocksDB recovered from an earlier run is
-  // not in open_ and must be deleted.
+  // Destroys a transaction. A transaction that RocksDB recovered from an
+  // earlier run is not in open_, and must be deleted.
   void Forget(Transaction* transaction) {
     const auto ours = std::find_if(
         open_.begin(), open_.end(),

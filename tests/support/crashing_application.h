@@ -62,8 +62,9 @@ struct AppHistory {
   AppSetup setup;
   std::vector<AppLife> lives;
   bool merges() const;
-  // Returns true if entries may be in no table although a WAL begins after
-  // them. If no process has the database open, its wal_dir must then be named.
+  // Returns true if the history may have used sequence numbers, before those of
+  // its WALs, for entries that are in no table. While no process has the
+  // database open, a snapshot then needs the name of its wal_dir.
   bool hides_sequences() const;
 };
 

@@ -49,7 +49,7 @@ class DurableNames {
   Id At(const std::string& path) const;  // also for the root
   bool IsDir(Id id) const;
   bool IsEmptyDir(Id id) const;
-  // Returns a path below `limbo`, which a file always has.
+  // Returns the path below `limbo` that a file has at all times.
   std::string LimboPath(Id id) const;
 
   // Called after the name was made. Returns the id of the new file or

@@ -118,16 +118,17 @@ struct SourceLies {
   std::function<void(Finish*)> finished;
   // Changes an answer about other files, which all contain "bytes\n".
   std::function<void(const OtherFileRequest&, OtherFilePart*)> other_file;
-  // If set, runs instead of the rest after Opened, or instead of a whole lane.
+  // If set, runs after Opened, instead of the rest of the control connection.
   FakeSource::Script after_opened;
+  // If set, runs instead of each lane.
   FakeSource::Script lane;
   // Called before a lane answers a request for a part.
   std::function<void(Channel* control, Channel* lane)> before_part;
   // Answers a lane's requests that are not for parts; null: no answer.
   std::function<void(Channel*, const Frame&)> other_request;
-  // Instead of the first frame of this type, and from then on, the source only
-  // answers pings. HelloAck: on control connections, or on lanes with
-  // withholds_of_lanes.
+  // If set, the source does not send the first frame of this type, and from
+  // then on only answers pings. It withholds HelloAck on control connections,
+  // or, with withholds_of_lanes, on lanes.
   std::optional<FrameType> withholds;
   bool withholds_of_lanes = false;
   bool repeat_chunk = false;

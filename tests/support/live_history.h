@@ -34,8 +34,9 @@ class HistoryModel {
  public:
   explicit HistoryModel(size_t families) : state_(families) {}
 
-  // Applies complete batches up to `sequence`. Returns false if it is inside a
-  // batch or already passed: no prefix of the history ends there.
+  // Applies complete batches until the model is at `sequence` or after it.
+  // Returns false if it is not at `sequence`, because no batch ends there, or
+  // the model was already after it.
   bool AdvanceTo(uint64_t sequence);
   const std::map<std::string, std::string>& family(size_t i) const {
     return state_[i];

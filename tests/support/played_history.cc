@@ -199,7 +199,7 @@ void Player::RemovesEmptyValues(size_t family) {
 
 void Player::Open() {
   rocksdb::DBOptions options;
-  options.allow_fallocate = false;  // would take most of a short run
+  options.allow_fallocate = false;  // takes most of a short run's time
   options.avoid_flush_during_shutdown = true;  // leaves tails in the WAL
   options.avoid_flush_during_recovery = true;
   db_ = std::make_unique<OpenDb>(dir_, families_, options);

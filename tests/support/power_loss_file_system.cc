@@ -14,7 +14,8 @@
 namespace sstferry {
 namespace {
 
-// See FailSync().
+// Returns true if `path` contains `part`, apart from ".sstferry": see
+// FailSync().
 bool Contains(std::string path, const std::string& part) {
   const std::string end = ".sstferry";
   const size_t at = path.find(end);
@@ -72,8 +73,8 @@ void WritePart(const std::string& path, uint64_t offset,
   close(fd);
 }
 
-// Copies what `from`, a piece at `at`, has of the bytes of `to`, a piece at
-// `offset`.
+// Copies the overlap of two pieces of a file: from `from`, which begins at
+// offset `at`, into `to`, which begins at `offset`.
 void Overlay(uint64_t at, const std::string& from, uint64_t offset,
              std::string* to) {
   const uint64_t begin = std::max(at, offset);
@@ -129,8 +130,9 @@ Id PowerLossFileSystem::Adopt(const Place& place) {
   return id;
 }
 
-// Remembers the synced bytes of [offset, end) that are about to change. Those
-// that were lost are then lost no more: the next sync writes the new ones.
+// Remembers the synced bytes of [offset, end), which are about to change.
+// Forgets which of these bytes a failed sync lost: the next sync writes the new
+// bytes.
 void PowerLossFileSystem::KeepSynced(Id file, uint64_t offset, uint64_t end) {
   Contents& contents = contents_[file];
   uint64_t limit = std::min(end, std::min(contents.size,
@@ -657,7 +659,7 @@ std::string PowerLossFileSystem::LoseContents(Id file, Survival survival,
   return "tear file " + std::to_string(file) + " of " +
          std::to_string(contents.size) + " bytes, " +
          std::to_string(contents.synced_size) + " synced, at " +
-         std::to_string(tear) + (zeros ? ", zeros behind" : "");
+         std::to_string(tear) + (zeros ? ", then zeros" : "");
 }
 
 }  // namespace sstferry

@@ -54,8 +54,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
   [[noreturn]] void LosePowerAndExit(Survival survival, uint64_t seed,
                                      int code);
   // Makes the nth sync from now on (1: the next) of a file whose path contains
-  // `part` fail with `status`, once. The path is taken without ".sstferry", the
-  // end of a workspace's name: it contains ".sst".
+  // `part` fail with `status`, once. Ignores ".sstferry", the end of a
+  // workspace's name, in the path, because it contains ".sst".
   void FailSync(const std::string& part, uint64_t nth,
                 const rocksdb::IOStatus& status);
   // Returns the changes below the root that bypassed this object: names that
@@ -143,8 +143,8 @@ class PowerLossFileSystem : public RenamingFileSystem {
     bool is_manifest = false;
     // Synced bytes that were overwritten or truncated since, oldest first.
     Pieces overwritten;
-    // Bytes that the disk has instead of those in the page cache. The later of
-    // two pieces counts.
+    // Bytes that the disk has instead of those in the page cache. Where two
+    // pieces overlap, the later one applies.
     Pieces lost;
     bool is_synced() const {
       return size == synced_size && overwritten.empty();

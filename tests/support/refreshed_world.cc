@@ -186,8 +186,8 @@ void PlayedSite::Save() {
   }
 }
 
-// Restores the copy (for `how` modulo 4). 0: all but sstferry's record; 1: only
-// that record; else everything.
+// Restores the copy. `how` modulo 4: 0 restores everything except sstferry's
+// record, 1 restores only that record, 2 and 3 restore everything.
 void PlayedSite::Restore(uint32_t how) {
   const std::string copy = dir_ + "/copy";
   if (!fs::exists(copy) || !exists()) {

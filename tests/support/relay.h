@@ -60,8 +60,8 @@ class Relay {
   struct Weather {
     uint64_t seed = 1;
     // A connection is reset after a number of its own bytes between these
-    // limits; or, if it carries little, after four times that many bytes in
-    // all.
+    // limits. A connection with little traffic is reset after four times such a
+    // number of bytes on all connections together.
     uint64_t least_cut_bytes = 0;
     uint64_t most_cut_bytes = 0;
     // One byte in this many is changed, on any connection in any direction;

@@ -73,7 +73,7 @@ std::string DifferenceOf(const Contents& expected, const Contents& found) {
   }
   for (const auto& [name, entries] : found) {
     if (!expected.contains(name)) {
-      return "column family " + name + " is too much";
+      return "column family " + name + " is unexpected";
     }
   }
   return "";

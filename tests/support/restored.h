@@ -19,7 +19,7 @@ void InitArchive(const std::string& archive);
 // Pushes the database in source_dir; returns the name of the set.
 std::string PushTo(const std::string& archive, const std::string& source_dir,
                    const std::string& label = "");
-// Returns the first path after a set.
+// Returns the first path that ArchiveLog::PathsOf() passes for a set.
 LogPath FirstPathOf(const ArchiveLog& log, const SetLog& after);
 // Pulls from the archive. Requires that this changes nothing in the archive.
 Ferried RestoreFrom(const std::string& archive, const std::string& target_dir,

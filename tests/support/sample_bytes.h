@@ -12,7 +12,8 @@ namespace sstferry::test {
 std::string RandomBytes(size_t bytes, uint64_t seed);
 // Returns compressible bytes; a quarter of them is from RandomBytes().
 std::string ShrinkingBytes(size_t bytes);
-// Reads `in` to its end. It is here because this file is optimised.
+// Reads `in` to its end. Defined in this file because it is compiled with more
+// optimization than other test code.
 std::string BytesIn(std::istream& in);
 
 }  // namespace sstferry::test

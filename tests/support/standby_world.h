@@ -21,9 +21,9 @@
 
 namespace sstferry::test {
 
-// Blocks until `holds` returns true, for `limit` at most, and pauses after each
-// call that returns false: what the test waits for needs the processor. Returns
-// false if it never did.
+// Blocks until `holds` returns true, for `limit` at most; returns false if it
+// never did. Pauses after each call, to leave the CPU to the code that the test
+// waits for.
 bool AwaitThat(const std::function<bool()>& holds,
                std::chrono::seconds limit = std::chrono::minutes(1));
 // Reads the records after a position in the WALs in `source_dir`, but at most
