@@ -3,8 +3,7 @@
 //
 //   bench_get_latency --left DIR --right DIR [--rounds 15] [--gets 20000]
 //
-// For each database, prints the median over all rounds of a round's p50 and
-// p99.
+// For each database, prints p50 and p99: each is the median over all rounds.
 #include <algorithm>
 #include <chrono>
 #include <memory>

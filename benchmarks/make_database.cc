@@ -127,7 +127,7 @@ Status WaitForCompactions(rocksdb::DB* db) {
     const bool told =
         db->GetIntProperty("rocksdb.compaction-pending", &pending) &&
         db->GetIntProperty("rocksdb.num-running-compactions", &running);
-    if (!told) s = Status::NotSupported("RocksDB tells no compactions");
+    if (!told) s = Status::NotSupported("RocksDB reports no compactions");
   }
   return s;
 }
@@ -198,8 +198,8 @@ Status CompactToSequenceZero(rocksdb::DB* db) {
       rocksdb::BottommostLevelCompaction::kForce;
   part.max_subcompactions = 2;
   Shape shape;
-  // On a busy machine, RocksDB's own compactions may prevent that the first
-  // call compacts all files.
+  // On a busy machine, RocksDB's own compactions may prevent the first call
+  // from compacting all files.
   for (int i = 0; i < kMaxCompactions; ++i) {
     const Status s = db->CompactRange(part, nullptr, nullptr);
     if (!s.ok()) return s;

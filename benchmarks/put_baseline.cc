@@ -6,8 +6,8 @@
 //   bench_put_baseline source --db DIR --listen 127.0.0.1:0
 //   bench_put_baseline target --dir DIR --connect HOST:PORT --lanes 4
 //
-// As in the original, every pair is copied into its own strings, goes through a
-// queue alone, and is one message on the wire and one Put without WAL. There is
+// As in the original, every pair is copied into its own strings, is one item of
+// a queue, and is one message on the wire and one Put without WAL. There is
 // one socket and one writer, however many readers there are, and a flush at the
 // end. The message has the original's format (two lengths, key, value, read
 // with two recv calls), but is sent with one call instead of two, which favours

@@ -211,7 +211,7 @@ double ProcessCpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Returns 0 if there is no such process.
+// Returns the CPU seconds of a process so far; 0 if there is no such process.
 double CpuSecondsOf(long pid) {
   if (pid == 0) return 0;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

@@ -14,7 +14,8 @@ namespace {
 
 using rocksdb::Status;
 
-// There are syncs between two calls, but none between the files of one call.
+// Ingestions that end further apart than this belong to two calls: between two
+// calls there are syncs, between the files of one call there are none.
 constexpr auto kCallGap = std::chrono::milliseconds(3);
 
 void ReadSource(Flags* flags, PullOptions* pull) {
@@ -97,7 +98,7 @@ std::string RefreshRun::Stage() const {
   const std::string phase = operation_->progress().phase;
   if (phase == "transfer") return "transfer";
   if (phase == "sync") return "publish";
-  // Before this phase begins, covers and the summary are written.
+  // In a refresh in place, "swap" only records the end of the transfer.
   if (phase == "swap" || phase == "compact") return "compaction";
   return "prepare";
 }

@@ -104,8 +104,8 @@ json PhasesJson(const ServedRun& served) {
   return out;
 }
 
-// Counts, by kind, operations that were sent while the load was being stopped.
-// They are in the seconds, but in no phase.
+// Counts, by kind, the operations that were sent while the load was being
+// stopped. The rows per second include them, but no phase does.
 json AfterTheEndJson(const ServedRun& served) {
   const auto& kinds =
       served.load->recorder().phase(served.phases->size() - 1);
@@ -150,8 +150,8 @@ json LongestPutsJson(const ServedRun& served) {
 }
 
 // Estimates how long a call blocked writes: the longest heartbeat that overlaps
-// it. Only the call's end is known, and that no call took longer than the
-// longest.
+// it. RocksDB reports only the end of a call, so each call is assumed to be as
+// long as the longest one.
 json IngestCallsJson(const ServedRun& served) {
   json out = json::array();
   const int64_t longest =

@@ -151,8 +151,8 @@ def targets(address, port, sstferry, directory):
 
 
 def spin(share):
-    """Catches up after other processes had the CPU. A process uses at most one
-    core."""
+    """Uses `share` cores. Catches up after other processes had the CPU. A
+    process uses at most one core."""
     processes = max(1, math.ceil(share))
     for _ in range(processes - 1):
         if os.fork() == 0:

@@ -4,7 +4,7 @@
     bad_manners.py MANNER LISTEN_PORT HOST:PORT BYTES_PER_SEC
 
 stall      lanes get some bytes and then none, and later lanes get none: the
-           relay does not read them
+           relay does not read what the source sends on lanes
 slow       BYTES_PER_SEC over all connections
 reconnect  every connection is reset every half second
 The first connection is the control connection. SIGUSR1 ends the bad behaviour:

@@ -12,7 +12,8 @@ TIMES = (("sstferry-clone", "live", "ceiling-direct", 0.9),
          ("sstferry", "16+1024", "put", 15.0),
          ("sstferry", "16+256", "rsync", 4.0),
          ("sstferry", "16+1024", "rsync", 4.0))
-# CPU seconds. For clones, which `sstferry` makes of a compacted database.
+# Maximum CPU seconds of the source per GB of tables: for clones, and for
+# `sstferry` with a compacted database.
 SOURCE_CPU_PER_GB = {"sstferry": 0.9, "sstferry-clone": 0.9,
                      "sstferry-clone-tls": 1.3}
 # (database, MB/s of keys and values)

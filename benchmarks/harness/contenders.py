@@ -273,7 +273,7 @@ def missing_program(name, settings):
         path = settings.sstferry
         if name.endswith("-tls") and shutil.which("openssl") is None:
             return "openssl is not installed"
-        return "" if os.access(path, os.X_OK) else path + " is not there"
+        return "" if os.access(path, os.X_OK) else path + " is missing"
     if name in ("rsync", "ldb") and shutil.which(name) is None:
         return "%s is not installed" % name
     return ""

@@ -20,8 +20,8 @@ LEAST_RATE = 0.95
 SLOW_BYTES_PER_SEC = 1_000_000
 POLL_SECONDS = 0.05
 MOST_RSS_MIB = 512
-# A second beyond --timeout, because a source checks once a second, and the
-# seconds in which the first bytes fill the sockets.
+# Maximum time, beyond --timeout, until a stalled target is detached. A source
+# checks once a second, and the first bytes fill the sockets for some seconds.
 DETACH_SECONDS = 5
 
 

@@ -20,7 +20,8 @@ CHUNK_BYTES = "64Ki"
 
 
 def one_run(settings, sstferry, scratch):
-    """Returns when the last target began and ended, and what was asked."""
+    """Returns when the last target began and ended, and how often a target
+    asked again for a slot."""
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
     count = int(settings.targets.split(",")[-1])

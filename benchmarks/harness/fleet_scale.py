@@ -2,14 +2,16 @@
 
 A clone of N targets at once, each over a link of its own, takes as long as the
 slowest of these: a link with the bytes of one target, the network card or disk
-that all share with the bytes of N, the CPU with the work of N. What one target
-takes longer than its link is added once (start, last syncs, exchange):
+that all share with the bytes of N, the CPU with the work of N. The time that
+one target takes beyond that of its link (start, last syncs, exchange) is added
+once:
 
   seconds = max(bytes / link, N * bytes / shared, N * CPU of one / cores) + rest
 
-One target alone gives bytes, CPU and rest. The same is asked of restores out of
-a bucket. This machine has all processes on its cores; in production the source
-and each target have their own, so that targets add no work to each other.
+One target alone gives bytes, CPU and rest. The same model is applied to
+restores from a bucket. This machine has all processes on its cores; in
+production the source and each target have their own, so that targets add no
+work to each other.
 """
 
 import os
@@ -160,7 +162,7 @@ def ask(settings, workdir):
             big = {name: ones[way][name] * scale for name in
                    ("bytes", "server_cpu_s", "target_cpu_s")}
             big["rest"] = ones[way]["rest"]
-            # A bucket's own CPU is not the operator's.
+            # The operator does not provide the CPU of a bucket.
             if way == "bucket":
                 big["server_cpu_s"] = 0
             at_target = big["target_cpu_s"] / CORES

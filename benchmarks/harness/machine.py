@@ -1,4 +1,4 @@
-"""Facts without which a figure means little: machine, kernel, versions."""
+"""Facts to record with every figure: machine, kernel, versions."""
 
 import datetime
 import os

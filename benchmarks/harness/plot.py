@@ -72,8 +72,9 @@ set key outside right top
 
 
 def looks(path, title, runs):
-    """Plots shares of wrong looks at a copy, and the age of what they saw, one
-    group of bars per load. `runs`: those of benchmarks/standbys."""
+    """Plots how often a read of a copy ("look") found it wrong, and the age of
+    the data that it found, one group of bars per load. `runs`: those of
+    benchmarks/standbys."""
     loads = list(dict.fromkeys(run["load"] for run in runs))
     names = list(dict.fromkeys(run["contender"] for run in runs))
     found = {(run["load"], run["contender"]): run for run in runs}

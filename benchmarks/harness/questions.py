@@ -95,7 +95,8 @@ def phase_figures(rows):
 def source_latency(session, rates=("none", None, "100M"), phase_seconds=30):
     """Measures p99 of a live source alone, and during pulls at several rates.
 
-    All take turns until each has its seconds, because a host has slow minutes.
+    The phases take turns until each has lasted phase_seconds, so that a slow
+    minute of the machine affects all of them.
     """
     need_sstferry(session)
     settings = session.settings
@@ -147,7 +148,8 @@ def pull_live(session, path, rate):
     """Pulls once from a database that another process has open.
 
     Returns (begin, end), and "" or an error. Removes the target only after
-    the end is taken, because freeing its memory keeps a CPU busy for a while.
+    the end is recorded, because freeing its memory keeps a CPU busy for a
+    while.
     """
     settings = session.settings
     scratch = session.scratch("pull")

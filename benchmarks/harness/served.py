@@ -92,7 +92,7 @@ class World:
     # ----- bench_serving -----
 
     def serve(self, name, *words):
-        """Runs it once; returns its report with the name of the run."""
+        """Runs bench_serving; returns its report with the name of the run."""
         out = os.path.join(self.scratch, "serving.json")
         if os.path.exists(out):
             os.remove(out)
@@ -129,7 +129,8 @@ class World:
 
     def serve_and_refresh(self, name, share, *words):
         self.change_anew()
-        # The closed loop leaves no CPU that no process wants.
+        # A closed loop leaves no idle CPU, so a source that gets only idle CPU
+        # would starve.
         idle = not self.settings.source_beside and "--closed-loop" not in words
         with self.server(idle=idle) as (process, url):
             return self.serve(

@@ -34,7 +34,7 @@ class Database:
 def tail_share(series):
     """Returns the time of the last tenth of the bytes over a tenth of the time.
 
-    1: the rate is even. If few lanes are busy for long at the end, it is more.
+    1: the rate is even. Above 1: at the end, few lanes were busy.
     """
     total = series[-1][1] if series else 0
     for (then, before), (now, grown) in zip(series, series[1:]):

@@ -6,9 +6,10 @@ is noise. Each is pulled with --compress none and auto in turn, --repeat times.
 
 import statistics
 
-# Minimum rate as a multiple of that of none, if data compress.
+# Minimum rate of auto as a multiple of the rate of none, for compressible data.
 TIMES = 3.0
-# Maximum cost if data do not compress: of the rate, and of the wire bytes.
+# Maximum cost of auto for incompressible data: shares of the rate and of the
+# wire bytes.
 RATE_SHARE = 0.03
 BYTES_SHARE = 0.001
 MODES = ("none", "auto")

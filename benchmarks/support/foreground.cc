@@ -24,7 +24,7 @@ void FillLocalKey(uint64_t number, std::string* key) {
           uint64_t{1} << 56, key);
 }
 
-// Prevents that the kernel wakes a sleeper up to 50 us late.
+// Prevents the kernel from waking a sleeping thread up to 50 us late.
 void SleepPrecisely() { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
 
 }  // namespace

@@ -39,7 +39,8 @@ inline constexpr size_t kOperationKinds = 4;
 inline constexpr const char* kOperationNames[kOperationKinds] = {
     "get", "scan", "write", "heartbeat"};
 
-// Maps times to phases. Begin() from one thread, all others from any.
+// Maps times to phases. Call Begin() from one thread, all other functions from
+// any.
 class PhaseTable {
  public:
   static constexpr size_t kMaxPhases = 32;
