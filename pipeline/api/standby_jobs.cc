@@ -188,7 +188,15 @@ class Promote : public StandbyJob {
   }
 
   // Checks if the source may still be open, according to the local follower.
+  //   kBusy  nothing would stop that follower
   Status CheckSource(const StandbyState& state) {
+    if (state.is_followed && !options_.before) {
+      return MakeStatus(EndState::kBusy,
+                        options_.dir +
+                            ": a follower is running; give --before a command "
+                            "that stops it, such as 'systemctl disable --now "
+                            "sstferry-follow@NAME'");
+    }
     if (options_.after_source_closed) {
       closed_before_ = ReadFollowMark(options_.dir).closed_micros;
       begun_micros_ = MicrosNow();

@@ -115,7 +115,7 @@ struct PromoteOptions {
   // Called before the first change and after the last one, also if this call
   // completes an interrupted promotion. `after` is called only if `dir` is a
   // database then. If a follower runs, `before` must stop it; the follower must
-  // end within 30 s.
+  // end within 30 s. Without `before`, the promotion then ends with kBusy.
   SwapHook before;
   SwapHook after;
   // The options that set `before` and `after`, each with a space before it; for
