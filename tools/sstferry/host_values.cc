@@ -205,7 +205,7 @@ Status ReadJobOptions(const std::vector<OptionSpec>& specs,
 void AddPackagedOptions(const toml::table& table, HostJob* job) {
   // All other options of the unit come from the host file.
   static const std::regex option(
-      R"(--(?!config|metrics-file|drill|keep-)([a-z-]+) ([^ %\n]+%?))");
+      R"(--(?!config|drill|keep-)([a-z-]+) ([^ %\n]+%?))");
   const std::string& unit =
       UnitTemplates().at(PackagedUnit(job->kind, false, "service"));
   const std::string line = unit.substr(unit.find("\nExecStart=") + 1);
