@@ -218,10 +218,15 @@ CredentialChain::CredentialChain(const StoreOptions& options,
                 .connect = kMachineLimit,
                 .idle = kMachineLimit}) {
   if (!world_.variable) {
-    world_.variable = [](const std::string& name) {
+    world_.variable =
+        [](const std::string& name) -> std::optional<std::string> {
       const char* value = std::getenv(name.c_str());
-      return value == nullptr ? std::optional<std::string>()
-                              : std::optional<std::string>(value);
+      if (value != nullptr) {
+        return std::string(value);
+      }
+      // systemd starts root's services without HOME.
+      return name == "HOME" ? std::optional(FindAccount(geteuid()).home)
+                            : std::nullopt;
     };
   }
   if (!world_.now) {
@@ -397,9 +402,17 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
   std::optional<std::map<std::string, std::string>> settings;
   RETURN_IF_ERROR(Profile(name, &settings));
   if (!settings.has_value()) {
-    return must_exist ? None("expected a profile '" + Printable(name) +
-                             "' in the profile files, found none")
-                      : Status::OK();
+    const auto shown = [this](const char* variable, const char* file) {
+      const std::string path = HomeFile(variable, file);
+      return path.empty() ? std::string(variable) + " (not set, nor HOME)"
+                          : Printable(path);
+    };
+    return must_exist
+               ? None("expected a profile '" + Printable(name) + "' in " +
+                      shown("AWS_SHARED_CREDENTIALS_FILE", "credentials") +
+                      " or " + shown("AWS_CONFIG_FILE", "config") +
+                      ", found none")
+               : Status::OK();
   }
   const auto get = [&](const char* key) {
     const auto at = settings->find(key);

@@ -17,7 +17,8 @@ namespace sstferry {
 
 // Environment and clock of the chain; tests replace them.
 struct CredentialWorld {
-  // nullopt: variable is not set. Default: getenv().
+  // nullopt: variable is not set. Default: getenv(), and the account's home
+  // directory if HOME is not set.
   std::function<std::optional<std::string>(const std::string& name)> variable;
   // This machine's clock. Default: time().
   std::function<UnixSeconds()> now;

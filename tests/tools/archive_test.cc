@@ -1,6 +1,7 @@
 // sstferry archive as an operator runs it: real processes, an archive in a
 // directory, and a RocksDB database.
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sstferry/spawn.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_s3.h"
 #include "tests/support/process.h"
@@ -91,6 +93,27 @@ TEST_CASE(
                       "continuation-token and start-after") !=
             std::string::npos);
   }
+}
+
+TEST_CASE("Without HOME, a profile is in the home directory of the account",
+          "[tools][archive]") {
+  const std::string home = FindAccount(geteuid()).home;
+  std::vector<std::string> words = {"/usr/bin/env", "-u", "HOME"};
+  for (const char* const name : {"AWS_ACCESS_KEY_ID", "AWS_CONFIG_FILE",
+                                 "AWS_SHARED_CREDENTIALS_FILE"}) {
+    words.insert(words.end(), {"-u", name});
+  }
+  for (const std::string& word :
+       Sstferry({"archive", "list", "s3://b/orders", "--endpoint",
+                 "http://127.0.0.1:1"})) {
+    words.push_back(word);
+  }
+  Process process(words, {{"AWS_PROFILE", "no-such-profile"}});
+  REQUIRE(process.Wait() == 1);
+  INFO(process.err());
+  REQUIRE(process.err().find("expected a profile 'no-such-profile' in " + home +
+                             "/.aws/credentials or " + home +
+                             "/.aws/config, found none") != std::string::npos);
 }
 
 TEST_CASE("A copy that is made as documented can be used, also if a push ends "

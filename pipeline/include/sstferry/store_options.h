@@ -55,7 +55,8 @@ struct StoreOptions {
   std::string proxy;
   std::string ca_file;  // PEM; empty: the system's CAs
   // Name of a profile in the files that AWS_CONFIG_FILE and
-  // AWS_SHARED_CREDENTIALS_FILE specify, or in ~/.aws/.
+  // AWS_SHARED_CREDENTIALS_FILE specify, or in ~/.aws/; without HOME, the
+  // account's home directory counts.
   std::string profile;
   // Shell command that prints credentials as JSON, like `credential_process`.
   std::string credentials_command;

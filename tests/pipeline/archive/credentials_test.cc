@@ -140,7 +140,16 @@ TEST_CASE("Credentials are taken from the first source that has some",
   CHECK(IdOf(options, WorldOf(all)).find("REFUSED: credentials: profile 'sso' "
                                          "uses sso_session") == 0);
   options.profile = "none";
-  CHECK(IdOf(options, WorldOf(all)).find("DENIED") == 0);
+  CHECK(IdOf(options, WorldOf(all)) ==
+        "DENIED: credentials: expected a profile 'none' in " + shared + " or " +
+            config + ", found none");
+  CHECK(IdOf(options, WorldOf({{"HOME", "/no"}})) ==
+        "DENIED: credentials: expected a profile 'none' in "
+        "/no/.aws/credentials or /no/.aws/config, found none");
+  CHECK(IdOf(options, WorldOf({})) ==
+        "DENIED: credentials: expected a profile 'none' in "
+        "AWS_SHARED_CREDENTIALS_FILE (not set, nor HOME) or AWS_CONFIG_FILE "
+        "(not set, nor HOME), found none");
   options.profile.clear();
   CHECK(IdOf(options, WorldOf(all)) == "ENVIRONMENT");
   CHECK(SourceOf(options, WorldOf(all)) == "AWS_ACCESS_KEY_ID");
