@@ -614,6 +614,11 @@ TEST_CASE("promote is refused while the source may be open",
                   "source is still open" + unless);
     REQUIRE(refused["error"]["next"] == "sstferry follow " + source + " " +
                                             dir);
+    REQUIRE(OutputOf({"status", dir}, 0)
+                .ends_with("\nfollowed: no follower is running\nnext: start "
+                           "its unit, or sstferry follow " + source + " " +
+                           dir + " with the options that it had, such as "
+                                 "--tls\n"));
     return;
   }
   ServeProcess server({"--db", "db=" + source});

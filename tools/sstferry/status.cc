@@ -253,8 +253,10 @@ std::string StandbyText(const std::string& place, const StandbyState& state,
           : state.is_promoted
               ? "\npromotion: interrupted\nnext: sstferry promote " + place +
                     "\n"
-              : "\nfollowed: no follower is running\nnext: sstferry follow " +
-                    Printable(state.source) + " " + place + "\n");
+              : "\nfollowed: no follower is running\nnext: start its unit, "
+                "or sstferry follow " +
+                    Printable(state.source) + " " + place +
+                    " with the options that it had, such as --tls\n");
 }
 
 ordered_json SourceJson(const StatusReport& report) {
