@@ -532,6 +532,31 @@ TEST_CASE("The account that owns a served database cannot read other files "
   places.RequireUntouched();
 }
 
+TEST_CASE("Root promotes another account's standby as this account, and runs "
+          "the hooks itself",
+          "[bad_input][accounts]") {
+  if (!IsRoot()) return;
+  Places places;
+  const std::string standby = places.app + "/standby";
+  const std::string hooks = places.victim + "/hooks";
+  ServeProcess server({"--db", "db=" + (places.dir / "source")});
+  Process follower(places.As(kOther, {"follow", server.url(), standby}));
+  REQUIRE(follower.WaitForErr("following "));
+  Process promote(Sstferry(
+      {"promote", standby, "--source-is-down", "--before",
+       "id -u > " + hooks + "; kill -TERM " + std::to_string(follower.pid()),
+       "--after", "echo $SSTFERRY_EXCHANGED >> " + hooks}));
+  const int code = promote.Wait();
+  INFO(promote.err());
+  REQUIRE(code == 0);
+  REQUIRE(promote.err().find("runs as account nobody") != std::string::npos);
+  REQUIRE(BytesOf(hooks) == "0\nyes\n");
+  REQUIRE(OwnerOf(standby + "/CURRENT") == kOther);
+  REQUIRE(follower.Wait() == 0);
+  fs::remove(hooks);
+  places.RequireUntouched();
+}
+
 TEST_CASE("A note that another account forged ends no process",
           "[bad_input][accounts]") {
   if (!IsRoot()) return;

@@ -5,12 +5,14 @@
 
 #include "format/printable.h"
 #include "sstferry/follow.h"
+#include "sstferry/target.h"
 #include "tools/sstferry/command_arguments.h"
 #include "tools/sstferry/console.h"
 #include "tools/sstferry/hook.h"
 #include "tools/sstferry/metrics_endpoint.h"
 #include "tools/sstferry/progress.h"
 #include "tools/sstferry/run.h"
+#include "tools/sstferry/run_as.h"
 #include "tools/sstferry/signals.h"
 #include "tools/sstferry/standby_metrics.h"
 #include "tools/sstferry/standby_report.h"
@@ -25,13 +27,28 @@ std::string PromotedText(const StandbyState& state) {
          std::to_string(state.sequence) + "\n";
 }
 
-// Sets the hook of an option, unless its command is empty.
-void SetHook(const char* option, const std::string& command, SwapHook* hook,
-             PromoteOptions* options) {
-  if (!command.empty()) {
-    *hook = MakeCommandHook(option, command, std::nullopt, options->log);
-    options->hook_words += std::string(" ") + option + " " + ShellWord(command);
+// Sets the hook of an option, unless its command is empty. `root`: runs the
+// command; null: this process runs it.
+void SetHook(const char* option, const std::string& command, RootSide* root,
+             SwapHook* hook, PromoteOptions* options) {
+  if (command.empty()) {
+    return;
   }
+  const bool is_before = hook == &options->before;
+  options->hook_words += std::string(" ") + option + " " + ShellWord(command);
+  if (root == nullptr) {
+    *hook = MakeCommandHook(option, command, std::nullopt, options->log);
+  } else {
+    *hook = [root, is_before](const SwapEvent& event) {
+      return root->RunHook(is_before, event);
+    };
+  }
+}
+
+void SetPromoteHooks(RootSide* root, PromoteArguments* promote) {
+  PromoteOptions* const options = &promote->options;
+  SetHook("--before", promote->before, root, &options->before, options);
+  SetHook("--after", promote->after, root, &options->after, options);
 }
 
 // Runs the job and reports its result. `text` formats the result of an OK job.
@@ -53,6 +70,15 @@ int RunJob(const char* command, const CommonArguments& common,
                              : status.ok() ? text(state)
                                            : "";
   return FinishCommand(command, status, "", result, console, json);
+}
+
+// Promotes in this process. `root`: runs the hooks; null: this process does.
+int PromoteHere(PromoteArguments promote, RootSide* root) {
+  Console console(promote.common, stderr, ScreenFor(root));
+  promote.options.log = console.log_function();
+  SetPromoteHooks(root, &promote);
+  const std::unique_ptr<StandbyJob> job = MakePromote(promote.options);
+  return RunJob("promote", promote.common, &console, job.get(), PromotedText);
 }
 
 }  // namespace
@@ -128,17 +154,31 @@ int RunPromote(const std::vector<std::string>& arguments) {
     return ReportUsage("promote", usage);
   }
   Console console(promote.common);
-  promote.options.log = console.log_function();
-  SetHook("--before", promote.before, &promote.options.before,
-          &promote.options);
-  SetHook("--after", promote.after, &promote.options.after, &promote.options);
   const Status ended =
-      EndLeftCommand(promote.options.dir, promote.options.log);
+      EndLeftCommand(promote.options.dir, console.log_function());
   if (!ended.ok()) {
     return FinishCommand("promote", ended, "", "", &console);
   }
-  const std::unique_ptr<StandbyJob> job = MakePromote(promote.options);
-  return RunJob("promote", promote.common, &console, job.get(), PromotedText);
+  const std::optional<uint32_t> account = AccountOfTarget(promote.options.dir);
+  if (!account.has_value()) {
+    return PromoteHere(promote, nullptr);
+  }
+  HoldReloadSignal();
+  PromoteArguments hooks = promote;
+  hooks.options.log = console.log_function();
+  SetPromoteHooks(nullptr, &hooks);
+  TlsFiles no_tls;
+  RootDuties duties;
+  duties.target_dir = promote.options.dir;
+  duties.before_swap = hooks.options.before;
+  duties.after_swap = hooks.options.after;
+  duties.tls = &no_tls;
+  duties.command = "promote";
+  duties.log = console.log_function();
+  return RunAs(*account, duties, arguments,
+               [&promote](const std::vector<std::string>&, RootSide* root) {
+                 return PromoteHere(promote, root);
+               });
 }
 
 int RunView(const std::vector<std::string>& arguments) {

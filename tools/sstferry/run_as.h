@@ -1,7 +1,8 @@
-// Runs a pull that root starts for another account's directory as that account,
-// so that no code that reads bytes of a peer or a database runs as root. The
-// process that root started does only what root must do: it runs the hooks,
-// reads the config file and the TLS files, and writes the metrics file.
+// Runs a command that root starts for another account's directory, such as a
+// pull or a promotion, as that account, so that no code that reads bytes of a
+// peer or a database runs as root. The process that root started does only what
+// root must do: it runs the hooks, reads the config file and the TLS files, and
+// writes the metrics file.
 //
 //   root:     parse -- fork -------- hook, metrics file ----- wait
 //                        \           ^ |  (messages)           ^
@@ -28,7 +29,7 @@ namespace sstferry {
 // Work that root's process does when the child requests it.
 struct RootDuties {
   std::string target_dir;
-  SwapHook before_swap;  // may be null
+  SwapHook before_swap;  // may be null; of a promotion: --before
   SwapHook after_swap;
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
   // RunAs() changes these paths to those of copies that any account may read.
@@ -43,7 +44,7 @@ struct RootDuties {
 class RootSide {
  public:
   virtual ~RootSide() = default;
-  // Runs a hook of the pull. The event's stopped() ends it.
+  // Runs a hook of the command. The event's stopped() ends it.
   [[nodiscard]] virtual rocksdb::Status RunHook(bool before,
                                                 const SwapEvent& event) = 0;
   [[nodiscard]] virtual rocksdb::Status WriteMetrics(

@@ -55,10 +55,10 @@ class Operation {
   virtual Progress progress() const = 0;
 };
 
-// Returns the account that root should use for a pull into target_dir: the
-// account that owns directories on the path to target_dir, and so could create
-// links there. nullopt: no such account, several such accounts (then the pull
-// is refused), or this process does not run as root.
+// Returns the account that root should use for a pull into target_dir, or for a
+// promotion of it: the account that owns directories on the path to target_dir,
+// and so could create links there. nullopt: no such account, several such
+// accounts (then the command is refused), or this process does not run as root.
 std::optional<uint32_t> AccountOfTarget(const std::string& target_dir);
 
 // Pulls options.source into options.target_dir.
