@@ -41,6 +41,7 @@ using StoreOpener = std::function<rocksdb::Status(
 [[nodiscard]] rocksdb::Status OpenLogRounds(
     const FollowOptions& options, const std::unique_ptr<Endpoint>* endpoint,
     const StoreOpener& open, const std::function<uint64_t()>& now_micros,
-    std::unique_ptr<RoundTarget>* target);
+    std::unique_ptr<RoundTarget>* target,
+    uint64_t max_segments = kMaxPutObjects);
 
 }  // namespace sstferry
