@@ -1451,7 +1451,7 @@ void AppendWithAHole(World* world) {
   FollowEnd end = round.end;
   end.last_sequence = world->source.sequence();
   REQUIRE_OK(writer.Append(
-      {{round.logs[1].wal_number, 0, round.logs[1].bytes}}, end));
+      {{round.logs[1].wal_number, 0, round.logs[1].bytes}}, end, Micros()));
   REQUIRE_OK(writer.Put(client.get()));
 }
 
