@@ -1571,10 +1571,12 @@ TEST_CASE("A cut that cannot start its push begins no log", "[archive]") {
   std::atomic<bool> is_denied{false};
   Status cut;
   std::thread([&] {
-    // A cut asks for the time just before it starts the thread of its push.
-    world.on_clock = [&is_denied] {
-      is_denied = is_denied ||
-                  DenyInThisThread({{SYS_clone, EAGAIN}, {SYS_clone3, EAGAIN}});
+    // A cut asks for the time before and after it connects to the source. Then
+    // it starts only the thread of its push.
+    world.on_clock = [&is_denied, looks = 0]() mutable {
+      if (++looks != 2) return;
+      is_denied =
+          DenyInThisThread({{SYS_clone, EAGAIN}, {SYS_clone3, EAGAIN}});
     };
     for (int i = 0; i < 100 && cut.ok() && !is_denied; ++i) cut = world.Step();
   }).join();
