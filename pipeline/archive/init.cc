@@ -196,6 +196,14 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
                       store->Describe(kArchiveHeadKey) +
                           ": there is an archive already");
   }
+  // The place of a directory is its path; a directory checks no signatures.
+  const bool is_signed = !store->place().starts_with('/');
+  if (there.code == StoreCode::kDenied && is_signed) {
+    // The store denied the look, or the list that shows that nothing is there.
+    return CannotDo(*store, there,
+                    "the rights to get objects (s3:GetObject) and to list them "
+                    "(s3:ListBucket)");
+  }
   if (there.code != StoreCode::kAbsent) {
     return there.status;
   }
@@ -207,8 +215,6 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
   const StoreResult deleted = store->Delete(made);
   RETURN_IF_ERROR(tried);
   head->grace_seconds = options.grace_seconds.value_or(kDefaultGraceSeconds);
-  // The place of a directory is its path; a directory checks no signatures.
-  const bool is_signed = !store->place().starts_with('/');
   const uint64_t least = head->refuses_old_signatures ? kMinGraceSeconds
                                                       : kUnsignedGraceSeconds;
   if (head->grace_seconds < least || head->grace_seconds > kMaxGraceSeconds) {
