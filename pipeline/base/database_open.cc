@@ -131,7 +131,8 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
 }
 
 // Returns false if only this machine can write to the file system of `dir`, or
-// if all of its machines see one another's writes at once.
+// if all of its machines see one another's writes at once; also if there is no
+// such directory.
 bool MayBeOnNetwork(const std::string& dir) {
   constexpr uint32_t kTypes[] = {
       0x6969,      // NFS
@@ -142,8 +143,10 @@ bool MayBeOnNetwork(const std::string& dir) {
       0x65735546,  // FUSE and virtiofs
   };
   struct statfs info;
-  return statfs(dir.c_str(), &info) != 0 ||
-         std::count(std::begin(kTypes), std::end(kTypes),
+  if (statfs(dir.c_str(), &info) != 0) {
+    return errno != ENOENT && errno != ENOTDIR;
+  }
+  return std::count(std::begin(kTypes), std::end(kTypes),
                     static_cast<uint32_t>(info.f_type)) != 0;
 }
 

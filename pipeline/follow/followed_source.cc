@@ -229,7 +229,6 @@ Status FollowedSource::ReadRound(bool list, bool* more) {
 // them are needed, and which sequence number the first record continues. Its
 // records so far count as barriers.
 Status FollowedSource::BeginLife() {
-  RETURN_IF_ERROR(CheckWriterIsHere(options_.database_dir));
   manifest_ = std::make_unique<ManifestTail>(
       options_.database_dir,
       [this](const VersionEdit& edit, const ManifestState& before,
@@ -237,6 +236,9 @@ Status FollowedSource::BeginLife() {
   seen_options_.emplace(options_.database_dir);
   RETURN_IF_ERROR(seen_options_->Look());
   RETURN_IF_ERROR(FollowManifest());
+  // After the MANIFEST was read: a machine that opens the database later begins
+  // another MANIFEST, and thus another life.
+  RETURN_IF_ERROR(CheckWriterIsHere(options_.database_dir));
   const ManifestState& state = manifest_->state();
   std::string database_id;
   RETURN_IF_ERROR(

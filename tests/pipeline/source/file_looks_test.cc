@@ -124,6 +124,7 @@ TEST_CASE("A database on a network file system is read unless another machine "
           "may write it",
           "[snapshot]") {
   const ScratchDir tree;
+  REQUIRE_OK(CheckWriterIsHere(tree / "missing"));
   // A file system whose type is unknown may be one of a network.
   const std::vector<DeniedCall> unknown = {{SYS_statfs, EIO}};
   rocksdb::Status open_here;
