@@ -530,13 +530,13 @@ TEST_CASE("Workspace keeps both databases of an interrupted swap",
   }
   SECTION("if the new database was moved away") {
     fs::rename(dir / "target", dir / "elsewhere");
-    RequireRefused(OpenIt(dir / "target"), "move the old one");
-    RequireRefused(OpenIt(dir / "target", true), "move the old one");
+    RequireRefused(OpenIt(dir / "target"), "move the old database");
+    RequireRefused(OpenIt(dir / "target", true), "move the old database");
   }
   SECTION("if another directory replaced the new database") {
     fs::rename(dir / "target", dir / "elsewhere");
     MakeDir(dir / "target", "another");
-    RequireRefused(OpenIt(dir / "target", true), "move the old one");
+    RequireRefused(OpenIt(dir / "target", true), "move the old database");
     REQUIRE(BytesOf(dir / "target/content") == "another");
   }
   REQUIRE(BytesOf(dir / "target.sstferry/db/content") == "old");
