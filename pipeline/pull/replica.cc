@@ -79,19 +79,23 @@ Status OfAnother(const PullOptions& options, const std::string& known,
 //   kRefused, kInternal  CURRENT, the MANIFEST or a WAL cannot be read
 Status ReadOwnSequence(rocksdb::FileSystem* file_system,
                        const std::string& dir, uint64_t* sequence) {
+  bool has_read = false;
+  uint64_t newest = 0;
+  for (int i = 0; !has_read && i < kTriesBetweenFlushes; ++i) {
+    WalFacts wals;
+    has_read = ReadWalFacts(file_system, dir, /*oldest=*/0, &wals);
+    newest = wals.newest_sequence();
+  }
+  // After the WALs: it has what a flush took from a WAL before it deleted it.
   ManifestReader manifest;
   RETURN_IF_ERROR(ReadManifest(file_system, dir, &manifest, /*found=*/nullptr,
                                EndState::kInternal));
-  for (int i = 0; i < kTriesBetweenFlushes; ++i) {
-    WalFacts wals;
-    if (ReadWalFacts(file_system, dir, /*oldest=*/0, &wals)) {
-      *sequence =
-          std::max(manifest.state().last_sequence, wals.newest_sequence());
-      return Status::OK();
-    }
+  if (!has_read) {
+    return MakeStatus(EndState::kInternal,
+                      "a WAL in " + dir + " cannot be read");
   }
-  return MakeStatus(EndState::kInternal,
-                    "a WAL in " + dir + " cannot be read");
+  *sequence = std::max(manifest.state().last_sequence, newest);
+  return Status::OK();
 }
 
 }  // namespace
