@@ -256,9 +256,11 @@ std::vector<std::string> OwnDirs(const std::string& dir,
 }
 
 // Returns a directory next to `dir` in which an unfinished cut has begun to
-// keep the files of `dir`: it has only links to them. Returns "" if no such
-// directory exists.
-std::string FindBegun(const std::string& dir, const std::string& infix) {
+// keep the files of `dir`: it has only links to them. The directories in
+// `recorded` are complete, and not filled again, even if they are empty now.
+// Returns "" if no such directory exists.
+std::string FindBegun(const std::string& dir, const std::string& infix,
+                      const std::vector<std::string>& recorded) {
   namespace fs = std::filesystem;
   const std::string own = fs::path(dir).filename().string() + infix;
   const fs::path parent = fs::path(dir).parent_path();
@@ -268,7 +270,13 @@ std::string FindBegun(const std::string& dir, const std::string& infix) {
   for (const std::string& name : names) {
     const std::string kept = (parent / name).string();
     std::vector<std::string> files;
-    if (name.starts_with(own) && OpenOwnDirectory(kept).is_open() &&
+    const bool is_recorded =
+        std::any_of(recorded.begin(), recorded.end(),
+                    [&name](const std::string& path) {
+                      return fs::path(path).filename() == name;
+                    });
+    if (name.starts_with(own) && !is_recorded &&
+        OpenOwnDirectory(kept).is_open() &&
         ListDirectory(kept, &files).ok() &&
         std::all_of(files.begin(), files.end(), [&](const std::string& file) {
           FileId linked;
@@ -1377,7 +1385,9 @@ Status Standby::KeepFiles(const std::string& mark, bool all,
       DateInName(static_cast<uint64_t>(
           std::chrono::duration_cast<std::chrono::seconds>(now).count()));
   Status status;
-  *kept = FindBegun(dir_, mark);
+  std::vector<std::string> recorded = record_.unproven_dirs;
+  recorded.push_back(record_.lost_dir);
+  *kept = FindBegun(dir_, mark, recorded);
   if (!kept->empty()) {
     status = FillKept(*kept, all);
     return WithContext(status, EndStateOf(status), "keep " + *kept);
