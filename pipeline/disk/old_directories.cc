@@ -30,7 +30,7 @@ using rocksdb::Status;
 
 constexpr char kOldRecordName[] = "sstferry.old";
 constexpr char kOldRecordMark[] = "sstferry old database 1\n";
-constexpr size_t kMaxOldRecordBytes = 256;
+constexpr size_t kMaxOldRecordBytes = 512;
 constexpr char kInfix[] = ".old-";
 constexpr char kDateFormat[] = "%Y%m%dT%H%M%SZ";
 constexpr size_t kDateBytes = 16;  // "20261125T020003Z"
@@ -72,13 +72,16 @@ bool ParseOldName(const std::string& name, const std::string& prefix,
   return true;
 }
 
-std::string OldRecordOf(ino_t inode) {
-  return kOldRecordMark + std::to_string(inode) + "\n";
+std::string OldRecordOf(ino_t inode, const std::string& path) {
+  return kOldRecordMark + std::to_string(inode) + "\n" +
+         fs::path(path).filename().string() + "\n";
 }
 
-// Returns true if the open directory has a trustworthy record: one that belongs
-// to this process's account or, with `of_owner`, to the directory's owner.
-bool HasOldRecord(const Descriptor& dir, bool of_owner) {
+// Returns true if the open directory at `path` has a trustworthy record: one
+// that belongs to this process's account or, with `of_owner`, to the
+// directory's owner.
+bool HasOldRecord(const Descriptor& dir, const std::string& path,
+                  bool of_owner) {
   struct stat info;
   if (fstat(dir.get(), &info) != 0) {
     return false;
@@ -94,13 +97,13 @@ bool HasOldRecord(const Descriptor& dir, bool of_owner) {
   char text[kMaxOldRecordBytes];
   const ssize_t bytes = pread(file.get(), text, sizeof(text), 0);
   return bytes > 0 && std::string(text, static_cast<size_t>(bytes)) ==
-                          OldRecordOf(info.st_ino);
+                          OldRecordOf(info.st_ino, path);
 }
 
 Descriptor OpenOld(const std::string& path, bool of_owner) {
   Descriptor dir = OpenPath(path, O_RDONLY | O_DIRECTORY);
-  return dir.is_open() && HasOldRecord(dir, of_owner) ? std::move(dir)
-                                                      : Descriptor();
+  return dir.is_open() && HasOldRecord(dir, path, of_owner) ? std::move(dir)
+                                                            : Descriptor();
 }
 
 // Deletes the directory through its descriptor, so that renaming the path
@@ -229,10 +232,10 @@ Status MarkOldDirectory(rocksdb::FileSystem* file_system,
   if (lstat(dir.c_str(), &info) != 0) {
     return MakeStatus(EndState::kInternal, dir + ": " + strerror(errno));
   }
-  RETURN_IF_ERROR(WriteDurably(file_system, dir + "/" + kOldRecordName,
-                               OldRecordOf(info.st_ino)));
-  return FindNewName(target_dir, OldDirectorySuffix(NextOldTime(target_dir)),
-                     path);
+  RETURN_IF_ERROR(FindNewName(
+      target_dir, OldDirectorySuffix(NextOldTime(target_dir)), path));
+  return WriteDurably(file_system, dir + "/" + kOldRecordName,
+                      OldRecordOf(info.st_ino, *path));
 }
 
 Status NameAdopted(const std::string& target_dir, std::string* path) {

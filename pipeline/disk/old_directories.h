@@ -1,15 +1,17 @@
 // Old databases that swaps have moved out of TARGET_DIR and kept:
 //
 //   TARGET_DIR.old-20261125T020003Z/
-//     sstferry.old    record of the swap, with the directory's inode number
+//     sstferry.old    record of the swap, with the directory's inode number and
+//                     name
 //
 // The name alone does not justify a deletion. A directory counts as an old
 // database only if it is a real directory (not a link) and its record is a
 // regular file that belongs to this process's account, is writable only by this
-// account, and has the directory's inode number. So a copy, or another
-// directory with this name, does not count. If this process runs as root, the
-// list also includes directories whose record belongs to the directory's owner,
-// but root does not delete these.
+// account, and has the directory's inode number and name. So a copy, or another
+// directory with this name, does not count, and neither does a database that
+// was used again and then got such a name from someone else. If this process
+// runs as root, the list also includes directories whose record belongs to the
+// directory's owner, but root does not delete these.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,10 @@
 
 namespace sstferry {
 
-// Writes the record durably into `dir`, the old database, and sets *path to an
-// unused name next to `target_dir`: with the present time, or a later one if a
-// kept database has this or a later time in its name, so that the names ascend
-// even if the clock goes back.
+// Sets *path to an unused name next to `target_dir` for the old database `dir`,
+// and writes the record durably into it. The name has the present time, or a
+// later one if a kept database has this or a later time in its name, so that
+// the names ascend even if the clock goes back.
 [[nodiscard]] rocksdb::Status MarkOldDirectory(
     rocksdb::FileSystem* file_system, const std::string& target_dir,
     const std::string& dir, std::string* path);

@@ -31,12 +31,23 @@ std::string PutAway(const ScratchDir& dir, const std::string& contents) {
   return path;
 }
 
+// Renames an old directory, as if the swap had given it this name.
+std::string Rename(const ScratchDir& dir, const std::string& path,
+                   const std::string& name) {
+  const std::string renamed = dir / name;
+  fs::rename(path, renamed);
+  struct stat info;
+  REQUIRE(stat(renamed.c_str(), &info) == 0);
+  WriteBytes(renamed + "/sstferry.old",
+             "sstferry old database 1\n" + std::to_string(info.st_ino) +
+                 "\n" + name + "\n");
+  return renamed;
+}
+
 // Renames an old directory to another date.
 std::string Redate(const ScratchDir& dir, const std::string& path,
                    const std::string& date) {
-  const std::string name = dir / ("target.old-" + date);
-  fs::rename(path, name);
-  return name;
+  return Rename(dir, path, "target.old-" + date);
 }
 
 std::vector<std::string> Remove(const ScratchDir& dir, uint32_t keep) {
@@ -123,12 +134,15 @@ TEST_CASE("Only directories that a swap made are deleted, whatever their names",
   }
   SECTION("a copy of one that a swap made") {
     const std::string own = PutAway(dir, "own");
-    fs::copy(own, precious, fs::copy_options::recursive);
+    fs::copy(own, dir / "copy", fs::copy_options::recursive);
+    // The copy exists, so it has another inode number.
     REQUIRE(Remove(dir, 0) == std::vector<std::string>{own});
+    precious = own;
+    fs::rename(dir / "copy", precious);
   }
   SECTION("a link to one that a swap made") {
-    const std::string own = PutAway(dir, "own");
-    fs::rename(own, dir / "elsewhere");
+    fs::rename(Redate(dir, PutAway(dir, "own"), "20261123T020003Z"),
+               dir / "elsewhere");
     fs::create_directory_symlink(dir / "elsewhere", precious);
     precious = dir / "elsewhere";
   }
@@ -145,7 +159,7 @@ TEST_CASE("Only directories that a swap made are deleted, whatever their names",
     for (const char* name : {"other.old-20261123T020003Z",
                              "target.old-20261323T020003Z", "target.old-",
                              "target.old-20261123T020003Z.txt"}) {
-      fs::rename(PutAway(dir, "own"), dir / name);
+      Rename(dir, PutAway(dir, "own"), name);
     }
     precious = dir / "target.old-20261323T020003Z";
   }
@@ -156,6 +170,19 @@ TEST_CASE("Only directories that a swap made are deleted, whatever their names",
   REQUIRE(ListOldDirectories(dir / "target").empty());
   REQUIRE(Remove(dir, 0).empty());
   REQUIRE(BytesOf(precious + "/000012.sst") == before);
+}
+
+TEST_CASE("A database that was used again after a swap is not an old one if "
+          "someone else moves it away",
+          "[target][old]") {
+  ScratchDir dir;
+  const std::string target = dir / "target";
+  fs::rename(PutAway(dir, "precious"), target);
+  const std::string kept = target + ".old-20261202T080000Z";
+  fs::rename(target, kept);
+  REQUIRE(ListOldDirectories(target).empty());
+  REQUIRE(Remove(dir, 0).empty());
+  REQUIRE(BytesOf(kept + "/000012.sst") == "precious");
 }
 
 TEST_CASE("An old database that a process has open is not deleted",
