@@ -16,6 +16,7 @@ using rocksdb::Status;
 
 constexpr char kAdopted[] = "adopted";
 constexpr char kByRefresh[] = "refresh";
+constexpr char kHasAfterSwap[] = "after_swap";
 
 // Returns true for 32 hex digits. Checked because the id becomes part of a
 // directory's name.
@@ -30,7 +31,8 @@ std::string ExchangeRecord::Encode() const {
   return transfer_id + "\n" + new_identity + "\n" + old_identity + "\n" +
          (adopts_old   ? std::string(kAdopted) + "\n"
           : by_refresh ? std::string(kByRefresh) + "\n"
-                       : "");
+          : has_after_swap ? std::string(kHasAfterSwap) + "\n"
+                           : "");
 }
 
 bool ExchangeRecord::DecodeFrom(const std::string& text) {
@@ -42,9 +44,11 @@ bool ExchangeRecord::DecodeFrom(const std::string& text) {
   const bool has_more = whole && static_cast<bool>(std::getline(lines, more));
   adopts_old = has_more && more == kAdopted;
   by_refresh = has_more && more == kByRefresh;
+  has_after_swap = has_more && more == kHasAfterSwap;
   return whole && IsTransferId(transfer_id) &&
          (!has_more ||
-          ((adopts_old || by_refresh) && !std::getline(lines, more)));
+          ((adopts_old || by_refresh || has_after_swap) &&
+           !std::getline(lines, more)));
 }
 
 Status FindInode(const std::string& path, std::string* inode) {

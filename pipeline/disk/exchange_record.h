@@ -11,13 +11,16 @@ namespace sstferry {
 
 // The record as lines of text: transfer id, identity of the new database's
 // directory, identity of the old database's directory, and "adopted" if the old
-// database is kept, or "refresh" if the exchange runs no hooks.
+// database is kept, "refresh" if the exchange runs no hooks, or "after_swap" if
+// a command of the operator must run after it.
 struct ExchangeRecord {
   std::string transfer_id;   // 32 hex digits
   std::string new_identity;
   std::string old_identity;  // kNoDirectory: TARGET_DIR did not exist
   bool adopts_old = false;   // PullOptions::adopts_old
   bool by_refresh = false;   // Existing::kRefresh
+  // PullOptions::after_swap was given, and not by a follower.
+  bool has_after_swap = false;
 
   std::string Encode() const;
   // Returns false if a line is missing or has an unexpected value.

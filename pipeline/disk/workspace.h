@@ -169,11 +169,19 @@ class Workspace {
   // Returns the id of the transfer whose swap is in swap_state().
   const std::string& swap_transfer() const { return swap_.transfer_id; }
   // Records the exchange. Call this before before_swap. `adopts_old`: keeps the
-  // complete old database, with all application files.
+  // complete old database, with all application files. `has_after_swap`: a
+  // command of the operator must run after the exchange, so only a swap with
+  // such a command completes it.
   [[nodiscard]] rocksdb::Status BeginSwap(const std::string& transfer_id,
-                                          bool adopts_old = false);
+                                          bool adopts_old = false,
+                                          bool has_after_swap = false);
   // Returns true if the recorded exchange keeps the complete old database.
   bool adopts_old() const { return swap_.adopts_old; }
+  // Checks that a command with or without after_swap may continue the exchange
+  // in swap_state().
+  //   kRefused  its after_swap may still have to run, and `has_after_swap` is
+  //             false
+  [[nodiscard]] rocksdb::Status CheckMayComplete(bool has_after_swap) const;
   // Exchanges the names of db/ and TARGET_DIR; renames db/ if TARGET_DIR is
   // missing. Before that, puts the application's files into db/
   // (other_files.h); *kept receives the names of files that both sides have

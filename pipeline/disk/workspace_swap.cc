@@ -131,10 +131,19 @@ Status Workspace::LeftToSwap() const {
                         "same swap completes it");
 }
 
-Status Workspace::BeginSwap(const std::string& transfer_id, bool adopts_old) {
+Status Workspace::CheckMayComplete(bool has_after_swap) const {
+  const bool is_open = swap_state_ == SwapState::kBegun ||
+                       swap_state_ == SwapState::kExchanged;
+  return is_open && swap_.has_after_swap && !has_after_swap ? LeftToSwap()
+                                                            : Status::OK();
+}
+
+Status Workspace::BeginSwap(const std::string& transfer_id, bool adopts_old,
+                            bool has_after_swap) {
   swap_.transfer_id = transfer_id;
   swap_.adopts_old = adopts_old && target_exists_;
   swap_.by_refresh = existing_ == Existing::kRefresh;
+  swap_.has_after_swap = has_after_swap;
   swap_.old_identity = kNoDirectory;
   RETURN_IF_ERROR(FindInode(db_dir(), &swap_.new_identity));
   if (target_exists_) {

@@ -57,6 +57,8 @@ Status Exchange::CheckAhead(bool is_plan) {
 // old database that was adopted.
 Status Exchange::FinishEarlier(Workspace* workspace_of_pull) {
   workspace_ = workspace_of_pull;
+  RETURN_IF_ERROR(
+      workspace()->CheckMayComplete(options().after_swap != nullptr));
   Status status;
   const std::string id = workspace()->swap_transfer();
   if (workspace()->swap_state() == SwapState::kExchanged) {
@@ -196,11 +198,13 @@ Status Exchange::Swap(const std::function<Status()>& last_check,
                       const std::function<Summary()>& summary) {
   // A follower's first cut may have ended just before this pull locked the
   // workspace.
-  if (!IsStandby(workspace()->db_dir())) {
+  const bool is_cut = IsStandby(workspace()->db_dir());
+  if (!is_cut) {
     RETURN_IF_ERROR(CheckNoStandby(options()));
   }
-  RETURN_IF_ERROR(workspace()->BeginSwap(ToHex(plan_->opened.transfer_id),
-                                         options().adopts_old));
+  RETURN_IF_ERROR(workspace()->BeginSwap(
+      ToHex(plan_->opened.transfer_id), options().adopts_old,
+      /*has_after_swap=*/!is_cut && options().after_swap != nullptr));
   Status status = CallBefore();
   FaultPoint("Puller:BeforeSwapDone");
   if (status.ok()) {

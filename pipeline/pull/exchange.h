@@ -48,6 +48,7 @@ class Exchange {
   // Completes an interrupted exchange, and deletes what is left of the old
   // database. Called for every kind of target. Borrows the open workspace from
   // here on.
+  //   kRefused  the earlier run had after_swap, and this one has none
   [[nodiscard]] rocksdb::Status FinishEarlier(Workspace* workspace);
   // Returns true if before_swap ran for an exchange that did not happen. Valid
   // after FinishEarlier().

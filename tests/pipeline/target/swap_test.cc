@@ -273,6 +273,30 @@ TEST_CASE("A second pull to a target is BUSY while the first one runs",
   REQUIRE(world.calls() == Calls{"after exchanged"});
 }
 
+TEST_CASE("A swap without --after-swap does not complete one that had it",
+          "[target][swap]") {
+  ReplicaWorld world;
+  REQUIRE_OK(RunPull(world.Options()).status);
+  world.ChangeSource();
+  const bool is_exchanged = GENERATE(false, true);
+  PullOptions options = world.Options();
+  (is_exchanged ? options.after_swap : options.before_swap) =
+      [](const SwapEvent&) { return Status::IOError("no answer"); };
+  REQUIRE_FALSE(RunPull(options).status.ok());
+  world.Forget();
+  PullOptions plain = world.Options();
+  plain.before_swap = plain.after_swap = nullptr;
+  plain.restart = GENERATE(false, true);
+  RequireEnds(RunPull(plain), EndState::kRefused,
+              "only the same swap completes it");
+  REQUIRE(fs::exists(world.target() + ".sstferry/exchange"));
+  REQUIRE_OK(RunPull(world.Options()).status);
+  REQUIRE_FALSE(world.calls().empty());
+  REQUIRE(world.calls().back() == "after exchanged");
+  REQUIRE(EntriesOf(world.target()) == EntriesOf(world.source()));
+  world.RequireNothingLeft();
+}
+
 TEST_CASE("A refresh in place refuses to complete an interrupted swap",
           "[target][swap]") {
   ReplicaWorld world;
