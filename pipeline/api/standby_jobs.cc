@@ -496,18 +496,22 @@ class View : public StandbyJob {
       return MakeStatus(EndState::kSourceError,
                         options_.dir + ": expected a standby, found nothing");
     }
-    Access access{info.st_uid, info.st_gid, info.st_mode & 0777u};
+    const Access access{info.st_uid, info.st_gid, info.st_mode & 0777u};
     LinkedCopyOptions copy;
     copy.database_dir = options_.dir;
     copy.scratch_dir = workspace->staging_dir() + "/copy";
     copy.copy_dir = workspace->db_dir();
     copy.cancelled = [this] { return stop_.stopped(); };
-    // Links only files that have the owner and mode of the standby's files.
+    // Links only files that have the owner and mode of the standby's files, and
+    // gives the copied files the same: all names of a file share them.
     RETURN_IF_ERROR(AccessBeside(options_.dir, &copy.file_access));
     LinkedCopy made;
     RETURN_IF_ERROR(MakeLinkedCopy(copy, disk_.get(), &made));
     FaultPoint("View:Copied");
-    RETURN_IF_ERROR(SetTreeAccess(disk_.get(), workspace->db_dir(), access));
+    const Access tree{copy.file_access.owner, copy.file_access.group,
+                      access.mode, copy.file_access.mode};
+    RETURN_IF_ERROR(SetTreeAccess(disk_.get(), workspace->db_dir(), tree));
+    RETURN_IF_ERROR(SetAccess(workspace->db_dir(), access));
     return SyncTree(disk_.get(), workspace->db_dir());
   }
 
