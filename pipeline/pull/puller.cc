@@ -334,6 +334,10 @@ void Puller::PlanOthers() {
 // Gets the application's own files before both sides agree on the totals: after
 // that, the source may release its snapshot.
 Status Puller::FetchOthers() {
+  if (work_->resumes_complete() && target_->in_place() == nullptr &&
+      options_.other_files == OtherFiles::kIgnore) {
+    return work_->workspace()->ClearOther();  // the earlier run may have copied
+  }
   if (link_.session() == nullptr || work_->resumes_complete() ||
       target_->in_place() != nullptr || is_unchanged_) {
     return Status::OK();
