@@ -38,7 +38,7 @@ Status OtherOwner(const TransferId& id) {
   return MakeStatus(EndState::kDenied,
                     "transfer " + ToHex(id) +
                         " was opened with another certificate or by another "
-                        "account");
+                        "account; a pull with --restart begins another one");
 }
 
 Status Gone(const TransferId& id) {
