@@ -51,7 +51,9 @@ const char* JournalRecordTypeName(JournalRecordType type);
 inline constexpr char kIngestMode[] = "ingest";
 inline constexpr char kLinkedMode[] = "ingest into links";
 inline constexpr char kCloneMode[] = "clone";
-inline constexpr char kAdoptMode[] = "follow --adopt";  // a first cut
+// First cuts of a follower. They become standbys, so no pull may resume them.
+inline constexpr char kFollowMode[] = "follow";
+inline constexpr char kAdoptMode[] = "follow --adopt";
 // A clone that is removed at the end of the pull.
 inline constexpr char kDrillMode[] = "drill";
 inline constexpr char kInPlaceMode[] = "in place";
@@ -121,11 +123,14 @@ struct JournalIngested {
 
 // Identifies the table files of a refresh's target, excluding chunks, at the
 // time of its examination. If the set of files differs later, another process
-// has written to the database.
+// has written to the database. For a pull that links files,
+// PullTarget::OriginOfLinks() identifies their directory; a clone has only
+// this, and no digest.
 struct JournalTargetFiles {
   static constexpr char kName[] = "JournalTargetFiles";
 
-  std::string database_id;  // RocksDB's id of the target database
+  // RocksDB's id of the target database, and OriginOfLinks().
+  std::string database_id;
   Digest128 files;          // digest of the requested families' files; see
                             // FORMAT.md
   friend bool operator==(const JournalTargetFiles&,

@@ -52,9 +52,9 @@ SwapWay ChooseSwapWay(const PullOptions& options, PullMethod method) {
   if (options.mode != PullMode::kSwap || method == PullMethod::kClone) {
     return {};
   }
-  // Continues an unfinished swap in the way in which it began, even if
-  // TARGET_DIR was removed: a complete new database no longer needs it. If the
-  // new database is incomplete, the swap gives up linking later.
+  // Continues an unfinished swap in the way in which it began. If TARGET_DIR is
+  // no longer the directory from which it linked, it links again, or gives up
+  // linking later.
   const std::string begun =
       options.restart ? "" : UnfinishedMode(options.target_dir);
   if (!begun.empty() && begun != kInPlaceMode) {
@@ -275,7 +275,8 @@ class PullOperation : public Operation {
       return MakeRefreshTarget(inputs, replica_);
     }
     if (inputs.options->method == PullMethod::kClone) {
-      return std::make_unique<CloneTarget>(inputs, drill_ != nullptr);
+      return std::make_unique<CloneTarget>(
+          inputs, drill_ != nullptr ? kDrillMode : kCloneMode);
     }
     return links ? MakeLinkedTarget(inputs)
                  : std::make_unique<SeedTarget>(inputs);

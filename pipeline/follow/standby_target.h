@@ -5,6 +5,7 @@
 #include <string>
 
 #include "format/follow_file.h"
+#include "format/journal.h"
 #include "format/messages_follow.h"
 #include "pipeline/follow/audit.h"
 #include "pipeline/follow/standby.h"
@@ -45,7 +46,10 @@ class StandbyTarget : public CloneTarget {
  public:
   StandbyTarget(const TargetInputs& inputs, const CutRequest& request,
                 Standby* standby)
-      : CloneTarget(inputs), request_(request), standby_(standby) {}
+      : CloneTarget(inputs,
+                    inputs.options->adopts_old ? kAdoptMode : kFollowMode),
+        request_(request),
+        standby_(standby) {}
 
  protected:
   [[nodiscard]] rocksdb::Status NameManifest(const std::string& dir,

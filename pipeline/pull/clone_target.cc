@@ -24,10 +24,8 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-CloneTarget::CloneTarget(const TargetInputs& inputs, bool is_drill)
-    : NewDirectoryTarget(inputs, is_drill ? kDrillMode
-                                 : inputs.options->adopts_old ? kAdoptMode
-                                                              : kCloneMode) {
+CloneTarget::CloneTarget(const TargetInputs& inputs, const char* mode)
+    : NewDirectoryTarget(inputs, mode) {
   SetReuse(this);
 }
 
@@ -39,6 +37,12 @@ Status CloneTarget::ReadExisting(
     return MakeStatus(EndState::kRefused, why);
   }
   return NewDirectoryTarget::ReadExisting(use, disk, found);
+}
+
+// Returns true if the journal records no origin: no files were linked then.
+bool CloneTarget::IsAsLeft(const JournalState& journal) const {
+  return !journal.target_files.has_value() ||
+         IsFromOrigin(*journal.target_files);
 }
 
 // Accepts any comparator: the keys of a clone are not read.
@@ -80,6 +84,7 @@ std::string CloneTarget::PresentDirectory() const {
 Status CloneTarget::FindReused(const JournalState* earlier, bool* verify,
                                ReusedParts* reused) {
   is_current_ = false;
+  origin_.reset();
   MakeLayout();
   Status status = ChooseNewId();
   if (!status.ok()) {
@@ -119,6 +124,7 @@ ReusedParts CloneTarget::ListReused() const {
 // Fails only on cancellation, or if --adopt can link nothing.
 Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
   const FirstFailure* const stop = failure();
+  const std::string origin = OriginOfLinks();
   RETURN_IF_ERROR(ReadFaultAgain());
   if (fault().fault != ReplicaFault::kNone && !*verify) {
     *verify = true;
@@ -155,6 +161,7 @@ Status CloneTarget::LinkPresent(const std::string& directory, bool* verify) {
         "the new database");
   }
   layout_->SetReused(present.numbers);
+  if (!present.numbers.empty()) origin_ = origin;
   FaultPoint("CloneTarget:FilesLinked");
   is_current_ = HoldsTheSame(present);
   return status;
@@ -244,6 +251,9 @@ Status CloneTarget::Create(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     std::optional<JournalTargetFiles>* held) {
   held->reset();
+  if (origin_.has_value()) {
+    held->emplace().database_id = *origin_;
+  }
   const Status status = layout_->MakeFiles(file_system.get());
   FaultPoint("CloneTarget:FilesMade");
   return status;

@@ -18,14 +18,16 @@ namespace sstferry {
 // neither the database's operators nor its release of RocksDB.
 class CloneTarget : public NewDirectoryTarget, public FileReuse {
  public:
-  // `is_drill`: removes the database at the end. A drill resumes nothing: it
-  // removes what a killed drill left, and returns kRefused if a pull left its
-  // data.
-  explicit CloneTarget(const TargetInputs& inputs, bool is_drill = false);
+  // With kDrillMode, removes the database at the end. A drill resumes nothing:
+  // it removes what a killed drill left, and returns kRefused if a pull left
+  // its data.
+  explicit CloneTarget(const TargetInputs& inputs,
+                       const char* mode = kCloneMode);
 
   [[nodiscard]] rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) override;
+  bool IsAsLeft(const JournalState& journal) const override;
   [[nodiscard]] rocksdb::Status BuildFamilies() override;
   [[nodiscard]] rocksdb::Status FindReused(const JournalState* earlier,
                                            bool* verify,
@@ -92,6 +94,8 @@ class CloneTarget : public NewDirectoryTarget, public FileReuse {
   // The database id of the clone. Empty: no id; nullopt: the source's id.
   std::optional<std::string> new_id_;
   std::unique_ptr<CloneLayout> layout_;
+  // OriginOfLinks() before files were linked; nullopt: no file was linked.
+  std::optional<std::string> origin_;
   FinishedClone finished_;
   bool is_current_ = false;
 };

@@ -51,8 +51,9 @@ std::optional<PullMethod> MethodOfUnfinished(const PullOptions& options) {
   const bool ingests =
       mode == kIngestMode || mode == kLinkedMode ||
       (mode == kInPlaceMode && options.mode == PullMode::kRefresh);
-  return mode == kCloneMode || mode == kAdoptMode
-             ? std::optional(PullMethod::kClone)
+  const bool clones =
+      mode == kCloneMode || mode == kFollowMode || mode == kAdoptMode;
+  return clones    ? std::optional(PullMethod::kClone)
          : ingests ? std::optional(PullMethod::kIngest)
                    : std::nullopt;
 }

@@ -572,7 +572,8 @@ Status PullOpener::WriteJournalHead() {
   OpenStore();
   FaultPoint("Puller:HeadWritten");
   if (held_.has_value()) {
-    return work_->journal()->Append(JournalRecordType::kTargetFiles, *held_);
+    RETURN_IF_ERROR(
+        work_->journal()->Append(JournalRecordType::kTargetFiles, *held_));
   }
   return target_->reuse() != nullptr ? RecordReused() : Status::OK();
 }

@@ -1,7 +1,16 @@
 #include "pipeline/pull/pull_target.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "format/coding.h"
+#include "format/digest.h"
 #include "format/end_state.h"
 #include "pipeline/base/known_fault.h"
+#include "pipeline/base/last_transfer.h"
 #include "pipeline/disk/target_directories.h"
 #include "pipeline/pull/health.h"
 
@@ -73,6 +82,41 @@ Status PullTarget::CheckNoNewFault() const {
           FaultSentence(now) +
           "; run the same command again, which reuses no file without "
           "comparing it");
+}
+
+// Includes the time at which the directory was made, because a new directory
+// may get the inode number of one that was deleted.
+std::string PullTarget::OriginOfLinks() const {
+  std::error_code error;
+  const std::string path =
+      std::filesystem::canonical(DirectoryOfFault(), error).string();
+  struct statx info {};
+  bool has_record = false;
+  LastTransfer last;
+  if (error ||
+      statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW,
+            STATX_INO | STATX_BTIME, &info) != 0 ||
+      !FindLastTransfer(path, &has_record, &last).ok()) {
+    return "";
+  }
+  std::string text;
+  PutBytes(&text, path);
+  PutFixed64(&text, info.stx_ino);
+  if ((info.stx_mask & STATX_BTIME) != 0) {
+    PutFixed64(&text, static_cast<uint64_t>(info.stx_btime.tv_sec));
+    PutFixed64(&text, info.stx_btime.tv_nsec);
+  }
+  PutBytes(&text, has_record ? last.transfer_id : "");
+  const Access& access = lanes()->file_access;
+  for (const uint32_t value : {access.owner, access.group, access.mode}) {
+    PutFixed64(&text, value);
+  }
+  return ToHex(DigestOf(text));
+}
+
+bool PullTarget::IsFromOrigin(const JournalTargetFiles& recorded) const {
+  const std::string now = OriginOfLinks();
+  return !now.empty() && recorded.database_id.ends_with(now);
 }
 
 void PullTarget::SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open) {

@@ -156,7 +156,8 @@ class PullTarget {
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) = 0;
   // Returns true if only the unfinished pull of `journal` has written to the
-  // database since that pull examined it. Then the journal is still valid.
+  // database since that pull examined it, and linked files may still be used.
+  // Then the journal is still valid.
   virtual bool IsAsLeft(const JournalState& /*journal*/) const { return true; }
   // If the target starts with a copy of TARGET_DIR, copies it into the empty
   // db/. May change *found before the source is asked.
@@ -176,8 +177,8 @@ class PullTarget {
   // sets LaneShared::families.
   //   kRefused, kIncompatible  the plan's data cannot be stored here
   [[nodiscard]] virtual rocksdb::Status BuildFamilies() = 0;
-  // Prepares a target that has no chunks yet. Sets *held to the files that the
-  // target had before, for the journal. A new directory does not set it.
+  // Prepares a target that has no chunks yet. Sets *held, for the journal, to
+  // the files that the target had before, or to the origin of its links.
   [[nodiscard]] virtual rocksdb::Status Create(
       const std::shared_ptr<rocksdb::FileSystem>& file_system,
       std::optional<JournalTargetFiles>* held) = 0;
@@ -244,6 +245,14 @@ class PullTarget {
   // Returns true if the new directory may share files with TARGET_DIR or, with
   // --reuse, with that directory.
   virtual bool uses_old_files() const { return false; }
+  // Returns a text that changes if files that were linked may no longer be
+  // used unread: if another directory has the name of the one that they come
+  // from, if a transfer has changed or repaired that one (a fault of the files
+  // is then no longer recorded there), or if they need another owner or mode.
+  // Returns "" if there is no such directory, or it cannot be examined.
+  std::string OriginOfLinks() const;
+  // Returns true if the recorded text is OriginOfLinks() now.
+  bool IsFromOrigin(const JournalTargetFiles& recorded) const;
   // Registers the optional interface of an in-place target. `open` is the
   // database that an application has open; null: this process opens it.
   void SetInPlace(InPlaceTarget* in_place, rocksdb::DB* open);

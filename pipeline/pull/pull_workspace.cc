@@ -118,6 +118,14 @@ Status PullWorkspace::JudgeUnfinished() {
                    ToHex(head.transfer_id) + ", as --restart asks");
     return Status::OK();
   }
+  // A follower has no --restart. The journal must say that the result becomes a
+  // standby, so that no pull resumes it.
+  if (head.mode == kCloneMode && target_->mode() == std::string(kFollowMode)) {
+    DropUnfinished("starting over with the files that the unfinished pull had "
+                   "received: they become a standby");
+    KeepReceived();
+    return Status::OK();
+  }
   if (head.mends != found_.fault.id) {
     DropUnfinished("starting over, since the recorded fault of " +
                    (options().reuse_dir.empty() ? options().target_dir
@@ -139,9 +147,15 @@ Status PullWorkspace::JudgeUnfinished() {
     return Status::OK();
   }
   is_resuming_ = target_->IsAsLeft(unfinished_);
-  if (!is_resuming_) {
-    DropUnfinished("starting over, since the target was written to after the "
-                   "unfinished pull had stopped");
+  if (!is_resuming_ && target_->reuse() != nullptr) {
+    DropUnfinished("starting over with the files that were received, since "
+                   "files were linked from a directory that is no longer the "
+                   "same, or for another owner or other permissions");
+    KeepReceived();
+  } else if (!is_resuming_) {
+    DropUnfinished("starting over, since the target, or the directory from "
+                   "which files were linked, changed after the unfinished pull "
+                   "had stopped");
   }
   if (is_resuming_ && head.verify && !verifies_) {
     DemandVerify();
@@ -160,6 +174,12 @@ bool PullWorkspace::may_end_alone() const {
 void PullWorkspace::DropUnfinished(const std::string& why) {
   report_->Say(why);
   dropped_ = unfinished_.head.transfer_id;
+}
+
+// Keeps the files that the dropped pull received, for the new one.
+void PullWorkspace::KeepReceived() {
+  earlier_ = std::move(unfinished_);
+  unfinished_ = JournalState();
 }
 
 // Tells the user of a plan what the pull would do, then forgets the unfinished
@@ -184,6 +204,7 @@ void PullWorkspace::TellOfUnfinished() {
   }
   is_resuming_ = false;
   unfinished_ = JournalState();
+  earlier_.reset();
   dropped_.reset();
 }
 
@@ -195,7 +216,8 @@ Status PullWorkspace::Prepare() {
   if (is_resuming_) {
     return RecordCommand();
   }
-  RETURN_IF_ERROR(workspace()->Clear());
+  RETURN_IF_ERROR(workspace()->Clear(
+      earlier_.has_value() ? KeptOfDb::kEarlier : KeptOfDb::kNothing));
   return target_->TakeCopy(&found_);
 }
 
@@ -248,7 +270,7 @@ Status PullWorkspace::StartAnew(bool keeps) {
   is_resuming_ = false;
   earlier_.reset();
   if (keeps) {
-    earlier_ = std::move(unfinished_);
+    KeepReceived();
   }
   unfinished_ = JournalState();
   ChooseDurability();

@@ -100,6 +100,7 @@ class PullWorkspace {
   [[nodiscard]] rocksdb::Status RemoveJournal();
   [[nodiscard]] rocksdb::Status JudgeUnfinished();
   void DropUnfinished(const std::string& why);
+  void KeepReceived();
   void TellOfUnfinished();
   void ChooseDurability();
   [[nodiscard]] rocksdb::Status RecordCommand();

@@ -104,6 +104,7 @@ Status LinkedTarget::ReadExisting(
   SetUse(use, disk);
   RETURN_IF_ERROR(OpenForNewDirectory(options(), use, disk, lanes(),
                                       &found->workspace));
+  origin_ = OriginOfLinks();
   RETURN_IF_ERROR(ReadFault(found));
   const SwapState swap = workspace()->swap_state();
   if (is_only_planned()) {
@@ -144,14 +145,16 @@ Status LinkedTarget::Look(FoundTarget* found) {
 // Returns true if RefreshTarget::IsAsLeft() does. Also returns true if the
 // journal says Complete and this pull has ingested its chunks into the copy. A
 // single ingested chunk proves that, because one call ingests all chunks; so
-// does the record of this transfer in the copy. Always returns true for a plan,
+// does the record of this transfer in the copy. Returns false in any case if
+// the files were linked from another directory. Always returns true for a plan,
 // which has no copy.
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
   }
   TransferId made_by{};
-  return live() != nullptr &&
+  return live() != nullptr && journal.target_files.has_value() &&
+         IsFromOrigin(*journal.target_files) &&
          ((journal.complete &&
            (IsAnyIngested(journal) ||
             (FindOwnTransfer(dir(), &made_by) &&

@@ -43,6 +43,7 @@ class LinkedTarget : public RefreshTarget {
 
  protected:
   bool uses_old_files() const override { return true; }
+  std::string origin() const override { return " " + origin_; }
   rocksdb::Status Own(const rocksdb::Status& status) override;
 
  private:
@@ -60,6 +61,7 @@ class LinkedTarget : public RefreshTarget {
 
   std::shared_ptr<SyncBatch> last_files_;
   LinkedCopy copy_;
+  std::string origin_;  // OriginOfLinks() before files were linked
   std::string copied_state_;  // state of TARGET_DIR before this run copied it
   bool has_same_families_ = false;
 };

@@ -129,9 +129,12 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   std::vector<FamilyTables> begun_with = tables_;
   OwnTables chunks(journal);
   chunks.TakeFrom(&begun_with);
-  const JournalTargetFiles now = FilesOf(begun_with, live_->db());
-  return !now.database_id.empty() && chunks.all_there() &&
-         journal.target_files == now;
+  JournalTargetFiles now = FilesOf(begun_with, live_->db());
+  if (now.database_id.empty() || !chunks.all_there()) {
+    return false;
+  }
+  now.database_id += origin();
+  return journal.target_files == now;
 }
 
 // Resumes the journal's plan. Staged chunks stay in staging/ until all chunks

@@ -611,6 +611,7 @@ Status RefreshTarget::Create(
     std::optional<JournalTargetFiles>* held) {
   RETURN_IF_ERROR(Own(OpenToWrite()));
   *held = FilesOf(tables_, live_->db());
+  (*held)->database_id += origin();
   return CreateFamilies();
 }
 

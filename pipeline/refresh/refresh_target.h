@@ -97,6 +97,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   LiveDb* live() const { return live_.get(); }
   // Closes the database, and ignores errors. OpenAndList() may open it again.
   void ForgetLive();
+  // Returns what the journal records after the database's id.
+  virtual std::string origin() const { return ""; }
   // Returns the requested families with their tables, as last listed.
   const std::vector<FamilyTables>& tables() const { return tables_; }
   // Returns the options with which families of the plan would be built, by
