@@ -11,6 +11,7 @@
 #include <random>
 
 #include "pipeline/base/last_transfer.h"
+#include "pipeline/disk/durable.h"
 #include "rocksdb/sst_file_writer.h"
 #include "sstferry/target.h"
 #include "tests/support/catch.h"
@@ -470,6 +471,65 @@ TEST_CASE("A file whose permissions differ from those of the new database is "
   REQUIRE(swapped.notes_mention("owner or permissions"));
   REQUIRE(info.st_ino == inode);
   REQUIRE((info.st_mode & 07777) == 0640);
+}
+
+std::map<std::string, fs::perms> ModesOfTables(const std::string& directory) {
+  std::map<std::string, fs::perms> modes;
+  for (const std::string& path : PathsWith(directory, ".sst")) {
+    modes[path] = fs::status(path).permissions();
+  }
+  REQUIRE_FALSE(modes.empty());
+  return modes;
+}
+
+TEST_CASE("Other permissions since files were linked change no file of the old "
+          "database",
+          "[transfer][clone][reuse]") {
+  const ScratchDir dir;
+  MakeSource(dir / "source");
+  PullOptions first = Swapping(dir);
+  first.target_mode = 0755;
+  REQUIRE_OK(Run(first).status);
+  Change(dir / "source", "changed");
+  const std::map<std::string, fs::perms> before =
+      ModesOfTables(dir / "target");
+  int exchanges = 0;
+  PullOptions options = Swapping(dir);
+  options.before_swap = [&](const SwapEvent&) {
+    exchanges++;
+    REQUIRE(ModesOfTables(dir / "target") == before);
+    return rocksdb::Status::OK();
+  };
+  SECTION("for the run that resumes") {
+    const std::unique_ptr<Operation> pull = MakePull(options);
+    TEST_SetFaultHook([&](const std::string& name) {
+      if (name == "Puller:TotalsAgreed") pull->Cancel();
+    });
+    Summary stopped;
+    REQUIRE(EndStateOf(pull->Run(&stopped)) == EndState::kCancelled);
+    options.target_mode = 0700;
+  }
+  SECTION("of TARGET_DIR, during the run") {
+    TEST_SetFaultHook([&](const std::string& name) {
+      if (name == "Puller:TotalsAgreed") {
+        fs::permissions(dir / "target", fs::perms{0700});
+      }
+    });
+    const Ferried refused = Run(options);
+    INFO(refused.message());
+    REQUIRE(refused.state() == EndState::kRefused);
+    REQUIRE(exchanges == 0);
+    REQUIRE(ModesOfTables(dir / "target") == before);
+  }
+  TEST_SetFaultHook(nullptr);
+  const Ferried swapped = Run(options);
+  INFO(swapped.message());
+  REQUIRE_OK(swapped.status);
+  REQUIRE(exchanges == 1);
+  for (const auto& [path, mode] : ModesOfTables(dir / "target")) {
+    REQUIRE(mode == fs::perms{0600});
+  }
+  ExpectSameEntries(dir / "source", dir / "target");
 }
 
 TEST_CASE("A new target links from an older copy beside it",

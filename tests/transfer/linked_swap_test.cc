@@ -452,6 +452,52 @@ TEST_CASE("A swap that failed in its hook does not link again when it resumes",
   ExpectAsAtSource(dir);
 }
 
+TEST_CASE("A swap does not resume with links of another directory, or with "
+          "other permissions",
+          "[transfer][linked]") {
+  const ScratchDir dir;
+  MakeNight(dir);
+  fs::permissions(dir / "target", fs::perms{0755});
+  for (const std::string& path : PathsWith(dir / "target", "")) {
+    fs::permissions(path, fs::perms{0644});
+  }
+  PullOptions options = Swapping(dir);
+  {
+    const std::unique_ptr<Operation> pull = MakePull(options);
+    TEST_SetFaultHook([&](const std::string& name) {
+      if (name == "Puller:TotalsAgreed") pull->Cancel();
+    });
+    Summary stopped;
+    const Status status = pull->Run(&stopped);
+    TEST_SetFaultHook(nullptr);
+    REQUIRE(EndStateOf(status) == EndState::kCancelled);
+  }
+  std::string linked = dir / "target";
+  const bool is_moved = GENERATE(true, false);
+  if (is_moved) {
+    linked = dir / "aside";
+    fs::rename(dir / "target", linked);
+    fs::copy(linked, dir / "target", fs::copy_options::recursive);
+  } else {
+    options.target_mode = 0700;
+  }
+  const std::map<std::string, std::string> before = StateOf(linked);
+  options.before_swap = [&](const SwapEvent&) {
+    auto after = StateOf(linked);
+    for (const auto& [name, state] : before) {
+      INFO(name);
+      REQUIRE((name == "LOCK" || after[name] == state));
+    }
+    REQUIRE(SharedTables(linked, dir / "target.sstferry/db") == 0);
+    return Status::OK();
+  };
+  const Ferried night = Run(options);
+  INFO(night.message());
+  REQUIRE_OK(night.status);
+  REQUIRE(night.summary.exchanged);
+  ExpectAsAtSource(dir);
+}
+
 ino_t InodeOf(const std::string& path) {
   struct stat info {};
   REQUIRE(lstat(path.c_str(), &info) == 0);

@@ -648,6 +648,8 @@ TEST_CASE("A pull that links from a copy is not used if a fault of the copy "
         MakeFault(ReplicaFault::kDamaged, "found meanwhile", Selection());
     REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
                            &fault));
+    // The operator may avoid the damaged copy.
+    if (GENERATE(false, true)) options.reuse_dir.clear();
     pulled.status = MakePull(options)->Run(&pulled.summary);
   }
   TEST_SetFaultHook(nullptr);
@@ -659,6 +661,67 @@ TEST_CASE("A pull that links from a copy is not used if a fault of the copy "
   }
   ExpectSameEntries(world.source, options.target_dir);
   REQUIRE(Compare(world.source, options.target_dir).state() == EndState::kOk);
+}
+
+TEST_CASE("Links of an unfinished refresh are not used if another directory "
+          "or none has TARGET_DIR's name",
+          "[transfer][health]") {
+  World world(PullMethod::kClone);
+  Fill(world.source, 5000, 10, "new");
+  Damage(world.target);
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.mode = PullMode::kRefresh;
+  options.source.directory = world.source;
+  options.target_dir = world.target;
+  options.snapshot_ttl = std::chrono::hours(1);
+  REQUIRE(StoppedAt(GENERATE(as<std::string>(), "CloneTarget:ReuseRecorded",
+                             "Puller:TotalsAgreed"),
+                    options)
+              .state() == EndState::kCancelled);
+  HealthFile fault =
+      MakeFault(ReplicaFault::kDamaged, "found meanwhile", Selection());
+  REQUIRE_OK(RecordFault(rocksdb::FileSystem::Default().get(), world.target,
+                         &fault));
+  fs::rename(world.target, world.dir / "aside");
+  if (GENERATE(false, true)) {
+    PullOptions copy;
+    copy.method = PullMethod::kClone;
+    REQUIRE_OK(Ferry(world.source, world.dir / "copy", copy).status);
+    fs::rename(world.dir / "copy", world.target);
+  } else {
+    options.mode = PullMode::kPull;
+  }
+  Ferried pulled;
+  pulled.status = MakePull(options)->Run(&pulled.summary);
+  INFO(pulled.message());
+  REQUIRE_OK(pulled.status);
+  ExpectSameEntries(world.source, world.target);
+  REQUIRE(Compare(world.source, world.target).state() == EndState::kOk);
+}
+
+TEST_CASE("Links to a copy that was repaired since are not used",
+          "[transfer][health]") {
+  World world(PullMethod::kIngest);
+  PullOptions options;
+  options.method = PullMethod::kClone;
+  options.source.directory = world.target;  // its tables are the copy's
+  options.target_dir = world.dir / "second";
+  options.reuse_dir = world.dir / "copy";
+  PullOptions copy;
+  copy.method = PullMethod::kClone;
+  REQUIRE_OK(Ferry(world.target, options.reuse_dir, copy).status);
+  REQUIRE(StoppedAt("Puller:TotalsAgreed", options).state() ==
+          EndState::kCancelled);
+  // A refresh in place keeps the directory, and no record of its fault.
+  PullOptions refresh;
+  refresh.method = PullMethod::kIngest;
+  REQUIRE_OK(Refresh(world.target, options.reuse_dir, refresh).status);
+  const Ferried pulled = StoppedAt("", options);
+  INFO(pulled.message());
+  REQUIRE_OK(pulled.status);
+  REQUIRE(pulled.notes_mention("starting over with the files that were"));
+  ExpectSameEntries(world.target, options.target_dir);
 }
 
 TEST_CASE("A swap that shares no file with a replica mends a fault that was "

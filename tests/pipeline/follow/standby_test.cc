@@ -1405,6 +1405,59 @@ TEST_CASE("A view is a separate database, while records keep arriving",
   REQUIRE(world.RequirePrefix(world.dir()) == world.sequence());
 }
 
+TEST_CASE("A view changes neither owner nor permissions of what it shows",
+          "[follow]") {
+  StandbyWorld world;
+  MakeStandby(&world);
+  world.CloseStandby();
+  fs::permissions(world.dir(), fs::perms{0755});
+  for (const std::string& path : PathsWith(world.dir(), "")) {
+    fs::permissions(path, fs::perms{0600});
+  }
+  ViewOptions options;
+  options.dir = world.dir();
+  options.view_dir = world.root() + "/view";
+  StandbyState state;
+  REQUIRE_OK(MakeView(options)->Run(&state));
+  for (const std::string& dir : {options.dir, options.view_dir}) {
+    REQUIRE(fs::status(dir).permissions() == fs::perms{0755});
+    for (const std::string& path : PathsWith(dir, "")) {
+      INFO(path);
+      REQUIRE(fs::status(path).permissions() == fs::perms{0600});
+    }
+    REQUIRE(fs::hard_link_count(PathsWith(dir, ".sst").front()) > 1);
+  }
+}
+
+TEST_CASE("No pull makes a database of an unfinished first cut", "[follow]") {
+  StandbyWorld world;
+  world.Write(20);
+  REQUIRE_OK(world.Open());
+  const std::string unwritable = world.dir() + ".sstferry/exchange.tmp";
+  TEST_SetFaultHook([&](const std::string& name) {
+    if (name == "CloneTarget:CurrentWritten") {
+      fs::create_directory(unwritable);  // prevents the exchange
+    }
+  });
+  const rocksdb::Status cut = world.Cut();
+  TEST_SetFaultHook(nullptr);
+  REQUIRE_FALSE(cut.ok());
+  REQUIRE(IsStandby(world.dir() + ".sstferry/db"));
+  fs::remove(unwritable);
+  world.CloseStandby();
+  PullOptions options = world.Options();
+  options.method = PullMethod::kClone;
+  options.mode = GENERATE(PullMode::kPull, PullMode::kSwap);
+  Summary summary;
+  const rocksdb::Status pulled = MakePull(options)->Run(&summary);
+  INFO(pulled.ToString());
+  REQUIRE(EndStateOf(pulled) == EndState::kRefused);
+  REQUIRE_FALSE(fs::exists(world.dir()));
+  REQUIRE_OK(world.Open());
+  REQUIRE_OK(world.Cut());
+  REQUIRE(IsStandby(world.dir()));
+}
+
 TEST_CASE(
     "Records that only the standby still has are kept in another directory",
     "[follow]") {
@@ -1864,11 +1917,19 @@ TEST_CASE("WALs are kept for the newest four restarts that prove nothing",
           "[follow]") {
   StandbyWorld world;
   MakeStandby(&world);
+  const bool is_emptied = GENERATE(false, true);
   for (int i = 0; i < 6; ++i) {
     world.Write(10);
     REQUIRE_OK(world.Follow());
     world.CloseSource();
     world.OpenSource();
+    if (is_emptied && i == 5) {
+      // A directory that the operator has emptied is not filled again.
+      for (const std::string& path : PathsWith(
+               world.standby()->record().unproven_dirs.front(), "")) {
+        fs::remove(path);
+      }
+    }
     REQUIRE_OK(world.Cut(CutReason::kNewLife));
   }
   const FollowFile record = world.standby()->record();
