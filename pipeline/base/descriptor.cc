@@ -15,7 +15,6 @@ namespace {
 
 constexpr char kOpenPaths[] = "/proc/self/fd/";
 constexpr int kAlways = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-constexpr size_t kMaxProcBytes = 4u << 20;
 
 }  // namespace
 

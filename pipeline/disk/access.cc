@@ -337,25 +337,6 @@ Status SetAccess(const std::string& path, const Access& access,
                                ": " + strerror(error));
 }
 
-namespace {
-
-// Refuses a file that differs and has several names.
-Status CheckNotShared(const std::string& path, const Access& access) {
-  struct stat info;
-  return lstat(path.c_str(), &info) != 0 || info.st_nlink < 2 ||
-                 HasAccess(info, access)
-             ? Status::OK()
-             : MakeStatus(EndState::kRefused,
-                          path + ": expected owner, group and permissions " +
-                              Text(access) + ", found " +
-                              Text(AccessOf(info)) +
-                              ", which are not changed, because another "
-                              "directory has the same file; run the same "
-                              "command again, which does not link it");
-}
-
-}  // namespace
-
 Status SetTreeAccess(rocksdb::FileSystem* file_system, const std::string& dir,
                      const Access& access) {
   std::error_code error;
@@ -368,8 +349,7 @@ Status SetTreeAccess(rocksdb::FileSystem* file_system, const std::string& dir,
     if (it->symlink_status(unknown).type() == fs::file_type::directory) {
       status = SetTreeAccess(file_system, path, access);
     } else {
-      status = CheckNotShared(path, access.OfFiles());
-      if (status.ok()) status = SetAccess(path, access.OfFiles(), &changed);
+      status = SetAccess(path, access.OfFiles(), &changed);
     }
     if (status.ok() && changed) {
       status = SyncFile(file_system, path);

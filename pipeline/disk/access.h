@@ -69,8 +69,6 @@ bool HasAskedAccess(const PullOptions& options);
 
 // Sets the access of a directory and, without execute permissions, of all files
 // below it. The changes are durable when this returns OK.
-//   kRefused  a file differs and has another name: its access would also change
-//             in the other directory
 [[nodiscard]] rocksdb::Status SetTreeAccess(rocksdb::FileSystem* file_system,
                                             const std::string& dir,
                                             const Access& access);

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -20,6 +19,7 @@
 #include "format/end_state.h"
 #include "pipeline/base/full_disk.h"
 #include "pipeline/base/start_thread.h"
+#include "sstferry/descriptor.h"
 
 namespace sstferry {
 namespace {
@@ -272,7 +272,6 @@ Status SyncTree(rocksdb::FileSystem* file_system, const std::string& dir) {
 }
 
 Status CheckNothingMounted(const std::string& dir) {
-  constexpr char kMounts[] = "/proc/self/mountinfo";
   constexpr int kPointField = 5;  // the fifth field is the mount point
   std::error_code error;
   const std::string real = fs::canonical(dir, error).string();
@@ -280,7 +279,13 @@ Status CheckNothingMounted(const std::string& dir) {
     return MakeStatus(EndState::kInternal, dir + ": " + error.message());
   }
   const std::string prefix = InMountInfo(real) + "/";
-  std::ifstream mounts(kMounts);
+  const std::string text = ReadProc("self/mountinfo");
+  if (text.empty() || text.size() >= kMaxProcBytes) {
+    return MakeStatus(EndState::kInternal,
+                      "cannot find out if anything is mounted below " + dir +
+                          ": cannot read all of /proc/self/mountinfo");
+  }
+  std::istringstream mounts(text);
   std::string line;
   while (std::getline(mounts, line)) {
     std::istringstream fields(line);
@@ -296,11 +301,7 @@ Status CheckNothingMounted(const std::string& dir) {
                             "mount it elsewhere");
     }
   }
-  return mounts.eof() && !mounts.bad()
-             ? Status::OK()
-             : MakeStatus(EndState::kInternal,
-                          "cannot find out if anything is mounted below " +
-                              dir + ": cannot read " + kMounts);
+  return Status::OK();
 }
 
 Status RemoveTree(rocksdb::FileSystem* file_system, const std::string& path) {

@@ -66,6 +66,13 @@ Status RecordNewDirectory(const NewDirectory& made, const Summary& summary) {
   FaultPoint("Puller:SummaryWritten");
   Access access;  // chosen again, as TARGET_DIR may have changed
   RETURN_IF_ERROR(ChooseAccess(*made.options, &access));
+  if (made.shared_files != nullptr && access.OfFiles() != *made.shared_files) {
+    return MakeStatus(EndState::kRefused,
+                      "target " + made.options->target_dir +
+                          ": the owner or permissions of new files changed "
+                          "after this pull had linked files of the old "
+                          "database; run the same command again");
+  }
   RETURN_IF_ERROR(RemovePlacedFiles(files, dir));
   RETURN_IF_ERROR(
       AtTarget(*made.options, CopyAttributes(made.options->target_dir, dir)));
@@ -115,7 +122,8 @@ Status NewDirectoryTarget::Close(JournalFile* journal) {
 
 Status NewDirectoryTarget::Record(const Summary& summary) {
   return RecordNewDirectory(
-      {&options(), workspace(), lanes()->sync_chunks, last_files(), disk()},
+      {&options(), workspace(), lanes()->sync_chunks, last_files(), disk(),
+       uses_old_files() ? &lanes()->file_access : nullptr},
       summary);
 }
 

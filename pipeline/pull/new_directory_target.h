@@ -25,10 +25,15 @@ struct NewDirectory {
   bool syncs_at_once;     // false: Record() syncs all of db/
   SyncBatch* last_files;  // files to sync with `syncs_at_once`
   rocksdb::FileSystem* disk;
+  // The access that files had when the pull linked them from another database;
+  // null: db/ shares no file with another directory.
+  const Access* shared_files;
 };
 
 // Writes the record that the next refresh needs, sets the owner and mode of all
 // files, and puts the application's files into db/. After OK, db/ is durable.
+//   kRefused  shared files would get another owner or mode, also in the other
+//             database
 [[nodiscard]] rocksdb::Status RecordNewDirectory(const NewDirectory& made,
                                                  const Summary& summary);
 

@@ -127,7 +127,7 @@ class PullOpener {
   OpenRequest asked_;  // *plan_ is the answer to it
   bool resumes_exchange_ = false;
   ReusedParts reused_;
-  // What Create() sets, for a new journal.
+  // Create() sets it for a new journal.
   std::optional<JournalTargetFiles> held_;
   std::unique_ptr<SpaceGate> space_;
   std::mutex mu_;

@@ -301,7 +301,7 @@ Status LinkedTarget::Close(JournalFile* journal) {
 Status LinkedTarget::Record(const Summary& summary) {
   return RecordNewDirectory(
       {&options(), workspace(), lanes()->sync_chunks, last_files_.get(),
-       disk()},
+       disk(), &lanes()->file_access},
       summary);
 }
 

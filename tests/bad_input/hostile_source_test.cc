@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "format/frame.h"
+#include "format/plan.h"
 #include "pipeline/api/endpoint.h"
 #include "pipeline/api/operation_parts.h"
 #include "pipeline/follow/source_rounds.h"
@@ -237,7 +238,7 @@ TEST_CASE("A pull refuses a plan with wrong numbers", "[bad_input][peer]") {
     };
     const uint64_t before = PeakRssBytes();
     RequireFound(lies, EndState::kCorrupt, "expected at most");
-    REQUIRE(PeakRssBytes() < before + (400u << 20));
+    REQUIRE(PeakRssBytes() < before + kMaxPlanBytes + (64u << 20));
   }
 }
 

@@ -421,8 +421,9 @@ void PlayNight(const ScratchDir& dir, const Night& night, Player* source,
   for (size_t run = 0; run < night.crashes.size(); ++run) {
     RunAndCrash(dir, night, run, source->families(), first, &owes_start,
                 counts);
-    if (fs::exists(options.target_dir)) {
+    if (fs::exists(options.target_dir) && !night.meddled.empty()) {
       target->Play(night.meddled);
+      PassTarget(source);
     }
   }
   BootFor(night, night.crashes.size());

@@ -675,6 +675,9 @@ TEST_CASE("Links of an unfinished refresh are not used if another directory "
   options.source.directory = world.source;
   options.target_dir = world.target;
   options.snapshot_ttl = std::chrono::hours(1);
+  PullOptions copy;
+  copy.method = PullMethod::kClone;
+  REQUIRE_OK(Ferry(world.source, world.dir / "copy", copy).status);
   REQUIRE(StoppedAt(GENERATE(as<std::string>(), "CloneTarget:ReuseRecorded",
                              "Puller:TotalsAgreed"),
                     options)
@@ -685,9 +688,6 @@ TEST_CASE("Links of an unfinished refresh are not used if another directory "
                          &fault));
   fs::rename(world.target, world.dir / "aside");
   if (GENERATE(false, true)) {
-    PullOptions copy;
-    copy.method = PullMethod::kClone;
-    REQUIRE_OK(Ferry(world.source, world.dir / "copy", copy).status);
     fs::rename(world.dir / "copy", world.target);
   } else {
     options.mode = PullMode::kPull;

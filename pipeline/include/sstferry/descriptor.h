@@ -52,8 +52,9 @@ Descriptor OpenPath(const std::string& path, int flags, mode_t mode = 0);
 // process must have made the link.
 Descriptor OpenLinked(const std::string& path, int flags, mode_t mode = 0);
 
-// Reads a file of /proc, for example "self/status". Returns only the beginning
-// of a long file, and an empty string on failure.
+// Reads a file of /proc, for example "self/status". Returns an empty string on
+// failure. If a file is long, returns its beginning, of at least kMaxProcBytes.
+inline constexpr size_t kMaxProcBytes = 4u << 20;
 std::string ReadProc(const std::string& name);
 
 struct CloseDirectory {

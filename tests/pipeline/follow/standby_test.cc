@@ -559,7 +559,9 @@ TEST_CASE("A promotion believes no close from before the clock was set back",
   };
   // The answer to a request from before the promotion began.
   std::thread follower([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const auto after =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+    AwaitThat([after] { return std::chrono::steady_clock::now() > after; });
     PutMark(world.dir(), mark);
   });
   StandbyState state;
