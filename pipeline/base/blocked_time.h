@@ -10,8 +10,9 @@
 
 namespace sstferry {
 
-// Adds the duration of a scope to *micros, minus this thread's CPU time:
-// copying into a socket is work, not waiting.
+// Measures a scope: adds to *micros the time for which the calling thread did
+// not run. Subtracts the thread's CPU time, because copying data into a socket
+// is work and not waiting.
 class BlockedScope {
  public:
   explicit BlockedScope(std::atomic<uint64_t>* micros)

@@ -10,30 +10,32 @@
 
 namespace sstferry {
 
-// Returns the components of a valid name.
+// Splits a database name at its slashes and returns the components. REQUIRES:
+// the name is valid.
 std::vector<std::string> ComponentsOf(const std::string& name);
 
-// Returns true for names that sstferry itself creates next to databases:
-// workspaces, private snapshots, old directories, records. Databases in a
-// served directory cannot have such names.
+// Returns true if only sstferry may use the component as a file name. sstferry
+// uses such names for its own files and directories next to databases. A
+// database in a served directory cannot have such a name.
 bool IsReservedComponent(const std::string& component);
 
 // Formats a time, in seconds since 1970, as "20261125T020003Z".
 std::string DateInName(uint64_t seconds);
 
-// Returns ".old-20261125T020003Z", the suffix of a directory that was renamed
-// at this time, in seconds since 1970, to make room for another.
+// Returns ".old-20261125T020003Z", a suffix for the name of a replaced
+// directory. `seconds` is the time of the replacement, in seconds since 1970.
 std::string OldDirectorySuffix(uint64_t seconds);
 
-// A directory whose database became a standby is renamed; this text separates
-// its old name from the time.
+// Separates the old name and the time in the new name of a directory. sstferry
+// renames a directory like this when a standby replaces the database in it.
 inline constexpr char kAdoptedInfix[] = ".sstferry-old-";
-// The same, for directories that keep data of a standby that its source lost.
+// Separates the name of a standby and the time in the name of a directory. The
+// directory keeps data of the standby that the source has lost.
 inline constexpr char kLostInfix[] = ".sstferry-lost-";
 
-// Checks a name that a source sent and that becomes a path in a directory of
-// replicas.
-//   kRefused  it is not valid, or has a reserved component
+// Checks a database name that a source sent. The target uses the name as a path
+// in a directory of replicas.
+//   kRefused  the name is not valid, or a component of the name is reserved
 [[nodiscard]] rocksdb::Status CheckReplicaName(const std::string& name);
 
 }  // namespace sstferry

@@ -30,14 +30,15 @@ namespace fs = std::filesystem;
 constexpr char kLock[] = "LOCK";
 
 // Runs `work` in a thread that has its own, empty table of descriptors. Returns
-// false without running it if the system denies this: a kernel before 5.9, or a
-// container that filters the call.
+// false without running `work` if the system does not allow such a thread: the
+// kernel is older than 5.9, or a container blocks the system call.
 bool RunApart(const std::function<void()>& work) {
   bool is_apart = false;
   std::thread thread;
   const rocksdb::Status started = StartThread(
       [&] {
-        // A signal handler may use a descriptor that is not open here.
+        // Block all signals in this thread: a signal handler may use a
+        // descriptor that is not open here.
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -50,7 +51,7 @@ bool RunApart(const std::function<void()>& work) {
   return is_apart;
 }
 
-// Returns true if this process has this file open, under any name.
+// Returns true if this process has the file open, under any name.
 bool IsOpenHere(const struct stat& file) {
   std::error_code error;
   fs::directory_iterator it("/proc/self/fd", error);
@@ -65,8 +66,8 @@ bool IsOpenHere(const struct stat& file) {
 }
 
 // Finds the process that holds the lock of the file at `path`. Returns false if
-// this cannot be determined. Calls the kernel directly, because ThreadSanitizer
-// expects that all threads share one table of descriptors.
+// the holder cannot be determined. Calls the kernel directly, because
+// ThreadSanitizer expects that all threads share one table of descriptors.
 bool FindHolder(const std::string& path, std::optional<pid_t>* process) {
   constexpr int kFlags =
       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
@@ -83,8 +84,8 @@ bool FindHolder(const std::string& path, std::optional<pid_t>* process) {
   return is_known;
 }
 
-// Returns "process 4711 (myapp)", or "a process" for a process in another
-// container, which has no id here.
+// Returns a name for messages: "process 4711 (myapp)". Returns "a process" if
+// the process has no id here, because it runs in another container.
 std::string NameProcess(pid_t process) {
   if (process <= 0) {
     return "a process";
@@ -96,16 +97,16 @@ std::string NameProcess(pid_t process) {
          (name.empty() ? "" : " (" + Printable(name) + ")");
 }
 
-// Finds the process that holds the lock. Returns false if this cannot be
-// determined.
+// Finds the process that holds RocksDB's lock on `dir`. Returns false if the
+// holder cannot be determined.
 //
-// RocksDB's lock is an fcntl lock, which belongs to a process's table of
-// descriptors: threads that use the table cannot see the lock, and release it
-// when they close any descriptor of the file. So a thread with a table of its
-// own finds the holder. If the system denies such a thread, this function
-// treats a lock file that this process has open as locked, and does not open it
-// again. A thread that opens the database between these two steps loses its
-// lock.
+// RocksDB's lock is an fcntl lock, which belongs to a table of descriptors. A
+// thread that uses the same table as the holder cannot see the lock. It even
+// releases the lock when it closes a descriptor of the lock file. So a thread
+// with its own table looks for the holder. If the system does not allow such a
+// thread, this function first checks if this process has the lock file open. If
+// so, it treats the file as locked by this process and does not open it. A
+// thread that opens the database between the check and the look loses its lock.
 bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   process->reset();
   std::error_code error;
@@ -130,9 +131,8 @@ bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   return FindHolder(path, process);
 }
 
-// Returns false if only this machine can write to the file system of `dir`, or
-// if all of its machines see one another's writes at once; also if there is no
-// such directory.
+// Returns true if `dir` may be on a network file system, on which this machine
+// may see another machine's writes late. Returns false if there is no `dir`.
 bool MayBeOnNetwork(const std::string& dir) {
   constexpr uint32_t kTypes[] = {
       0x6969,      // NFS
@@ -150,9 +150,11 @@ bool MayBeOnNetwork(const std::string& dir) {
                     static_cast<uint32_t>(info.f_type)) != 0;
 }
 
-// Returns true if the process that was found with the lock runs on this
-// machine. Another machine's has no id, or a negative one; CIFS then returns
-// the id of the process that asks.
+// Returns true if the process that holds the lock runs on this machine.
+// `process` is the id that the kernel reports. For a process on another
+// machine, the id is 0 or negative; on CIFS, it is the id of this process. So
+// if it is the id of this process, checks that this process has the lock file
+// open.
 bool IsOfThisMachine(const std::string& dir, pid_t process) {
   struct stat info;
   return process == getpid()

@@ -79,8 +79,8 @@ std::string ReadProc(const std::string& name) {
 }
 
 DirectoryStream NamesIn(int directory) {
-  // readdir() moves a descriptor's position, so the stream gets its own
-  // descriptor.
+  // Open the directory again for the stream: readdir() moves the position of
+  // the descriptor that it reads.
   Descriptor listed = OpenDirectoryIn(directory, ".");
   DirectoryStream names(listed.is_open() ? fdopendir(listed.get()) : nullptr);
   if (names != nullptr) listed.Release();
@@ -106,7 +106,7 @@ std::string ShownPath(const std::string& path) {
 }
 
 std::string PathOfOpen(const Descriptor& directory) {
-  // The final "/." makes sure that the last component is not a link.
+  // With "/." at its end, the path is that of a directory and not of a link.
   return kOpenPaths + std::to_string(directory.get()) + "/.";
 }
 

@@ -16,9 +16,9 @@ namespace {
 
 std::atomic<uint64_t> descriptor_shortages{0};
 
-// With fewer free descriptors than this, a shortage may have caused a failure.
-// Opening a snapshot takes a dozen descriptors, which are free again after it
-// failed. The others are a margin for lanes.
+// Minimum number of free descriptors. With fewer, a lack of descriptors may
+// have caused a failure. The minimum is larger than the dozen descriptors that
+// are needed to open a snapshot, because a failed open has released them again.
 constexpr rlim_t kFewDescriptors = 32;
 
 bool FewDescriptorsAreFree() {

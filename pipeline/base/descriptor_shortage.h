@@ -1,6 +1,6 @@
-// Distinguishes temporary failures, caused by a lack of free file descriptors,
-// from other failures. RocksDB's errors contain only the text of the failed
-// open().
+// Recognizes failures that were caused by a lack of free file descriptors.
+// These failures are temporary, but RocksDB reports them like any other failure
+// of open().
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,22 @@
 
 namespace sstferry {
 
-// Returns how often this process failed to open something because it had no
-// free descriptor. The count rises before the failed call returns.
+// Returns how often this process could not open a file because it had no free
+// descriptor. The number rises before the failed call returns.
 uint64_t DescriptorShortages();
 
-// Counts a shortage if `error` is EMFILE or ENFILE.
+// Adds 1 to DescriptorShortages() if `error` is EMFILE or ENFILE.
 void NoteDescriptorShortage(int error);
-// Counts a shortage if no file can be opened now. Called after failures inside
-// a library.
+// Adds 1 to DescriptorShortages() if this process cannot open any file now.
+// Callers use this function after a failure inside a library, which hides the
+// errno.
 void LookForDescriptorShortage();
 
-// Turns kSourceError into kDeadPeer, after which a target retries, if
-// DescriptorShortages() has risen above `before`, or if hardly any descriptor
-// is free now. The second condition detects failures of a library that has not
-// yet closed its files. Returns any other `status` unchanged.
+// Returns kDeadPeer instead of kSourceError if a lack of descriptors may have
+// caused the error, because a target retries after kDeadPeer. This is the case
+// if DescriptorShortages() is now higher than `before`, or if hardly any
+// descriptor is free now (a library may not have closed its files yet). Returns
+// any other `status` unchanged.
 [[nodiscard]] rocksdb::Status RetriedAfterShortage(
     const rocksdb::Status& status, uint64_t before);
 

@@ -20,7 +20,8 @@ using rocksdb::Status;
 namespace {
 
 constexpr int kTries = 10;
-// Longer, because another process may sync a record under the directory's lock.
+// Larger than kTries, because another process may sync a file to the disk while
+// it holds a directory's lock.
 constexpr int kDirectoryTries = 1000;
 constexpr std::chrono::milliseconds kBetween{10};
 
@@ -60,8 +61,8 @@ bool IsFileLocked(const std::string& path) {
          errno == EWOULDBLOCK;
 }
 
-// Opens the directory again if another one got the name before this one was
-// locked.
+// Opens and locks the directory. If another directory has got the name `dir`
+// meanwhile, starts over with that directory.
 Status LockDirectory(const std::string& dir, Descriptor* lock) {
   while (true) {
     *lock = Descriptor();

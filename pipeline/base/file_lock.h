@@ -1,5 +1,5 @@
-// The flock that marks a directory as in use. Only the process that works in
-// the directory locks it; other processes check the lock.
+// Locks directories that are in use, by flock(). The process that works in a
+// directory holds the lock; other processes only check whether it is held.
 #pragma once
 
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace sstferry {
 
-// Opens a file to lock it. NFSv4 locks it only if it is open for writing; if
-// this process may not write it, opens it for reading. On failure errno says
-// why.
+// Opens a file to lock it. Opens the file for writing, because NFSv4 locks no
+// file that is open only for reading. If this process may not write the file,
+// opens the file for reading. On failure, errno has the reason.
 Descriptor OpenToLock(const std::string& path);
 
-// Locks an open file; `path` is for messages. Waits up to 100 ms, because
-// IsFileLocked() in another process holds the lock for microseconds.
+// Locks an open file. `path` is used in messages. Waits up to 100 ms, because
+// IsFileLocked() in another process holds the lock for a few microseconds.
 //   kBusy      another process holds the lock
 //   kInternal  the file system cannot lock the file, or cannot lock it now
 [[nodiscard]] rocksdb::Status LockFile(int fd, const std::string& path);
 
-// Returns true if a process holds the lock of the file at `path`; false if
-// there is no such file. Changes nothing.
+// Returns true if a process holds the lock of the file at `path`. Returns false
+// if the file does not exist. Changes nothing.
 bool IsFileLocked(const std::string& path);
 
-// Locks the directory that has the name `dir`, for a short time. Waits at most
-// 10 s while another process holds the lock. Closing *lock releases it. Returns
-// OK with *lock closed if there is no such directory; after an error, *lock is
-// closed, too.
+// Locks the directory at the path `dir` for a short time. Waits at most 10 s
+// while another process holds the lock. The caller closes *lock to release the
+// lock. If the directory does not exist, returns OK and *lock is closed. After
+// an error, *lock is closed, too.
 //   kBusy      another process holds the lock
 //   kInternal  the directory cannot be opened or locked
 [[nodiscard]] rocksdb::Status LockDirectory(const std::string& dir,

@@ -36,7 +36,7 @@ Status FileSource::Open(rocksdb::FileSystem* file_system,
                         const std::string& path,
                         std::unique_ptr<FileSource>* out,
                         EndState when_unreadable) {
-  // RocksDB would open a FIFO and wait for a writer.
+  // Refuse a FIFO, which RocksDB would open, and then wait for a writer.
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return MakeStatus(when_unreadable,
@@ -125,7 +125,7 @@ Status FileSource::Read(uint64_t offset, size_t n, std::string* scratch,
 
 Status FileSource::Complete(uint64_t offset, size_t n,
                             const Slice& found) const {
-  // Counts the bytes as RocksDB's own reader does.
+  // Update the counter that RocksDB's own file reader updates.
   rocksdb::get_iostats_context()->bytes_read += found.size();
   return found.size() == n
              ? Status::OK()

@@ -11,11 +11,11 @@
 
 namespace sstferry {
 
-// A file as a source of bytes.
+// Reads the bytes of a file at any offset.
 //
-// Threads: Read() from any thread.
-// Errors:  kCorrupt for a truncated file; kNoSpace; for a file that cannot be
-// opened or read, the state given to Open().
+// Threads: any thread may call Read().
+// Errors:  kCorrupt if the file is truncated; kNoSpace; `when_unreadable` if
+//          the file cannot be opened or read.
 class FileSource : public ByteSource {
  public:
   [[nodiscard]] static rocksdb::Status Open(rocksdb::FileSystem* file_system,
@@ -23,18 +23,19 @@ class FileSource : public ByteSource {
                                             std::unique_ptr<FileSource>* out,
                                             EndState when_unreadable =
                                                 EndState::kInternal);
-  // Opens a file, and asks the file system to drop the file's bytes from the
-  // page cache, so that Read() reads them from the disk. (Bytes that are not
-  // written yet stay in the cache.) Use it for files that another process may
-  // have left after a failed sync: the kernel reports such an error once, and
-  // then treats the lost bytes in the cache as written. If the bytes cannot be
-  // dropped, the file is opened all the same.
+  // Opens a file for reading from the disk instead of the page cache. Use this
+  // function for files that another process may have left after a failed sync.
+  // The kernel reports such an error only once; later, it treats the lost bytes
+  // in the page cache as if they were on the disk. This function asks the file
+  // system to drop the file's bytes from the cache. It ignores a failure to
+  // drop them. Bytes that are still to be written stay in the cache.
   [[nodiscard]] static rocksdb::Status OpenFromDisk(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<FileSource>* out);
-  // Opens a file in a directory that another account may own, by the rules of
-  // OpenForeign(). Reads through the checked descriptor; only a file system
-  // other than RocksDB's default one opens the file again, by name.
+  // Opens a file in a directory that another account may own. Checks the file
+  // as OpenForeign() in open_file.h does. Reads through the checked descriptor
+  // if `file_system` is RocksDB's default file system. Any other file system
+  // opens the file once more, by its name.
   [[nodiscard]] static rocksdb::Status OpenForeign(
       rocksdb::FileSystem* file_system, const std::string& path,
       std::unique_ptr<FileSource>* out,
@@ -49,7 +50,8 @@ class FileSource : public ByteSource {
   FileSource(std::string path, uint64_t size,
              std::unique_ptr<rocksdb::FSRandomAccessFile> file,
              Descriptor descriptor, EndState when_unreadable);
-  // Counts the read bytes, and checks that `n` bytes were read.
+  // Adds the read bytes to RocksDB's statistics. Checks that `n` bytes were
+  // read.
   [[nodiscard]] rocksdb::Status Complete(uint64_t offset, size_t n,
                                          const rocksdb::Slice& found) const;
   [[nodiscard]] static rocksdb::Status Failed(const rocksdb::Status& status,
@@ -59,13 +61,13 @@ class FileSource : public ByteSource {
   const std::string path_;
   const uint64_t size_;
   const std::unique_ptr<rocksdb::FSRandomAccessFile> file_;
-  const Descriptor descriptor_;  // used instead of file_
+  const Descriptor descriptor_;  // if open, replaces file_
   const EndState when_unreadable_;
 };
 
 // Reads a file in a directory that another account may own.
-//   kCorrupt         it has more than `max_bytes`
-//   when_unreadable  it is missing, or OpenForeign() refuses it
+//   kCorrupt         the file has more than `max_bytes` bytes
+//   when_unreadable  the file is missing, or OpenForeign() refuses the file
 [[nodiscard]] rocksdb::Status ReadForeignFile(
     rocksdb::FileSystem* file_system, const std::string& path,
     uint64_t max_bytes, std::string* text,

@@ -19,8 +19,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Calls RocksDB's file system. Returns NoSpace if the kernel's errno says that
-// the call failed for lack of room.
+// Calls a function of RocksDB's file system. Returns NoSpace if the call failed
+// and the errno means a lack of room.
 template <typename Call>
 IOStatus Judged(const Call& call) {
   errno = 0;
@@ -30,7 +30,8 @@ IOStatus Judged(const Call& call) {
              : status;
 }
 
-// Calls Judged() for a call that creates a name, and adds the InodeNote().
+// Does the same as Judged() for a call that creates a file or directory. Adds
+// the InodeNote() to the error.
 template <typename Call>
 IOStatus JudgedName(const std::string& name, const Call& call) {
   const IOStatus status = Judged(call);
@@ -75,7 +76,7 @@ class FullDiskFile : public rocksdb::FSWritableFileOwnerWrapper {
                                                           options, info, dbg);
     });
   }
-  // Syncs. Some file systems allocate blocks only now.
+  // Syncs. Some file systems allocate the blocks only when the file is synced.
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     return Judged([&] {
       return FSWritableFileOwnerWrapper::Sync(options, dbg);

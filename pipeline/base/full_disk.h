@@ -1,6 +1,6 @@
-// Reports a full disk to RocksDB. RocksDB recognizes only ENOSPC; without this
-// file, an exceeded quota (EDQUOT) or file size limit (EFBIG: ulimit -f, or the
-// file system's limit) looks like any other disk failure.
+// Makes RocksDB report NoSpace for every full disk. By itself, RocksDB
+// recognizes only ENOSPC. It treats an exceeded quota (EDQUOT) or file size
+// limit (EFBIG, as after ulimit -f) like any other disk failure.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace sstferry {
 
-// Returns true for an errno that means lack of room: ENOSPC (also of inodes),
-// EDQUOT, EFBIG.
+// Returns true for an errno that means a lack of room: ENOSPC (a lack of bytes
+// or of inodes), EDQUOT or EFBIG.
 bool IsOutOfRoom(int error);
 
-// Returns a sentence if the file system of `path`, or of the directory that
-// would contain it, has free bytes but no free inode, because "No space left"
-// is then surprising. Otherwise returns an empty string.
+// Returns an explanation of "No space left" for a file system that has free
+// bytes, but no free inode. `path` is a file in this file system, and need not
+// exist. Returns an empty string for any other file system.
 std::string InodeNote(const std::string& path);
 
 // Returns a file system that behaves like `base`, except that writes beyond a

@@ -35,8 +35,8 @@ inline bool IsInside(const KeyInterval& piece, const KeyInterval& whole,
           (piece.end && order->Compare(*piece.end, *whole.end) <= 0));
 }
 
-// Returns true if the interval contains all of [smallest, largest]. REQUIRES
-// (here and below): smallest <= largest.
+// Returns true if the interval contains every key from `smallest` to `largest`.
+// REQUIRES, also in MeetsSpan(): smallest <= largest.
 inline bool HoldsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,
@@ -45,7 +45,8 @@ inline bool HoldsSpan(const KeyInterval& interval,
          EndsAfter(interval, order, largest);
 }
 
-// Returns true if the interval contains a part of [smallest, largest].
+// Returns true if the interval contains a part of the span from `smallest` to
+// `largest`.
 inline bool MeetsSpan(const KeyInterval& interval,
                       const rocksdb::Comparator* order,
                       const rocksdb::Slice& smallest,

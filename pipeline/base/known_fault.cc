@@ -37,7 +37,8 @@ Status CheckNoKnownFault(const std::string& dir) {
   HealthFile fault;
   const Status known = ReadKnownFault(dir, &fault);
   if (!known.ok()) {
-    // A shortage of descriptors is temporary (base/descriptor_shortage.h).
+    // Use kSourceError, which is retried after a lack of descriptors
+    // (base/descriptor_shortage.h).
     return MakeStatus(EndState::kSourceError, MessageOf(known));
   }
   return fault.fault == ReplicaFault::kNone

@@ -24,7 +24,8 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 using rocksdb::Status;
 
-// Much larger than the largest summary, with kMaxFamilies families.
+// Maximum size of the record. A summary with kMaxFamilies families is much
+// smaller.
 constexpr size_t kMaxSummaryBytes = 16u << 20;
 
 const json* Member(const json& object, const char* name) {
@@ -70,8 +71,8 @@ SelectionText SelectionOf(const json& object, const char* name) {
   return selection;
 }
 
-// Opens the directory that the operator specified. Does not follow links that
-// another process inserts into the path after it was resolved.
+// Opens the directory that the operator specified. Resolves its path first, and
+// then follows no symbolic link that another process puts into the path.
 Descriptor OpenResolved(const std::string& directory) {
   if (directory.starts_with("/proc/self/fd/")) {
     return OpenDirectory(directory);
@@ -95,8 +96,8 @@ Status Unreadable(const std::string& path, int error) {
                      : ""));
 }
 
-// Reads the record in `directory`, to write it again. Returns no object if
-// there is no record.
+// Reads the record in `directory`, to write it again with changes. The result
+// is not an object if there is no record.
 ordered_json ReadRecordAgain(const std::string& directory) {
   return ordered_json::parse(
       ReadStart(directory + "/" + kLastTransferName, kMaxSummaryBytes),
@@ -122,7 +123,7 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
   const size_t slash = path.rfind('/');
   const Descriptor directory = OpenResolved(path.substr(0, slash));
   if (!directory.is_open()) {
-    // If this account may not search the directory, the record may exist.
+    // After other errors, such as EACCES, the record may exist.
     *found = errno != ENOENT && errno != ENOTDIR;
     return *found ? Unreadable(path, errno) : Status::OK();
   }
@@ -134,7 +135,7 @@ Status ReadRecord(const std::string& path, size_t bytes, bool* found,
   }
   *found = true;
   if (!file.is_open() && (error == ELOOP || error == ENXIO)) {
-    return Status::OK();  // a link, or a socket
+    return Status::OK();  // a symbolic link, or a socket
   }
   if (!file.is_open()) {
     return Unreadable(path, error);
@@ -202,7 +203,7 @@ std::optional<ReplicaMoment> MomentOf(const LastTransfer& last) {
     return std::nullopt;
   }
   uint64_t finished = 0;
-  // Without the fraction of the second.
+  // The first 19 characters are the time without the fraction of a second.
   if (ParseRfc3339(last.finished_at.substr(0, 19) + "Z", &finished)) {
     moment.source_ahead_seconds =
         moment.seconds - std::min(moment.seconds, finished);
@@ -303,7 +304,8 @@ Status FindLastTransfer(const std::string& directory, bool* found,
   out->transfer_id = Text(object, "transfer_id").value_or("");
   out->source = Text(object, "source").value_or("");
   out->finished_at = Text(object, "finished_at").value_or("");
-  // A promotion that was killed before it wrote CURRENT has promoted nothing.
+  // Ignore a promotion that was killed before it wrote CURRENT: the directory
+  // is still a standby.
   const json* const promoted = Member(object, "promoted");
   if (promoted != nullptr && !IsStandby(directory)) {
     out->promoted_at = Text(*promoted, "at").value_or("");

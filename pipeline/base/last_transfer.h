@@ -1,5 +1,5 @@
-// Reads the record of the last transfer into a database's directory, and
-// formats its contents.
+// Reads and formats last_transfer.json, a record that sstferry keeps in every
+// replica. The record describes the last transfer into the directory.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace sstferry {
 
 inline constexpr char kLastTransferName[] = "last_transfer.json";
 
-// A recorded selection: families in order, keys as written by KeyToText().
+// The selected part of a database, as recorded. The families are sorted. The
+// keys are in the format of KeyToText().
 struct SelectionText {
   std::vector<std::string> families;  // empty: all
   std::optional<std::string> begin;
@@ -26,32 +27,32 @@ struct SelectionText {
 };
 SelectionText TextOf(const Selection& selection);
 
-// Contents of the record. A member is empty if the file does not have it, or
-// has it in an undocumented format.
+// Contents of the record. A member stays empty if the record lacks it, or if
+// its format is unknown.
 struct LastTransfer {
   std::string transfer_id;  // 32 hex digits
   std::string source;       // as given by the operator
   std::string finished_at;  // RFC 3339
-  std::string promoted_at;  // RFC 3339; empty: it was not promoted
+  std::string promoted_at;  // RFC 3339; empty: not promoted
   std::string source_database_id;
   std::optional<uint64_t> snapshot_sequence;
-  // The directory's own last sequence number after the transfer. It may be
-  // higher than the directory ever reaches (WithTargetSequence()).
+  // The last sequence number of the directory's database after the transfer.
+  // May be a number that the database never reaches; see WithTargetSequence().
   std::optional<uint64_t> target_sequence;
   std::string snapshot_taken_at;  // RFC 3339
   std::string method;             // "ingest", "clone"
-  std::vector<std::string> column_families;  // those that were transferred
+  std::vector<std::string> column_families;  // transferred families
   SelectionText asked;
-  // The portion of the source that the directory holds: more than `asked` if a
-  // refresh in place requested less.
+  // The part of the source's data that is in the directory. This is more than
+  // `asked` if the last refresh in place requested only a part of it.
   SelectionText holds;
-  // True if the directory may hold more than `holds`, because no transfer made
-  // it, and only a portion of it was adopted.
+  // True if the directory may have more data than `holds`. This happens if no
+  // transfer made the database, and --adopt accepted only a part of it.
   bool holds_more = false;
   bool verified = false;
-  // Returns true if the record names the database of which the directory is a
-  // copy. Returns false after a promotion, because an application may have
-  // written to the directory since.
+  // Returns true if the directory is a copy of the database that the record
+  // names. Returns false after a promotion, because an application may have
+  // written to the directory after the promotion.
   bool is_copy() const {
     return !source_database_id.empty() && promoted_at.empty();
   }
@@ -59,69 +60,75 @@ struct LastTransfer {
 };
 
 // Reads the record. Returns false if `directory` has no record with a transfer
-// id. Any program may have written the file, so its size is limited, and only
-// the members above are used.
+// id. Reads a limited number of bytes, and uses only the members of
+// LastTransfer, because any program may have written the file.
 bool ReadLastTransfer(const std::string& directory, LastTransfer* out);
-// Like ReadLastTransfer(), but reports why the file cannot be read, as
-// ReadRecord() does. Then *found is false.
+// Does the same as ReadLastTransfer(), but returns the errors of ReadRecord().
+// After an error, *found is false.
 [[nodiscard]] rocksdb::Status FindLastTransfer(const std::string& directory,
                                                bool* found, LastTransfer* out);
 
-// Returns true if the database of the record, which is at sequence number `own`
-// now, has got more writes since the transfer than its source, which is at
-// `source` now: an application writes to it, as after a failover. Compares only
-// how much each number has grown: a database into which chunks are ingested
-// does not have the numbers of its source.
+// Returns true if the target has got more writes since the transfer than the
+// source. An application then writes to the target, for example after a
+// failover. `own` is the target's sequence number now, and `source` is the
+// source's. Compares the growth of both numbers and not the numbers themselves:
+// after an ingestion, the target's number differs from the source's.
 bool HasMoreWrites(const LastTransfer& last, uint64_t own, uint64_t source);
 
-// A replica's point in time.
+// The time of a replica's data.
 struct ReplicaMoment {
-  // The earlier of two times, in seconds since 1970: that of the snapshot, by
-  // the source's clock, and the end of its transfer, by this machine's clock.
-  // So the snapshot is not newer than this, even if the source's clock was
+  // Seconds since 1970. The earlier of two times: the time of the snapshot by
+  // the source's clock, and the end of the transfer by this machine's clock.
+  // The snapshot is never newer than this time, even if the source's clock was
   // ahead.
   uint64_t seconds = 0;
-  // The source's clock was at least this much ahead; 0: not known to be ahead.
+  // Minimum number of seconds by which the source's clock was ahead. 0 if it is
+  // not known to have been ahead.
   uint64_t source_ahead_seconds = 0;
 };
-// Returns nullopt if the snapshot's time is unknown.
+// Computes the time of the replica that `last` describes. Returns nullopt if
+// the record has no time of the snapshot.
 std::optional<ReplicaMoment> MomentOf(const LastTransfer& last);
 
-// Formats the record of `summary`, for a directory that holds `holds` and, with
-// `holds_more`, perhaps more. If `holds` is more than was requested, the rest
-// is as old as the snapshot of `before`. The record then has the time of that
-// snapshot, so that it is never newer than the directory's oldest data.
+// Formats the record of the transfer that `summary` describes. `holds` and
+// `holds_more` are members of the record. If the directory has data that this
+// transfer did not request, that data is as old as the transfer of `before`,
+// the previous record. The new record then gets the snapshot time of `before`,
+// so that the record is never newer than the oldest data.
 std::string LastTransferText(const Summary& summary,
                              const SelectionText& holds, bool holds_more,
                              const LastTransfer& before);
 
-// Formats the record in `directory` with another target_sequence; empty if
-// there is no record. Written before an ingestion, with a number that the
-// ingestion does not exceed: if the process dies before the next record, the
-// ingestion does not look like writes of an application.
+// Formats the record in `directory` with a new target_sequence. Returns an
+// empty string if there is no record. A refresh writes this record before it
+// ingests chunks. `sequence` is at least the number that the ingestion reaches.
+// If the process dies during the ingestion, the next run does not mistake the
+// ingestion for an application's writes.
 std::string WithTargetSequence(const std::string& directory,
                                uint64_t sequence);
 
-// Formats the record of a promotion: the record of the last cut in `directory`,
-// with the sequence number and moment (microseconds since 1970; 0: unknown) at
-// which the database begins. Without a record of a cut, the result has no
-// transfer id, so ReadLastTransfer() returns false for it.
+// Formats the record of a promotion from the standby's record in `directory`.
+// `sequence` is the sequence number of the promoted database, and
+// `moment_micros` is the time of its data (microseconds since 1970; 0:
+// unknown). If `directory` has no record, the result has no transfer id, and
+// ReadLastTransfer() returns false for it.
 std::string PromotedTransferText(const std::string& directory,
                                  uint64_t sequence, uint64_t moment_micros);
 
-// Formats the selection as command-line options; empty: everything.
+// Formats the selection as command-line options. Returns an empty string if
+// everything is selected.
 std::string SelectionWords(const SelectionText& selection);
 
-// Reads at most the first `bytes` bytes of a file. *found is false only if the
-// file certainly does not exist; a path that this account may not access is an
-// error. *text is empty for anything except a regular file, also for a link.
+// Reads at most the first `bytes` bytes of a file. Sets *found to false only if
+// the file certainly does not exist. If `path` is a symbolic link or anything
+// else but a regular file, *found is true and *text is empty.
 //   kDenied    this account may not access the path
 //   kInternal  the file cannot be read
 [[nodiscard]] rocksdb::Status ReadRecord(const std::string& path, size_t bytes,
                                          bool* found, std::string* text);
 
-// Returns at most the first `bytes` bytes of a regular file; "" if it cannot be
-// read.
+// Returns at most the first `bytes` bytes of a regular file. Returns an empty
+// string if the file cannot be read.
 std::string ReadStart(const std::string& path, size_t bytes);
 
 }  // namespace sstferry

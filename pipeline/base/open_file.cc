@@ -23,9 +23,9 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kMostLinks = 40;  // the kernel's limit
-// O_NONBLOCK: opening a FIFO must not wait for a writer.
+// O_NONBLOCK: open() must not wait for the writer of a FIFO.
 constexpr int kReadFlags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-// Directory of this process's open descriptors.
+// Directory with the open descriptors of this process.
 constexpr char kOpenFiles[] = "/proc/self/fd/";
 
 std::string KindOf(const struct stat& file) {
@@ -67,9 +67,10 @@ Status ReadWhole(int file, const std::string& path, uint64_t max_bytes,
   }
 }
 
-// Walks, component by component, to a file that root will read. Opens each
-// component relative to the previous one and checks it after the open, so that
-// renaming directories meanwhile has no effect.
+// Opens a file that root will read, one component of the path after the other.
+// Opens each component relative to the previous one, and checks it after it was
+// opened. Another process that renames a directory meanwhile therefore changes
+// nothing.
 class OwnWay {
  public:
   OwnWay(const std::string& path, uid_t account)
@@ -128,7 +129,8 @@ class OwnWay {
                : Errno();
   }
 
-  // Steps into a directory, follows a link, or opens the file.
+  // Enters the directory `part`, follows the link `part`, or opens the file
+  // `part`.
   Status Enter(const std::string& part, Descriptor* file) {
     Descriptor next(
         openat(at_.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -183,7 +185,7 @@ class OwnWay {
   }
 
   // Checks that the owner is root or `account_`. If `account_` is kAnyAccount,
-  // it becomes the first other owner.
+  // the first owner other than root becomes `account_`.
   Status CheckOwner(const std::string& name, const struct stat& info) {
     if (info.st_uid == 0) {
       return Status::OK();
@@ -224,8 +226,8 @@ class OwnWay {
     }
     RETURN_IF_ERROR(CheckOwner(name, info));
     RETURN_IF_ERROR(CheckWriters(name, info));
-    // An account must not make root read root's own files through links that
-    // the account created.
+    // Refuse a file of root to which a link led that `account_` may have made.
+    // Otherwise `account_` could choose the file that root reads.
     const bool is_named_by_account =
         is_led_ || (in_theirs_ && info.st_nlink > 1);
     return is_named_by_account && has_account() && info.st_uid != account_
@@ -252,8 +254,8 @@ class OwnWay {
   std::deque<std::string> parts_;  // the remaining components
   Descriptor at_;
   std::string where_;       // name of at_, for messages
-  bool in_theirs_ = false;  // the account owns at_
-  // The account may have chosen a link's destination.
+  bool in_theirs_ = false;  // `account_` owns at_
+  // True if `account_` may have chosen the destination of a link on the way.
   bool is_led_ = false;
   int links_ = 0;
 };
@@ -279,9 +281,9 @@ std::string NameIn(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Rejects files of other owners. The owner of a database's directory may link
-// any file into it, and could so make this process read a file that only this
-// process may read.
+// Refuses files of other accounts. The owner of a directory may put a hard link
+// to any file into the directory. This process could then read a file that the
+// owner of the directory may not read.
 Status CheckForeign(const std::string& path, int directory,
                     const struct stat& file) {
   struct stat owned;

@@ -23,13 +23,13 @@ Status Refused(const std::string& what) {
   return MakeStatus(EndState::kRefused, what);
 }
 
-// Walks along the components of a path, and of links in it.
+// Walks along the components of a path, and along the paths of its links.
 class Way {
  public:
   explicit Way(std::optional<uid_t>* account) : account_(account) {}
 
-  // Checks all components of a path except the last one, which is checked only
-  // if it is a link.
+  // Checks all components of a path except the last one. If the last component
+  // is a link, checks the path of the link, too.
   Status Go(const fs::path& path) {
     fs::path at = "/";
     Status status = LookAt(at);
@@ -123,7 +123,7 @@ Status FindOtherAccount(const std::string& dir, std::optional<uid_t>* account) {
   std::error_code error;
   fs::path path = fs::absolute(dir, error);
   if (path.has_parent_path() && path.filename().empty()) {
-    path = path.parent_path();  // "dir/"
+    path = path.parent_path();  // removes the last slash of "dir/"
   }
   return error ? Refused(dir + ": " + error.message())
                : Way(account).Go(path);
@@ -143,7 +143,8 @@ Status CheckOnlyRoot(const std::string& target_dir, bool in_place) {
   struct stat info;
   if (!account.has_value() && in_place &&
       stat(target_dir.c_str(), &info) == 0 && info.st_uid != 0) {
-    // This account could not create the workspace next to its directory.
+    // Do not advise to run as the owner: only root can create the workspace in
+    // this parent directory.
     return Refused("target " + target_dir + " belongs to account " +
                    AccountName(info.st_uid) +
                    ", and root does not open another account's database; only "

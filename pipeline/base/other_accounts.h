@@ -1,6 +1,7 @@
-// Finds the accounts that may change names on the path to a TARGET_DIR. Such an
-// account could replace a name with a link during a pull. So root pulls only
-// where no other account can do that; elsewhere the pull runs as that account.
+// Protects a pull that runs as root from other accounts. An account that owns a
+// directory on the path to TARGET_DIR could replace a name there with a link.
+// Root therefore pulls only if no other account can change a name on the path.
+// Otherwise the operator must run the pull as the account that can.
 #pragma once
 
 #include <sys/types.h>
@@ -15,25 +16,28 @@ namespace sstferry {
 // Returns the account's name, or its number if this machine does not know it.
 std::string AccountName(uid_t uid);
 
-// Checks every directory on the path to `dir` and on the paths of symbolic
-// links there, but not `dir` itself. If exactly one account other than root
-// owns such directories, sets *account to it. A sticky directory (/tmp) counts
-// as owned by nobody, because no account can rename another's files in it.
+// Finds the account other than root that owns directories on the path to `dir`.
+// Also checks the paths to which symbolic links lead, but not `dir` itself.
+// Leaves *account empty if root owns all of these directories. A directory that
+// everybody may write to is allowed if it is sticky, like /tmp: nobody can
+// rename another account's files there.
 //   kRefused  several accounts, or a group, or everybody may change a name
 [[nodiscard]] rocksdb::Status FindOtherAccount(const std::string& dir,
                                                std::optional<uid_t>* account);
 
-// Checks the path of a pull into `target_dir` that runs as root. Returns OK for
-// any other user. `in_place`: the pull opens the files in the directory.
-//   kRefused  another account may change a name on the path, or owns a
-//             directory that is opened; the message says which account should
-//             run the pull
+// Checks that root may pull into `target_dir`. Returns OK if this process does
+// not run as root. `in_place` is true if the pull opens the database in the
+// directory.
+//   kRefused  another account may change a name on the path, or owns the
+//             database
+//             that the pull opens
 [[nodiscard]] rocksdb::Status CheckOnlyRoot(const std::string& target_dir,
                                             bool in_place);
 
-// Checks an existing workspace. Returns OK if it does not exist.
-//   kRefused  it is not a directory, belongs to another user, or others may
-//             write to it
+// Checks that the workspace `dir` belongs to this account only. Returns OK if
+// `dir` does not exist.
+//   kRefused  it is not a directory, or another account owns it or may write to
+//             it
 [[nodiscard]] rocksdb::Status CheckOwnDirectory(const std::string& dir);
 
 }  // namespace sstferry

@@ -15,8 +15,8 @@ using rocksdb::Status;
 
 constexpr char kTableSuffix[] = ".sst";
 
-// Adds what a table requires of its reader. Ignores errors: code that later
-// reads the table's entries reports them.
+// Adds to *needs what a reader of the table must support. Ignores errors: the
+// code that reads the table's entries later reports them.
 void AddNeeds(rocksdb::FileSystem* file_system, const std::string& path,
               Needs* needs) {
   std::unique_ptr<FileSource> source;

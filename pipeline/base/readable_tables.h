@@ -1,6 +1,6 @@
-// Checks, before RocksDB opens a database, if the linked RocksDB can read the
-// tables. RocksDB itself reports this only as text, and reports unknown kinds
-// of blocks as damaged.
+// Checks if the linked RocksDB can read a database's tables, before RocksDB
+// opens the database. RocksDB itself would report a table that is too new only
+// in the text of an error, or as damage.
 #pragma once
 
 #include <string>
@@ -11,12 +11,13 @@
 
 namespace sstferry {
 
-// Checks the tables in `dir` if `writer` is unknown or newer than the linked
-// RocksDB; the linked release can read tables of earlier releases. Ignores
-// tables that are removed meanwhile and kinds of tables that sstferry does not
+// Checks that the linked RocksDB can read all tables in `dir`. `writer` is the
+// release that wrote the tables. Returns OK without a look at the tables if
+// `writer` is known and not newer than the linked release. Ignores a table that
+// another process removes meanwhile, and a kind of table that sstferry does not
 // know.
 //   InvalidArgument (kIncompatible)  a table has a format_version, or marked
-//     blocks, that the linked RocksDB cannot read; the message names it
+//     blocks, that the linked RocksDB cannot read; the message names the table
 [[nodiscard]] rocksdb::Status CheckTablesReadable(
     rocksdb::FileSystem* file_system, const std::string& dir,
     const RocksDbRelease& writer);

@@ -29,14 +29,14 @@ constexpr bool RocksDbIsAtLeast(int major, int minor) {
 inline constexpr RocksDbRelease kLinkedRelease{ROCKSDB_MAJOR, ROCKSDB_MINOR,
                                         ROCKSDB_PATCH};
 
-// Newest format_version of block-based tables that both the linked RocksDB and
-// format/rocksdb/ can read and write.
+// Newest format_version of block-based tables that the linked RocksDB and
+// sstferry's own readers in format/rocksdb/ can both read and write.
 inline constexpr uint32_t kMaxTableFormatVersion =
     std::min(MaxFormatVersion(kLinkedRelease), 7u);
 // Oldest format_version that every supported release can write.
 inline constexpr uint32_t kMinTableFormatVersion = 2;
-// format_version for families without source files. Every supported release can
-// read it.
+// The format_version of new tables in a family of which the source has no
+// tables. Every supported release can read this version.
 inline constexpr uint32_t kPortableTableFormatVersion = 5;
 
 constexpr uint32_t MaxReadableFormatVersion() { return kMaxTableFormatVersion; }
@@ -52,40 +52,41 @@ inline std::string RocksDbVersion() {
 // Before 9.0, a universal family puts ingested files into level 0.
 inline constexpr bool kUniversalIngestsToLastLevel = RocksDbIsAtLeast(9, 0);
 
-// Before 7.10, ingestion over memtable entries may put level-0 files into the
-// wrong order. Memtables must then be empty.
+// Before 7.10, RocksDB may sort level-0 files wrongly if it ingests files while
+// memtables have entries of the same keys. The memtables must then be flushed
+// before an ingestion.
 inline constexpr bool kIngestsOverMemtables = RocksDbIsAtLeast(7, 10);
 
-// Before 9.0, after files were ingested over other data, a universal compaction
-// may return the older data instead of the newer.
+// Before 9.0, a universal family must not ingest files over existing data. A
+// later compaction may keep the older data instead of the newer data.
 inline constexpr bool kUniversalIngestsOverData = RocksDbIsAtLeast(9, 0);
 
 // Before 9.3, a FIFO family puts ingested files into a level that its
 // compaction never reads, so the files would never expire.
 inline constexpr bool kFifoIngestsToLevel0 = RocksDbIsAtLeast(9, 3);
 
-// Before 9.10, a compaction while a snapshot at sequence number 0 exists drops
-// the entries at sequence number 0 (facebook/rocksdb#13155).
+// Before 9.10, a compaction may drop entries that have the sequence number 0.
+// It does so while a snapshot with this number exists (facebook/rocksdb#13155).
 inline constexpr bool kDropsEntriesAtZero = !RocksDbIsAtLeast(9, 10);
 
-// Before 8.7, an iterator that applies range deletions can lose errors, even if
-// no range deletion exists (facebook/rocksdb#11782, #11786): if it cannot read
-// the start of a level's next file, or an entry that a range deletion covers,
-// it continues without the rest of the level, and its status stays OK. The last
-// patch releases of 8.3 to 8.6 have the fix, but the headers do not prove which
-// patch release is linked.
+// Before 8.7, an iterator may lose errors unless it ignores range deletions,
+// even if no range deletion exists (facebook/rocksdb#11782, #11786). An error
+// may occur at the start of a level's next file, or at an entry that a range
+// deletion covers. The iterator then skips the rest of the level, and its
+// status stays OK. The last patch releases of 8.3 to 8.6 have the fix, but
+// RocksDB's headers do not prove which patch release is linked.
 inline constexpr bool kIteratorsLoseErrors = !RocksDbIsAtLeast(8, 7);
-// From 8.1 on, compactions did the same.
+// From 8.1 to 8.6, compactions may lose errors, too.
 inline constexpr bool kCompactionsLoseErrors =
     kIteratorsLoseErrors && RocksDbIsAtLeast(8, 1);
 
-// Before 8.6 (in Debian's build), reading an ingested file that contains a
-// wide-column entity aborts the process.
+// Before 8.6 (in Debian's build), RocksDB aborts the process if it reads a
+// wide-column entity in an ingested file.
 inline constexpr bool kIngestsEntities =
     kLinkedRelease >= kReadsIngestedEntities;
 
-// Before 9.4, recovery replaces the wide-column entities of prepared
-// transactions by plain values.
+// Before 9.4, RocksDB replaces wide-column entities by plain values when it
+// recovers prepared transactions.
 inline constexpr bool kReplaysPreparedEntities =
     kLinkedRelease >= kReadsPreparedEntities;
 
@@ -95,9 +96,9 @@ inline constexpr bool kReplaysPreparedEntities =
 inline constexpr bool kLinkedReadsMarkedBlocks =
     kLinkedRelease >= kReadsMarkedBlocks;
 
-// Output argument of DB::Open() and similar functions: DB::Open(options, path,
-// IntoDb(&db)). Converts to a plain pointer, which 11.0 removed, or to a
-// unique_ptr, which 9.11 introduced.
+// Passes a unique_ptr to DB::Open() and similar functions of any release:
+// DB::Open(options, path, IntoDb(&db)). Since 9.11, these functions accept a
+// pointer to a unique_ptr. Before 11.0, they also accept a DB**.
 #if ROCKSDB_MAJOR > 9 || (ROCKSDB_MAJOR == 9 && ROCKSDB_MINOR >= 11)
 inline std::unique_ptr<rocksdb::DB>* IntoDb(std::unique_ptr<rocksdb::DB>* db) {
   return db;
@@ -117,9 +118,9 @@ class IntoDb {
 };
 #endif
 
-// The functions below set members of option structs that only some supported
-// versions have. They are templates because a requires-expression may name a
-// missing member only in a template.
+// Set members of option structs that only some supported releases have. All
+// functions below are templates, because only in a template may a
+// requires-expression name a member that does not exist.
 
 // Disables block features that older targets report as damage.
 template <typename TableOptions>
@@ -146,8 +147,8 @@ bool MarksBlocks(const TableOptions& table) {
   return marks;
 }
 
-// Limits the padding between blocks. Alignment to large storage units may leave
-// gaps so wide that a reader reports missing bytes.
+// Limits the padding that RocksDB puts between blocks to align them. A reader
+// reports missing bytes if the gap between two blocks is too wide.
 template <typename TableOptions>
 void BoundPadding(uint64_t max_bytes, TableOptions* table) {
   if constexpr (requires { table->super_block_alignment_size; }) {
@@ -158,10 +159,11 @@ void BoundPadding(uint64_t max_bytes, TableOptions* table) {
   }
 }
 
-// Disables indexes that do not cover every key. With the hash index, a key
-// outside the prefix extractor's domain aborts the process; readers detect the
-// kind of index in each table. User-defined indexes need the application's
-// code; the standard index in the same table is always complete.
+// Makes RocksDB build and use its standard index, which covers every key. With
+// the hash index, a key outside the prefix extractor's domain aborts the
+// process. A user-defined index needs the application's code. Existing tables
+// stay readable: RocksDB detects the kind of index in each table, and a table
+// with a user-defined index has a standard index, too.
 template <typename TableOptions>
 void UseStandardIndex(TableOptions* table) {
   if (table->index_type == TableOptions::kHashSearch) {
@@ -178,8 +180,8 @@ void UseStandardIndex(TableOptions* table) {
   }
 }
 
-// Returns true if the application defines its own compression (format_version 7
-// and later).
+// Returns true if the application defines its own compression methods. They
+// need format_version 7 or later.
 template <typename FamilyOptions>
 bool HasCompressionManager(const FamilyOptions& family) {
   if constexpr (requires { family.compression_manager; }) {
@@ -194,9 +196,9 @@ void UseBuiltInCompression(FamilyOptions* family) {
   }
 }
 
-// Prepares a family that is only read, or only filled by ingestion. Disables
-// options that let reads write or flush, keep the last level empty, or prevent
-// opening.
+// Prepares the options of a family that sstferry only reads, or fills only by
+// ingestion. Disables options that make reads write or flush, keep data out of
+// the last level, or prevent the open.
 template <typename FamilyOptions>
 void QuietFamily(FamilyOptions* family) {
   if constexpr (requires { family->max_write_buffer_number_to_maintain; }) {
@@ -223,8 +225,9 @@ void QuietFamily(FamilyOptions* family) {
   }
 }
 
-// Prepares a database copy that is opened for reading: the open must report
-// errors in its files, and write as little as possible.
+// Prepares the options of a database copy that sstferry opens for reading.
+// RocksDB then reports errors in the files when it opens them, and writes as
+// little as possible.
 template <typename DatabaseOptions>
 void QuietDatabase(DatabaseOptions* db) {
   if constexpr (requires { db->skip_checking_sst_file_sizes_on_db_open; }) {
@@ -253,9 +256,9 @@ void QuietDatabase(DatabaseOptions* db) {
   }
 }
 
-// Base class of file systems that intercept syncs. Since 10.6, ingestion calls
-// SyncFile(), which FileSystemWrapper passes to its target without calling the
-// wrapper's own file objects.
+// Base class of file systems that intercept syncs. Since 10.6, RocksDB calls
+// SyncFile() when it ingests a file. FileSystemWrapper would pass this call to
+// the wrapped file system, and the subclass would not see the sync.
 class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -278,8 +281,9 @@ class SyncWatchingFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Appends a wide-column entity. Returns NotSupported (kRefused) before 8.6,
-// whose SstFileWriter cannot do that.
+// Appends a wide-column entity to a table. Returns NotSupported (kRefused) if
+// the linked RocksDB is older than 8.6, because its SstFileWriter cannot write
+// entities.
 [[nodiscard]] inline rocksdb::Status PutEntityInto(
     rocksdb::SstFileWriter* writer, const rocksdb::Slice& key,
     const rocksdb::WideColumns& columns) {

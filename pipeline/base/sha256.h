@@ -1,4 +1,4 @@
-// SHA-256. Stores check uploaded bytes with it.
+// Computes SHA-256 digests. Object stores check uploaded bytes with them.
 #pragma once
 
 #include <memory>

@@ -24,14 +24,15 @@ std::string ShellWord(const std::string& text) {
 
 namespace {
 
-// Returns nothing for an option with its default value.
+// Returns " NAME VALUE", or an empty string if the value is the default
+// `unset`.
 std::string OptionWords(const char* name, const std::string& value,
                         const std::string& unset = "") {
   return value == unset ? "" : " " + (name + (" " + ShellWord(value)));
 }
 
-// Returns --tls if the files have the names that it expects in one directory;
-// otherwise one option for each file.
+// Returns the option --tls DIR if all files are in one directory and have the
+// names that --tls expects. Otherwise returns one option for each file.
 std::string TlsWords(const TlsFiles& tls) {
   const std::string dir = tls.cert.substr(0, tls.cert.rfind('/'));
   return tls.cert == dir + "/cert.pem" && tls.key == dir + "/key.pem" &&

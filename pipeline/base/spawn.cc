@@ -29,7 +29,7 @@ Status Errno(EndState state, const std::string& what) {
   return MakeStatus(state, what + ": " + strerror(errno));
 }
 
-// File actions and attributes of one posix_spawn().
+// Owns the file actions and attributes of one posix_spawn().
 class SpawnCall {
  public:
   SpawnCall() {
@@ -43,8 +43,8 @@ class SpawnCall {
   SpawnCall(const SpawnCall&) = delete;
   SpawnCall& operator=(const SpawnCall&) = delete;
 
-  // Gives the child a descriptor, under the number `to`. REQUIRES: no later
-  // call passes `to` as its `descriptor`.
+  // Passes a descriptor to the child, which gets it under the number `to`.
+  // REQUIRES: no later call passes the number `to` as its `descriptor`.
   void Give(int descriptor, int to) {
     if (descriptor == ProgramStart::kNothing) {
       posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0);
@@ -55,8 +55,8 @@ class SpawnCall {
   void CloseFrom(int first) {
     posix_spawn_file_actions_addclosefrom_np(&actions_, first);
   }
-  // Unblocks signals that this process blocks. Signals that nohup ignores stay
-  // ignored in the child.
+  // Unblocks all signals in the child, because this process blocks some.
+  // Signals that nohup ignores stay ignored in the child.
   void Attributes(bool own_group) {
     sigset_t none;
     sigemptyset(&none);
@@ -100,8 +100,9 @@ std::vector<std::string> Environment() {
   return all;
 }
 
-// Returns true for variables about the terminal, language, network proxies and
-// stores. Returns false for all others, such as root's agents, tokens and home.
+// Returns true if the account may have the variable of root's environment.
+// These are the variables for the terminal, the language, network proxies and
+// object stores. Others may hold secrets, such as a token of root.
 bool MayHave(const std::string& variable) {
   static constexpr const char* kNames[] = {
       "PATH",        "LANG",        "LANGUAGE",    "TZ",         "TERM",
@@ -114,8 +115,8 @@ bool MayHave(const std::string& variable) {
              std::end(kNames);
 }
 
-// Replaces root's environment with one for the account. Also erases the old
-// variables from memory, because the account may read this process's memory.
+// Replaces root's environment by one for the account. Also overwrites the old
+// variables, because the account will be able to read this process's memory.
 Status ReplaceEnvironment(const Account& account) {
   const std::vector<std::string> all = Environment();
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -149,8 +150,9 @@ void CloseOthers(std::vector<int> kept) {
   closefrom(first);
 }
 
-// Disconnects from root's terminal. A process in a session with this terminal,
-// or with a descriptor of it, could push input into it (TIOCSTI).
+// Disconnects this process from root's terminal. Otherwise a process of the
+// account could insert input into the terminal (TIOCSTI). It could do so in a
+// session with the terminal, or through a descriptor of the terminal.
 Status GiveStreams(const AccountStart& start) {
   const int nothing = open("/dev/null", O_RDWR);
   if (setsid() < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
@@ -173,12 +175,12 @@ Status Become(const Account& account) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return Errno(EndState::kRefused, "no_new_privs");
   }
-  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // otherwise root would own /proc/self/fd
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // else root owns /proc/self/fd
   return Status::OK();
 }
 
-// Makes this process end with its parent. Fails if the parent has already
-// ended.
+// Makes the kernel end this process when its parent ends. Fails if the parent
+// has already ended.
 Status EndWithParent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   return getppid() == parent
@@ -190,8 +192,8 @@ Status EndWithParent(pid_t parent) {
 }  // namespace
 
 Status Spawn(const ProgramStart& start, pid_t* child) {
-  // Copies the descriptors to numbers above those that the child gets, so that
-  // no descriptor overwrites another.
+  // Copy the descriptors to numbers that are higher than the child's numbers.
+  // Then no dup2() in the child overwrites a descriptor that is still needed.
   constexpr int kAbove = 10;
   std::array<int, 4> given = {start.in, start.out, start.err, start.third};
   std::vector<int> copies;

@@ -14,10 +14,10 @@ enum class Stage : uint8_t {
   // source
   kReadBuild,
   kSendWait,
-  // throttled because the application waits for:
+  // throttled, because the application waits for:
   kHeldCpu,
   kHeldIo,
-  kHeldLatency,  // CPUs, judged only by this process's own waits
+  kHeldLatency,  // CPUs, as this process's own waits suggest
   // target
   kReceive,
   kStageWrite,
@@ -27,7 +27,7 @@ enum class Stage : uint8_t {
 };
 inline constexpr size_t kStages = 11;
 
-// Sums over many lanes. Safe from any thread.
+// Adds up the times of many lanes. Threads: any.
 class StageTotals {
  public:
   void Add(Stage stage, uint64_t micros) {
@@ -42,8 +42,8 @@ class StageTotals {
   std::array<std::atomic<uint64_t>, kStages> micros_{};
 };
 
-// Measures the stages of one thread. Starts in `first`; the destructor adds the
-// time of the last stage.
+// Measures the stages of one thread. The first stage is `first`. The destructor
+// ends the last stage.
 class StageClock {
  public:
   StageClock(StageTotals* totals, Stage first)

@@ -22,7 +22,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Checks the size of a file. With `or_more`, the file may be larger.
+// Checks the size of the file at `path`. If `or_more` is true, the file may be
+// larger. `names` is the file that records the size, for messages.
 Status CheckSize(const std::string& path, const std::string& names,
                  uint64_t bytes, bool or_more) {
   struct stat info;
@@ -48,7 +49,7 @@ Status CheckSize(const std::string& path, const std::string& names,
                                  : "something that is not a file"));
 }
 
-// Reads the MANIFEST, and checks that it begins with the recorded bytes.
+// Reads the MANIFEST, and checks that it begins with the bytes of the last cut.
 Status ReadManifestOf(rocksdb::FileSystem* file_system,
                       const std::string& path, const FollowFile& record,
                       ManifestReader* reader) {
@@ -134,7 +135,7 @@ Status FindStandbyFault(rocksdb::FileSystem* file_system,
     if (status.ok() && fault->fault == ReplicaFault::kNone && check_more) {
       status = check_more(record);
     }
-    // If a cut was taken meanwhile, checks again.
+    // Check again if a follower has written a new record meanwhile.
     RETURN_IF_ERROR(ReadStandbyRecord(dir, &found, &after));
   } while (!(after == record));
   if (EndStateOf(status) != EndState::kCorrupt) {

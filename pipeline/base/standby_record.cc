@@ -24,9 +24,9 @@ Status ReadStandbyRecord(const std::string& dir, bool* found,
                 : Status::OK();
 }
 
-// Recognizes the CURRENT of a standby by its size, which RocksDB's CURRENT
-// never has. Does not open the file: otherwise, a standby would count as a
-// database while its CURRENT cannot be opened.
+// Recognizes the CURRENT of a standby by its size, because a CURRENT of RocksDB
+// never has that size. Does not open the file, so the result is right even if
+// this process cannot open files now.
 bool HasCurrent(const std::string& dir) {
   const std::string path = dir + "/CURRENT";
   std::error_code error;
@@ -44,8 +44,8 @@ Status CheckNotTaken(const std::string& dir) {
   if (!HasCurrent(dir)) {
     return Status::OK();
   }
-  LastTransfer last;  // written before CURRENT, so read after it
-  ReadLastTransfer(dir, &last);  // a promotion by force may know no transfer
+  LastTransfer last;  // is written before CURRENT: read it after CURRENT
+  ReadLastTransfer(dir, &last);  // a forced promotion may have no transfer id
   if (!last.promoted_at.empty()) {
     return Status::OK();
   }

@@ -27,8 +27,10 @@ template <typename Work>
   return rocksdb::Status::OK();
 }
 
-// Returns kInternal unless `count` more threads could be started now. For
-// libraries that start threads but cannot report failures.
+// Checks that `count` more threads can be started now. Callers use this
+// function before they call a library that starts threads but cannot report a
+// failure.
+//   kInternal  the threads cannot be started
 [[nodiscard]] inline rocksdb::Status CheckThreads(int count) {
   std::promise<void> checked;
   const std::shared_future<void> until = checked.get_future().share();
@@ -48,8 +50,8 @@ template <typename Work>
   return status;
 }
 
-// Starts the threads that RocksDB's default Env shares between databases,
-// because RocksDB aborts the process if it cannot start one later.
+// Starts the threads that RocksDB's default Env shares between databases. If
+// RocksDB cannot start a thread later, it aborts the process.
 [[nodiscard]] inline rocksdb::Status StartRocksDbThreads() {
   try {
     for (const auto pool : {rocksdb::Env::LOW, rocksdb::Env::HIGH}) {

@@ -24,10 +24,10 @@ using nlohmann::ordered_json;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// RFC 3339 allows four digits for the year.
+// The last second of the year 9999: RFC 3339 has only four digits for the year.
 constexpr uint64_t kLastSecondOf9999 = 253'402'300'799;
 
-// Returns a text like "2026-11-22T13:45:06".
+// Formats a time like "2026-11-22T13:45:06".
 std::string UtcSeconds(time_t seconds) {
   std::tm utc{};
   gmtime_r(&seconds, &utc);
@@ -55,7 +55,8 @@ ordered_json Bound(const std::optional<std::string>& key) {
   return key ? ordered_json(KeyToText(*key)) : ordered_json(nullptr);
 }
 
-// Returns null for unknown values, because 0 and "" would be ambiguous.
+// Returns the value, or null if it is not known. (The numbers 0 and "" may be
+// known values.)
 template <typename Value>
 ordered_json Known(bool is_known, const Value& value) {
   return is_known ? ordered_json(value) : ordered_json(nullptr);
@@ -73,7 +74,7 @@ template <size_t kCount>
 ordered_json Stages(const char* const (&names)[kCount],
                     const std::map<std::string, double>& seconds) {
   if (seconds.empty()) {
-    return nullptr;  // this side has sent no times
+    return nullptr;  // the side has sent no times
   }
   ordered_json object = ordered_json::object();
   for (const char* name : names) {
@@ -90,7 +91,8 @@ ordered_json PerSecond(uint64_t amount, double seconds) {
                      : ordered_json(nullptr);
 }
 
-// Returns true if the source's plan was received, so the snapshot is known.
+// Returns true if this side has received the source's plan, which tells the
+// snapshot.
 bool HasPlan(const Summary& summary) {
   return !summary.column_families.empty();
 }
@@ -99,8 +101,8 @@ bool IsOf(const Summary& summary, PullMode mode) {
   return summary.mode == PullModeName(mode);
 }
 
-// Returns true if the transfer wrote, or could write, entries over the target's
-// existing data.
+// Returns true if the transfer wrote entries over existing data of the target,
+// or could have done so.
 bool HasDelta(const Summary& summary) {
   return IsInPlace(summary) ||
          summary.parts_unchanged + summary.parts_compared +
@@ -341,7 +343,7 @@ std::string SummaryToJson(const Summary& summary, const std::string& command) {
   } else if (command == "plan") {
     AddPlan(summary, &json);
   }
-  // Paths and family names may not be valid UTF-8.
+  // Replace invalid UTF-8, which paths and family names may contain.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -395,7 +397,8 @@ uint64_t PeakRssBytes() {
       return kibibytes * 1024;
     }
   }
-  // Used if /proc is missing: the same value, but exec does not reset it.
+  // If /proc is missing, use getrusage(). Its maximum includes the program that
+  // ran in this process before exec().
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;

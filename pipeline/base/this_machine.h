@@ -9,10 +9,12 @@
 
 namespace sstferry {
 
-// A clock that is set back by less than this is treated as if it had stopped.
+// Maximum step back of the clock, in microseconds, that is tolerated. After
+// such a step, the clock is treated as if it had stopped.
 inline constexpr uint64_t kMostClockBackMicros = 10'000'000;
 
-// Returns microseconds since 1970. The clock may step.
+// Returns the time in microseconds since 1970. The clock may jump, even
+// backward.
 inline uint64_t MicrosNow() {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(
@@ -28,7 +30,8 @@ inline uint64_t MicrosSince(std::chrono::steady_clock::time_point start) {
           .count());
 }
 
-// Returns this host's name, for display; empty: unknown.
+// Returns this host's name, for display. Returns an empty string if it is
+// unknown.
 inline std::string HostName() {
   char name[256] = "";
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";

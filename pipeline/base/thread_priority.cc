@@ -12,7 +12,7 @@
 namespace sstferry {
 namespace {
 
-// Values from <linux/ioprio.h>, which some systems lack.
+// Values from <linux/ioprio.h>, which is missing on some systems.
 constexpr int kOfThread = 1;
 constexpr int kClassShift = 13;
 constexpr int kIdleClass = 3;

@@ -6,18 +6,20 @@ namespace sstferry {
 
 inline constexpr int kLowerByNice = 10;
 
-// Raises the nice value of the calling thread, and of all threads that it
-// starts later, by kLowerByNice. Also sets short CPU slices and the lowest
-// best-effort I/O level. Unprivileged processes cannot undo this, so do not use
-// it for threads that other threads wait for. Settings that the system rejects
-// stay unchanged.
+// Lowers the priority of the calling thread, and of all threads that it starts
+// later. Raises their nice value by kLowerByNice, and sets short CPU slices and
+// the lowest best-effort I/O level. An unprivileged process cannot raise the
+// priority again, so do not use this function for threads that other threads
+// wait for. Ignores failures: a setting that the system rejects stays
+// unchanged.
 void LowerThreadPriority();
 
 // Lets the calling thread, and all threads that it starts later, run only while
-// no other thread wants the CPU (SCHED_IDLE) or the disk (idle I/O class).
-// Unprivileged processes cannot undo this, so do not use it for threads that
-// the application may wait for, such as threads that hold a lock of its
-// database. Settings that the system rejects stay unchanged.
+// no other thread needs the CPU (SCHED_IDLE) or the disk (idle I/O class). An
+// unprivileged process cannot raise the priority again, so do not use this
+// function for threads that the application may wait for. For example, a thread
+// may hold a lock of the application's database. Ignores failures: a setting
+// that the system rejects stays unchanged.
 void StepBack();
 
 // Lowers only the I/O priority of the calling thread, for the lifetime of this

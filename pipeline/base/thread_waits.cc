@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Size limit. A stat file begins with the thread's id, name and state.
+// Maximum number of bytes that are read of a file in /proc. The thread's id,
+// name and state are at the start of a stat file.
 constexpr size_t kMostBytesRead = 512;
 
 bool ReadBegin(const std::string& path,
@@ -59,8 +60,8 @@ bool AddSchedstat(const rocksdb::Slice& text, ThreadWaits* waits) {
   return true;
 }
 
-// Finds the state after the name. The name may contain any bytes, also ')', so
-// the last ')' ends it.
+// Finds the state, which follows the name in parentheses. The name may contain
+// any bytes, even ')', so the name ends at the last ')'.
 bool IsInDiskWait(const rocksdb::Slice& stat) {
   const std::string_view text(stat.data(), stat.size());
   const size_t end = text.rfind(") ");
