@@ -144,8 +144,8 @@ Status ChunkBuilder::AddEntries(EntryReader* reader, ChunkWriter* writer,
   if (options_.on_progress) {
     options_.on_progress(chunk->entries - reported_entries);
   }
-  // Valid() is also false after an error. A part that could not be read must
-  // not end as if it were complete.
+  // Check the status, because Valid() is false after an error, too. A part that
+  // could not be read must not look complete.
   return ReadFailure(reader->status(),
                      "read column family '" + family_->GetName() + "'");
 }

@@ -1,5 +1,6 @@
-// Builds the chunks of a part. An iterator feeds SstFileWriter, whose output is
-// passed to a ChunkSink while the file is being built.
+// Builds the chunks of a part: table files with the part's entries. Reads the
+// entries, and writes them with RocksDB's SstFileWriter. Passes the bytes of
+// each file to a ChunkSink while the file is being built.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +34,14 @@ class ChunkWriter;
 struct ChunkBuilderOptions {
   uint64_t chunk_bytes = 64'000'000;
   uint64_t readahead_bytes = 0;
-  // All live files of the family, sorted by smallest keys; set only if they
-  // contain all entries of the family. Chunks are then merged from these files.
-  // Null: RocksDB's iterator reads the entries.
+  // All live files of the family, sorted by smallest keys. Set this only if the
+  // files contain all entries of the family; the builder then merges the files.
+  // If null, the builder reads the entries with RocksDB's iterator.
   const std::vector<TableFile>* files = nullptr;
-  bool target_takes_entities = true;  // false: wide-column entities are refused
+  bool target_takes_entities = true;  // false: refuses entities
   std::function<bool()> cancelled;  // polled; may be null
-  // Called with the number of new entries as they are built; may be null.
+  // Receives the number of entries that were added since the last call, several
+  // times while a chunk is built. May be null.
   std::function<void(uint64_t entries)> on_progress;
 };
 
@@ -54,14 +56,15 @@ class ChunkBuilder {
                const rocksdb::Options& chunk_options,
                const ChunkBuilderOptions& options, ChunkSink* sink);
 
-  // Builds the chunks of `part` that `request` asks for. A chunk that has
-  // reached chunk_bytes ends before the next user key; a single large entry may
-  // make it larger. An empty part has no chunk.
-  //   kRefused                an entry cannot be moved (key too long, wide
-  //                           columns without support); the message names its
-  //                           key
-  //   kCorrupt, kSourceError  reading failed. The sink's errors are returned,
-  //                           too
+  // Builds the chunks of `part` that `request` asks for. Ends a chunk before
+  // the next user key if the chunk has at least chunk_bytes bytes. A large
+  // entry may make the chunk much larger. Makes no chunk for an empty part.
+  // Returns an error of the sink, or:
+  //   kRefused                an entry cannot be moved, because its key is too
+  //                           long
+  //                           or the target does not support wide columns; the
+  //                           message names the key
+  //   kCorrupt, kSourceError  reading failed
   [[nodiscard]] rocksdb::Status Build(const Part& part,
                                       const PartRequest& request);
 

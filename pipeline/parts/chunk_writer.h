@@ -51,9 +51,9 @@ class ChunkWriter {
     return flushed_bytes_ + pending_bytes_;
   }
   uint64_t file_bytes() { return writer_.FileSize(); }
-  // Finishes the file. Passes no ExternalSstFileInfo: with that argument,
-  // RocksDB 9.10 fails an assertion if only the smallest key is empty, although
-  // the empty key is valid.
+  // Finishes the file. Asks for no ExternalSstFileInfo: with one, RocksDB 9.10
+  // fails an assertion if the smallest key of the file is the empty key and no
+  // other key is empty.
   rocksdb::Status Finish() { return writer_.Finish(); }
 
  private:

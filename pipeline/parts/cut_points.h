@@ -17,8 +17,8 @@ struct CutPoint {
 };
 
 // Finds at most max_count cut points, in file order. Reads the file's index if
-// max_count is more than 1. Returns OK and no points for a table that is not
-// block-based.
+// max_count is more than 1. If the file is not a block-based table, returns OK
+// and finds no points.
 [[nodiscard]] rocksdb::Status ReadCutPoints(const std::string& path,
                                             size_t max_count,
                                             std::vector<CutPoint>* points);

@@ -10,10 +10,10 @@
 
 namespace sstferry {
 
-// Returns true for the columns of a wide-column entity. The default column has
-// an empty name. RocksDB returns a plain value as a single column with an empty
-// name. It returns an entity with only that column in the same way, so the API
-// does not distinguish them.
+// Returns true if the columns belong to a wide-column entity. RocksDB's API
+// returns a plain value as one column with an empty name. An entity that has
+// only a column with an empty name looks the same, so this function returns
+// false for it, too.
 inline bool IsEntity(const rocksdb::WideColumns& columns) {
   return columns.size() != 1 || !columns[0].name().empty();
 }
@@ -29,8 +29,8 @@ class EntryReader {
   // the next call of Next(). REQUIRES: Valid().
   virtual rocksdb::Slice key() const = 0;
   virtual rocksdb::Slice value() const = 0;
-  // Returns an error if reading failed, and entries may be missing. Callers
-  // must check it after every loop, because Valid() is then false, too.
+  // Returns OK after the last entry, or an error if reading failed. Valid() is
+  // false in both cases, so callers must check the status after every loop.
   [[nodiscard]] virtual rocksdb::Status status() const = 0;
   // Returns true if the entry is a wide-column entity, which value() cannot
   // represent.
@@ -39,9 +39,9 @@ class EntryReader {
   // call of Next(). REQUIRES: is_entity().
   virtual const rocksdb::WideColumns& columns() const = 0;
 
-  // Returns the value in the form that ContentDigest takes: a plain value as it
-  // is, an entity's columns encoded in *scratch. Sets *entity (may be null) to
-  // true for an entity.
+  // Returns the value in the form that ContentDigest::Add() takes. A plain
+  // value is returned unchanged. The columns of an entity are encoded into
+  // *scratch. Sets *entity (may be null) to true for an entity.
   rocksdb::Slice DigestValue(std::string* scratch,
                              bool* entity = nullptr) const;
 };

@@ -14,11 +14,11 @@ using rocksdb::Status;
 
 namespace {
 
-// Numbers of entries and of bytes between two polls of `cancelled`.
+// Maximum numbers of entries and bytes between two calls of `cancelled`.
 constexpr uint64_t kReadsBetweenCancels = 4096;
 constexpr uint64_t kCancelIntervalBytes = 16u << 20;
-// Maximum number of value bytes read for one page of entries. The page then
-// ends early, because reading a page cannot be cancelled.
+// Maximum number of value bytes that are read for one page of entries. A page
+// with large values ends early, because reading a page cannot be cancelled.
 constexpr uint64_t kMaxPageReadBytes = 256u << 20;
 
 }  // namespace

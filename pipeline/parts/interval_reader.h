@@ -1,9 +1,9 @@
 // Reads every live entry of a key interval with RocksDB's iterator, for chunks,
-// digests and comparisons. Reads in total order regardless of the family's
-// prefix extractor, verifies checksums, fills the block cache only by look-ups,
-// and returns no tombstones. After a read error, Valid() stays false, and
-// status() keeps the error. This is also true for releases of RocksDB whose
-// iterators lose errors (parts/range_deletions.h).
+// digests and comparisons. Ignores the family's prefix extractor, and verifies
+// checksums. Does not return deletions. Only look-ups of single keys fill the
+// block cache. After a read error, Valid() stays false, and status() keeps the
+// error. This is also true for releases of RocksDB whose iterators lose errors
+// (parts/range_deletions.h).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,9 @@ namespace sstferry {
 // Threads:   one at a time.
 class IntervalReader : public EntryReader {
  public:
-  // With `readahead_bytes` 0, RocksDB chooses the readahead. `cancelled` (may
-  // be null) is polled while many entries are skipped.
+  // If `readahead_bytes` is 0, RocksDB chooses the readahead. While the reader
+  // skips many deleted entries, it calls `cancelled` (may be null) from time to
+  // time.
   IntervalReader(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                  const KeyInterval& interval, uint64_t readahead_bytes,
                  std::function<bool()> cancelled = nullptr);
@@ -55,7 +56,7 @@ class IntervalReader : public EntryReader {
     return deletions_ != nullptr ? deletions_->value(*iterator_)
                                  : iterator_->value();
   }
-  // Returns OK if nothing failed before the end of the interval.
+  // Returns OK if no error has occurred so far.
   [[nodiscard]] rocksdb::Status status() const override {
     return stopped_.ok() ? iterator_->status() : stopped_;
   }
@@ -66,7 +67,8 @@ class IntervalReader : public EntryReader {
   }
 
  private:
-  // Returns false after an error, which a seek of the iterator would clear.
+  // Returns true if no error has occurred. After an error, the iterator must
+  // not be moved, because a seek would clear its error.
   bool MaySeek() {
     stopped_ = status();
     return stopped_.ok();
@@ -93,7 +95,8 @@ class IntervalReader : public EntryReader {
     const KeyInterval& interval, uint64_t readahead_bytes,
     const std::function<bool()>& cancelled, DigestReply* reply);
 
-// Reads one page of keys and value digests, at most about `page_bytes` encoded.
+// Reads one page of entries: their keys, and digests of their values. Stops at
+// about `page_bytes` encoded bytes.
 [[nodiscard]] rocksdb::Status ReadEntries(rocksdb::DB* db,
                                           rocksdb::ColumnFamilyHandle* family,
                                           const EntriesRequest& request,

@@ -21,8 +21,8 @@ bool Meets(const TableFile& file, const Comparator* order,
   return MeetsSpan(interval, order, file.smallest, file.largest);
 }
 
-// Groups the files that overlap the interval by depth. All files of one level
-// have the same depth; each file of level 0 has a depth of its own.
+// Returns the files that overlap the interval, grouped by depth. All files of
+// one level have the same depth. Each file of level 0 has its own depth.
 std::map<uint64_t, std::vector<const TableFile*>> ByDepth(
     const std::vector<TableFile>& files, const Comparator* order,
     const KeyInterval& interval) {
@@ -74,8 +74,8 @@ bool MergedEntries::CanMerge(const std::vector<TableFile>& files,
   for (const auto& [depth, run] : runs) {
     const TableFile* before = nullptr;
     for (const TableFile* file : run) {
-      // If two files of a level overlap or share a key, a merge could not order
-      // the versions of a key.
+      // Refuse two files of a level that overlap or have a key in common. The
+      // merge would return the versions of a key in the wrong order.
       if (file->has_blobs ||
           (before != nullptr &&
            order->Compare(before->largest, file->smallest) >= 0)) {

@@ -1,11 +1,12 @@
-// Merges the tables of a family and returns the newest entry of each key in an
-// interval.
+// Merges the tables of a family without RocksDB's iterator. Returns the newest
+// entry of each key in an interval, unless that entry is a deletion.
 //
 // A merge needs about half of the CPU time of RocksDB's iterator, because it
-// handles fewer cases: a snapshot has no entries in memtables, each table is
-// read once from front to back, and only puts and deletions are merged.
-// RocksDB's iterator reads everything else: merge operands, blobs, wide-column
-// entities, range deletions, and tables of other formats (see RangeEntries).
+// handles fewer cases. It reads no memtables, which are empty in a snapshot. It
+// reads each table once from front to back. It handles only puts and deletions
+// of single keys. RocksDB's iterator reads the rest: merge operands, blobs,
+// wide-column entities, range deletions, and tables of other formats (see
+// RangeEntries).
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,14 @@
 
 namespace sstferry {
 
-// The files of one level in key order, or a single file of level 0. Opens only
-// one file at a time.
+// A sorted run: the files of one level in key order, or a single file of level
+// 0. Opens only one file at a time.
 class SortedRun {
  public:
   explicit SortedRun(const TableReads* reads) : reads_(reads) {}
 
-  // Adds a file. REQUIRES: its keys are after those of all earlier files.
+  // Adds a file. REQUIRES: its keys come after the keys of all files added
+  // before.
   void Add(const TableFile* file) { files_.push_back(file); }
 
   // Moves to the first entry.
@@ -37,7 +39,7 @@ class SortedRun {
 
  private:
   [[nodiscard]] rocksdb::Status OpenNext();
-  // Adds the path of the open table to an error.
+  // Puts the path of the open table in front of an error's message.
   rocksdb::Status InTable(const rocksdb::Status& status) const;
 
   const TableReads* const reads_;
@@ -46,17 +48,18 @@ class SortedRun {
   std::unique_ptr<TableCursor> table_;
 };
 
-// The entries of one interval, merged from several tables.
+// Returns the entries of one interval, merged from several tables.
 //
 // Ownership: borrows the file system, the comparator and the files.
 // Threads:   one.
-// Errors:    NotSupported if RocksDB's iterator must read the rest; other
-//            errors, with the table's path, if a table cannot be read. Entries
-//            returned before an error are correct.
+// Errors:    NotSupported if the merge cannot read an entry or a table that
+//            RocksDB's iterator can read; other errors if a table cannot be
+//            read. The entries that were returned before an error are correct.
 class MergedEntries {
  public:
-  // Returns true if the metadata of the family's files in the interval allow a
-  // merge, and if this process may open one file of each sorted run.
+  // Returns true if a merge may read the interval. Looks only at the metadata
+  // of `files`. Returns false if this process may not open one file of each
+  // sorted run at the same time.
   static bool CanMerge(const std::vector<TableFile>& files,
                        const rocksdb::Comparator* order,
                        const KeyInterval& interval);
@@ -68,15 +71,17 @@ class MergedEntries {
 
   // Moves to the first entry.
   [[nodiscard]] rocksdb::Status Open();
-  // Return the current entry, which stays valid until the next call of Next().
+  // Return the current entry. The entry stays valid until the next call of
+  // Next().
   bool valid() const { return !heap_.empty(); }
   const rocksdb::Slice& key() const {
     return heap_.front()->entry().user_key();
   }
   const rocksdb::Slice& value() const { return heap_.front()->entry().value(); }
   [[nodiscard]] rocksdb::Status Next();
-  // Returns the last key that this object returned or skipped as deleted; null:
-  // none. After an error, RocksDB's iterator continues after this key.
+  // Returns the last key that was returned, or skipped because it is deleted.
+  // Returns null if there is no such key. After an error, RocksDB's iterator
+  // continues after this key.
   const std::string* done() const { return any_done_ ? &done_ : nullptr; }
 
  private:
@@ -84,19 +89,22 @@ class MergedEntries {
     return is_bytewise_ ? a.compare(b) : reads_.order->Compare(a, b);
   }
   bool IsBefore(const SortedRun& a, const SortedRun& b) const;
-  // Restores the heap order below `at`.
+  // Moves the run at index `at` down in the heap until its children are not
+  // smaller.
   void SiftDown(size_t at);
-  // Moves the front run to its next entry.
+  // Moves the run at the front of the heap to its next entry.
   [[nodiscard]] rocksdb::Status Step();
-  // Moves to the first visible entry, which may be the current one at the
-  // front.
+  // Skips older versions and deletions, and stops at the first entry that is
+  // neither. Does not move if the current entry is neither.
   [[nodiscard]] rocksdb::Status FindVisible();
 
   const TableReads reads_;
   const bool is_bytewise_;
   const std::function<bool()> cancelled_;
   std::vector<std::unique_ptr<SortedRun>> runs_;
-  // The run with the smallest entry is at the front.
+  // Heap of all runs that have entries left. The run at the front has the entry
+  // that comes first in key order; for equal keys, the newest entry comes
+  // first.
   std::vector<SortedRun*> heap_;
   std::string done_;
   bool any_done_ = false;

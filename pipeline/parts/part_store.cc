@@ -24,7 +24,8 @@ using rocksdb::Status;
 
 // Number of chunks that a builder builds ahead of its fastest reader.
 constexpr uint64_t kAhead = 2;
-// Interval at which a waiting reader polls PartRead::cancelled.
+// Maximum time between two calls of PartRead::cancelled_in_wait while a lane
+// waits for a builder.
 constexpr std::chrono::milliseconds kLook{200};
 constexpr size_t kReadBytes = 512u << 10;
 
@@ -94,8 +95,8 @@ void SpoolBudget::Leave(PartStore* store) {
   stores_.erase(std::find(stores_.begin(), stores_.end(), store));
 }
 
-// Skips a store whose lock is taken. Waiting for that lock could deadlock,
-// because that store may be waiting for stores_mu_.
+// Skips a store whose mu_ is locked. The thread that holds this mu_ may be
+// waiting for stores_mu_, so waiting for mu_ could deadlock.
 bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   const bool by_files = LacksFiles();
   const auto has = [by_files](const PartStore* store) {
@@ -122,14 +123,15 @@ bool SpoolBudget::FreeElsewhere(const PartStore* wanting, uint64_t bytes) {
   return false;
 }
 
-// The bytes of one chunk in a spool. If the disk is full, the rest of the chunk
-// stays in memory unless it is too large. So a chunk whose start was already
-// sent can be completed. Threads: one appends; any may read appended bytes.
+// The file of one chunk in a spool. If the disk is full, keeps the rest of the
+// chunk in memory, unless it is too large. A chunk of which lanes have already
+// sent the start can then be completed. Threads: one appends; any thread may
+// read.
 class PartStore::File {
  public:
   using Piece = std::shared_ptr<const std::string>;
 
-  // `reserved` bytes and one file are already counted in the budget.
+  // REQUIRES: the budget already counts one file and `reserved` bytes.
   File(int file, uint64_t reserved, std::shared_ptr<SpoolBudget> budget,
        std::shared_ptr<Usage> usage)
       : file_(file),
@@ -144,8 +146,9 @@ class PartStore::File {
     budget_->Change(-static_cast<int64_t>(counted_), -1);
   }
 
-  // Keeps the last `newest_bytes` bytes in memory, too. Returns false if the
-  // disk is full and more than `max_memory_bytes` would be in memory.
+  // Appends bytes to the file. Keeps the last `newest_bytes` bytes in memory,
+  // too. Returns false if the disk is full and more than `max_memory_bytes`
+  // bytes would have to stay in memory.
   bool Append(const Slice& data, uint64_t newest_bytes,
               uint64_t max_memory_bytes) {
     Slice rest = data;
@@ -184,10 +187,11 @@ class PartStore::File {
     }
     return true;
   }
-  // Called after the last byte: returns unused reserved bytes to the budget.
+  // Returns reserved bytes that the file does not need to the budget. REQUIRES:
+  // the last byte was appended.
   void Settle() { Count(bytes_); }
-  // Drops the newest bytes from memory. Called when the builder begins its next
-  // chunk or ends.
+  // Drops the newest bytes from memory. The builder calls this function when it
+  // begins its next chunk or ends.
   void DropNewest() {
     std::lock_guard<std::mutex> lock(mu_);
     newest_.clear();
@@ -197,8 +201,9 @@ class PartStore::File {
   uint64_t bytes() const { return bytes_; }
   bool disk_failed() const { return in_memory_; }
 
-  // Returns the piece that contains byte `at` and begins at *begin; null if the
-  // piece is no longer in memory.
+  // Returns the piece in memory that contains the byte at offset `at`, and sets
+  // *begin to the offset of the piece. Returns null if the piece is no longer
+  // in memory.
   Piece Newest(uint64_t at, uint64_t* begin) const {
     std::lock_guard<std::mutex> lock(mu_);
     *begin = bytes_;
@@ -246,46 +251,48 @@ class PartStore::File {
   mutable std::mutex mu_;
   std::deque<Piece> newest_;   // under mu_; the pieces just before bytes_
   uint64_t kept_bytes_ = 0;    // under mu_; bytes in `newest_`
-  std::atomic<bool> in_memory_{false};  // memory_ has the bytes after on_disk_
+  std::atomic<bool> in_memory_{false};  // memory_ has the rest
   uint64_t on_disk_ = 0;
   std::string memory_;  // under mu_
 };
 
-// One chunk in a spool. Every access requires the store's mu_, except calls
-// that File allows from any thread.
+// One chunk in a spool. REQUIRES for every access: the store's mu_ is locked.
+// The file's functions need no lock where File allows any thread.
 struct PartStore::Chunk {
   ChunkBegin begin;
-  std::optional<std::string> after;  // `after` in requests for this chunk
+  std::optional<std::string> after;  // PartRequest::after of requests for it
   std::shared_ptr<File> file;
-  uint64_t bytes = 0;      // readable bytes
+  uint64_t bytes = 0;      // bytes that lanes can read
   std::optional<ChunkEnd> end;  // set when the chunk is complete
-  // Not OK: the builder ended early, and no builder will continue the chunk.
+  // An error if the builder ended in the middle of the chunk. No other builder
+  // will continue the chunk.
   Status abandoned;
   int readers = 0;
   uint64_t used = 0;
 };
 
-// One part: its chunks in order, and the state of its builder. Requires the
-// store's mu_.
+// One part: its chunks in order, and the state of its builder. REQUIRES for
+// every access: the store's mu_ is locked.
 struct PartStore::Spool {
   std::map<uint64_t, ChunkPtr> chunks;  // by ordinal
   bool builds = false;   // a builder is running
-  bool gives_up = false; // no lane reads: the builder will end
-  uint64_t next_ordinal = 0;            // the builder's next chunk
+  bool gives_up = false; // no lane reads: it will end
+  uint64_t next_ordinal = 0;            // of the builder's next chunk
   std::optional<std::string> next_after;
-  // The last builder has reached the end of the part: no entry follows
-  // next_after.
+  // True if a builder has reached the end of the part: the part has no entry
+  // after next_after.
   bool ended = false;
   Status failed;                        // error that ended the builder
-  std::list<uint64_t> readers;          // ordinal that each waits for or reads
+  std::list<uint64_t> readers;          // next chunk of each lane
   // Notified when a member of this struct or of a chunk changes.
   std::condition_variable changed;
   std::thread thread;
 
-  // Returns true if the builder's next chunk is the requested chunk. Equal
-  // ordinals do not prove that: after a lost chunk, a target receives smaller
-  // chunks than other targets, so its fifth chunk may begin where their second
-  // chunk begins.
+  // Returns true if the builder will make the requested chunk next. Compares
+  // the keys after which both chunks begin, too, because equal ordinals do not
+  // prove that the chunks are equal. For example, a target that lost a chunk
+  // receives smaller chunks, and its fifth chunk may begin where another
+  // target's second chunk begins.
   bool IsNext(const PartRequest& request) const {
     return next_ordinal == request.received.chunks &&
            next_after == request.after;
@@ -296,7 +303,8 @@ struct PartStore::Spool {
   }
 };
 
-// Writes the chunks of one part into its spool, on a thread of the store.
+// Writes the chunks of one part into the part's spool, on a thread of the
+// store.
 class PartStore::Builder : public ChunkSink {
  public:
   Builder(PartStore* store, Spool* part) : store_(store), part_(part) {}
@@ -316,7 +324,7 @@ class PartStore::Builder : public ChunkSink {
                        : status;
       part_->chunks.erase(chunk_->begin.ordinal);
     }
-    chunk_.reset();  // its space is freed after its last reader
+    chunk_.reset();  // the last reader frees the space
     if (status.ok()) {
       part_->ended = true;
     } else if (!has_no_room_ && !part_->gives_up) {
@@ -395,9 +403,9 @@ class PartStore::Builder : public ChunkSink {
     std::lock_guard<std::mutex> lock(store_->mu_);
     return LooksUnwanted();
   }
-  // Returns true if the builder should end, because no lane reads or the store
-  // stops. Then sets gives_up, after which Join() lets no lane wait for this
-  // builder. REQUIRES: the store's mu_ is held.
+  // Returns true if the builder should end: no lane reads the part, or the
+  // store is being destroyed. Then also sets gives_up, so that Join() lets no
+  // lane wait for this builder. REQUIRES: the store's mu_ is locked.
   bool LooksUnwanted() {
     part_->gives_up = part_->gives_up || store_->stopping_ ||
                        part_->readers.empty();
@@ -411,10 +419,11 @@ class PartStore::Builder : public ChunkSink {
 };
 
 // Passes chunks that a lane builds for itself to the lane's sink. Stops the
-// builder before the first chunk that could be shared.
+// build before the next chunk if chunks can now be shared.
 class PartStore::OwnLane : public ChunkSink {
  public:
-  // `stops`: may stop the builder. Updates *request after each chunk.
+  // If `stops` is true, this sink may stop the build. After each chunk,
+  // *request asks for the chunks that follow.
   OwnLane(PartStore* store, bool stops, PartRequest* request, ChunkSink* sink)
       : store_(store), stops_(stops), request_(request), sink_(sink) {}
 
@@ -462,8 +471,9 @@ PartStore::~PartStore() {
   }
 }
 
-// Frees chunks of larger stores first, so that one target's many chunks do not
-// prevent another target from sharing.
+// Removes chunks of other stores first if they use more room. Otherwise the
+// many chunks of one plan could prevent another plan's targets from sharing
+// chunks.
 bool PartStore::MakeRoom(bool reserve) {
   const uint64_t bytes = options_.chunk_bytes;
   if (gave_up_ || bytes > options_.budget->max_bytes() ||
@@ -507,7 +517,7 @@ PartStore::ChunkPtr PartStore::Find(Spool* part,
 
 Status PartStore::Start(const PartRead& read, Spool* part) {
   if (part->thread.joinable()) {
-    part->thread.join();  // the thread has ended
+    part->thread.join();  // it has ended: does not block
   }
   part->chunks.erase(part->chunks.lower_bound(read.request.received.chunks),
                       part->chunks.end());
@@ -528,7 +538,9 @@ Status PartStore::Start(const PartRead& read, Spool* part) {
   return status;
 }
 
-// Returns the part's spool; null if the caller must build for itself.
+// Returns the part's spool if the spool has the requested chunk, or a builder
+// makes it. Starts a builder if necessary and possible. Otherwise returns null,
+// and the caller must build the chunk itself.
 PartStore::Spool* PartStore::Join(const PartRead& read) {
   std::unique_ptr<Spool>& part = parts_[read.request.part_id];
   if (part == nullptr) {
@@ -550,13 +562,15 @@ PartStore::Spool* PartStore::Join(const PartRead& read) {
 
 Status PartStore::Send(PartRead read, ChunkSink* sink) {
   if (read.part->kind == PartKind::kUnit) {
-    // If the target claims to have more than the whole unit, send all of it.
+    // Send the whole unit if the target claims to have more bytes than the unit
+    // has.
     const uint64_t first_byte = read.request.open_bytes;
     return SendUnit(read.unit, *read.part,
                     first_byte <= read.part->bytes ? first_byte : 0,
                     read.cancelled, sink, read.buffer);
   }
-  // A lane that lost a chunk requests smaller chunks, which are not shared.
+  // Do not share chunks with a target that requests another chunk size. A
+  // target does so after it has lost a chunk.
   bool may_share = read.build_for_all != nullptr &&
                    read.request.chunk_bytes == 0;
   while (true) {
@@ -601,7 +615,8 @@ Status PartStore::SendSpooled(PartRead* read, bool* complete,
       part->changed.notify_all();
       continue;
     }
-    // The builder ended before this chunk. Try once to start a new builder.
+    // The builder has ended before it made this chunk. Try once to start a new
+    // builder.
     if (joined_again || Join(*read) == nullptr) {
       break;
     }
@@ -612,7 +627,8 @@ Status PartStore::SendSpooled(PartRead* read, bool* complete,
   return status;
 }
 
-// Sends the next chunk, if it is in the store or a builder will make it.
+// Waits for the next chunk, and sends it. Sends nothing if the spool does not
+// have the chunk and no builder will make it.
 Status PartStore::SendNext(PartRead* read, Spool* part, bool* complete,
                            std::unique_lock<std::mutex>* lock,
                            ChunkSink* sink) {

@@ -1,4 +1,5 @@
-// Supplies the bytes of a plan's parts to the lanes that send them.
+// Supplies lanes with the bytes of a plan's parts. A lane is a connection that
+// carries data to a target.
 #pragma once
 
 #include <atomic>
@@ -21,9 +22,10 @@ namespace sstferry {
 
 class PartStore;
 
-// Limits the bytes and files in the spools of all stores of one server. A
-// target chooses the chunk size and the number of plans, so a limit per store
-// would not limit the sum.
+// Limits the bytes and files that all stores of one server keep in spools. A
+// spool is a part's chunks in files without names. A target chooses the chunk
+// size and the number of plans, so a limit for each store would not limit the
+// server.
 //
 // Ownership: shared by the stores and their files. Threads: any.
 class SpoolBudget {
@@ -33,11 +35,11 @@ class SpoolBudget {
 
   uint64_t max_bytes() const { return max_bytes_; }
   bool HasRoom(uint64_t bytes) const;
-  // Reserves room for a file of `bytes` bytes. Returns false if the room is too
-  // small.
+  // Reserves `bytes` bytes and one file. Returns false, and reserves nothing,
+  // if that would exceed a limit.
   bool Reserve(uint64_t bytes);
-  // Adds to the counts after a file got more or fewer bytes than were reserved,
-  // or was removed.
+  // Adds `bytes` and `files` to the reserved numbers. They are negative after a
+  // file was removed, or needed fewer bytes than were reserved.
   void Change(int64_t bytes, int64_t files);
   uint64_t bytes() const;
   uint64_t files() const;
@@ -50,11 +52,12 @@ class SpoolBudget {
   uint64_t sent() const { return sent_; }
 
   void Join(PartStore* store);
-  // Removes the store. Blocks while another store is freeing one of its chunks.
+  // Removes a store. Blocks while another store is freeing a chunk of this
+  // store.
   void Leave(PartStore* store);
-  // Frees a chunk of another store, which must use at least as much of the
-  // budget as `wanting` would use after adding `bytes`. Returns false if no
-  // such chunk was found.
+  // Removes a chunk of another store to make room for `bytes` more bytes in the
+  // store `wanting`. Chooses only a store that has at least as much as
+  // `wanting` would then have. Returns false if no chunk can be removed.
   bool FreeElsewhere(const PartStore* wanting, uint64_t bytes);
 
  private:
@@ -68,49 +71,52 @@ class SpoolBudget {
   uint64_t files_ = 0;  // under mu_
   std::atomic<uint64_t> built_{0};
   std::atomic<uint64_t> sent_{0};
-  // A thread that holds a store's mu_ may lock stores_mu_, but not vice versa.
+  // Lock order: a thread may lock stores_mu_ while it holds the mu_ of a store,
+  // but must not wait for the mu_ of a store while it holds stores_mu_.
   std::mutex stores_mu_;
   std::vector<PartStore*> stores_;  // under stores_mu_
 };
 
 struct PartStoreOptions {
-  std::string directory;   // the files use this directory's file system
+  std::string directory;   // directory with the files
   std::shared_ptr<SpoolBudget> budget;
   uint64_t chunk_bytes = 64'000'000;
-  // Returns the free bytes of the directory's file system. Null: space is not
-  // checked.
+  // Returns the free bytes of the directory's file system. If null, free bytes
+  // are not checked.
   std::function<uint64_t()> free_bytes;
-  // Maximum number of bytes of a chunk that may be in memory if the disk is
-  // full. A longer chunk is abandoned.
+  // Maximum number of bytes of one chunk that stay in memory if the disk is
+  // full. If a chunk needs more, the store gives up the chunk.
   uint64_t max_memory_bytes = 64u << 20;
-  // Number of the newest bytes of each unfinished chunk that stay in memory, so
-  // that readers that keep up need not read the file.
+  // Number of bytes at the end of an unfinished chunk that stay in memory, too.
+  // A reader that keeps up with the builder then does not read the file.
   uint64_t newest_bytes = 1u << 20;
   int max_builders = 16;
 };
 
-// Receives the number of entries that were built since the last call; may be
+// Receives the number of entries that were built since the last call. May be
 // null.
 using OnProgress = std::function<void(uint64_t entries)>;
 
-// Builds the chunks that `from` asks for and passes them to `sink`, until
-// `cancelled` returns true.
+// Builds the chunks that `from` asks for, and passes them to `sink`. Stops with
+// an error when `cancelled` returns true.
 using BuildChunks = std::function<rocksdb::Status(
     const PartRequest& from, const std::function<bool()>& cancelled,
     const OnProgress& on_progress, ChunkSink* sink)>;
 
-// The request of one lane, and the means to answer it.
+// The request of one lane, and the functions that build the requested bytes.
 struct PartRead {
   PartRequest request;
   const Part* part = nullptr;
   UnitPlace unit;
-  BuildChunks build;      // builds on the caller's thread; unused for a unit
-  // Builds on a thread of the store, for all targets; must stay valid as long
-  // as the store. Null: no other target requests the same bytes.
+  BuildChunks build;      // on the caller's thread; not for units
+  // Builds chunks for all targets, on a thread of the store. Must stay valid as
+  // long as the store. Null if no other target requests the same bytes.
   BuildChunks build_for_all;
-  // Polled while this thread builds or sends.
+  // Is called from time to time while this thread builds or sends; returns true
+  // to stop.
   std::function<bool()> cancelled;
-  // Polled after each wait for a builder.
+  // Is called each time this thread has waited for a builder; returns true to
+  // stop.
   std::function<bool()> cancelled_in_wait;
   OnProgress on_progress;
   std::vector<char>* buffer = nullptr;  // for units; reused
@@ -118,25 +124,27 @@ struct PartRead {
 
 // Sends the bytes of parts to lanes, in one of three ways:
 //
-//   unit            read from the file itself, starting at any byte
-//   chunk or delta  built by the lane that requests it, and sent at once. If
-//                   the lane's connection breaks, nothing is kept; the next
-//                   request starts the chunk over
-//   shared chunk    built once for all targets of a plan, on a thread of the
-//                   store, into a spool (a file without a name). Each lane
-//                   reads it at its own pace, and may request it again
+//   unit            The store reads a unit from its file, from any byte on.
+//   chunk or delta  The lane that requests a chunk builds it and sends it at
+//                   once. Nothing is kept: if the connection breaks, the next
+//                   request builds the chunk again.
+//   shared chunk    A thread of the store builds the chunk once for all targets
+//                   of a plan. It writes the chunk into a spool (a file without
+//                   a name). Each lane reads the spool at its own pace, and may
+//                   request the chunk again.
 //
-// Chunks are shared while the plan has at least two targets: with one target, a
-// spool would cost a copy that no other target reads. A lane that builds for
-// itself when the second target arrives switches at its next chunk.
+// The store shares chunks while the plan has at least two targets. With one
+// target, a spool would cost a copy that no other target reads. When a second
+// target arrives, a lane that builds for itself changes over at its next chunk.
 //
-// A slow reader does not delay others: a builder stays ahead of the fastest
-// reader, and a reader whose next chunk was removed builds it for itself. If
-// the budget is used up, spooled chunks without readers are removed first.
+// A slow lane does not delay others. A builder stays ahead of the fastest lane.
+// A slow lane may find that its next chunk was removed from the spool, and then
+// builds the chunk for itself. If the budget is used up, the store first
+// removes chunks that no lane is reading.
 //
 // Ownership: owns its threads and spools.
-// Threads:   any. The destructor waits for builders. All calls of Send() must
-//            have returned before.
+// Threads:   any. The destructor waits for builders. REQUIRES: all calls of
+//            Send() have returned before the destructor runs.
 class PartStore {
  public:
   explicit PartStore(PartStoreOptions options);
@@ -149,14 +157,15 @@ class PartStore {
   void RemoveTarget() { --targets_; }
 
   // Sends everything that the request asks for, up to the end of the part.
-  // Errors are those of the sink, of ChunkBuilder::Build() and of SendUnit().
-  //   kDeadPeer  the spool had no room for the rest of a chunk whose start was
-  //              already sent: the target must request the chunk again.
+  // Returns errors of the sink, of ChunkBuilder::Build() and of SendUnit(), or:
+  //   kDeadPeer  the start of a chunk was sent, but the spool has no room for
+  //              the
+  //              rest of the chunk: the target must request the chunk again
   [[nodiscard]] rocksdb::Status Send(PartRead read, ChunkSink* sink);
 
   uint64_t bytes() const { return usage_->bytes; }
   uint64_t files() const { return usage_->files; }
-  // Number of spooled chunks that were built, and number that were sent.
+  // Return how many spooled chunks were built, and how many were sent.
   uint64_t built() const { return built_; }
   uint64_t sent() const { return sent_; }
 
@@ -167,7 +176,8 @@ class PartStore {
   class Builder;
   class OwnLane;
   using ChunkPtr = std::shared_ptr<Chunk>;
-  // Bytes and number of this store's files. A file may outlive the store.
+  // The bytes and the number of this store's files. Is shared with the files,
+  // because a file may exist longer than the store.
   struct Usage {
     std::atomic<uint64_t> bytes{0};
     std::atomic<uint64_t> files{0};
@@ -175,18 +185,20 @@ class PartStore {
   friend class SpoolBudget;
 
   bool is_shared() const { return targets_ >= 2; }
-  // Sends spooled chunks from the requested one on, as long as the next chunk
-  // is in the store or being built. Updates the request to ask for the chunks
-  // that were not sent. Sets *complete if all were sent.
+  // Sends spooled chunks, beginning with the requested chunk, as long as the
+  // spool has the next chunk or a builder makes it. Then changes the request so
+  // that it asks only for the chunks that were not sent. Sets *complete to true
+  // if all were sent.
   [[nodiscard]] rocksdb::Status SendSpooled(PartRead* read, bool* complete,
                                             ChunkSink* sink);
-  // The functions below require mu_, except SendChunk(), which locks it.
+  // REQUIRES for all functions below except SendChunk(): mu_ is locked.
+  // SendChunk() locks mu_ itself.
   Spool* Join(const PartRead& read);
   [[nodiscard]] rocksdb::Status Start(const PartRead& read, Spool* part);
-  // Returns true if there is room for one more chunk. If `reserve` is true,
-  // also reserves this room.
+  // Removes chunks until there is room for one more chunk. Returns false if
+  // there is still no room. If `reserve` is true, also reserves the room.
   bool MakeRoom(bool reserve);
-  // Drops the least recently used chunk without readers.
+  // Removes the least recently used chunk that no lane is reading.
   bool FreeOldest();
   ChunkPtr Find(Spool* part, const PartRequest& request) const;
   [[nodiscard]] rocksdb::Status SendNext(PartRead* read, Spool* part,
@@ -205,12 +217,12 @@ class PartStore {
   std::atomic<int> targets_{0};
 
   std::mutex mu_;
-  std::map<uint32_t, std::unique_ptr<Spool>> parts_;  // under mu_, all below
+  std::map<uint32_t, std::unique_ptr<Spool>> parts_;  // all below: under mu_
   int builders_ = 0;   // running builders
-  uint64_t uses_ = 0;  // number of uses of chunks; orders chunks by use
+  uint64_t uses_ = 0;  // counts uses of chunks; orders them
   bool stopping_ = false;
-  // The disk was full and a chunk was too large for memory. From then on, all
-  // readers build for themselves.
+  // True after the disk was full and a chunk was too large for memory. From
+  // then on, every lane builds for itself.
   bool gave_up_ = false;
 };
 

@@ -15,20 +15,21 @@ namespace {
 using rocksdb::Comparator;
 using rocksdb::Status;
 
-// A key, and the bytes between the previous cut point and the key.
+// A cut point: a key, and the number of bytes between the previous cut point
+// and the key.
 struct Weight {
   std::string key;
   uint64_t bytes = 0;
 };
 
-// An interval with the cut points and bytes of the files in it.
+// An interval, and the cut points and bytes of all files in it.
 struct Region {
   KeyInterval interval;
   uint64_t bytes = 0;
   std::vector<Weight> weights;
 };
 
-// Cuts one family into parts; exists for one call of CutFamily().
+// Cuts one family into parts. Each call of CutFamily() makes one object.
 class FamilyCutter {
  public:
   FamilyCutter(const PlannerFamily& family, const PlannerOptions& options,
@@ -67,10 +68,10 @@ Status FamilyCutter::Cut() {
   return Status::OK();
 }
 
-// Adds the file's cut points, close enough together for parts of target_bytes_.
+// Adds the file's cut points to the region. Chooses so many points that parts
+// of target_bytes_ bytes can be cut.
 Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
-  // With four cut points per part, the error of a part's size is less than a
-  // quarter.
+  // Four cut points per part keep the error of a part's size below a quarter.
   const size_t wanted =
       family_.one_part
           ? 1
@@ -92,10 +93,10 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
       inside += bytes;
       if (point.key.size() <= kMaxKeyBytes && !family_.one_part) {
         region->weights.push_back({point.key, bytes});
-      }  // else: building the chunk refuses such a long key
+      }  // else: ChunkBuilder refuses the long key later
     } else if (points.size() == 1) {
-      // The interval ends inside a file without cut points: assume half of the
-      // file.
+      // A file without cut points is partly outside the interval. Assume that
+      // half of the file is inside.
       inside += bytes / 2;
     }
   }
@@ -109,7 +110,8 @@ Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   return Status::OK();
 }
 
-// Cuts a region into equal shares, so that no small part is left at the end.
+// Cuts a region into parts of equal size. So the last part is not much smaller
+// than the others.
 void FamilyCutter::CutRegion(Region* region) {
   std::sort(region->weights.begin(), region->weights.end(),
             [this](const Weight& a, const Weight& b) {
@@ -124,8 +126,8 @@ void FamilyCutter::CutRegion(Region* region) {
   uint64_t cut_bytes = 0;
   for (const Weight& weight : region->weights) {
     bytes += weight.bytes;
-    // Two files may have the same cut point. A second cut there would make an
-    // empty part.
+    // Skip a cut point at the key of the previous cut, which would make an
+    // empty part. Two files may have the same cut point.
     const bool between =
         (!begin.has_value() || comparator_->Compare(weight.key, *begin) > 0) &&
         (!end.has_value() || comparator_->Compare(weight.key, *end) < 0);

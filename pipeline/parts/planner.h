@@ -25,12 +25,12 @@ struct PlannerOptions {
 struct PlannerFamily {
   uint32_t index = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // True: the family becomes a single part, because PlainTable files cannot be
-  // cut.
+  // True if the family must be a single part, because its PlainTable files
+  // cannot be cut.
   bool one_part = false;
 };
 
-// The files of one family in the interval, and sums over them.
+// The files of one family that overlap the interval, and totals over them.
 struct FamilyPlan {
   std::vector<FilePlan> files;   // sorted by smallest keys
   uint64_t estimated_entries = 0;
@@ -47,24 +47,27 @@ struct FamilyPlan {
                                         const PlannerOptions& options,
                                         FamilyPlan* plan);
 
-// Makes the parts of one family, cut at keys from index blocks. The parts cover
-// the interval in order; their ids continue from parts->size().
+// Cuts one family into parts and appends them to *parts. Cuts at keys from
+// index blocks. The new parts cover the interval in key order, and their ids
+// continue the ids in *parts.
 [[nodiscard]] rocksdb::Status CutFamily(const PlannerFamily& family,
                                         const PlannerOptions& options,
                                         uint64_t target_bytes,
                                         FamilyPlan* plan,
                                         std::vector<Part>* parts);
 
-// Returns the bytes of one family's files and live blobs, for the total that
-// must be known before any part is cut.
+// Returns the bytes of one family's files and live blobs. Planning adds up
+// these bytes for all families before it cuts the first part.
 uint64_t RebuiltBytes(const FamilyPlan& plan);
 
-// Returns the desired size of a part: small enough for kPartsPerLane parts per
-// lane, and not larger than a chunk.
+// Returns the size that parts should have. Each lane then gets kPartsPerLane
+// parts, and each part fits into a chunk. Parts are larger if there would be
+// too many.
 uint64_t PartTargetBytes(uint64_t total_bytes, const PlannerOptions& options);
 
-// Returns the maximum size of a part: slightly less than a chunk, so that a
-// part whose size was estimated too low does not need a second, tiny chunk.
+// Returns the maximum size of a part, which is slightly less than a chunk. The
+// size of a part is an estimate; if it is a little too low, the part still
+// needs no second, tiny chunk.
 inline uint64_t MostPartBytes(uint64_t chunk_bytes) {
   return chunk_bytes / 16 * 15;
 }

@@ -28,7 +28,7 @@ rocksdb::ReadOptions LookUpOptions() {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   options.verify_checksums = true;
-  // Neighbors are in the same block, which would be read again for each.
+  // Fill the cache, because neighboring keys are in the same block.
   options.fill_cache = true;
   return options;
 }
@@ -51,9 +51,9 @@ RangeDeletions::RangeDeletions(rocksdb::DB* db,
 void RangeDeletions::SetUp(rocksdb::ReadOptions* options) {
   options->ignore_range_deletions = true;
   options->table_filter = [this](const rocksdb::TableProperties& table) {
-    // RocksDB 5.0 to 5.14 did not count range deletions. Their tables have no
-    // session id (tables have one since 6.10), so a table without one counts as
-    // met. List() does not use the count.
+    // A table without a session id may have range deletions, even if its count
+    // is 0. RocksDB 5.0 to 5.14 did not count range deletions, and tables have
+    // a session id since 6.10. List() does not use the count.
     is_met_ |= table.num_range_deletions != 0 || table.db_session_id.empty();
     return true;
   };
@@ -106,7 +106,8 @@ Status RangeDeletions::LookUp(const Iterator& iterator, bool* is_deleted) {
                           RocksDbVersion() +
                           "; only a swap can refresh this database");
   }
-  // GetEntity() of 7.8 resolves neither blobs nor merge operands.
+  // Use GetEntity() only for entities: in 7.8, it resolves neither blobs nor
+  // merge operands.
   const bool is_entity = IsEntity(iterator.columns());
   value_.Reset();
   columns_.Reset();
@@ -124,7 +125,8 @@ Slice RangeDeletions::value(const Iterator& iterator) const {
     return found_ == Found::kValue ? Slice(value_) : iterator.value();
   }
   const rocksdb::WideColumns& columns = columns_.columns();
-  // Columns are sorted by their names; the default column's name is empty.
+  // The default column has an empty name, so it is the first of the sorted
+  // columns.
   return !columns.empty() && columns[0].name().empty() ? columns[0].value()
                                                        : Slice();
 }
@@ -132,8 +134,8 @@ Slice RangeDeletions::value(const Iterator& iterator) const {
 Status RangeDeletions::List(Iterator* iterator) {
   is_listed_ = true;
   const std::vector<TableFile> files = ListTableFiles(db_, family_);
-  // If the family's tables have changed since the iterator was made, the list
-  // differs from the tables that the iterator reads.
+  // Do not use the list if the family's tables have changed since the iterator
+  // was made: the iterator still reads the old tables.
   std::string read;
   uint64_t now = 0;
   if (!iterator->GetProperty(kVersionOfIterator, &read).ok() ||
@@ -163,8 +165,9 @@ Status RangeDeletions::ReadTable(const TableFile& file) {
   if (status.ok()) {
     status = table.ForEachRangeDeletion(
         [this](const Slice& begin, const Slice& end) {
-          // An ingested table may have range deletions that end before they
-          // begin. They delete nothing, and Join() could not order them.
+          // Skip a range deletion whose end is not after its begin. It deletes
+          // nothing, and Join() could not sort it. An ingested table may have
+          // one.
           const Slice first = UserKeyOf(begin);
           if (order_->Compare(first, end) < 0 &&
               MeetsSpan(interval_, order_, first, end)) {
@@ -174,7 +177,7 @@ Status RangeDeletions::ReadTable(const TableFile& file) {
         });
   }
   if (status.IsNotSupported()) {
-    Add(file.smallest, file.largest);  // a table of another kind
+    Add(file.smallest, file.largest);  // not a block-based table
     return Status::OK();
   }
   return WithoutState(WithContext(status, EndStateOf(status), file.path));
@@ -191,7 +194,8 @@ void RangeDeletions::Join() {
   std::sort(spans_.begin(), spans_.end(), [this](const Span& a, const Span& b) {
     return order_->Compare(a.first, b.first) < 0;
   });
-  // Joins spans that meet. If too many are left, joins them in pairs.
+  // Join spans that overlap or touch. If too many spans are left, join each
+  // pair of neighbors.
   for (const bool in_pairs : {false, true}) {
     if (in_pairs && spans_.size() <= kMostSpans) {
       break;

@@ -5,8 +5,9 @@
 
 namespace sstferry {
 
-// Returns kCorrupt for damaged data and kSourceError for other failures. Keeps
-// OK, and a status that already carries an end state.
+// Adds an end state to an error of a read: kCorrupt for damaged data,
+// kSourceError for any other failure. Does not change OK, or a status that has
+// an end state.
 [[nodiscard]] inline rocksdb::Status ReadFailure(const rocksdb::Status& status,
                                                  const rocksdb::Slice& where) {
   return WithContext(
@@ -15,8 +16,9 @@ namespace sstferry {
       where);
 }
 
-// Returns a failure without its end state, for callers that read either side's
-// data. Keeps OK.
+// Removes the end state from an error, because some code reads the source's
+// data as well as the target's. Its caller adds the right end state. Does not
+// change OK.
 [[nodiscard]] inline rocksdb::Status WithoutState(
     const rocksdb::Status& status) {
   return status.ok()             ? status

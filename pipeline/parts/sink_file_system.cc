@@ -13,8 +13,8 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// Converts to the IOStatus that RocksDB requires; the message keeps the prefix
-// with the end state.
+// Converts a Status to the IOStatus that RocksDB expects. The message keeps the
+// end state as its prefix.
 IOStatus ToIOStatus(const rocksdb::Status& status) {
   return status.ok() ? IOStatus::OK()
                      : rocksdb::status_to_io_status(rocksdb::Status(status));

@@ -1,6 +1,6 @@
-// A file system that stores no files: it immediately passes appended bytes to a
-// sink. SstFileWriter writes to it, so that the source sends a chunk while
-// building it and does not use its disk.
+// A file system that stores nothing, and passes all written bytes to a sink.
+// RocksDB's SstFileWriter writes chunks to it. So the source sends a chunk
+// while it builds the chunk, and needs no disk space for it.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 namespace sstferry {
 
 // Receives chunks, one after the other. For each chunk, the builder calls
-// Begin, Append..., End.
+// Begin() once, Append() for each piece of the file, and End() once.
 class ChunkSink {
  public:
   virtual ~ChunkSink() = default;
@@ -24,10 +24,10 @@ class ChunkSink {
   [[nodiscard]] virtual rocksdb::Status End(const ChunkEnd& end) = 0;
 };
 
-// Makes a file system on which every file that is opened for writing appends to
-// `sink`, one file at a time. It refuses to read, rename and list, and ignores
-// deletions.
-// Ownership: borrows the sink, which must outlive it.
+// Makes a file system that passes all bytes written to any file to `sink`. Only
+// one file may be open at a time. The file system cannot read or rename files,
+// and ignores deletions. Ownership: borrows the sink, which must exist longer
+// than the file system.
 std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ChunkSink* sink);
 
 }  // namespace sstferry

@@ -13,10 +13,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum number of blocks in one interval, to limit memory. A part has far
-// fewer. RocksDB's iterator reads an interval with more.
+// Maximum number of blocks in one interval, which limits the memory. A part has
+// far fewer blocks. RocksDB's iterator reads an interval that has more.
 constexpr size_t kMaxBlocks = 1u << 17;
-// Version of the files that RocksDB has written for ingestion since 5.0.
+// Format version of the files that RocksDB has written for ingestion since 5.0.
 constexpr uint32_t kExternalVersion = 2;
 
 }  // namespace
@@ -25,7 +25,8 @@ Status TableCursor::Open(const TableFile& file, const TableReads& reads) {
   reads_ = &reads;
   RETURN_IF_ERROR(file.shared->Open(reads.file_system, file.path, &file_));
   if (file_->size() < file.bytes) {
-    // Without this check, the missing end would be reported as damage.
+    // Report this as a failed read. Otherwise the missing end would look like
+    // damage.
     return MakeStatus(EndState::kSourceError,
                       file.path + ": truncated while it was read: expected " +
                           std::to_string(file.bytes) + " bytes, found " +
@@ -52,10 +53,11 @@ bool TableCursor::IsBeforeEnd(const Slice& key) const {
 
 Status TableCursor::CheckKind(const TableFile& file) {
   const SstProperties& properties = table_.properties();
-  // RocksDB's iterator reads tables with a compression dictionary, because this
-  // class would have to load the dictionary again for each block. It also reads
-  // tables with range deletions. These are detected in time: a run opens a file
-  // before the merge returns an entry after the file's smallest key.
+  // Leave two kinds of tables to RocksDB's iterator: tables with a compression
+  // dictionary, because this class would load the dictionary for each block,
+  // and tables with range deletions. A range deletion is found in time, because
+  // a run opens a file before the merge returns a key after the file's smallest
+  // key.
   bool known = !table_.has_dictionary() && !table_.has_range_deletions();
   if (properties.external_version.has_value()) {
     known = known && properties.external_version == kExternalVersion &&
@@ -70,7 +72,7 @@ Status TableCursor::FindBlocks() {
   const Status status =
       table_.ForEachIndexEntry([this](const SstIndexEntry& entry) {
         if (ends_inside_) {
-          return Status::Incomplete();  // enough
+          return Status::Incomplete();  // the rest is after the interval
         }
         if (!IsAtOrBehindBegin(entry.separator)) {
           return Status::OK();
@@ -114,7 +116,8 @@ Status TableCursor::ReadEntry() {
       sst::DecodeLittle64(key.data() + user_key_.size());
   type_ = static_cast<uint8_t>(trailer);
   sequence_ = ingested_sequence_.value_or(trailer >> 8);
-  // Only the last block may have keys after the interval.
+  // Check the end of the interval only in the last block: all keys of the other
+  // blocks are before it.
   valid_ = !ends_inside_ || next_block_ != blocks_.size() ||
            IsBeforeEnd(user_key_);
   return Status::OK();

@@ -1,5 +1,5 @@
-// Reads the entries of one table in key order, without RocksDB. Returns older
-// versions and deletions too, but no range deletions.
+// Reads the entries of one table in key order, without RocksDB. Also returns
+// older versions of keys, and deletions of single keys, but no range deletions.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct TableReads {
   uint64_t readahead_bytes = 0;
 };
 
-// The entries of one table in one interval.
+// Reads the entries of one table in one interval.
 //
 // Ownership: shares the open file; borrows the TableReads.
 // Threads:   one.
 // Memory:    the offsets of the blocks inside the interval, one block, and a
 //            buffer for readahead.
-// Errors:    NotSupported for a table that this class does not read, but
-//            RocksDB may; otherwise errors of SstReader and FileSource.
+// Errors:    NotSupported for a table that this class cannot read, but RocksDB
+//            may be able to read; errors of SstReader and FileSource.
 class TableCursor {
  public:
   // Moves to the first entry inside the interval. REQUIRES: no key has a
@@ -41,7 +41,8 @@ class TableCursor {
   [[nodiscard]] rocksdb::Status Open(const TableFile& file,
                                      const TableReads& reads);
 
-  // Returns false after the interval's last entry.
+  // Returns true if there is a current entry. Returns false after the last
+  // entry of the interval.
   bool valid() const { return valid_; }
   // Return the current entry. It stays valid until the next call of Next().
   const rocksdb::Slice& user_key() const { return user_key_; }
@@ -67,7 +68,7 @@ class TableCursor {
   std::optional<uint64_t> ingested_sequence_;
   std::vector<SstBlockHandle> blocks_;
   bool ends_inside_ =
-      false;  // the last block may have keys after the interval
+      false;  // the last block may go past the interval
   size_t next_block_ = 0;
   SstBlock block_;
   SstBlockCursor cursor_;

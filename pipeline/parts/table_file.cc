@@ -54,7 +54,7 @@ Status SharedFile::Open(rocksdb::FileSystem* file_system,
 
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place) {
-  // Larger than any index of a file in level 0.
+  // Added to level numbers. It is larger than the index of any file in level 0.
   constexpr uint64_t kBelowLevel0 = uint64_t{1} << 32;
   TableFile file;
   file.path = metadata.directory + "/" + metadata.relative_filename;

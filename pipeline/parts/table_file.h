@@ -28,9 +28,9 @@ class SharedFile {
                                      const std::string& path,
                                      std::shared_ptr<const FileSource>* file);
 
-  // Returns the maximum number of tables that may be open for merges in this
-  // process: a quarter of its descriptors. The others are for connections and
-  // RocksDB's iterators.
+  // Returns the maximum number of tables that merges may have open in this
+  // process: a quarter of the descriptors that the process may have. The rest
+  // stays free for connections and for RocksDB's iterators.
   static size_t MostOpen();
 
  private:
@@ -38,13 +38,14 @@ class SharedFile {
   std::weak_ptr<const FileSource> file_;
 };
 
-// A table file, with the facts from RocksDB's metadata that readers need.
+// Describes a table file by RocksDB's metadata.
 struct TableFile {
   std::string path;
-  std::string smallest;  // user keys, including range deletions
+  std::string smallest;  // user keys; include range deletions
   std::string largest;
-  // Order of reading: reads search files with a smaller depth first. Smaller
-  // means a smaller level number or, in level 0, a newer file.
+  // Position in the order in which RocksDB searches files for a key. A newer
+  // file of level 0 comes before an older one, and a lower level number before
+  // a higher one.
   uint64_t depth = 0;
   uint64_t smallest_sequence = 0;
   uint64_t largest_sequence = 0;
@@ -53,13 +54,12 @@ struct TableFile {
   std::shared_ptr<SharedFile> shared = std::make_shared<SharedFile>();
 };
 
-// Describes a live file. `place`: the file's index in RocksDB's list of its
-// level's files; the list of level 0 has the newest file first.
+// Describes a live file. `place` is the file's index in RocksDB's list of the
+// level's files. In the list of level 0, the newest file comes first.
 TableFile DescribeTable(const rocksdb::SstFileMetaData& metadata, int level,
                         size_t place);
 
-// Returns true if some of the family's entries, range deletions among them, may
-// be in memtables.
+// Returns true if memtables may have entries or range deletions of the family.
 bool HasMemtables(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family);
 
 // Lists the live files of a family of an open database, sorted by their

@@ -25,22 +25,23 @@ using rocksdb::Status;
 
 namespace {
 
-// Size that fits into a second-level cache and into a frame.
+// Small enough for a second-level cache and for a frame of the protocol.
 constexpr size_t kUnitBufferBytes = 512u << 10;
 
-// Reads one open file from front to back into the caller's memory. Uses pread,
-// because reading a file on a failing disk through mmap would end the process
-// instead of the transfer. Owns its descriptor. Threads: one.
+// Reads one open file from front to back into the caller's memory. Uses
+// pread(): with mmap(), a failing disk would kill the process instead of
+// failing one transfer. Owns its descriptor. Threads: one.
 class BodyReader {
  public:
-  // kSourceError: the file cannot be opened.
+  // Opens the file at `path`.
+  //   kSourceError  the file cannot be opened
   [[nodiscard]] static Status Open(const std::string& path,
                                    std::unique_ptr<BodyReader>* out) {
     const int descriptor = OpenLinked(path, O_RDONLY).Release();
     if (descriptor < 0) {
       return ErrnoStatus(EndState::kSourceError, "cannot open", path, errno);
     }
-    // This is advice only: it doubles the kernel's readahead.
+    // Make the kernel double its readahead. A failure does not matter.
     posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
     out->reset(new BodyReader(path, descriptor));
     return Status::OK();
@@ -49,8 +50,9 @@ class BodyReader {
   BodyReader(const BodyReader&) = delete;
   BodyReader& operator=(const BodyReader&) = delete;
 
-  // Reads exactly `bytes` bytes. kSourceError: reading failed; kCorrupt: the
-  // file is too short.
+  // Reads exactly `bytes` bytes.
+  //   kSourceError  reading failed
+  //   kCorrupt      the file is too short
   [[nodiscard]] Status Read(uint64_t offset, size_t bytes, char* buffer) {
     for (size_t done = 0; done < bytes;) {
       const ssize_t got = pread(descriptor_, buffer + done, bytes - done,
@@ -83,8 +85,8 @@ class BodyReader {
   const int descriptor_;
 };
 
-// Passes the unit's bytes, starting at `first_byte`, to `take`, one buffer at a
-// time.
+// Reads the unit's bytes from `first_byte` on, and passes them to `take`, one
+// buffer at a time.
 Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
@@ -103,7 +105,8 @@ Status ReadUnit(BodyReader* reader, const Part& unit, uint64_t first_byte,
   return Status::OK();
 }
 
-// Sends small pieces together in one buffer, so that no frame is mostly header.
+// Reads the unit from `source`, and passes its bytes to `append`. Collects
+// small pieces in a buffer, so that each frame has more data than header.
 Status SendFrom(UnitSource* source, const Part& unit,
                 const std::function<bool()>& cancelled,
                 std::vector<char>* buffer,
@@ -128,7 +131,8 @@ Status SendFrom(UnitSource* source, const Part& unit,
   return filled > 0 ? append(Slice(buffer->data(), filled)) : Status::OK();
 }
 
-// Calls `on_read` before each read, and stops when it returns false.
+// Wraps a source of bytes. Calls `on_read` before each read, and fails with
+// kCancelled if it returns false.
 class ToldSource : public ByteSource {
  public:
   ToldSource(const ByteSource& source,
@@ -161,8 +165,8 @@ Status SendUnit(const UnitPlace& place, const Part& unit, uint64_t first_byte,
   begin.part_id = unit.id;
   begin.kind = PartKind::kUnit;
   begin.file_bytes = unit.bytes;
-  // A UnitSource can check a unit only as a whole, so it always reads all of
-  // it.
+  // A UnitSource always sends a whole unit, because it can check only a whole
+  // unit.
   begin.first_byte = place.source != nullptr ? 0 : first_byte;
   RETURN_IF_ERROR(sink->Begin(begin));
   const auto append = [sink](const Slice& piece) {
@@ -228,15 +232,15 @@ Status DigestPiece(const std::string& path, const CloneFile& file,
   RETURN_IF_ERROR(BodyReader::Open(path, &reader));
   buffer->resize(kUnitBufferBytes);
   Sha256 sha256;
-  std::unique_ptr<Digest128Stream> open;  // digest so far of units[next]
+  std::unique_ptr<Digest128Stream> open;  // digest of units[next] so far
   size_t next = 0;
-  // The last unit may end after the piece.
+  // Read on after the piece to the end of the last unit, which may be later.
   const uint64_t end =
       units.empty() ? piece_end
                     : std::max(piece_end,
                                units.back().offset + units.back().bytes);
   for (uint64_t at = piece.offset; at < end;) {
-    // A read ends where a unit or the piece ends.
+    // Stop each read where a unit begins or ends, or where the piece ends.
     uint64_t stop = std::min<uint64_t>(end, at + kUnitBufferBytes);
     if (at < piece_end) stop = std::min(stop, piece_end);
     if (next < units.size()) {

@@ -1,5 +1,6 @@
-// Reads a unit of a clone (unchanged bytes of a file), to send it or to compute
-// its digest. Also checks a complete file by the checksums that it contains.
+// Reads units of a clone to send them, or to compute their digests. A unit is a
+// sequence of bytes in one file of the source, and is copied unchanged. Can
+// also check a complete file by the checksums in it.
 #pragma once
 
 #include <functional>
@@ -14,15 +15,16 @@
 
 namespace sstferry {
 
-// The location of a unit's bytes: either `path` or `source` is set.
+// The place from which a unit's bytes are read. Either `path` or `source` is
+// set.
 struct UnitPlace {
-  std::string path;              // path of its file
+  std::string path;              // path of the unit's file
   UnitSource* source = nullptr;  // borrowed
 };
 
-// Sends the unit, starting at its byte `first_byte`, as the only chunk of its
-// part. A unit of a UnitSource is always sent from its first byte. Polls
-// `cancelled`; reuses `buffer` in later calls.
+// Sends the unit's bytes from `first_byte` on, as the only chunk of the unit's
+// part. If place.source is set, sends the unit from its first byte. Calls
+// `cancelled` from time to time. Reuses the memory of *buffer.
 //   kSourceError, kCorrupt  the file cannot be read, or is too short
 //   others                  errors of the sink and of UnitSource::Read()
 [[nodiscard]] rocksdb::Status SendUnit(const UnitPlace& place,
@@ -31,17 +33,18 @@ struct UnitPlace {
                                        ChunkSink* sink,
                                        std::vector<char>* buffer);
 
-// Sets *digest to the digest of the unit's bytes. Reads the bytes if their
-// digest is not recorded. Errors are those of SendUnit().
+// Sets *digest to the digest of the unit's bytes. Reads the bytes, unless a
+// UnitSource has recorded the digest. Returns the same errors as SendUnit().
 [[nodiscard]] rocksdb::Status DigestUnit(const UnitPlace& place,
                                          const Part& unit,
                                          const std::function<bool()>& cancelled,
                                          std::vector<char>* buffer,
                                          Digest128* digest);
 
-// Answers a FileDigestRequest for the file at `path`, which is divided into
-// units of `unit_bytes`. `on_read` as in CheckUnitFile(). A request for the
-// first piece also checks the whole file with CheckUnitFile().
+// Computes the digests that `piece` asks for: the SHA-256 of the piece, and the
+// digests of all units that begin in it. The file at `path` is divided into
+// units of `unit_bytes`. If `piece` is the file's first piece, also calls
+// CheckUnitFile(). Uses `on_read` as CheckUnitFile() does.
 //   kCorrupt  the file has no such piece, or a checksum is wrong
 //   kRefused  the piece has more units than fit into a reply
 //   others    errors of SendUnit()
@@ -51,9 +54,10 @@ struct UnitPlace {
     const std::function<bool(uint64_t)>& on_read, std::vector<char>* buffer,
     FileDigestReply* reply);
 
-// Reads a table or a blob file and checks it by the checksums that RocksDB
-// wrote; other kinds of files have no checksums to check. Calls `on_read` with
-// the number of bytes of each read, and stops if it returns false.
+// Reads a table or a blob file completely, and checks the checksums that
+// RocksDB wrote into it. Does nothing for other kinds of files. Before each
+// read, calls `on_read` with the number of bytes. Stops if `on_read` returns
+// false.
 //   kSourceError  the file cannot be read
 //   kCorrupt      a checksum is wrong
 [[nodiscard]] rocksdb::Status CheckUnitFile(
