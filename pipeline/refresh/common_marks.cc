@@ -5,9 +5,10 @@
 namespace sstferry {
 namespace {
 
-using MarkPlace = std::pair<uint32_t, uint32_t>;  // mark, index
+using MarkPlace = std::pair<uint32_t, uint32_t>;  // a mark and its index
 
-// Returns the marks that occur exactly once, sorted.
+// Returns the marks that occur exactly once, with their indexes, sorted by
+// mark.
 std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
   std::vector<MarkPlace> places;
   places.reserve(marks.size());
@@ -29,14 +30,16 @@ std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
   return only;
 }
 
-// Returns the longest subsequence of `pairs` that ascends in both indexes;
-// `pairs` already ascend in the first one. This drops pairs of distant entries
-// that have equal marks by chance.
+// Returns the longest subsequence of `pairs` in which both indexes ascend.
+// `pairs` is sorted by the first index. A pair of different entries that have
+// equal marks by chance usually breaks the order of the second index, and is
+// dropped.
 std::vector<std::pair<uint32_t, uint32_t>> LongestAscending(
     const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  // ends[n] is the last pair of an ascending subsequence of n + 1 pairs: of all
-  // such pairs, the one with the smallest second index. before[i] is the pair
-  // that precedes pair i in its subsequence.
+  // ends[n] is the last pair of an ascending subsequence of n + 1 pairs. If
+  // there are several such subsequences, it is the one whose last pair has the
+  // smallest second index. before[i] is the pair before pair i in its
+  // subsequence.
   std::vector<uint32_t> ends;
   std::vector<uint32_t> before(pairs.size());
   for (uint32_t i = 0; i < pairs.size(); ++i) {

@@ -1,6 +1,6 @@
-// Limits of a comparison, and faults for tests. Tests set small limits, which
-// small databases can reach, and inject faults, which refresh/part_proof.h must
-// detect.
+// Limits of a comparison, and faults for tests. Tests lower the limits so that
+// small databases reach them. Tests also inject faults, to show that
+// refresh/part_proof.h detects every fault.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// Maximum number of keys in one index, and of their bytes.
+// Maximum number of entries in one index, and maximum total size of their keys.
 inline constexpr uint64_t kMaxIndexEntries = 1u << 20;
 inline constexpr uint64_t kMaxIndexKeyBytes = 32u << 20;
 
@@ -24,13 +24,13 @@ struct IndexLimits {
   uint64_t groups = kMaxGroups;
 };
 
-// Steps in which a test may inject a fault.
+// Steps of a comparison in which a test may inject a fault.
 enum class CompareFault {
-  kIndexLacksEntry,     // drops an entry that the target reads
-  kGroupTakenForEqual,  // treats a missing group as equal
-  kMarkBelieved,        // treats an entry that only the target has as equal
-  kSiftedAway,          // treats an entry that only the source has as equal
-  kEntryNotTold,        // leaves out the last entry of a message
+  kIndexLacksEntry,     // drops an entry of the target
+  kGroupTakenForEqual,  // treats a differing group as equal
+  kMarkBelieved,        // treats an entry as equal that only the target has
+  kSiftedAway,          // treats an entry as equal that only the source has
+  kEntryNotTold,        // drops the last entry of a message
   kPutLeftOut,
   kDeletionLeftOut,
   kRangeTooShort,
@@ -38,22 +38,24 @@ enum class CompareFault {
 
 struct CompareTuning {
   IndexLimits index;
-  uint64_t marks = kMaxMarks;  // per SiftRequest
-  // Fewer entries than this are sent without sifting, which would save little.
+  uint64_t marks = kMaxMarks;  // maximum in one SiftRequest
+  // Minimum number of entries for which marks are sent first. For fewer
+  // entries, marks would save little, so the entries are sent at once.
   uint64_t few_entries = 256;
-  size_t message_bytes = kBatchBytes;  // per message of a DeltaRequest
-  // Returns true if the fault is to be injected now. Called from any thread.
+  size_t message_bytes = kBatchBytes;  // one message of a DeltaRequest
+  // Returns true if the caller must now inject the fault. Threads: any.
   std::function<bool(CompareFault)> plants;
 };
 
-// Returns the settings for the two functions below.
+// Returns this process's settings. Only TuningOfComparisons() and
+// SetTuningOfComparisons() call it.
 inline CompareTuning& TuningOfProcess() {
   static CompareTuning tuning;
   return tuning;
 }
-// Returns the settings of all comparisons in this process.
+// Returns the settings that all comparisons in this process use.
 inline const CompareTuning& TuningOfComparisons() { return TuningOfProcess(); }
-// Changes the settings. REQUIRES: no comparison runs. For tests only.
+// Changes the settings, for tests. REQUIRES: no comparison runs.
 inline void SetTuningOfComparisons(CompareTuning tuning) {
   TuningOfProcess() = std::move(tuning);
 }

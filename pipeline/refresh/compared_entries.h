@@ -1,4 +1,4 @@
-// Reads the target's entries for a comparison.
+// Reads the target's entries of a part, to compare them with the source's.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,22 @@
 
 namespace sstferry {
 
-// Reads parts as the source does. If the tables hold all entries and no other
-// process writes, merges the tables itself, which takes half the CPU time of
-// RocksDB's iterator.
+// Reads the entries of parts into indexes. Merges the tables itself if the
+// tables have all entries and no other process writes to the database. Such a
+// merge takes half of the CPU time of RocksDB's iterator.
 //
 // Ownership: borrows the database.
-// Threads:   any; one lane per part.
+// Threads:   any; each part is read by one lane.
 class ComparedEntries {
  public:
-  // `lanes`: number of concurrent readers.
+  // `lanes` is the number of threads that read at the same time.
   explicit ComparedEntries(uint32_t lanes) : lanes_(lanes) {}
 
-  // Fills the index with the interval's entries while they fit, and adds their
-  // digests to *sums. Sets *rest to the key of the first entry that does not
-  // fit, if any. `is_alone`: no other process writes to the database. Polls
-  // `cancelled`. Returns errors of RocksDB and of IndexFitting().
+  // Adds the interval's entries to the index until one does not fit, and adds
+  // their digests to *sums. If an entry does not fit, sets *rest to the entry's
+  // key. `is_alone` is true if no other process writes to the database. Calls
+  // `cancelled` from time to time. Returns errors of RocksDB and of
+  // IndexFitting().
   [[nodiscard]] rocksdb::Status Index(
       rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, bool is_alone,
       const KeyInterval& interval, const std::function<bool()>& cancelled,

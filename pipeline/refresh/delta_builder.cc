@@ -53,7 +53,7 @@ Status DeltaBuilder::BuildDifferences(const Part& part,
 
 Status DeltaBuilder::MergeSpans(const PieceDifference& piece,
                                 EntryDigester* digester) {
-  // Reading ahead would read the data between the spans.
+  // Do not read ahead: the reader skips the data between the spans.
   IntervalReader reader(db_, family_, piece.interval, /*readahead_bytes=*/0,
                         options_.cancelled);
   NextPlace place(family_->GetComparator(), &reader);

@@ -1,5 +1,6 @@
-// Builds the delta chunk of a part, or of a piece of a part: puts and deletions
-// that make the target's entries there equal to the source's snapshot.
+// Builds the delta chunk of a part, or of a piece of a part. The chunk has the
+// puts and deletions that make the target's entries equal to the source's
+// entries.
 #pragma once
 
 #include <functional>
@@ -18,36 +19,38 @@ namespace sstferry {
 
 class ChunkWriter;
 
-// Facts from both sides about a piece of a part whose entries differ.
+// Describes a piece of a part in which the entries of the source and the target
+// differ.
 struct PieceDifference {
   KeyInterval interval;
   uint32_t ordinal = 0;  // the chunk's number in the part
   DeltaBasis basis = DeltaBasis::kEntries;
-  // Intervals in which the source's entries may differ (kGroups and kSifted
-  // only); each has a begin.
+  // The intervals in which the source must read its entries, because they may
+  // differ from the target's. Used only for kGroups and kSifted. Each interval
+  // has a begin.
   std::vector<KeyInterval> spans;
-  // Source keys outside of `spans`, in key order. If the source has such keys
-  // between two of `entries`, at least one of them is listed, so that no range
-  // deletion covers a source key.
+  // Keys of the source outside of `spans`, in key order. They keep range
+  // deletions from covering a key of the source: if the source has keys between
+  // two entries of `entries`, at least one of these keys is listed.
   std::vector<std::string> between;
-  // For each source entry in `spans`: true if the target has an equal entry
-  // (kSifted only).
+  // One value for each entry of the source in `spans`: true if the target has
+  // an equal entry. Used only for kSifted.
   std::vector<bool> common;
-  // Target entries in the interval, in key order. `basis` determines which of
-  // them.
+  // Entries of the target in the interval, in key order. `basis` tells which
+  // entries these are (see DeltaBasis).
   std::vector<GroupEntry> entries;
-  uint32_t most_point_deletions = 0;  // as in a DeltaRequest
+  uint32_t most_point_deletions = 0;  // see DeltaRequest
 };
 
-// Writes the differences of a piece as one chunk. Consecutive target keys
-// without a source key between them form a run. A long run is deleted by a
-// range deletion:
+// Writes the differences of a piece as one chunk. Deletes the keys that only
+// the target has. Such keys form a run if the source has no key between them. A
+// range deletion deletes most keys of a long run:
 //
 //   target's keys    a  b  c  ...  y  z      deleted one by one:  a  z
 //   source's keys  A                    B    range deletion:     [a, z)
 //
-// Both bounds are target keys that the delta deletes, so no key outside of the
-// run is affected.
+// The range deletion begins and ends at keys of the run, so it affects no key
+// outside of the run.
 class DeltaBuilder {
  public:
   // Ownership: borrows db, the family and the sink.
@@ -57,31 +60,32 @@ class DeltaBuilder {
                const ChunkBuilderOptions& options, ChunkSink* sink);
   ~DeltaBuilder();
 
-  // Sends one chunk with all differences, or no chunk if nothing differs. Also
-  // returns the sink's errors.
-  //   kRefused      an entry cannot be sent; the message has its key
-  //   kCorrupt      reading failed (also kSourceError); or the source has
-  //                 entries, although the target's request says that the source
-  //                 has none
+  // Sends one chunk with all differences of the piece. Sends no chunk if
+  // nothing differs. Returns errors of the sink, or:
+  //   kRefused      an entry cannot be sent; the message has the entry's key
+  //   kCorrupt      reading failed (also kSourceError), or the request says
+  //                 that the
+  //                 source has no entries in the piece, but it has some
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
                                                  EntryDigester* digester);
 
  private:
-  // Consecutive target entries that the source does not have: indexes [first,
-  // end).
+  // A run: the indexes [first, end) of target entries that the source does not
+  // have.
   struct Run {
     size_t first = 0;
     size_t end = 0;
   };
 
-  // Adds the target's entries before `key` to the run, which will be deleted.
-  // Null: all remaining entries.
+  // Adds the target's entries before `key` to the run. Adds all remaining
+  // entries if `key` is null.
   [[nodiscard]] rocksdb::Status DeleteBefore(const rocksdb::Slice* key,
                                              const PieceDifference& piece);
-  // Ends the run, and writes its deletions.
+  // Writes the deletions of the run, and begins a new, empty run.
   [[nodiscard]] rocksdb::Status EndRun(const PieceDifference& piece);
-  // Merges entries of both sides up to the end of the span.
+  // Compares the entries of both sides in key order, up to the end of the span.
+  // Writes a put for each entry of the source that the target does not have.
   [[nodiscard]] rocksdb::Status MergeSpan(const KeyInterval& span,
                                           const PieceDifference& piece,
                                           EntryDigester* digester,
@@ -103,10 +107,10 @@ class DeltaBuilder {
   const ChunkBuilderOptions options_;
   ChunkSink* const sink_;
   const rocksdb::Options chunk_options_;
-  std::unique_ptr<ChunkWriter> writer_;  // null: no difference so far
+  std::unique_ptr<ChunkWriter> writer_;  // null until a difference is found
   ChunkEnd chunk_;
   size_t next_ = 0;     // index of the next target entry
-  size_t between_ = 0;  // index of the next key of `between`
+  size_t between_ = 0;  // index into piece.between
   size_t read_ = 0;     // number of source entries read in spans
   Run run_;
   uint64_t steps_ = 0;

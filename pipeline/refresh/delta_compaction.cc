@@ -13,49 +13,49 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum bytes above a file of the last level, as a share of the file's bytes,
-// before the file is compacted.
+// A file of the last level is compacted if the files above it have more bytes
+// than this share of the file's bytes.
 constexpr double kMostAbove = 0.15;
-// Maximum bytes rewritten by one call, as a share of the family's bytes.
-// kMostRewrittenOfSmall bytes are always allowed, because a small family has
+// Maximum share of a family's bytes that one call rewrites in the last level.
+// In a small family, kMostRewrittenOfSmall bytes are allowed, because it has
 // few files.
 constexpr double kMostRewritten = 0.08;
 constexpr uint64_t kMostRewrittenOfSmall = 4u << 20;
-// Maximum bytes that a merge of deltas into one sorted run rewrites, as a share
-// of the family's bytes. It is larger than kMostRewritten, because a Get
-// searches each run. After ten nightly refreshes with 1.5 % changes each, the
-// median Get takes 1.07 times as long as in a fresh copy. With a limit of 0.08,
-// it takes 1.09 times as long.
+// Maximum share of a family's bytes that a merge of two sorted runs above the
+// last level may rewrite. It is larger than kMostRewritten, because a Get
+// searches each run. For example, after ten nightly refreshes with 1.5 %
+// changes each, the median Get takes 1.07 times as long as in a fresh copy.
+// With 0.08, it takes 1.09 times as long.
 constexpr double kMostMerged = 0.12;
-// LastLevel() is the deepest level that, together with the levels below it, has
-// at least this share of the family's bytes.
+// A level counts as the last level if it and all levels below it together have
+// at least this share of the family's bytes (see LastLevel()).
 constexpr double kLeastOfLast = 0.25;
-// Maximum number of sorted runs above the last level (levels, and runs in level
-// 0) that may stay unmerged.
+// Maximum number of sorted runs above the last level that stay unmerged. Each
+// level below level 0 is a run; level 0 may have several runs.
 constexpr size_t kMostRuns = 2;
-// Minimum size of the files that a merge above the last level writes. If there
-// are more bytes, the size is the merged bytes divided by the number of files
-// in the last level, so that each file overlaps few files there.
+// Minimum size of a file that a merge above the last level writes. Usually the
+// files are larger: their size is the merged bytes divided by the number of
+// files in the last level. Each file then overlaps few files of the last level.
 constexpr uint64_t kLeastFileBytes = 256u << 10;
-// Threads of one merge of the levels above the last one.
+// Number of threads for one merge above the last level.
 constexpr uint32_t kMergeThreads = 4;
-// A family whose last level is 1 is compacted completely when level 0 has this
-// many files.
+// Number of files in level 0 at which a family is compacted completely if its
+// last level is level 1.
 constexpr size_t kMostInLevel0 = 4;
 
-// The files of one family, grouped by their role in the compaction.
+// The files of one family: the files in the last level, and the files above it.
 struct Levels {
-  int last = 0;                   // LastLevel(); levels below are not touched
+  int last = 0;                   // LastLevel(); lower levels stay unchanged
   int above = 0;                  // deepest used level above `last`, or 0
   size_t runs_above = 0;          // sorted runs above the last level
-  std::vector<LiveTable> upper;   // in levels above the last one
-  std::vector<LiveTable> bottom;  // in the last level
+  std::vector<LiveTable> upper;   // files above the last level
+  std::vector<LiveTable> bottom;  // files of the last level
   bool in_level0 = false;         // at least one of `upper` is in level 0
   uint64_t upper_bytes = 0;
   uint64_t bottom_bytes = 0;
 
-  // Returns the bytes that one call may rewrite: `share` of the family's bytes,
-  // but at least kMostRewrittenOfSmall.
+  // Returns the number of bytes that may be rewritten: `share` of the family's
+  // bytes, but at least kMostRewrittenOfSmall.
   uint64_t Most(double share) const {
     return std::max(kMostRewrittenOfSmall,
                     static_cast<uint64_t>(
@@ -64,8 +64,8 @@ struct Levels {
   }
 };
 
-// Returns the number of sorted runs in level 0. Files that one refresh ingested
-// do not overlap, so together they are one run.
+// Returns the number of sorted runs in level 0. The files of one refresh are a
+// single run, because their keys do not overlap.
 size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   std::sort(level0.begin(), level0.end(),
             [order](const LiveTable& a, const LiveTable& b) {
@@ -86,9 +86,9 @@ size_t RunsIn(std::vector<LiveTable> level0, const rocksdb::Comparator* order) {
   return ends.size();
 }
 
-// Returns the level that counts as the last one (see kLeastOfLast). Usually
-// this is the deepest used level. But a clone's data may be in level 2, while
-// new keys that overlapped no others were ingested into level 6.
+// Returns the level that counts as the last level (see kLeastOfLast). Usually
+// it is the deepest used level. It may be a higher level: for example, a clone
+// has its data in level 2, and RocksDB has ingested some new keys into level 6.
 int LastLevel(const std::vector<LiveTable>& tables) {
   std::map<int, uint64_t, std::greater<>> bytes;
   uint64_t all = 0;
@@ -140,13 +140,13 @@ bool Meet(const LiveTable& a, const LiveTable& b,
          order->Compare(b.smallest, a.largest) <= 0;
 }
 
-// Merges the files of all levels above `into` into this level. RocksDB adds the
-// files of `into` that they overlap, which are few if the keys of a delta are
-// close together.
+// Merges the files of all levels above level `into` into this level. RocksDB
+// also rewrites the files of level `into` that overlap them. These are few if
+// the keys of a delta are close together.
 Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
              const Levels& levels, int into) {
   rocksdb::CompactionOptions options;
-  // Uses the family's compression.
+  // This value selects the family's own compression.
   options.compression = rocksdb::kDisableCompressionOption;
   options.max_subcompactions = kMergeThreads;
   std::vector<std::string> names;
@@ -160,13 +160,13 @@ Status Merge(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   options.output_file_size_limit = std::max<uint64_t>(
       kLeastFileBytes, bytes / std::max<size_t>(1, levels.bottom.size()));
   const Status status = db->CompactFiles(options, family, names, into);
-  // Not failures: another compaction already uses some of the files.
+  // Ignore these errors: another compaction already uses some of the files.
   return status.IsAborted() || status.IsInvalidArgument() ? Status::OK()
                                                           : status;
 }
 
-// Returns the bytes that Merge() into the deepest level above the last one
-// rewrites.
+// Returns the number of bytes that Merge() into the deepest used level above
+// the last level would rewrite.
 uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
   std::optional<LiveTable> span;
   uint64_t bytes = 0;
@@ -194,18 +194,19 @@ uint64_t BytesOfMerge(const Levels& levels, const rocksdb::Comparator* order) {
   return bytes;
 }
 
-// Does the first step of CompactDeltas(). RocksDB ingests deltas into level 0
-// while the levels between it and the last one are unused
-// (level_compaction_dynamic_level_bytes). A Get checks each file of level 0, so
-// this moves the deltas to another level if another run exists.
+// Merges sorted runs above the last level (the first step of CompactDeltas()).
+// RocksDB ingests deltas into level 0 while no level between level 0 and the
+// last level is used (level_compaction_dynamic_level_bytes). A Get checks each
+// file of level 0. So if another run exists, this function moves the deltas out
+// of level 0.
 Status MergeUpper(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                   const Levels& levels) {
   const bool too_many = levels.runs_above > kMostRuns;
   const bool cheap =
       BytesOfMerge(levels, family->GetComparator()) <= levels.Most(kMostMerged);
   if (too_many || (levels.runs_above > 1 && cheap)) {
-    // Merge into the deepest used level above the last one or, if all files are
-    // in level 0, into the level just above the last one.
+    // Merge into the deepest used level above the last level. If all files are
+    // in level 0, merge into the level just above the last level.
     const int into = levels.above != 0 ? levels.above : levels.last - 1;
     return Merge(db, family, levels, into);
   }
@@ -226,19 +227,20 @@ Status CompactSpan(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
   return db->CompactRange(options, family, &begin, &end);
 }
 
-// A file of the last level, the bytes above it as a share of its own bytes, and
-// the bytes of the last level that are rewritten with it.
+// A file of the last level that may be compacted. `share` is the bytes above
+// the file divided by the file's bytes. `rewritten_bytes` is the number of
+// bytes in the last level that the compaction rewrites.
 struct Candidate {
   const LiveTable* table = nullptr;
   double share = 0;
   uint64_t rewritten_bytes = 0;
 };
 
-// Returns the files of the last level with too many bytes above them, the
-// largest share first.
+// Returns the files of the last level that have too many bytes above them. The
+// file with the largest share comes first.
 std::vector<Candidate> Full(const Levels& levels,
                             const rocksdb::Comparator* order) {
-  // Bytes of the last level that each upper file overlaps.
+  // For each upper file, the bytes of all last-level files that it overlaps.
   std::vector<uint64_t> under(levels.upper.size(), 0);
   for (size_t i = 0; i < levels.upper.size(); ++i) {
     for (const LiveTable& bottom : levels.bottom) {
@@ -251,8 +253,8 @@ std::vector<Candidate> Full(const Levels& levels,
     found.table = &bottom;
     for (size_t i = 0; i < levels.upper.size(); ++i) {
       if (Meet(bottom, levels.upper[i], order)) {
-        // A range deletion is small, but the entries that it deletes still take
-        // space in the last level.
+        // Count a file with a range deletion as large as the files under it. It
+        // is small, but the deleted entries still take space in the last level.
         const bool deletes = levels.upper[i].range_deletions != 0;
         found.share +=
             static_cast<double>(deletes ? under[i] : levels.upper[i].bytes) /
@@ -281,8 +283,8 @@ Status CompactFamily(rocksdb::DB* db, const FamilyHandle& family,
     return status;
   }
   if (levels.last == 1) {
-    // The only files above the last level are in level 0, so the family is
-    // small.
+    // Compact a small family completely if level 0 has many files. All files
+    // above the last level are in level 0.
     const bool many = levels.upper.size() >= kMostInLevel0;
     return many ? db->CompactRange({}, family.handle, nullptr, nullptr)
                 : status;

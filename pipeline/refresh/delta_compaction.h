@@ -1,6 +1,7 @@
-// Compacts the deltas that refreshes have ingested above the data, so that
-// readers search few levels and old entries do not stay forever. Each refresh
-// compacts a bounded amount.
+// Compacts some of the deltas that refreshes have ingested above the older
+// data. Without this, readers would have to search more and more levels, and
+// overwritten entries would stay on the disk. Each refresh compacts a limited
+// amount.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,17 @@
 
 namespace sstferry {
 
-// Compacts leveled families, in two steps.
+// Compacts families with leveled compaction, in two steps.
 //
-// First merges the files above the last level into one level, if they form more
-// than two sorted runs, or two runs whose merge rewrites at most 12 % of the
-// family. If two runs stay unmerged, moves files of level 0 to an unused level.
+// The first step reduces the sorted runs above the last level. It merges all of
+// them into one level if there are more than two runs. It also merges two runs
+// if this rewrites at most 12 % of the family. If two runs stay, it moves files
+// from level 0 to an unused level.
 //
-// Then merges files of the last level with the files above them, if the upper
-// files have more than 15 % of the lower file's size, or a range deletion.
-// Begins with the largest share, and rewrites at most 8 % of the family. The
-// limits of 12 % and 8 % are at least 4 MiB.
+// The second step compacts a file of the last level together with the files
+// above it. It does so if these files have more than 15 % of the lower file's
+// bytes, or a range deletion. It begins with the largest share, and rewrites at
+// most 8 % of the family. (In a small family, both limits are 4 MiB.)
 //   kCancelled  `stop` was set
 [[nodiscard]] rocksdb::Status CompactDeltas(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families,

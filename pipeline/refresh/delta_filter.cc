@@ -15,11 +15,11 @@ namespace {
 using rocksdb::FilterPolicy;
 using Policy = std::shared_ptr<const FilterPolicy>;
 
-// 6 more bits reduce false positives to about a tenth.
+// With 6 more bits per key, a filter has about a tenth of the false positives.
 constexpr double kMoreBits = 6;
 
-// Returns the policy (such as bloomfilter:10:false) with more bits; null if it
-// is not one of RocksDB's.
+// Returns a policy like `own` (for example, bloomfilter:10:false) with more
+// bits per key. Returns null if RocksDB does not define the policy.
 Policy WithMoreBits(const FilterPolicy& own) {
   const std::string id = own.GetId();
   const size_t colon = id.find(':');
@@ -40,8 +40,9 @@ Policy WithMoreBits(const FilterPolicy& own) {
   return status.ok() ? more : nullptr;
 }
 
-// Uses the application's policy in the last level, and the policy with more
-// bits elsewhere. All policies of RocksDB can read each other's filters.
+// Uses the application's policy for the last level, and a policy with more bits
+// per key for other levels. Any policy of RocksDB can read the filters of the
+// other.
 class DeltaFilter : public FilterPolicy {
  public:
   DeltaFilter(Policy own, Policy above)

@@ -14,7 +14,8 @@ EntryDigester::EntryDigester(const TransferId& transfer_id)
 
 Digest128 EntryDigester::DigestOfEntry(const Slice& key, const Slice& value,
                                        bool is_entity) {
-  // Entries have similar sizes, so resize() rarely initializes bytes.
+  // resize() initializes only the bytes that it adds. These are few, because
+  // entries have similar sizes.
   scratch_.resize(5 + key.size() + value.size());
   char* at = scratch_.data();
   *at++ = is_entity ? 1 : 0;

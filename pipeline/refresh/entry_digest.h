@@ -1,5 +1,5 @@
-// Digests by which both sides of a refresh identify entries, and their sums
-// (FORMAT.md, "Groups").
+// Digests with which the source and the target compare entries, and sums of
+// these digests (FORMAT.md, "Groups").
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace sstferry {
 
-// Computes digests of entries. The digest key is derived from the transfer's
-// id, so that nobody can prepare entries with equal digests or sums. Threads:
+// Computes digests of entries. The digests depend on the transfer's random id,
+// so nobody can prepare different entries with equal digests or sums. Threads:
 // one.
 class EntryDigester {
  public:
@@ -30,9 +30,9 @@ class EntryDigester {
 // Adds the encoded digest to the stream.
 void AddDigest(const Digest128& digest, Digest128Stream* stream);
 
-// Identifies a set of entries, independent of their order: their number, and
-// the sum of their digests modulo 2^128. An entry may be removed before it is
-// added, because the number wraps around.
+// Identifies a set of entries in any order, by their number and the sum of
+// their digests modulo 2^128. Remove() may be called before Add() for the same
+// entry: both numbers wrap around.
 struct EntrySums {
   uint64_t entries = 0;
   Digest128 sum;

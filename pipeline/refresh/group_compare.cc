@@ -19,25 +19,26 @@ using rocksdb::Status;
 
 namespace {
 
-// A digest has 16 bytes: 0.3 % of a group. Larger groups mean fewer digests if
-// nothing changed, and more marks if something changed.
+// Desired bytes of entries in one group. A group's digest of 16 bytes is 0.3 %
+// of that. Larger groups need fewer digests if nothing has changed, but more
+// marks if something has changed.
 constexpr uint64_t kGroupBytes = 5000;
 constexpr uint64_t kFirstGroupEntries = 16;
-// With fewer entries per differing group on average, all of them are sent
-// without sifting, which would save little.
+// Minimum mean number of entries in the differing groups for which marks are
+// sent first. With smaller groups, marks would save little.
 constexpr size_t kFewOfGroup = 4;
 constexpr uint64_t kMostGroupEntries = 256;
-// If at least 49 of 50 groups differ, all entries are sent, and the source
-// reads the part sequentially.
+// If at least 49 of 50 groups differ, the target sends all its entries. The
+// source then reads the part sequentially.
 constexpr size_t kManyOf = 50;
 
-// A hash set of group digests. The hash has a secret seed, because a hostile
-// source could send digests that collide.
+// A hash set of group digests. Its hash has a secret seed, so that a hostile
+// source cannot send digests that collide in the set.
 class GroupSet {
  public:
   GroupSet(const std::vector<Digest128>& groups, uint64_t secret)
       : groups_(groups), secret_(secret) {
-    // At most half of the slots are used.
+    // Use at most half of the slots, so that searches are short.
     places_.resize(std::bit_ceil(2 * groups.size() + 1), kNone);
     for (uint32_t i = 0; i < groups.size(); ++i) {
       places_[PlaceOf(groups[i])] = i;
@@ -50,7 +51,8 @@ class GroupSet {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  // Returns the slot of the group, or the empty slot for it.
+  // Returns the slot that contains the group, or the empty slot in which to
+  // insert it.
   size_t PlaceOf(const Digest128& group) const {
     const size_t mask = places_.size() - 1;
     char bytes[16];
@@ -149,8 +151,8 @@ Status GroupCompare::Compare(const GroupReply* reply,
     TellAllEntries(delta);
     return Status::OK();
   }
-  // The source has no entries in the part, so all entries of this side there
-  // will be deleted.
+  // If the source has no entries in the part, the delta deletes all entries of
+  // the target. The source needs only the first and the last key for that.
   if (reply->entries == 0 && comparer_->most_point_deletions() != 0 &&
       read_.entries > comparer_->most_point_deletions()) {
     return TellOutermost(delta);
@@ -193,10 +195,10 @@ void GroupCompare::TellGroups(std::vector<DeltaRequest>* delta) const {
   TellEntries(here_, delta);
 }
 
-// Requests the entries whose marks the source does not have. The other entries
-// count as equal only if one digest of all of them is equal on both sides.
-// Otherwise a mark matched a different entry by chance, and all entries of the
-// groups are sent.
+// Sends the entries whose marks the source does not have. The marks of the
+// other entries match, but two different entries may have equal marks. So
+// compares one digest of all other entries with the source's digest. If the
+// digests differ, sends all entries of the groups.
 void GroupCompare::TakeSifted(const SiftReply& reply,
                               std::vector<DeltaRequest>* delta) {
   std::vector<size_t> others;
@@ -233,8 +235,8 @@ std::vector<DeltaRequest> GroupCompare::FirstMessage(DeltaBasis basis) const {
   return delta;
 }
 
-// Sends only the first and the last key of this side: the source has no entries
-// in the part, so everything between them will be deleted.
+// Sends only the target's first and last key. The source has no entries in the
+// part, so the delta deletes everything between these keys.
 Status GroupCompare::TellOutermost(std::vector<DeltaRequest>* delta) {
   clears_ = true;
   rest_.reset();

@@ -1,11 +1,13 @@
-// Compares the target's entries of a part with the source's, group by group, so
-// that the source sends only entries that differ.
+// The target's side of a comparison. Compares the target's entries of a part
+// with the source's entries, so that the source sends only entries that differ.
+// Compares groups of consecutive entries first.
 //
-// If the target has more entries than an index can keep, it reads the part in
-// several pieces, and sends its entries of each piece to the source. Groups are
-// compared only if one piece is the complete part.
+// A part may have more entries at the target than an index can keep. The target
+// then reads the part in several pieces, and sends all its entries of each
+// piece. It compares groups only if one piece is the complete part.
 //
-// The result is not trusted: see refresh/part_proof.h.
+// Errors in this comparison cannot harm: refresh/part_proof.h checks the
+// result.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +27,17 @@
 
 namespace sstferry {
 
-// Compares the parts of one refresh. Ownership: borrows the lanes' state.
-// Threads: BeginPlan() before lanes run; all other methods from any thread.
+// Compares the parts of one refresh. Ownership: borrows the state that all
+// lanes share. Threads: BeginPlan() is called before lanes run; all others:
+// any.
 class GroupComparer : public PartComparer {
  public:
-  // Reads the target's entries of a piece of a part, as many as fit. Sets *rest
-  // to the key of the next entry, if any.
+  // Reads the target's entries of a piece into the index until one does not
+  // fit. If an entry does not fit, sets *rest to the entry's key.
   using ReadIndex = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece, EntryDigester* digester,
       EntrySums* sums, GroupIndex* index, std::optional<std::string>* rest)>;
-  // Reads only the first and the last key of a piece.
+  // Reads only the target's first and last key in a piece.
   using ReadOutermost = std::function<rocksdb::Status(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last)>;
@@ -45,12 +48,13 @@ class GroupComparer : public PartComparer {
         index_(std::move(index)),
         outermost_(std::move(outermost)) {}
 
-  // Starts a plan whose families have these names. `most_point_deletions`: as
-  // in a DeltaRequest.
+  // Begins a plan. `families` are the names of its families.
+  // `most_point_deletions` is a member of every DeltaRequest.
   void BeginPlan(std::vector<std::string> families,
                  uint32_t most_point_deletions);
-  // Returns the number of entries per group at which digests take 0.3 % of the
-  // bytes, estimated from earlier comparisons.
+  // Returns the number of entries that a group should have. The digests of
+  // groups then have 0.3 % of the bytes of the entries. Estimates the size of
+  // an entry from earlier comparisons.
   uint32_t ChooseGroupEntries(const Part& part) const override;
   std::unique_ptr<PartComparison> Begin(const Part& part,
                                         uint32_t group_entries,
@@ -70,8 +74,9 @@ class GroupComparer : public PartComparer {
                                       std::optional<std::string>* rest) const {
     return index_(part, piece, digester, sums, index, rest);
   }
-  // Counts a part that was read completely, for ChooseGroupEntries().
-  // `part.bytes` is an estimate.
+  // Remembers the number of entries of a part that was read completely.
+  // ChooseGroupEntries() uses this number and `part.bytes`, which is an
+  // estimate.
   void Count(const Part& part, uint64_t entries);
   const LaneShared& lanes() const { return *lanes_; }
   uint32_t most_point_deletions() const { return most_point_deletions_; }
@@ -82,17 +87,17 @@ class GroupComparer : public PartComparer {
   const ReadIndex index_;
   const ReadOutermost outermost_;
   uint32_t most_point_deletions_ = 0;
-  std::vector<std::string> names_;  // by family
+  std::vector<std::string> names_;  // by index of the family
   mutable std::mutex mu_;
-  std::vector<Totals> compared_;  // by family; guarded by mu_
+  std::vector<Totals> compared_;  // by index of the family; under mu_
 };
 
 // Compares one part.
 //
 // Ownership: borrows the comparer and the part.
-// Threads:   the lane's.
-// Memory:    the index of one piece, until its chunk was received. A lane has
-//            at most two parts in progress.
+// Threads:   only the thread of the lane.
+// Memory:    the index of one piece, until the piece's chunk is received. A
+//            lane compares at most two parts at a time.
 class GroupCompare : public PartComparison {
  public:
   GroupCompare(GroupComparer* comparer, const Part* part,
@@ -117,7 +122,7 @@ class GroupCompare : public PartComparison {
  private:
   [[nodiscard]] rocksdb::Status TellOutermost(
       std::vector<DeltaRequest>* delta);
-  // Returns the indexes of the groups' entries.
+  // Returns the indexes of all entries in these groups.
   std::vector<size_t> EntriesOf(const std::vector<size_t>& groups) const;
   void TellEntries(const std::vector<size_t>& told,
                    std::vector<DeltaRequest>* delta) const;
@@ -131,13 +136,14 @@ class GroupCompare : public PartComparison {
   const HowToTell how_;
   EntryDigester digester_;
   PartProof proof_;
-  // The current piece:
+  // Members of the current piece, up to rest_.
   KeyInterval piece_;
   EntrySums read_;
   std::optional<GroupIndex> index_;  // set by Read()
-  bool clears_ = false;  // the source has no entries in the part
-  // Entries of this side's groups that the source does not have, and indexes of
-  // the source's groups that this side does not have.
+  bool clears_ = false;  // the source has no entries in it
+  // here_: the entries of the target's groups that the source does not have.
+  // there_: the source's groups that the target does not have. Both are
+  // indexes.
   std::vector<size_t> here_;
   std::vector<uint32_t> there_;
   std::optional<std::string> rest_;  // first key of the next piece

@@ -1,5 +1,6 @@
-// Digests of one part's entries, by groups. Both sides of a refresh begin
-// groups at the same keys, without communicating (FORMAT.md, "Groups").
+// Divides the entries of a part into groups, and computes a digest of each
+// group. Source and target begin their groups at the same keys, because only
+// the keys determine where a group begins (FORMAT.md, "Groups").
 #pragma once
 
 #include <cstdint>
@@ -17,22 +18,23 @@
 
 namespace sstferry {
 
-// An index of entries. It either contains every entry that was passed to Add(),
-// or Add() has returned false.
+// An index of entries. It has every entry that was passed to Add(), unless
+// Add() has returned false.
 //
-// Memory:  at most kMaxIndexKeyBytes and 20 bytes per entry.
+// Memory:  at most kMaxIndexKeyBytes, plus 20 bytes for each entry.
 // Threads: one.
 class GroupIndex {
  public:
-  // Selects what an index keeps of each group besides the group's digest.
+  // Tells what an index keeps in addition to the digests of groups: the first
+  // key of each group, or all keys and digests of entries.
   enum class Keep { kFirstKeys, kEntries };
-  // `salt` is the transfer's id. `group_entries` is the desired mean number of
-  // entries per group, at least 1.
+  // `salt` is the transfer's id. `group_entries` is the mean number of entries
+  // that a group should have, at least 1.
   GroupIndex(const TransferId& salt, uint32_t group_entries, Keep keep,
              const IndexLimits& limits = TuningOfComparisons().index);
 
-  // Adds an entry. Returns false, and adds nothing, if the entry does not fit.
-  // REQUIRES: keys are added in order; Finish() was not called.
+  // Adds an entry. If the entry does not fit, adds nothing and returns false.
+  // REQUIRES: the keys of all calls ascend, and Finish() was not called.
   [[nodiscard]] bool Add(const rocksdb::Slice& key, const Digest128& digest);
   void Finish();
 
@@ -42,8 +44,8 @@ class GroupIndex {
   // Returns the number of kept items: first keys of groups, or all entries.
   size_t kept() const { return key_ends_.size(); }
   rocksdb::Slice key(size_t kept) const;
-  // Return the digest of an entry, and the first and end entry of a group.
-  // REQUIRES: kEntries.
+  // Return an entry's digest, a group's first entry, and the entry after a
+  // group's last one. REQUIRES: the index was made with Keep::kEntries.
   const Digest128& digest(size_t entry) const { return digests_[entry]; }
   size_t GroupBegin(size_t group) const { return group_begins_[group]; }
   size_t GroupEnd(size_t group) const {
@@ -56,21 +58,22 @@ class GroupIndex {
 
   const IndexLimits limits_;
   const uint64_t seed_;
-  const uint32_t least_entries_;  // per group, except the last group
+  const uint32_t least_entries_;  // in each group but the last
   const uint32_t most_entries_;
   const uint64_t divisor_;
   const Keep keep_;
   std::string group_;  // digests of the entries of the open group
   std::vector<Digest128> groups_;
-  std::vector<uint32_t> group_begins_;  // including the open group
+  std::vector<uint32_t> group_begins_;  // index of each group's first key
   std::string keys_;
   std::vector<uint32_t> key_ends_;
   std::vector<Digest128> digests_;
 };
 
-// Reads all remaining entries of the reader: adds them to *sums, and to *index
-// while they fit. If an entry does not fit, resets *index, so that no index is
-// incomplete. Polls `cancelled`. Returns read errors and kCancelled.
+// Reads all remaining entries of the reader, and adds them to *sums and to
+// *index. If an entry does not fit into the index, resets *index, and continues
+// only with *sums. Calls `cancelled` from time to time. Returns read errors and
+// kCancelled.
 [[nodiscard]] rocksdb::Status IndexAll(EntryReader* reader,
                                        EntryDigester* digester,
                                        const std::function<bool()>& cancelled,
@@ -78,9 +81,10 @@ class GroupIndex {
                                        uint64_t* key_value_bytes,
                                        std::optional<GroupIndex>* index);
 
-// Adds entries to the index and to *sums while they fit, and leaves the reader
-// at the first entry that does not fit.
-//   kRefused  an entry does not fit even alone: its key is too long
+// Adds entries to the index and to *sums until one does not fit. The reader
+// then stays at that entry.
+//   kRefused  an entry does not fit into an empty index, because its key is too
+//             long
 [[nodiscard]] rocksdb::Status IndexFitting(
     EntryReader* reader, EntryDigester* digester,
     const std::function<bool()>& cancelled, EntrySums* sums,

@@ -55,9 +55,10 @@ Status IngestGate::Pass(uint64_t bytes) {
                  : Status::OK();
 }
 
-// Reports mainly small families. With level_compaction_dynamic_level_bytes,
-// these have no level between 0 and the last one, so their deltas are in level
-// 0, and slow down writers until RocksDB compacts them.
+// Reports mainly small families. With level_compaction_dynamic_level_bytes, a
+// small family uses no level between level 0 and the last level. RocksDB then
+// ingests its deltas into level 0, and slows down writers until it has
+// compacted them.
 std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families) {
   std::vector<std::string> notes;

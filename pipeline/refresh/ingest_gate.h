@@ -1,5 +1,6 @@
-// Delays ingestion into an application's open database while its compactions
-// lag behind. A minimum rate bounds the delay.
+// Slows down a refresh of a database that an application has open. The refresh
+// waits while RocksDB's compactions lag behind. It still ingests at a minimum
+// rate, which limits the total wait.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,14 @@
 
 namespace sstferry {
 
-// Delays ingestion.
+// Makes a refresh wait before it ingests chunks.
 //
 // Threads: one at a time.
 class IngestGate {
  public:
   // Pass() waits while is_busy() returns true, but lets at least
-  // `min_bytes_per_sec` pass. If that is 0, it never waits. Borrows `stop`.
+  // `min_bytes_per_sec` bytes per second pass. If `min_bytes_per_sec` is 0,
+  // Pass() never waits. Borrows `stop`.
   IngestGate(std::function<bool()> is_busy, uint64_t min_bytes_per_sec,
              StopSignal* stop);
 
@@ -44,8 +46,8 @@ std::vector<std::string> CrowdedLevel0(
     rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 // Returns true if RocksDB delays or stops writers of one of these families, or
-// will soon do so. It does so because of files in level 0 or bytes that need
-// compaction.
+// is close to doing so. RocksDB delays writers if level 0 has too many files,
+// or if too many bytes wait for a compaction.
 bool IsBehind(rocksdb::DB* db, const std::vector<FamilyHandle>& families);
 
 }  // namespace sstferry

@@ -17,13 +17,13 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum number of parts whose group digests are kept until the target
-// requests a delta.
+// Maximum number of parts whose group digests are kept in memory. They are
+// needed when the target requests a delta.
 constexpr size_t kIndexesKept = 3;
 // Number of entries between two polls of `cancelled`.
 constexpr uint64_t kSiftLookInterval = 64;
-// Maximum memory in bytes for the entries that a target lists in its delta
-// request for one part: keys, digests and overhead.
+// Maximum memory for the entries that a target lists in the delta request of
+// one part: keys, digests and overhead, in bytes.
 constexpr uint64_t kMaxAskedBytes =
     kMaxIndexKeyBytes + 64 * kMaxIndexEntries;
 
@@ -56,7 +56,7 @@ Status GroupDeltas::Index(const Part& part, const GroupRequest& request,
                   "compare");
   reply->entries = sums.entries;
   reply->content = sums.sum;
-  // An earlier reply for this part may have had other groups.
+  // Forget an earlier reply for this part, which may have had other groups.
   std::erase_if(told_, [&part](const Told& one) {
     return one.part_id == part.id;
   });
@@ -87,7 +87,7 @@ Status GroupDeltas::ReadSpans(const Part& part,
   rocksdb::ColumnFamilyHandle* const family = source_->family(part).handle;
   const rocksdb::Comparator* const order = family->GetComparator();
   EntryDigester digester(salt_);
-  // Reading ahead would read the data between the spans.
+  // Do not read ahead: the reader skips the data between the spans.
   IntervalReader reader(source_->db(), family, part.interval,
                         /*readahead_bytes=*/0, cancelled);
   NextPlace place(order, &reader);
@@ -127,7 +127,7 @@ Status GroupDeltas::Sift(const Part& part, const SiftRequest& request,
   bool fit = false;
   RETURN_IF_ERROR(ReadSpans(part, piece.spans, cancelled, &here, &fit));
   if (!fit) {
-    return Status::OK();  // the target does not accept an empty digest
+    return Status::OK();  // the target will refuse an empty digest
   }
   std::vector<uint32_t> ours;
   for (const Digest128& digest : here) {
@@ -204,7 +204,7 @@ Status GroupDeltas::Add(const Part& part, DeltaRequest request) {
                               " bytes, found more");
 }
 
-// Makes one span of consecutive groups.
+// Makes one span of a sequence of consecutive groups.
 Status GroupDeltas::TakeGroups(const GroupIndex& index,
                                const std::vector<uint32_t>& groups,
                                PieceDifference* piece) {

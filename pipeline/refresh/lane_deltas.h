@@ -1,6 +1,6 @@
-// The source's side of the comparisons on one lane. Sends group digests to the
-// target. After the target has sent its entries of the groups that differ,
-// builds a delta chunk.
+// The source's side of the comparisons on one lane. Sends digests of groups of
+// entries to the target. The target then lists its entries in the groups that
+// differ, and the source builds a delta chunk.
 #pragma once
 
 #include <deque>
@@ -16,13 +16,13 @@
 
 namespace sstferry {
 
-// The deltas of one lane.
+// Compares parts and builds their delta chunks, on one lane.
 //
 // Ownership: borrows `source`.
-// Threads:   the lane's serving thread.
-// Memory:    the indexes of three parts, and the target's entries of one part;
-//            while sifting, 20 bytes for each of up to kMaxMarks entries per
-//            side.
+// Threads:   only the thread that serves the lane.
+// Memory:    the indexes of three parts, and the target's entries of one part.
+//            During Sift(), also 20 bytes for each entry; each side has at most
+//            kMaxMarks entries.
 class GroupDeltas : public LaneDeltas {
  public:
   GroupDeltas(const RefreshSource* source, const TransferId& salt)
@@ -44,23 +44,25 @@ class GroupDeltas : public LaneDeltas {
                                       ChunkSink* sink) override;
 
  private:
-  // The digests of a part that were sent to the target.
+  // The digests of one part's groups, which were sent to the target.
   struct Told {
     uint32_t part_id = 0;
     std::unique_ptr<GroupIndex> index;
-    // The groups of the target's newest SiftRequest, and for each source entry
-    // in these groups: true if the target has it, too.
+    // sifted: the groups of the target's last SiftRequest. common: one value
+    // for each of the source's entries in these groups; true if the target has
+    // the entry, too.
     std::vector<uint32_t> sifted;
     std::vector<bool> common;
   };
 
   Told* FindTold(uint32_t part_id);
-  // Fills piece->spans and piece->between.
+  // Sets piece->spans to the key intervals of `groups`, and piece->between to
+  // the first keys of all other groups.
   [[nodiscard]] static rocksdb::Status TakeGroups(
       const GroupIndex& index, const std::vector<uint32_t>& groups,
       PieceDifference* piece);
-  // Computes the digests of the entries in the spans, at most kMaxMarks. Sets
-  // *fit to false if the spans have more entries.
+  // Computes the digests of the entries in the spans. If there are more than
+  // kMaxMarks entries, stops and sets *fit to false.
   [[nodiscard]] rocksdb::Status ReadSpans(
       const Part& part, const std::vector<KeyInterval>& spans,
       const std::function<bool()>& cancelled, std::vector<Digest128>* digests,

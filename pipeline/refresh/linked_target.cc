@@ -32,9 +32,9 @@ std::string Differs(const std::string& family, const std::string& what,
          " in TARGET_DIR and " + theirs + " at the source";
 }
 
-// Returns a text that changes when a process writes to the database in `dir`:
-// names, inodes, sizes and times of CURRENT, MANIFEST and WALs. Returns an
-// empty text if the state is unknown.
+// Describes the database in `dir` by a text that changes when a process writes
+// to the database. The text has the names, inodes, sizes and times of CURRENT,
+// MANIFEST and WALs. Returns an empty text if a file cannot be examined.
 std::string WrittenState(const std::string& dir) {
   std::vector<std::string> names;
   if (!ListDirectory(dir, &names).ok()) {
@@ -96,8 +96,8 @@ Status LinkedTarget::CheckWhole() const {
                               FaultSentence(fault()));
 }
 
-// Examines the copy that an unfinished pull left, before the journal is
-// checked. If this copy cannot be opened, a new one is made later.
+// Examines the copy that an unfinished pull left. The caller checks the journal
+// afterward. If the copy cannot be opened, TakeCopy() makes a new copy later.
 Status LinkedTarget::ReadExisting(
     WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
     FoundTarget* found) {
@@ -142,12 +142,12 @@ Status LinkedTarget::Look(FoundTarget* found) {
   return status;
 }
 
-// Returns true if RefreshTarget::IsAsLeft() does. Also returns true if the
-// journal says Complete and this pull has ingested its chunks into the copy. A
-// single ingested chunk proves that, because one call ingests all chunks; so
-// does the record of this transfer in the copy. Returns false in any case if
-// the files were linked from another directory. Always returns true for a plan,
-// which has no copy.
+// Returns true if the copy is as the unfinished pull left it. This is also the
+// case if the journal says Complete and the pull has already ingested its
+// chunks. One call ingests all chunks, so one ingested chunk proves that all
+// are ingested. The record of this transfer in the copy proves it, too. Returns
+// false if the files were linked from another directory. Always returns true for
+// a plan, which has no copy.
 bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
   if (is_only_planned()) {
     return true;
@@ -162,7 +162,7 @@ bool LinkedTarget::IsAsLeft(const JournalState& journal) const {
           RefreshTarget::IsAsLeft(journal));
 }
 
-// Makes the copy, unless a pull that started over has kept one.
+// Makes the copy. Keeps an existing copy that a pull left when it started over.
 Status LinkedTarget::TakeCopy(FoundTarget* found) {
   if (is_only_planned()) {
     return Status::OK();
@@ -185,7 +185,7 @@ Status LinkedTarget::TakeCopy(FoundTarget* found) {
   }
   status = status.ok() ? GiveWayAt(Look(found)) : status;
   if (!status.ok()) {
-    // No transfer was begun, so the leftovers are useless.
+    // Discard the workspace, which is useless because no transfer was begun.
     ForgetLive();
     workspace()->Discard().PermitUncheckedError();
   } else if (copy_.files_copied > 0) {
@@ -238,8 +238,8 @@ Status LinkedTarget::CheckShapes() const {
   return Status::OK();
 }
 
-// Resumes the journal's plan with the copy. If the copy is damaged, gives way,
-// because a pull that starts over would use the same copy.
+// Resumes the journal's plan with the existing copy. If the copy is damaged,
+// gives way: a pull that starts over would use the same copy again.
 Status LinkedTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {
@@ -250,10 +250,10 @@ Status LinkedTarget::Reopen(
              : status;
 }
 
-// Returns true if the copy would only repeat TARGET_DIR, so that no exchange is
-// needed. Returns false if an earlier run made the copy, because TARGET_DIR may
-// have changed since. Also returns false if files were copied to get another
-// owner or mode, because these files must replace the old ones.
+// Returns true if the copy equals TARGET_DIR, so that no exchange is needed.
+// Returns false if an earlier run made the copy, because TARGET_DIR may have
+// changed since then. Also returns false if some files were copied to get
+// another owner or mode: only an exchange puts these files into TARGET_DIR.
 bool LinkedTarget::HeldTheSame() const {
   if (!HasAskedAccess(options())) {
     return false;
@@ -265,13 +265,13 @@ bool LinkedTarget::HeldTheSame() const {
          !at_zero && WrittenState(options().target_dir) == copied_state_;
 }
 
-// Syncs the journal first, so that a run that resumes knows that everything was
-// ingested, even if families were dropped or files compacted since.
+// Finishes the copy. Syncs the journal first: if this run dies after it has
+// dropped families or compacted files, the next run still knows that everything
+// was ingested.
 Status LinkedTarget::FinishDatabase(JournalFile* journal) {
   RETURN_IF_ERROR(journal->Sync());
   RETURN_IF_ERROR(DropMissing());
-  // An application that was stopped for the exchange should not wait for a
-  // compaction.
+  // Do not compact while an application is stopped for the exchange and waits.
   const bool is_awaited = workspace()->swap_state() == SwapState::kBegun;
   if (options().compact && is_alone() && !is_awaited) {
     RETURN_IF_ERROR(Compact());

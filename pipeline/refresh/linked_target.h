@@ -1,12 +1,14 @@
-// The target of a swap that sends only changes, for a replica that was made of
-// chunks. Links the files of TARGET_DIR into db/ (pull/linked_copy.h), and
-// refreshes this copy as a refresh in place would refresh TARGET_DIR. Then
-// exchanges the two directories. Only reads TARGET_DIR.
+// The target of a swap that receives only changes. A swap replaces TARGET_DIR
+// by a new directory. This target fills the new directory with hard links to
+// the files of TARGET_DIR (a copy: see pull/linked_copy.h). It then refreshes
+// the copy like a refresh in place. Finally it exchanges the two directories.
+// It writes nothing to TARGET_DIR. It is used for replicas that were made of
+// chunks.
 //
-// The new directory has the same contents as one that is built from scratch:
-// families and entries that the source does not have are missing, and OPTIONS
-// are the source's. If this target fails, it gives way
-// (PullTarget::gives_way()): the operation then builds a new database instead.
+// The copy gets the same contents as a directory that is built from scratch. It
+// has only the families and entries that the source has, and the source's
+// OPTIONS. If this target fails, it gives way (PullTarget::gives_way()): the
+// pull then builds a new database without links.
 #pragma once
 
 #include <memory>
@@ -22,7 +24,8 @@ class LinkedTarget : public RefreshTarget {
  public:
   explicit LinkedTarget(const TargetInputs& inputs);
 
-  // For a plan, examines TARGET_DIR itself, because a plan makes no copy.
+  // Examines the copy that an earlier run left. If only a plan is requested,
+  // examines TARGET_DIR itself, because no copy is made for a plan.
   [[nodiscard]] rocksdb::Status ReadExisting(
       WorkspaceUse use, const std::shared_ptr<rocksdb::FileSystem>& disk,
       FoundTarget* found) override;
@@ -38,7 +41,8 @@ class LinkedTarget : public RefreshTarget {
   [[nodiscard]] rocksdb::Status Close(JournalFile* journal) override;
   [[nodiscard]] rocksdb::Status Record(const Summary& summary) override;
   void FillSummary(Summary* summary) const override;
-  // Closes the copy, because its workspace is about to be unlocked or emptied.
+  // Closes the copy, because the caller will unlock or empty the workspace, the
+  // directory in which the copy is.
   void CloseDatabase() override { ForgetLive(); }
 
  protected:
@@ -47,22 +51,23 @@ class LinkedTarget : public RefreshTarget {
   rocksdb::Status Own(const rocksdb::Status& status) override;
 
  private:
-  // Gives way if `status` is an error that a swap without links may avoid.
+  // Gives way if a swap without links may avoid the error `status`. Returns
+  // `status`.
   rocksdb::Status GiveWayAt(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status CheckWhole() const;
-  // Refuses a copy with prepared transactions, which a clone may contain. The
-  // source may have committed or rolled them back since, and a delta cannot do
-  // so.
+  // Refuses a copy with prepared transactions. A clone may contain them. The
+  // source may have committed or rolled them back since it was cloned. A delta
+  // can do neither.
   [[nodiscard]] rocksdb::Status CheckNothingPrepared() const;
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Checks that the source's options can be used with the tables of the copy.
+  // Checks that the source's options fit the tables of the copy.
   [[nodiscard]] rocksdb::Status CheckShapes() const;
   [[nodiscard]] rocksdb::Status FinishDatabase(JournalFile* journal);
 
   std::shared_ptr<SyncBatch> last_files_;
   LinkedCopy copy_;
   std::string origin_;  // OriginOfLinks() before files were linked
-  std::string copied_state_;  // state of TARGET_DIR before this run copied it
+  std::string copied_state_;  // WrittenState() before it was copied
   bool has_same_families_ = false;
 };
 

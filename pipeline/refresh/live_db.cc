@@ -27,8 +27,8 @@ namespace sstferry {
 using rocksdb::ColumnFamilyDescriptor;
 using rocksdb::Status;
 
-// Counts the bytes of the tables and blob files that RocksDB writes, which do
-// not include ingested tables.
+// Counts the bytes of tables and blob files that RocksDB writes. Ingested
+// tables do not count.
 class WrittenFiles : public rocksdb::EventListener {
  public:
   void OnTableFileCreated(const rocksdb::TableFileCreationInfo& info) override {
@@ -49,8 +49,8 @@ Status At(const Status& status, const std::string& where) {
   return WithContext(status, EndStateOf(status), where);
 }
 
-// Returns the name of the family's compaction filter, or of its factory, in
-// OPTIONS; empty if the family has neither.
+// Returns the name of the compaction filter, or of its factory, in the family's
+// OPTIONS. Returns an empty string if the family has neither.
 std::string FilterIn(const FamilyDescription& family) {
   for (const NamedValue& option : family.options) {
     if ((option.name == "compaction_filter" ||
@@ -86,7 +86,8 @@ Status ResolveObjects(const DatabaseDescription& description,
         family.options.merge_operator = merge;
       }
       if (!unknown.empty()) {
-        // Without the merge operator, compactions fail.
+        // Refuse an unknown merge operator, because compactions would fail
+        // without it.
         return MakeStatus(EndState::kIncompatible, unknown.front());
       }
     }
@@ -94,9 +95,9 @@ Status ResolveObjects(const DatabaseDescription& description,
   return Status::OK();
 }
 
-// Refuses a WAL directory outside of `dir`. That directory may belong to
-// another database, because the OPTIONS of a copied database name the WAL
-// directory of the original. RocksDB deletes files in its WAL directory.
+// Refuses a WAL directory outside of `dir`, because RocksDB deletes files
+// there. The directory may belong to another database: in a copied database,
+// OPTIONS still name the WAL directory of the original.
 Status CheckWalDir(const std::string& dir, rocksdb::DBOptions* options) {
   if (options->wal_dir.empty() || IsSameDirectory(options->wal_dir, dir)) {
     options->wal_dir.clear();
@@ -118,8 +119,8 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
                        std::string* text) {
   const Status status = ReadNewestOptions(env, dir, text);
   if (status.ok() && text->find("[DBOptions") == std::string::npos) {
-    // This is not damage: a clone gets such an OPTIONS file from a source that
-    // lost power.
+    // Do not report damage. A source may have such an OPTIONS file after it
+    // lost power, and a clone gets a copy of the file.
     return MakeStatus(
         EndState::kRefused,
         "target " + dir +
@@ -135,11 +136,11 @@ Status ReadOptionsText(const std::string& dir, rocksdb::Env* env,
              : status;
 }
 
-// Turns off what RocksDB does by itself with the application's options: info
-// logs, recycled WALs, compaction filters and automatic compactions. Replaces
-// hashed memtables and the hash index, with which RocksDB aborts at a key
-// outside of the prefix extractor's domain. The WAL or a chunk may contain such
-// keys. Makes flushes and compactions write tables that the release
+// Turns off what RocksDB would do by itself with the application's options:
+// info logs, recycled WALs, compaction filters and automatic compactions.
+// Replaces hashed memtables and the hash index: RocksDB aborts if they get a
+// key outside of the prefix extractor's domain, and a WAL or a chunk may
+// contain one. Makes flushes and compactions write tables that the release
 // `application` can read.
 void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
                 std::vector<ColumnFamilyDescriptor>* families) {
@@ -148,7 +149,7 @@ void LeaveAlone(const RocksDbRelease& application, rocksdb::DBOptions* options,
   options->create_if_missing = false;
   options->create_missing_column_families = false;
   options->error_if_exists = false;
-  options->recycle_log_file_num = 0;  // a copy by hard links may share WALs
+  options->recycle_log_file_num = 0;  // a hard link may share a WAL
   options->avoid_flush_during_recovery = false;
   for (ColumnFamilyDescriptor& family : *families) {
     family.options.compaction_filter = nullptr;
@@ -230,7 +231,7 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   }
   if (status.ok()) {
     status = CheckTablesReadable(file_system.get(), dir, description.release);
-    if (!status.ok()) {  // a clone need not read tables
+    if (!status.ok()) {  // a clone can still copy them
       status = OnlyAsFiles(EndStateOf(status), MessageOf(status));
     }
   }
@@ -241,8 +242,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     return At(status, "open " + dir);
   }
   if (!to_read) {
-    // Checks the WALs first, because DB::Open() would also flush entries that
-    // it replays wrongly.
+    // Check the WALs before DB::Open(), which would flush wrongly replayed
+    // entries.
     WalFacts facts;
     bool known = false;
     status = ReadNeededWals(file_system.get(), dir, options, &facts, &known);
@@ -271,7 +272,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
                                        &opened->owned_handles_,
                                        IntoDb(&opened->owned_));
   if (!status.ok() && to_read) {
-    // RocksDB 11 reports WALs whose sequence numbers count batches as damaged.
+    // RocksDB 11 reports some good WALs as damaged: WALs in which sequence
+    // numbers count batches. Find out if this is the case.
     WalFacts facts;
     bool known = false;
     const Status wals =
@@ -279,8 +281,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
     status = EndStateOf(wals) == EndState::kRefused ? wals : status;
   }
   if (!status.ok()) {
-    // RocksDB takes the LOCK first, so if another process holds it, that is the
-    // cause.
+    // Report kBusy if another process holds the LOCK. RocksDB takes the LOCK
+    // before it does anything else, so the lock then caused the error.
     const bool locked =
         !to_read && status.IsIOError() && IsDatabaseOpen(dir);
     return locked ? MakeStatus(EndState::kBusy, "target " + dir +
@@ -301,8 +303,8 @@ Status LiveDb::OpenAt(const std::string& dir, const OperatorRegistry& registry,
   return At(status, "open " + dir);
 }
 
-// Finds a DBWithTTL by its filters, because RocksDB may be built without the
-// type information that a dynamic_cast needs.
+// Recognizes a DBWithTTL by its compaction filters. A dynamic_cast would need
+// type information, without which RocksDB may be built.
 std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
   std::unique_ptr<LiveDb> live(new LiveDb);
   live->replica_ = replica;
@@ -328,8 +330,7 @@ std::unique_ptr<LiveDb> LiveDb::Borrow(const OpenReplica& replica) {
 }
 
 LiveDb::~LiveDb() {
-  // The database is still open only after a failure, so an error here loses
-  // nothing.
+  // Ignore errors: the database is still open here only after another failure.
   Close().PermitUncheckedError();
 }
 
@@ -352,8 +353,8 @@ Status LiveDb::Create(const std::string& name,
     *offered_ = options_text;
   }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  // Calls the DBWithTTL, not the database below it, because the DBWithTTL gives
-  // the family options of its own.
+  // Create the family through the DBWithTTL if there is one, because it changes
+  // the family's options.
   rocksdb::DB* const creator = is_borrowed() ? replica_.db : db_;
   const Status status = creator->CreateColumnFamily(options, name, &handle);
   if (!status.ok()) {
@@ -361,8 +362,8 @@ Status LiveDb::Create(const std::string& name,
   }
   families_.push_back({name, handle});
   owned_handles_.push_back(handle);
-  // LeaveAlone() does the same for the existing families. The OPTIONS file
-  // keeps the application's value.
+  // Disable automatic compactions, as LeaveAlone() does for existing families.
+  // The OPTIONS file keeps the application's value.
   return is_borrowed() ? status
                        : At(db_->SetOptions(
                                 handle, {{"disable_auto_compactions", "true"}}),
@@ -377,7 +378,7 @@ Status LiveDb::Drop(const std::string& name) {
     return Status::OK();
   }
   const Status status = db_->DropColumnFamily(found->handle);
-  families_.erase(found);  // the opener of the database destroys the handle
+  families_.erase(found);  // who opened the db destroys the handle
   return At(status, "drop column family '" + name + "'");
 }
 

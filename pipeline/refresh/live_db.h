@@ -1,5 +1,5 @@
-// An open database with data, into which a pull ingests. Either an application
-// has opened it, or this process opens its directory.
+// The open database of a target, into which a pull ingests chunks. Either an
+// application has the database open, or this process opens it.
 #pragma once
 
 #include <functional>
@@ -19,17 +19,18 @@ namespace sstferry {
 
 class WrittenFiles;
 
-// An open target database and its column families.
+// An open database of a target, and its column families.
 //
-// Owner:   closes the database that it opened; borrows any other.
-// Threads: one at a time; db() as RocksDB allows.
+// Ownership: closes a database that it opened; borrows a database that an
+// application opened.
+// Threads:   one at a time; db() as RocksDB allows.
 class LiveDb {
  public:
-  // Opens the database in `dir` with the options in its OPTIONS file and with
-  // objects of the registry. Leaves that file unchanged. Disables automatic
-  // compactions and the application's compaction filters. *notes receives
-  // remarks about options that were not understood.
-  //   kBusy          another process holds its LOCK
+  // Opens the database in `dir`. Uses the options in its OPTIONS file, and
+  // objects of the registry, and does not change that file. Disables automatic
+  // compactions and the application's compaction filters. Adds remarks about
+  // unknown options to *notes.
+  //   kBusy          another process holds the database's LOCK
   //   kRefused       `dir` has no database or no OPTIONS file; WALs or tables
   //                  may be in another directory; or RocksDB would replay the
   //                  WALs wrongly (ReadNeededWals() in pull/closed_files.h)
@@ -40,9 +41,9 @@ class LiveDb {
       const std::string& dir, const OperatorRegistry& registry,
       std::shared_ptr<rocksdb::FileSystem> file_system,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
-  // Opens the database for reading, even if another process has it open. Writes
-  // nothing. families() shows which families have entries in WALs. Errors as
-  // Open().
+  // Opens the database in `dir` for reading, even if another process has it
+  // open. Writes nothing. families() then tells which families have entries in
+  // WALs. Returns the same errors as Open().
   [[nodiscard]] static rocksdb::Status OpenToRead(
       const std::string& dir, const OperatorRegistry& registry,
       std::unique_ptr<LiveDb>* live, std::vector<std::string>* notes);
@@ -50,41 +51,43 @@ class LiveDb {
   static std::unique_ptr<LiveDb> Borrow(const OpenReplica& replica);
   ~LiveDb();
 
-  // Returns the open database. If an application opened it as a DBWithTTL,
-  // returns the database below it: there, values include their times, as in
-  // ingested chunks. The iterators of a DBWithTTL hide the times.
+  // Returns the open database. If an application opened a DBWithTTL, returns
+  // the database that the DBWithTTL wraps. Its values end with a time, like the
+  // values in chunks. Iterators of the DBWithTTL would remove the times.
   rocksdb::DB* db() const { return db_; }
   // Returns true if an application opened the database.
   bool is_borrowed() const { return replica_.db != nullptr; }
-  // Returns column family -> name of the application's compaction filter or its
-  // factory. If this process opened the database, these filters do not run.
+  // Maps a column family to the name of the application's compaction filter, or
+  // of the filter's factory. If this process opened the database, the filters
+  // do not run.
   const std::map<std::string, std::string>& compaction_filters() const {
     return compaction_filters_;
   }
   const std::vector<FamilyHandle>& families() const { return families_; }
-  // Returns true if WALs that OpenToRead() could read hold a SingleDelete.
+  // Returns true if a WAL has a SingleDelete. Only OpenToRead() looks for them.
   bool wals_hold_single_deletes() const { return wals_hold_single_deletes_; }
-  // Returns the bytes of tables and blob files that RocksDB wrote, by flushes
-  // and compactions, if this object opened the database; otherwise 0.
+  // Returns the bytes of tables and blob files that RocksDB has written in
+  // flushes and compactions. Returns 0 if an application opened the database.
   uint64_t written_bytes() const;
-  // Return null if the database has no such column family. The pointers are
-  // valid until Create() or Drop().
+  // Find a column family by its name. Return null if it does not exist. The
+  // pointers are valid until Create() or Drop() is called.
   const FamilyHandle* FindFamily(const std::string& name) const;
   rocksdb::ColumnFamilyHandle* Find(const std::string& name) const;
 
-  // Creates a column family and adds it to families(). In a database that this
-  // object opened, the OPTIONS file gets the family's section of
-  // `options_text`, the text of another OPTIONS file.
+  // Creates a column family and adds it to families(). If this object opened
+  // the database, also adds the family's section to the database's OPTIONS
+  // file. The section comes from `options_text`, the text of another OPTIONS
+  // file.
   [[nodiscard]] rocksdb::Status Create(
       const std::string& name, const rocksdb::ColumnFamilyOptions& options,
       const std::string& options_text);
   // Drops a column family. Returns OK if no family has this name.
   [[nodiscard]] rocksdb::Status Drop(const std::string& name);
-  // Flushes these families without stalling writers.
+  // Flushes the memtables of these families. Does not stall writers.
   [[nodiscard]] rocksdb::Status Flush(
       const std::vector<FamilyHandle>& families);
-  // Closes the database if this object opened it. Passes families that it
-  // created in a borrowed database to the application's on_created.
+  // Closes the database if this object opened it. If an application opened it,
+  // passes the families that Create() has made to the application's on_created.
   [[nodiscard]] rocksdb::Status Close();
 
  private:
@@ -100,7 +103,7 @@ class LiveDb {
   bool wals_hold_single_deletes_ = false;
   std::map<std::string, std::string> compaction_filters_;
   std::shared_ptr<WrittenFiles> written_;
-  std::shared_ptr<std::string> offered_;  // OPTIONS text for new families
+  std::shared_ptr<std::string> offered_;  // OPTIONS text with new families
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<rocksdb::DB> owned_;
   std::vector<rocksdb::ColumnFamilyHandle*> owned_handles_;

@@ -1,4 +1,5 @@
-// Moves a reader to keys that may be close together or far apart.
+// Moves a reader to ascending keys, whether they are close together or far
+// apart.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 
 namespace sstferry {
 
-// Moves a reader to ascending keys: by Next() if they are close together,
-// otherwise by seeks.
+// Moves a reader from key to key. Calls Next() while the keys are close
+// together. Seeks if they are far apart. REQUIRES: the keys ascend.
 class NextPlace {
  public:
   NextPlace(const rocksdb::Comparator* order, IntervalReader* reader)
@@ -37,7 +38,8 @@ class NextPlace {
   // Maximum number of seeks before Next() is tried again.
   static constexpr int kMostSeeks = 64;
 
-  // Returns false if the key is too far away.
+  // Calls Next() until the reader has reached `key`. Returns false if the key
+  // is too far away.
   bool Step(const rocksdb::Slice& key) {
     for (int n = 0; sought_ && n < kMostSteps && reader_->Valid(); ++n) {
       if (order_->Compare(reader_->key(), key) >= 0) {
@@ -51,8 +53,8 @@ class NextPlace {
   const rocksdb::Comparator* const order_;
   IntervalReader* const reader_;
   bool sought_ = false;
-  int seeks_ = 0;       // seeks to make after Next() did not reach a key
-  int seeks_left_ = 0;  // seeks that were not made yet
+  int seeks_ = 0;       // seeks in a row after a failed Step()
+  int seeks_left_ = 0;  // seeks before the next Step()
 };
 
 }  // namespace sstferry

@@ -17,10 +17,11 @@ using rocksdb::Status;
 
 namespace {
 
-// A first key, and an exclusive end.
+// A range deletion: its first key, and its end, which is exclusive.
 using Range = std::pair<std::string, std::string>;
 
-// Visits the entries of the chunk, in order, and lists its range deletions.
+// Calls `visit` for each entry of the chunk, in order. Adds the chunk's range
+// deletions to *ranges.
 Status ReadDelta(const CheckedDelta& chunk,
                  const std::function<Status(const Slice& user_key, uint8_t type,
                                             const Slice& value)>& visit,
@@ -49,7 +50,8 @@ Status UnknownType(uint8_t type) {
                     "type " + std::to_string(type));
 }
 
-// Finds the entries of an index. The keys of successive calls must ascend.
+// Finds entries in an index by their keys. REQUIRES: the keys of successive
+// calls of Find() ascend.
 class EntriesByKey {
  public:
   EntriesByKey(const GroupIndex& index, const rocksdb::Comparator* order)

@@ -12,7 +12,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Unique ids of the files of each family; empty for a missing family.
+// Unique ids of the tables of each family. The set of a missing family is
+// empty.
 using LiveIds = std::vector<std::set<std::string>>;
 
 Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
@@ -30,11 +31,11 @@ Status ListLiveIds(rocksdb::DB* db, const std::vector<FamilyHandle>& families,
   return Status::OK();
 }
 
-// Returns true if the journal or the MANIFEST shows that a chunk was ingested.
-// The chunk may have been compacted since; then only the journal shows it,
-// unless the machine crashed right after the ingestion. If neither shows it,
-// the chunk is sent and ingested again, which is correct, but uses one more
-// level.
+// Returns true if the chunk is known to be ingested. The MANIFEST lists the
+// chunk's table until a compaction rewrites it. Later, only the journal shows
+// the ingestion, and it may not do so if the machine crashed right after the
+// ingestion. If neither shows it, the chunk is sent and ingested again. The
+// result is the same, but uses one more level.
 bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
                    const Part& part, const JournalChunk& chunk) {
   const std::optional<Digest128> id = TableIdOf(chunk);
@@ -42,10 +43,10 @@ bool IsIngestedOne(const JournalState& journal, const LiveIds& live,
          (id && live[part.family].count(ToHex(*id)) != 0);
 }
 
-// Returns true if at least one chunk is known to be ingested. REQUIRES: the
-// journal says Complete. After that record, one call ingests all chunks, so one
-// ingested chunk proves that all are. A chunk that is missing in staging/
-// proves nothing.
+// Returns true if all chunks are ingested. REQUIRES: the journal says Complete,
+// after which one call ingests all chunks. So one chunk that is known to be
+// ingested proves that all are. A chunk that is missing in staging/ proves
+// nothing.
 bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
   return std::any_of(
       journal.plan.parts.begin(), journal.plan.parts.end(),
@@ -58,8 +59,8 @@ bool IsAllIngested(const JournalState& journal, const LiveIds& live) {
       });
 }
 
-// Finds which tables are chunks of a journal, and whether all chunks that the
-// journal records as ingested are among them.
+// Finds the tables that are chunks of a journal. Also tells if these tables
+// include all chunks that the journal records as ingested.
 class OwnTables {
  public:
   explicit OwnTables(const JournalState& journal) {
@@ -77,7 +78,7 @@ class OwnTables {
     }
   }
 
-  // Removes the journal's chunks from *listed.
+  // Removes the tables that are chunks of the journal from *listed.
   void TakeFrom(std::vector<FamilyTables>* listed) {
     for (FamilyTables& family : *listed) {
       std::erase_if(family.tables, [this](const LiveTable& table) {
@@ -122,9 +123,9 @@ JournalTargetFiles RefreshTarget::FilesOf(
   return {DatabaseIdOf(db), DigestOf(all)};
 }
 
-// Returns true if the files, without the journal's own chunks, are the same as
-// when the journal began. Writes, ingestions and compactions by others change
-// them.
+// Returns true if nobody else has changed the database since the journal began:
+// apart from the journal's own chunks, the tables are the same. Writes,
+// ingestions and compactions change the tables.
 bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   std::vector<FamilyTables> begun_with = tables_;
   OwnTables chunks(journal);
@@ -137,9 +138,10 @@ bool RefreshTarget::IsAsLeft(const JournalState& journal) const {
   return journal.target_files == now;
 }
 
-// Resumes the journal's plan. Staged chunks stay in staging/ until all chunks
-// are ingested at once. Compares the files once more, now under the LOCK:
-// another process may have written to the database since ReadExisting().
+// Resumes the journal's plan. Compares the tables once more, now that this
+// process holds the LOCK: another process may have written to the database
+// since ReadExisting(). Received chunks stay in staging/ until one call ingests
+// all chunks.
 Status RefreshTarget::Reopen(
     const std::shared_ptr<rocksdb::FileSystem>& file_system,
     const JournalState& unfinished, ReceivedChunks* received) {

@@ -9,7 +9,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns level -> number of files of these families.
+// Returns the number of files in each level of these families.
 std::map<int, uint64_t> LevelsOf(rocksdb::DB* db,
                                  const std::vector<FamilyHandle>& families) {
   std::map<int, uint64_t> levels;

@@ -15,13 +15,13 @@ namespace {
 
 using rocksdb::Status;
 
-// The minimum size of a compared part is the chunk size divided by this.
+// A compared part has at least the chunk size divided by this number.
 constexpr uint64_t kComparedPerChunk = 16;
 
-// Desired number of entries per compared part: a quarter of what an index can
-// keep, because numbers of entries are estimates.
+// Desired number of entries in a compared part. It is only a quarter of what an
+// index can keep, because the numbers of entries are estimates.
 constexpr uint64_t kEntriesPerCompared = kMaxIndexEntries / 4;
-// Size of an entry, assumed if no number of entries is known.
+// Assumed size of an entry if the number of entries is unknown.
 constexpr uint64_t kAssumedEntryBytes = 64;
 
 uint64_t BytesOf(const TransferFamily& family) {
@@ -32,9 +32,9 @@ uint64_t BytesOf(const TransferFamily& family) {
   return bytes;
 }
 
-// Returns the size of compared parts: as large as the memory for keys allows,
-// because each part may become a file. If the plan would have too many parts,
-// the size is larger.
+// Returns the size that compared parts should have. Large parts are better,
+// because each part may become a file, but the keys of a part must fit in
+// memory. The size is larger if the plan would otherwise have too many parts.
 uint64_t ComparedBytes(const PlanOrder& order, const TransferPlan& plan,
                        const TransferFamily& family) {
   const uint64_t small = std::max(
@@ -75,10 +75,10 @@ Status RefreshSource::Decide(const PlanOrder& order,
   return CheckSingleDeletes(order, family);
 }
 
-// Refuses SingleDeletes, because a delta puts entries above older puts. A
-// SingleDelete would then remove only the newer put, and expose the older one.
-// Does not find a SingleDelete that a compaction has removed with its put
-// (docs/refresh.md, "What it refuses").
+// Refuses SingleDeletes. A delta puts an entry above an older put of the same
+// key. A later SingleDelete would remove only the newer put, and the older one
+// would become visible again. Cannot find a SingleDelete that a compaction has
+// already removed together with its put (docs/refresh.md, "What it refuses").
 Status RefreshSource::CheckSingleDeletes(const PlanOrder& order,
                                          const TransferFamily& family) const {
   std::string where;

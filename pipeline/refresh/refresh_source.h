@@ -1,6 +1,6 @@
-// The source's side of a refresh in place: checks that entries can be ingested
-// above older ones, cuts the families into parts, and makes the objects that
-// answer lanes.
+// The source's side of a refresh in place. Checks that a target may ingest new
+// entries above older ones. Cuts the families into parts. Makes the object that
+// serves the comparisons of a lane.
 #pragma once
 
 #include <memory>
@@ -32,32 +32,33 @@ class RefreshSource : public RefreshAtSource {
   const TransferFamily& family(const Part& part) const {
     return plan_->sources[part.family];
   }
-  // Returns the options for the tables of delta chunks.
+  // Returns the options of the tables that delta chunks become.
   const rocksdb::Options& delta_options(const Part& part) const {
     return families_[part.family].delta_options;
   }
 
  private:
-  // The decisions about a family.
+  // The decisions about one family.
   struct Decided {
     rocksdb::Options delta_options;
     PartNeed need = PartNeed::kSend;
   };
 
-  // Searches the WALs and the files of the family for SingleDeletes.
-  //   kRefused  the application may use SingleDelete
+  // Searches the WALs and the tables of the family for a SingleDelete.
+  //   kRefused  the application uses SingleDelete, or may use it
   [[nodiscard]] rocksdb::Status CheckSingleDeletes(
       const PlanOrder& order, const TransferFamily& family) const;
-  // Returns the family as described to the target.
+  // Returns the description of the family that the target receives.
   const Family& told(const TransferFamily& family) const {
     return plan_->families[family.index];
   }
-  // Adds the parts from `first_part` on to the output of the command `plan`.
+  // Adds items to the output of the command `plan`: one for each part from
+  // index `first_part` on.
   void AddItems(PartNeed need, size_t first_part);
 
   const Snapshot& snapshot_;
   TransferPlan* const plan_;
-  std::vector<Decided> families_;  // by index
+  std::vector<Decided> families_;  // by index of the family
 };
 
 }  // namespace sstferry

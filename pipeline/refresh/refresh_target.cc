@@ -26,15 +26,15 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum number of times that tables are listed and searched again, because a
-// compaction removed one of them.
+// Maximum number of repeated searches of a family's tables. A search is
+// repeated if a compaction removed a table.
 constexpr int kTriesBetweenCompactions = 5;
 
 constexpr char kAdoptSays[] =
     " (--adopt accepts it, and deletes what only the target holds)";
 
-// Returns the command for a target that cannot be refreshed in place. Empty for
-// a swap by links, which is then retried without links.
+// Returns the command that replaces a target that cannot be refreshed in place.
+// Returns an empty string in a swap by links, which is retried without links.
 std::string SwapInstead(const PullOptions& options) {
   return options.mode == PullMode::kSwap ? "" : SwapCommand(options);
 }
@@ -55,8 +55,8 @@ std::vector<std::string> NotPlanned(const std::vector<FamilyHandle>& families,
   return missing;
 }
 
-// Notes which options of a column family stay unchanged although the source has
-// other values.
+// Reports options of a column family that stay unchanged although the source's
+// values differ.
 void NoteKept(const std::string& where, const Family& family,
               const BuiltFamily& built, const rocksdb::Options& ours,
               PullReporter* report) {
@@ -78,8 +78,8 @@ void NoteKept(const std::string& where, const Family& family,
   }
 }
 
-// Adds the bytes that this thread reads from files during the lifetime of this
-// object to *bytes.
+// While it exists, counts the bytes that this thread reads from files. The
+// destructor adds the number to *bytes.
 class ReadCounter {
  public:
   explicit ReadCounter(std::atomic<uint64_t>* bytes)
@@ -185,8 +185,8 @@ Status RefreshTarget::Look(FoundTarget* found) {
   status = status.ok() ? Own(OpenAndList()) : status;
   if (!status.ok() && !workspace()->has_unfinished() &&
       workspace()->swap_state() == SwapState::kNone) {
-    // No transfer was begun, or a swap ended before it created its journal: the
-    // workspace holds nothing useful.
+    // Discard the workspace, which has nothing useful: no transfer was begun,
+    // or a swap ended before it created its journal.
     workspace()->Discard().PermitUncheckedError();
   }
   found->families = FilledFamilies();
@@ -206,7 +206,8 @@ Status RefreshTarget::CheckFault() {
   return Status::OK();
 }
 
-// Reports damage in a plan, too, but records it only in a refresh.
+// Reports damage in a plan as well as in a refresh, but records it only in a
+// refresh.
 Status RefreshTarget::Own(const Status& status) {
   if (EndStateOf(status) != EndState::kCorrupt) {
     return status;
@@ -226,15 +227,15 @@ Status RefreshTarget::Own(const Status& status) {
                     "target " + options().target_dir + " is damaged: " +
                         SentenceOf(status) + "; check its disk",
                     options().mode == PullMode::kSwap
-                        ? ""  // the swap repairs it
+                        ? ""  // no advice: the swap repairs it
                         : ReplaceCommand(options()));
 }
 
 Status RefreshTarget::OpenAndList() {
   std::vector<std::string> notes;
-  // Check now that these files can be replaced. RocksDB replaces CURRENT when
-  // it opens the database, and the refresh replaces its record when it ends. A
-  // failure at that time would waste the received data.
+  // Check that RocksDB can replace CURRENT when it opens the database, and that
+  // the refresh can replace its record when it ends. Without this check, a
+  // failure would come after all data was received.
   RETURN_IF_ERROR(CheckReplaceable(
       dir_, {dir_, dir_ + "/CURRENT", dir_ + "/" + kLastTransferName}));
   Status status;
@@ -247,7 +248,8 @@ Status RefreshTarget::OpenAndList() {
     status = MakeStatus(EndState::kCorrupt, "CURRENT is missing");
   } else {
     status = LiveDb::OpenToRead(dir_, options().registry, &live_, &notes);
-    // RocksDB invents an id for a database that has none.
+    // Use the id only if the database has an IDENTITY file. Otherwise RocksDB
+    // makes up an id each time it opens the database.
     if (status.ok() && Exists(disk(), dir_ + "/IDENTITY")) {
       database_id_ = DatabaseIdOf(live_->db());
     }
@@ -288,8 +290,8 @@ std::vector<std::string> RefreshTarget::FilledFamilies() const {
   return names;
 }
 
-// Searches again if a compaction removed a table: its entries may be in the
-// compaction's output, which was not listed yet.
+// Searches the tables once more if a compaction removed a table. The table's
+// entries may be in a new table that was not listed yet.
 Status RefreshTarget::CheckSingleDeletes() const {
   for (const FamilyTables& family : tables_) {
     if (family.is_unflushed && live_->wals_hold_single_deletes()) {
@@ -370,15 +372,15 @@ Status RefreshTarget::CheckSame() const {
                                   "again");
 }
 
-// Examines the database once more: no process held the LOCK between the two
-// opens, so another process may have changed the database, or put another one
-// in its place.
+// Opens the database for writing and examines it once more. For a moment, no
+// process holds the LOCK: another process may change the database, or put
+// another database in its place.
 Status RefreshTarget::OpenToWrite() {
   if (writable_) {
     return Status::OK();
   }
-  RETURN_IF_ERROR(CheckSame());  // before RocksDB writes
-  std::vector<std::string> notes;  // already reported
+  RETURN_IF_ERROR(CheckSame());  // before RocksDB writes anything
+  std::vector<std::string> notes;  // were already reported
   RETURN_IF_ERROR(live_->Close());
   RETURN_IF_ERROR(LiveDb::Open(dir_, options().registry, shared_disk(), &live_,
                                &notes));
@@ -423,8 +425,9 @@ Status RefreshTarget::CheckSupported() {
   return Status::OK();
 }
 
-// Refuses a directory that has no record of its source, or was promoted. (In a
-// swap, the exchange checks the directory that it replaces.)
+// Refuses a directory that has no record of its source, or was promoted. Does
+// not check the copy of a swap: the exchange later checks the directory that it
+// replaces.
 Status RefreshTarget::CheckRecord() {
   return in_place() == nullptr || options().adopt || last_.is_copy()
              ? Status::OK()
@@ -438,7 +441,8 @@ Status RefreshTarget::CheckRecord() {
                               kAdoptSays);
 }
 
-// Refuses another source: only --adopt may replace one database by another.
+// Refuses another source than the recorded one. Only with --adopt may the data
+// of one database be replaced by the data of another.
 Status RefreshTarget::CheckSource() {
   const std::string id = options().source_id.empty()
                              ? plan().opened.source_database_id
@@ -453,9 +457,10 @@ Status RefreshTarget::CheckSource() {
                         kAdoptSays);
 }
 
-// Checks only a directory of which everything is refreshed: an application may
-// write to what stays. Nor does it check a database that an application has
-// open: the application itself asks for the refresh, and may write.
+// Checks that no application has written to the target, as after a failover.
+// Checks this only if the refresh replaces all data: an application may write
+// to families that the source does not have. Does not check a database that an
+// application has open, because that application may write.
 Status RefreshTarget::CheckNotTakenOver(uint64_t sequence) {
   const KeyInterval& asked = options().selection.interval;
   if (in_place() == nullptr || live_->is_borrowed() ||
@@ -467,14 +472,14 @@ Status RefreshTarget::CheckNotTakenOver(uint64_t sequence) {
       return Status::OK();
     }
   }
-  RETURN_IF_ERROR(CheckSource());  // only numbers of one source are compared
+  RETURN_IF_ERROR(CheckSource());  // never compare two sources' numbers
   return CheckNotNewer(options(), last_,
                        live_->db()->GetLatestSequenceNumber(), sequence);
 }
 
 Status RefreshTarget::BuildFamilies() {
-  // RocksDB's row cache ignores range deletions. If it is used, deltas contain
-  // no range deletions.
+  // Request no range deletions if the database has a row cache, because the row
+  // cache ignores them.
   std::vector<std::string> names;
   for (const Family& family : plan().families) {
     names.push_back(family.description.name);
@@ -560,8 +565,9 @@ void RefreshTarget::NoteMissing() {
   }
 }
 
-// Compares comparators again: an application may have dropped a family and
-// created another one of its name since BuildFamilies().
+// Creates the families that the target does not have. Compares comparators once
+// more: since BuildFamilies(), an application may have dropped a family and
+// created another one with the same name.
 Status RefreshTarget::CreateFamilies() {
   for (const Family& family : plan().families) {
     rocksdb::ColumnFamilyHandle* const known =
@@ -570,7 +576,7 @@ Status RefreshTarget::CreateFamilies() {
                                      : CheckOrder(family, known));
   }
   planned_.clear();
-  std::string text;  // OPTIONS text; made for the first new family
+  std::string text;  // OPTIONS; made when first needed
   for (size_t i = 0; i < plan().families.size(); ++i) {
     const std::string& name = plan().families[i].description.name;
     if (live_->Find(name) == nullptr) {
@@ -586,10 +592,10 @@ Status RefreshTarget::CreateFamilies() {
   return Status::OK();
 }
 
-// Raises the sequence number of a replica that an earlier version of sstferry
-// made. In an application's database this writes keys, which are flushed before
-// the tables are listed. In a directory it writes no keys, because the source
-// has already planned without them.
+// Raises the last sequence number from 0, at which earlier versions of sstferry
+// left replicas. In an application's database, this writes a deletion, which
+// List() flushes before it lists the tables. In a directory, this writes no
+// key, because the source has already planned without one.
 Status RefreshTarget::LeaveZero() {
   const std::vector<rocksdb::ColumnFamilyHandle*> handles =
       HandlesOf(live_->families());
@@ -655,9 +661,10 @@ void RefreshTarget::BeginRead() {
   }
 }
 
-// Counts no part as proven if the application changed entries during the
-// comparison: some may not have been read. The deltas may still be right. No
-// other process changes a directory that this process opened.
+// Counts no part as proven if the application has changed entries during the
+// comparison, because the comparison may not have read them. The deltas may
+// still be right. A directory that this process opened needs no check: no other
+// process writes to it.
 void RefreshTarget::CheckUnwritten() {
   const std::lock_guard<std::mutex> read_lock(first_read_mu_);
   const Written now = first_read_ ? LookForWrites() : Written();
@@ -689,8 +696,9 @@ void RefreshTarget::CheckUnwritten() {
   lanes()->parts_proven = 0;
 }
 
-// RocksDB assigns at most one number to each file in each of the two tries of
-// Ingestor::IngestOver(), which also may raise the number from 0.
+// Computes a number that the ingestion cannot exceed. Ingestor::IngestOver()
+// tries at most twice, and each try uses at most one number for each file. It
+// may also raise the number from 0.
 Status RefreshTarget::AnnounceIngestion() {
   const uint64_t files = ingestor_->deferred();
   if (in_place() == nullptr || files == 0) {
@@ -707,9 +715,8 @@ Status RefreshTarget::Finish() {
   CheckUnwritten();
   RETURN_IF_ERROR(AnnounceIngestion());
   StageClock clock(&lanes()->counters.stages, Stage::kIngest);
-  // The ingestion reads tables that a chunk may overlap, and may find damage in
-  // them. A chunk that changed on the disk since it was checked counts as
-  // damage, too.
+  // The ingestion may find damage in a table that a chunk overlaps, or in a
+  // chunk that has changed on the disk since it was checked.
   Status status = Own(ingestor_->IngestDeferred(&clock));
   FaultPoint("Refresh:AllIngested");
   if (status.ok() && replica_.db != nullptr) {
@@ -773,7 +780,7 @@ bool RefreshTarget::is_alone() const {
 
 Status RefreshTarget::Close(JournalFile* journal) {
   if (left_zero_ && !live_->is_borrowed()) {
-    RaiseKnownSequence();  // CompactAndClose() raises the number
+    RaiseKnownSequence();  // CompactAndClose() will raise it
   }
   RETURN_IF_ERROR(journal->Sync());
   return journal->Close();
@@ -790,7 +797,7 @@ Status RefreshTarget::DropMissing() {
   }
   for (const std::string& name : Missing()) {
     if (name == rocksdb::kDefaultColumnFamilyName) {
-      continue;  // RocksDB cannot drop it
+      continue;  // RocksDB cannot drop this family
     }
     RETURN_IF_ERROR(live_->Drop(name));
     report()->Note("column family '" + name + "' was dropped");
@@ -805,8 +812,8 @@ Status RefreshTarget::Record(const Summary& summary) {
   last_summary_ = summary;
   Status status = WriteSummary(summary);
   FaultPoint("Refresh:SummaryWritten");
-  // Everything was compared, and all differences were received: the fault is
-  // repaired.
+  // Remove the record of the fault: this refresh has compared all entries and
+  // received all differences, so the fault is repaired.
   if (status.ok()) {
     status = ClearFault(disk(), dir_, fault());
   }
@@ -847,7 +854,8 @@ void RefreshTarget::ForgetLive() {
 Status RefreshTarget::CompactAndClose() {
   Status status;
   Status damage;
-  // RocksDB compacts an application's open database by itself.
+  // Do not compact a database that an application has open: its RocksDB does
+  // so.
   if (options().compact && is_alone()) {
     damage = Compact();
     TakeLevels();
@@ -858,7 +866,8 @@ Status RefreshTarget::CompactAndClose() {
   const Status closed = live_->Close();
   status = status.ok() ? closed : status;
   if (status.ok() && closes && left_zero_) {
-    // If no file was ingested, nothing has recorded the new sequence number.
+    // Record the new sequence number, because nothing else has recorded it if
+    // no file was ingested.
     status = RaiseLastSequence(disk(), dir_,
                                plan().opened.snapshot_sequence);
   }

@@ -1,6 +1,6 @@
-// The target of a refresh in place (PullMode::kRefresh): a database that is
-// made current in one step, while readers may use it. (linked_target.h
-// refreshes a copy.)
+// The target of a refresh in place (PullMode::kRefresh). It changes a database
+// in one step, while applications may read the database. (The subclass in
+// linked_target.h refreshes a copy of a database.)
 #pragma once
 
 #include <atomic>
@@ -24,16 +24,17 @@
 
 namespace sstferry {
 
-// The tables of one column family when the target was examined.
+// The tables that a column family had when the target was examined.
 struct FamilyTables {
   std::string name;
-  bool is_unflushed = false;  // as in FamilyHandle
+  bool is_unflushed = false;  // see FamilyHandle
   std::vector<LiveTable> tables;
 };
 
 class RefreshTarget : public PullTarget, public InPlaceTarget {
  public:
-  // Without a replica (its db is null), opens options().target_dir itself.
+  // Refreshes the open database of `replica`. If `replica` has none (its db is
+  // null), opens the database in options().target_dir.
   RefreshTarget(const TargetInputs& inputs, const OpenReplica& replica);
   ~RefreshTarget() override;
 
@@ -58,108 +59,112 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status DigestPart(const Part& part,
                                            DigestReply* reply) override;
   PartComparer* comparer() override { return &comparer_; }
-  // Leaves the database open: it stays in place, and the destructor closes it.
+  // Does nothing. The database is not in the workspace, so it may stay open.
   void CloseDatabase() override {}
 
  protected:
-  // For subclasses: works in `dir`, not as an InPlaceTarget. `drops_missing`:
-  // drops families that the source does not have.
+  // For subclasses: refreshes the database in `dir`, and is no InPlaceTarget.
+  // If `drops_missing` is true, drops families that the source does not have.
   RefreshTarget(const TargetInputs& inputs, const char* mode,
                 const OpenReplica& replica, std::string dir,
                 bool drops_missing);
   // Opens the database for reading, checks it, and lists its tables.
   [[nodiscard]] rocksdb::Status OpenAndList();
-  // Returns the listed families that have entries, as many as fit into the
-  // request.
+  // Returns the names of the listed families that have entries. Leaves out
+  // names that do not fit into the request.
   std::vector<std::string> FilledFamilies() const;
-  // If `status` reports damage of the replica's own files, records it, and adds
-  // the command that repairs it. May be called from any thread.
+  // If `status` reports damage, records the damage of this replica, and adds
+  // the repair command to the error. Returns any other status unchanged.
+  // Threads: any.
   virtual rocksdb::Status Own(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status DropMissing();
   // Returns the names of the target's families that the source does not have.
   std::vector<std::string> Missing() const;
-  // Compacts some of the deltas.
+  // Compacts some of the deltas (see delta_compaction.h).
   //   kCorrupt  a file is damaged
   [[nodiscard]] rocksdb::Status Compact();
   void TakeLevels();
-  // Makes last_sequence() at least that of the source.
+  // Raises last_sequence() to the source's sequence number if it is lower.
   void RaiseKnownSequence();
   void FillLevels(Summary* summary) const;
 
-  // Returns true if no other process can write, and no FIFO compaction drops
-  // entries.
+  // Returns true if nobody else can change the database: no other process can
+  // write to it, and no family has FIFO compactions, which drop entries.
   bool is_alone() const;
 
   const std::string& dir() const { return dir_; }
-  // Sets the database that OpenAndList() opens next.
+  // Sets the directory of the database that OpenAndList() will open.
   void set_dir(std::string dir) { dir_ = std::move(dir); }
-  // Returns null before OpenAndList().
+  // Returns the open database. Returns null before OpenAndList().
   LiveDb* live() const { return live_.get(); }
-  // Closes the database, and ignores errors. OpenAndList() may open it again.
+  // Closes the database, and ignores errors. OpenAndList() can open it again.
   void ForgetLive();
   // Returns what the journal records after the database's id.
   virtual std::string origin() const { return ""; }
-  // Returns the requested families with their tables, as last listed.
+  // Returns the requested families with the tables that were listed last.
   const std::vector<FamilyTables>& tables() const { return tables_; }
-  // Returns the options with which families of the plan would be built, by
-  // index.
+  // Returns, for each family of the plan, the options with which it would be
+  // built.
   const std::vector<BuiltFamily>& built() const { return built_; }
   uint64_t read_bytes() const { return read_bytes_; }
 
  private:
-  // Examines the database. REQUIRES: its workspace is open.
+  // Examines the database. REQUIRES: the database's workspace is open.
   [[nodiscard]] rocksdb::Status Look(FoundTarget* found);
-  // Reads the record of the database. Does so under the workspace's lock, so
-  // that no other sstferry can replace the record meanwhile.
+  // Reads the record of the database's last transfer. REQUIRES: the workspace
+  // is locked, so that no other sstferry can replace the record meanwhile.
   [[nodiscard]] rocksdb::Status TakeRecord(FoundTarget* found);
-  // Compares the database in the directory with the one that Look() examined.
-  //   kBusy  the database, its record or its known fault has changed
+  // Checks that Look() has examined the database that is in the directory now.
+  //   kBusy  another process has exchanged the database, or has recorded a
+  //          transfer or a fault
   [[nodiscard]] rocksdb::Status CheckSame() const;
-  // Adds a note about a known fault that this refresh repairs.
-  //   kCorrupt  this refresh does not repair the known fault
+  // Checks that this refresh repairs the recorded fault of the replica, if
+  // there is one. Adds a note about the fault.
+  //   kCorrupt  this refresh does not repair the fault
   [[nodiscard]] rocksdb::Status CheckFault();
-  // Reopens the database for writing: a directory is open only for reading
-  // until the refresh is accepted.
+  // Opens the database for writing. Before this call, a database that this
+  // process opened is open only for reading.
   [[nodiscard]] rocksdb::Status OpenToWrite();
-  // Lists the tables, and searches them for a SingleDelete. Flushes memtables
-  // first if the database is open for writing.
+  // Lists the tables, and searches them for a SingleDelete. If the database is
+  // open for writing, flushes the memtables first.
   [[nodiscard]] rocksdb::Status List();
   // Raises the last sequence number of the database if it is 0.
   [[nodiscard]] rocksdb::Status LeaveZero();
   // Searches the listed tables and the WALs for a SingleDelete.
   //   kRefused  the target's application uses SingleDelete
-  //   kBusy     compactions of an application kept removing tables
+  //   kBusy     compactions of the application removed tables again and again
+  //             before they were searched
   [[nodiscard]] rocksdb::Status CheckSingleDeletes() const;
   [[nodiscard]] rocksdb::Status HasSingleDelete(const std::string& family,
                                                 const std::string& where) const;
-  // Searches these tables of a family. Sets *gone if a compaction removed a
-  // table before it was searched.
+  // Searches these tables of a family for a SingleDelete. Sets *gone to true if
+  // a compaction removed a table before the table was searched.
   [[nodiscard]] rocksdb::Status SearchTables(
       const std::string& family, const std::vector<LiveTable>& tables,
       bool* gone) const;
   void NoteFilters();
   [[nodiscard]] rocksdb::Status CheckRecord();
   [[nodiscard]] rocksdb::Status CheckSource();
-  // Records the sequence number that the database may reach by the ingestion,
-  // so that after a crash the ingestion does not look like writes of an
-  // application.
+  // Records the highest sequence number that the ingestion can reach. If this
+  // process dies during the ingestion, the next run then does not mistake the
+  // ingestion for an application's writes.
   [[nodiscard]] rocksdb::Status AnnounceIngestion();
-  // Checks that RocksDB can ingest chunks above the existing data; otherwise
-  // returns kRefused.
+  // Checks that RocksDB can ingest chunks above the existing data of each
+  // family.
+  //   kRefused  it cannot
   [[nodiscard]] rocksdb::Status CheckSupported();
   [[nodiscard]] rocksdb::Status CreateFamilies();
-  // Compares the family's comparator with the source's.
-  //   kIncompatible  they differ
+  // Checks that source and target use the same comparator for the family.
+  //   kIncompatible  the comparators differ
   [[nodiscard]] static rocksdb::Status CheckOrder(
       const Family& family, rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
-  // Returns the database's id, and a digest of the listed tables that does not
-  // depend on their order.
+  // Returns the database's id, and a digest of the listed tables in any order.
   static JournalTargetFiles FilesOf(const std::vector<FamilyTables>& listed,
                                     rocksdb::DB* db);
-  // Read the database's entries of a piece of a part, for its comparison. May
-  // be called from any thread.
+  // Read the target's entries, or its first and last key, in a piece of a part.
+  // Used for comparisons. Threads: any.
   [[nodiscard]] rocksdb::Status IndexPart(const Part& part,
                                           const KeyInterval& piece,
                                           EntryDigester* digester,
@@ -168,22 +173,22 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   [[nodiscard]] rocksdb::Status FindOutermost(
       const Part& part, const KeyInterval& piece,
       std::optional<std::string>* first, std::optional<std::string>* last);
-  // State by which changes of an application that has the database open are
-  // noticed. Tables are compared, too, because ingestions, compaction filters
-  // and deletions of files change entries without a new sequence number.
+  // State of a database that changes when an application changes entries. The
+  // sequence number alone would not suffice: ingestions, compaction filters and
+  // deletions of files change entries without a new sequence number.
   struct Written {
     uint64_t sequence = 0;  // last sequence number
-    // Tables of the planned families; not set: unknown.
+    // The tables of the planned families; not set if they cannot be listed.
     std::optional<JournalTargetFiles> files;
   };
   Written LookForWrites() const;
-  // Stores LookForWrites() before the first read of a database that an
-  // application has open. May be called from any thread.
+  // Remembers LookForWrites() before the first comparison reads the database.
+  // Does nothing if no application has the database open. Threads: any.
   void BeginRead();
-  // Resets the count of proven parts if the application may have changed
+  // Sets the number of proven parts to 0 if the application may have changed
   // entries since BeginRead().
   void CheckUnwritten();
-  // Returns all families, or only the requested families.
+  // Returns the requested families that the database has.
   std::vector<FamilyHandle> Selected() const;
 
   const OpenReplica replica_;
@@ -191,12 +196,12 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   const bool drops_missing_;
   std::unique_ptr<LiveDb> live_;
   bool writable_ = false;
-  SelectionText held_;      // selection in dir_ after this refresh
-  bool holds_more_ = false;  // dir_ may then hold more
-  bool left_zero_ = false;  // this run raised the last sequence
-  Ingestor* ingestor_ = nullptr;  // made by MakeStore()
-  LastTransfer last_;       // record in dir_ before this refresh
-  std::string database_id_;  // of the examined database; empty: unknown
+  SelectionText held_;      // data in dir_ after this refresh
+  bool holds_more_ = false;  // see LastTransfer::holds_more
+  bool left_zero_ = false;  // this run raised the sequence from 0
+  Ingestor* ingestor_ = nullptr;  // owned by the caller of MakeStore()
+  LastTransfer last_;       // record before this refresh
+  std::string database_id_;  // when examined; empty: unknown
   std::vector<FamilyTables> tables_;
   std::vector<BuiltFamily> built_;     // families of the plan, by index
   std::vector<FamilyHandle> planned_;  // handles, by the same index
@@ -206,12 +211,12 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
   Summary last_summary_;
   std::map<int, uint64_t> levels_;
   uint64_t debt_bytes_ = 0;
-  // Set by BeginRead().
+  // State before the first read of a comparison. BeginRead() sets it.
   std::mutex first_read_mu_;
   std::optional<Written> first_read_;  // guarded by first_read_mu_
   ComparedEntries compared_;
   GroupComparer comparer_;
-  std::atomic<uint64_t> read_bytes_{0};  // for comparisons
+  std::atomic<uint64_t> read_bytes_{0};  // read for comparisons
   std::unique_ptr<IngestGate> gate_;
 };
 

@@ -23,7 +23,7 @@ constexpr char kOptionsPrefix[] = "OPTIONS-";
 constexpr char kTemporarySuffix[] = ".dbtmp";
 constexpr char kWalSuffix[] = ".log";
 
-// Fails every call that would change something.
+// Refuses every call that would change a file or directory.
 class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
  public:
   using FileSystemWrapper::FileSystemWrapper;
@@ -89,7 +89,7 @@ class ReadOnlyFileSystem : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Remembers whether a call has failed. Threads: any.
+// Remembers if any call has failed. Threads: any.
 class Failures {
  public:
   IOStatus Note(IOStatus status) {
@@ -104,7 +104,7 @@ class Failures {
   std::atomic<bool> failed_{false};
 };
 
-// A file that notes its failures in a Failures object.
+// A file that reports its failures to a Failures object.
 class ReplicaFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   ReplicaFile(std::unique_ptr<FSWritableFile> file,
@@ -159,7 +159,7 @@ class ReplicaFile : public rocksdb::FSWritableFileOwnerWrapper {
   const std::shared_ptr<Failures> failures_;
 };
 
-// A directory that notes its failures in a Failures object.
+// A directory that reports its failures to a Failures object.
 class ReplicaDirectory : public FSDirectory {
  public:
   ReplicaDirectory(std::unique_ptr<FSDirectory> base,
@@ -207,8 +207,8 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
                               const FileOptions& options,
                               std::unique_ptr<FSWritableFile>* file,
                               IODebugContext* dbg) override {
-    // Recovery would truncate the preallocated end of a WAL. The file may be a
-    // hard link to the WAL of an open database.
+    // Do not let recovery truncate a WAL to remove its preallocated space. The
+    // file may be a hard link to the WAL of an open database.
     return name.ends_with(kWalSuffix)
                ? IOStatus::NotSupported(name, "is no longer written")
                : Watch(target()->ReopenWritableFile(name, options, file, dbg),
@@ -273,8 +273,8 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
     return failures_->Note(std::move(status));
   }
 
-  // Overwrites the temporary OPTIONS file that RocksDB wrote with the merged
-  // text, before it gets its final name.
+  // Replaces the text of a temporary OPTIONS file, before RocksDB renames the
+  // file to its final name.
   IOStatus KeepOptions(const std::string& path, const IOOptions& options,
                        IODebugContext* dbg, std::string* text) {
     std::string written;
@@ -313,9 +313,9 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
 
 // One section of an OPTIONS file.
 struct OptionsSection {
-  std::string family;  // its name as quoted; empty for the whole database
+  std::string family;  // quoted name; empty: database options
   bool is_family = false;
-  std::string text;  // including its title
+  std::string text;  // begins with the title
 };
 
 std::vector<OptionsSection> SectionsOf(const std::string& text) {

@@ -1,4 +1,4 @@
-// File systems for an application's database that this process opens.
+// File systems through which this process opens an application's database.
 #pragma once
 
 #include <memory>
@@ -8,31 +8,36 @@
 
 namespace sstferry {
 
-// Returns a file system that fails every write, creation, rename and deletion.
-// RocksDB deletes some leftovers even when it opens a database for reading.
+// Returns a file system that refuses every write, creation, rename and
+// deletion. RocksDB deletes old files even if it opens a database only for
+// reading.
 std::shared_ptr<rocksdb::FileSystem> MakeReadOnlyFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base);
 
-// Returns a file system for the database in `dir`, whose newest OPTIONS file is
-// `options_text`.
+// Returns a file system for the database in `dir`. It protects three kinds of
+// files of the application:
 //
-// It keeps the text of OPTIONS: RocksDB rewrites the file whenever it opens a
-// database, with only the options that this process knows. It removes the
-// sections of dropped column families, and adds sections for created ones: from
-// the OPTIONS text *offered, if that has them.
+// OPTIONS: Each time RocksDB opens a database, it writes a new OPTIONS file,
+// with only the options that this process knows. This file system replaces the
+// new file's text by `options_text`, the text of the database's newest OPTIONS
+// file. It leaves out the sections of dropped column families. It takes the
+// section of a created column family from the OPTIONS text *offered, or else
+// from RocksDB's text.
 //
-// It does not write to an existing WAL.
+// WALs: It does not write to an existing WAL.
 //
-// After a write, sync, rename or link has failed, it deletes nothing in `dir`.
-// RocksDB deletes the tables of an ingestion if it could not sync the MANIFEST,
-// but the MANIFEST may list them. The next open removes unused files.
+// Tables: After a write, sync, rename or link has failed, it deletes nothing in
+// `dir`. RocksDB deletes ingested tables if it cannot sync the MANIFEST,
+// although the MANIFEST may list them. When the database is opened again,
+// RocksDB removes unused files.
 std::shared_ptr<rocksdb::FileSystem> MakeReplicaFileSystem(
     std::shared_ptr<rocksdb::FileSystem> base, const std::string& dir,
     const std::string& options_text,
     std::shared_ptr<const std::string> offered);
 
-// Returns `kept` with exactly the families of `written`. A family's section
-// comes from `kept`, or from `written` if `kept` does not have it.
+// Returns an OPTIONS text with the families of `written`. Takes a family's
+// section from `kept` if `kept` has one, otherwise from `written`. Takes the
+// rest from `kept`.
 std::string MergeOptionsTexts(const std::string& kept,
                               const std::string& written);
 

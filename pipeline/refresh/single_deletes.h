@@ -1,5 +1,4 @@
-// Searches a table file for SingleDeletes, which RocksDB's iterators do not
-// show.
+// Searches a table for SingleDeletes. RocksDB's iterators do not return them.
 #pragma once
 
 #include <functional>
@@ -10,8 +9,8 @@
 
 namespace sstferry {
 
-// Sets *found if an entry is a SingleDelete; never clears it. REQUIRES: a
-// block-based table.
+// Sets *found to true if the table has a SingleDelete; otherwise does not
+// change *found. REQUIRES: the file is a block-based table.
 //   kCorrupt, kSourceError  the file is damaged or cannot be read
 //   kCancelled              cancelled() (may be null) returned true
 [[nodiscard]] rocksdb::Status FindSingleDelete(
