@@ -26,11 +26,11 @@ std::string DateInName(uint64_t seconds);
 // directory. `seconds` is the time of the replacement, in seconds since 1970.
 std::string OldDirectorySuffix(uint64_t seconds);
 
-// Separates the old name and the time in the new name of a directory. sstferry
-// renames a directory like this when a standby replaces the database in it.
+// A directory "users" gets the name "users.sstferry-old-20261125T020003Z" when
+// a standby replaces the database in it.
 inline constexpr char kAdoptedInfix[] = ".sstferry-old-";
-// Separates the name of a standby and the time in the name of a directory. The
-// directory keeps data of the standby that the source has lost.
+// A directory "users.sstferry-lost-20261125T020003Z" keeps data of the standby
+// "users" that its source has lost.
 inline constexpr char kLostInfix[] = ".sstferry-lost-";
 
 // Checks a database name that a source sent. The target uses the name as a path

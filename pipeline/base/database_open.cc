@@ -105,8 +105,9 @@ std::string NameProcess(pid_t process) {
 // releases the lock when it closes a descriptor of the lock file. So a thread
 // with its own table looks for the holder. If the system does not allow such a
 // thread, this function first checks if this process has the lock file open. If
-// so, it treats the file as locked by this process and does not open it. A
-// thread that opens the database between the check and the look loses its lock.
+// so, it treats the file as locked by this process and does not open it.
+// Otherwise it opens the file. A thread that opens the database in between
+// loses its lock.
 bool FindProcess(const std::string& dir, std::optional<pid_t>* process) {
   process->reset();
   std::error_code error;

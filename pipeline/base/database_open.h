@@ -14,9 +14,9 @@ namespace sstferry {
 // directory. Does not detect read-only and secondary instances, because they
 // take no lock. Writes nothing.
 bool IsDatabaseOpen(const std::string& dir);
-// Returns true only if no process has the database open for certain. This is
-// certain if nobody holds the lock of the lock file. It is also certain if the
-// directory exists and has no lock file.
+// Returns true only if certainly no process has the database open. This is the
+// case if the lock file can be checked and no process holds its lock, or if the
+// directory exists without a lock file.
 bool IsDatabaseClosed(const std::string& dir);
 // Returns the id of the process that has the database open. Returns 0 if a
 // process has it open but the id is unknown. Returns nullopt if no process is
@@ -33,8 +33,7 @@ std::string DatabaseUser(const std::string& dir);
 // Returns OK if the file system is local, if the application runs on this
 // machine, or if no process has the database open.
 //   kRefused  the database is on a network file system, and a process on
-//             another
-//             machine may have it open
+//             another machine may have it open
 [[nodiscard]] rocksdb::Status CheckWriterIsHere(const std::string& dir);
 
 }  // namespace sstferry

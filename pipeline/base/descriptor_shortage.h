@@ -21,10 +21,10 @@ void NoteDescriptorShortage(int error);
 void LookForDescriptorShortage();
 
 // Returns kDeadPeer instead of kSourceError if a lack of descriptors may have
-// caused the error, because a target retries after kDeadPeer. This is the case
-// if DescriptorShortages() is now higher than `before`, or if hardly any
-// descriptor is free now (a library may not have closed its files yet). Returns
-// any other `status` unchanged.
+// caused the error; a target retries after kDeadPeer. Returns any other
+// `status` unchanged. Two signs show a lack: DescriptorShortages() is now
+// higher than `before`, or hardly any descriptor is free now. The second sign
+// is needed for a library that has not closed its files yet.
 [[nodiscard]] rocksdb::Status RetriedAfterShortage(
     const rocksdb::Status& status, uint64_t before);
 

@@ -1,5 +1,5 @@
 // Locks directories that are in use, by flock(). The process that works in a
-// directory holds the lock; other processes only check whether it is held.
+// directory holds the lock. Other processes only check the lock.
 #pragma once
 
 #include <string>

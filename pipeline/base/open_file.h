@@ -34,8 +34,8 @@ std::string NameIn(const std::string& path);
 // file does not exist, returns OK and *out is not open. Never waits for another
 // process. Follows no symbolic link, so `path` must not contain one.
 //   kSourceError  it is not a regular file, or its owner is another account
-//                 than
-//                 this process's account, root, and the owner of the directory
+//                 than this process's account, root, and the owner of the
+//                 directory
 [[nodiscard]] rocksdb::Status OpenForeign(const std::string& path,
                                           Descriptor* out);
 

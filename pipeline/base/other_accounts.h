@@ -29,8 +29,7 @@ std::string AccountName(uid_t uid);
 // not run as root. `in_place` is true if the pull opens the database in the
 // directory.
 //   kRefused  another account may change a name on the path, or owns the
-//             database
-//             that the pull opens
+//             database that the pull opens
 [[nodiscard]] rocksdb::Status CheckOnlyRoot(const std::string& target_dir,
                                             bool in_place);
 

@@ -118,8 +118,8 @@ class IntoDb {
 };
 #endif
 
-// Set members of option structs that only some supported releases have. All
-// functions below are templates, because only in a template may a
+// The functions below set members of option structs that only some supported
+// releases have. The functions are templates, because only in a template may a
 // requires-expression name a member that does not exist.
 
 // Disables block features that older targets report as damage.

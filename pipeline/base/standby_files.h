@@ -29,8 +29,8 @@ namespace sstferry {
     const FollowFile& record);
 
 // Finds a fault of the standby in `dir`. Uses the recorded fault if there is
-// one. Otherwise runs CheckStandbyFiles() and then check_more(), unless it is
-// empty; *fault is then the first fault found, without an id. Starts over if a
+// one. Otherwise runs CheckStandbyFiles() and then check_more() (may be empty).
+// *fault is then the first fault found, without an id. Starts over if a
 // follower replaces the record meanwhile. Sets *fault to kNone if the standby
 // has no fault.
 //   others  the directory cannot be read

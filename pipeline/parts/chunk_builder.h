@@ -61,9 +61,8 @@ class ChunkBuilder {
   // entry may make the chunk much larger. Makes no chunk for an empty part.
   // Returns an error of the sink, or:
   //   kRefused                an entry cannot be moved, because its key is too
-  //                           long
-  //                           or the target does not support wide columns; the
-  //                           message names the key
+  //                           long or the target does not support wide columns;
+  //                           the message names the key
   //   kCorrupt, kSourceError  reading failed
   [[nodiscard]] rocksdb::Status Build(const Part& part,
                                       const PartRequest& request);

@@ -187,8 +187,8 @@ class PartStore::File {
     }
     return true;
   }
-  // Returns reserved bytes that the file does not need to the budget. REQUIRES:
-  // the last byte was appended.
+  // Gives unneeded reserved bytes back to the budget. REQUIRES: the last byte
+  // was appended.
   void Settle() { Count(bytes_); }
   // Drops the newest bytes from memory. The builder calls this function when it
   // begins its next chunk or ends.
@@ -256,8 +256,8 @@ class PartStore::File {
   std::string memory_;  // under mu_
 };
 
-// One chunk in a spool. REQUIRES for every access: the store's mu_ is locked.
-// The file's functions need no lock where File allows any thread.
+// One chunk in a spool. REQUIRES for every access: the store's mu_ is locked,
+// except for functions of `file`, which has its own lock.
 struct PartStore::Chunk {
   ChunkBegin begin;
   std::optional<std::string> after;  // PartRequest::after of requests for it

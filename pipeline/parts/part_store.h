@@ -56,8 +56,8 @@ class SpoolBudget {
   // store.
   void Leave(PartStore* store);
   // Removes a chunk of another store to make room for `bytes` more bytes in the
-  // store `wanting`. Chooses only a store that has at least as much as
-  // `wanting` would then have. Returns false if no chunk can be removed.
+  // store `wanting`. Chooses only a store that uses at least as much of the
+  // budget as `wanting` will use. Returns false if no chunk can be removed.
   bool FreeElsewhere(const PartStore* wanting, uint64_t bytes);
 
  private:
@@ -159,8 +159,7 @@ class PartStore {
   // Sends everything that the request asks for, up to the end of the part.
   // Returns errors of the sink, of ChunkBuilder::Build() and of SendUnit(), or:
   //   kDeadPeer  the start of a chunk was sent, but the spool has no room for
-  //              the
-  //              rest of the chunk: the target must request the chunk again
+  //              the rest of the chunk: the target must request the chunk again
   [[nodiscard]] rocksdb::Status Send(PartRead read, ChunkSink* sink);
 
   uint64_t bytes() const { return usage_->bytes; }

@@ -68,8 +68,8 @@ Status FamilyCutter::Cut() {
   return Status::OK();
 }
 
-// Adds the file's cut points to the region. Chooses so many points that parts
-// of target_bytes_ bytes can be cut.
+// Adds the file's cut points to the region. Chooses enough points to cut parts
+// of target_bytes_ bytes.
 Status FamilyCutter::WeighFile(const FilePlan& file, Region* region) {
   // Four cut points per part keep the error of a part's size below a quarter.
   const size_t wanted =

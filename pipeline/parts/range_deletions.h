@@ -40,8 +40,8 @@ namespace sstferry {
 // Memory:    at most 2 * kMostSpans pairs of keys, and one entry.
 class RangeDeletions {
  public:
-  // REQUIRES: the iterator is made later. While deleted entries are skipped,
-  // `cancelled` (may be null) is called from time to time.
+  // REQUIRES: the iterator does not exist yet. While deleted entries are
+  // skipped, `cancelled` (may be null) is called from time to time.
   RangeDeletions(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                  const KeyInterval& interval, std::function<bool()> cancelled);
   RangeDeletions(const RangeDeletions&) = delete;

@@ -16,9 +16,9 @@ namespace sstferry {
       where);
 }
 
-// Removes the end state from an error, because some code reads the source's
-// data as well as the target's. Its caller adds the right end state. Does not
-// change OK.
+// Removes the end state from an error. For code that runs at the source as well
+// as at the target, because only the caller knows which end state is right.
+// Does not change OK.
 [[nodiscard]] inline rocksdb::Status WithoutState(
     const rocksdb::Status& status) {
   return status.ok()             ? status

@@ -26,8 +26,8 @@ class ChunkSink {
 
 // Makes a file system that passes all bytes written to any file to `sink`. Only
 // one file may be open at a time. The file system cannot read or rename files,
-// and ignores deletions. Ownership: borrows the sink, which must exist longer
-// than the file system.
+// and ignores deletions.
+// Ownership: borrows the sink, which must exist longer than the file system.
 std::shared_ptr<rocksdb::FileSystem> MakeSinkFileSystem(ChunkSink* sink);
 
 }  // namespace sstferry

@@ -36,9 +36,9 @@ std::vector<MarkPlace> OnlyOnes(const std::vector<uint32_t>& marks) {
 // dropped.
 std::vector<std::pair<uint32_t, uint32_t>> LongestAscending(
     const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
-  // ends[n] is the last pair of an ascending subsequence of n + 1 pairs. If
-  // there are several such subsequences, it is the one whose last pair has the
-  // smallest second index. before[i] is the pair before pair i in its
+  // For each length n + 1, ends[n] is the last pair of an ascending
+  // subsequence. Of all subsequences of this length, it is the last pair with
+  // the smallest second index. before[i] is the pair before pair i in its
   // subsequence.
   std::vector<uint32_t> ends;
   std::vector<uint32_t> before(pairs.size());

@@ -64,8 +64,8 @@ class DeltaBuilder {
   // nothing differs. Returns errors of the sink, or:
   //   kRefused      an entry cannot be sent; the message has the entry's key
   //   kCorrupt      reading failed (also kSourceError), or the request says
-  //                 that the
-  //                 source has no entries in the piece, but it has some
+  //                 that the source has no entries in the piece, but it has
+  //                 some
   [[nodiscard]] rocksdb::Status BuildDifferences(const Part& part,
                                                  const PieceDifference& piece,
                                                  EntryDigester* digester);

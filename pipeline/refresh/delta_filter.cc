@@ -41,8 +41,8 @@ Policy WithMoreBits(const FilterPolicy& own) {
 }
 
 // Uses the application's policy for the last level, and a policy with more bits
-// per key for other levels. Any policy of RocksDB can read the filters of the
-// other.
+// per key for other levels. Every filter policy of RocksDB can read filters
+// that another policy of RocksDB wrote.
 class DeltaFilter : public FilterPolicy {
  public:
   DeltaFilter(Policy own, Policy above)

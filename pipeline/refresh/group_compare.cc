@@ -196,9 +196,9 @@ void GroupCompare::TellGroups(std::vector<DeltaRequest>* delta) const {
 }
 
 // Sends the entries whose marks the source does not have. The marks of the
-// other entries match, but two different entries may have equal marks. So
-// compares one digest of all other entries with the source's digest. If the
-// digests differ, sends all entries of the groups.
+// other entries match, but two different entries may have equal marks. So this
+// function compares one digest of all other entries with the source's digest.
+// If the digests differ, it sends all entries of the groups.
 void GroupCompare::TakeSifted(const SiftReply& reply,
                               std::vector<DeltaRequest>* delta) {
   std::vector<size_t> others;

@@ -2,8 +2,8 @@
 // by a new directory. This target fills the new directory with hard links to
 // the files of TARGET_DIR (a copy: see pull/linked_copy.h). It then refreshes
 // the copy like a refresh in place. Finally it exchanges the two directories.
-// It writes nothing to TARGET_DIR. It is used for replicas that were made of
-// chunks.
+// It writes nothing to TARGET_DIR. A pull uses this target for a replica that
+// was made of chunks.
 //
 // The copy gets the same contents as a directory that is built from scratch. It
 // has only the families and entries that the source has, and the source's
@@ -51,8 +51,8 @@ class LinkedTarget : public RefreshTarget {
   rocksdb::Status Own(const rocksdb::Status& status) override;
 
  private:
-  // Gives way if a swap without links may avoid the error `status`. Returns
-  // `status`.
+  // Gives way (the pull then builds a new database without links) if that may
+  // avoid the error `status`. Returns `status`.
   rocksdb::Status GiveWayAt(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status CheckWhole() const;
   // Refuses a copy with prepared transactions. A clone may contain them. The

@@ -378,7 +378,7 @@ Status LiveDb::Drop(const std::string& name) {
     return Status::OK();
   }
   const Status status = db_->DropColumnFamily(found->handle);
-  families_.erase(found);  // who opened the db destroys the handle
+  families_.erase(found);  // its owner destroys the handle
   return At(status, "drop column family '" + name + "'");
 }
 

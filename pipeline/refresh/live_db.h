@@ -22,7 +22,7 @@ class WrittenFiles;
 // An open database of a target, and its column families.
 //
 // Ownership: closes a database that it opened; borrows a database that an
-// application opened.
+//            application opened.
 // Threads:   one at a time; db() as RocksDB allows.
 class LiveDb {
  public:
@@ -52,8 +52,9 @@ class LiveDb {
   ~LiveDb();
 
   // Returns the open database. If an application opened a DBWithTTL, returns
-  // the database that the DBWithTTL wraps. Its values end with a time, like the
-  // values in chunks. Iterators of the DBWithTTL would remove the times.
+  // the database that the DBWithTTL wraps. The values in the wrapped database
+  // end with a time, like the values in chunks. Iterators of the DBWithTTL
+  // would remove the times.
   rocksdb::DB* db() const { return db_; }
   // Returns true if an application opened the database.
   bool is_borrowed() const { return replica_.db != nullptr; }

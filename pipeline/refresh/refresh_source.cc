@@ -77,8 +77,9 @@ Status RefreshSource::Decide(const PlanOrder& order,
 
 // Refuses SingleDeletes. A delta puts an entry above an older put of the same
 // key. A later SingleDelete would remove only the newer put, and the older one
-// would become visible again. Cannot find a SingleDelete that a compaction has
-// already removed together with its put (docs/refresh.md, "What it refuses").
+// would become visible again. Does not find a SingleDelete that a compaction
+// has already removed together with its put (docs/refresh.md, "What it
+// refuses").
 Status RefreshSource::CheckSingleDeletes(const PlanOrder& order,
                                          const TransferFamily& family) const {
   std::string where;

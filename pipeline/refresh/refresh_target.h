@@ -160,7 +160,8 @@ class RefreshTarget : public PullTarget, public InPlaceTarget {
       const Family& family, rocksdb::ColumnFamilyHandle* known);
   void NoteMissing();
   [[nodiscard]] rocksdb::Status WriteSummary(const Summary& summary);
-  // Returns the database's id, and a digest of the listed tables in any order.
+  // Returns the database's id, and a digest of the listed tables. The digest
+  // does not depend on the order of the tables.
   static JournalTargetFiles FilesOf(const std::vector<FamilyTables>& listed,
                                     rocksdb::DB* db);
   // Read the target's entries, or its first and last key, in a piece of a part.

@@ -315,7 +315,7 @@ class ReplicaFileSystem : public SyncWatchingFileSystem {
 struct OptionsSection {
   std::string family;  // quoted name; empty: database options
   bool is_family = false;
-  std::string text;  // begins with the title
+  std::string text;  // includes the title line
 };
 
 std::vector<OptionsSection> SectionsOf(const std::string& text) {
