@@ -16,12 +16,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum memory of the names that FindArchives() returns, enough for more than
-// half a million. Each name takes about 100 bytes in addition to its text.
+// Maximum memory for the names that FindArchives() returns. It is enough for
+// half a million names. A name takes about 100 bytes in addition to its text.
 constexpr uint64_t kMaxNamesBytes = 128u << 20;
 constexpr uint64_t kNameNodeBytes = 100;
 
-// Returns the part of a key after the prefix.
+// Returns the part of a key that follows the prefix.
 Slice Behind(const std::string& prefix, const std::string& key) {
   return Slice(key.data() + prefix.size(), key.size() - prefix.size());
 }
@@ -30,7 +30,7 @@ uint64_t Unsigned(UnixSeconds seconds) {
   return static_cast<uint64_t>(std::max<UnixSeconds>(seconds, 0));
 }
 
-// Turns any error of decoding an object into kCorrupt.
+// Returns kCorrupt for any error with which the decoding of an object failed.
 Status AsDamage(const Status& decoded) {
   return decoded.ok() ? decoded
                       : MakeStatus(EndState::kCorrupt, MessageOf(decoded));
@@ -152,7 +152,7 @@ Status Archive::ReadObject(
 std::string InitCommand(const StoreOptions& options) {
   SourceAccess access;
   access.store = options;
-  access.store.key_file.clear();  // only sets are sealed
+  access.store.key_file.clear();  // `archive init` uses no key
   SourceAddress place;
   place.archive = options.where;
   return "sstferry archive init " + ShellWord(options.where.ToString()) +
@@ -162,7 +162,7 @@ std::string InitCommand(const StoreOptions& options) {
 Status FindArchives(ObjectStore* store, std::set<std::string>* names) {
   names->clear();
   const std::string end = std::string("/") + kArchiveHeadKey;
-  std::string last;  // the last name that was found, with a slash
+  std::string last;  // the last name that was found, with '/' at its end
   uint64_t bytes = 0;
   const auto take = [&](ListPage* page) {
     for (const ObjectInfo& object : page->objects) {
@@ -174,7 +174,9 @@ Status FindArchives(ObjectStore* store, std::set<std::string>* names) {
     }
     if (!last.empty() && page->next.starts_with(last)) {
       page->next = last;
-      page->next.back() = '0';  // sorts after all keys of that archive
+      // '0' is the character after '/', so the next page skips the archive's
+      // other keys.
+      page->next.back() = '0';
     }
     return bytes <= kMaxNamesBytes
                ? StoreResult()
@@ -195,7 +197,8 @@ Status Archive::NoArchive() const {
   if (store_->Head("CURRENT", &info).ok()) {
     return MakeStatus(EndState::kRefused, expected + "a database");
   }
-  // Names archives on the first page of objects; a longer search may take long.
+  // Names only archives on the first page of objects, because a search of all
+  // pages may take long.
   ListPage page;
   std::string below;
   if (store_->List("", "", &page).ok()) {
@@ -242,8 +245,9 @@ Status Archive::Now(uint64_t* seconds) const {
 Status Archive::ListSets(std::vector<FoundSet>* sets,
                          std::set<SetName>* lost) const {
   sets->clear();
-  // Lists done/ before sets/. In the other order, a set whose record is deleted
-  // and whose `done` is put between the two lists would look committed.
+  // Lists done/ before sets/. In the other order, a set would wrongly look
+  // committed if its record were deleted and its `done` put between the two
+  // lists.
   std::vector<ObjectInfo> objects;
   RETURN_IF_ERROR(
       ListAll(store_, kArchiveDonePrefix, kMaxArchiveObjects, &objects).status);
@@ -287,7 +291,7 @@ Status Archive::ReadSet(const FoundSet& found,
         &is_there));
   }
   if (!is_there) {
-    return Status::OK();  // it is being removed
+    return Status::OK();  // a prune is removing the set
   }
   const std::string key = SetKey(found.name);
   RETURN_IF_ERROR(ReadObject(
@@ -364,7 +368,8 @@ Status Archive::ReadEach(
     if (is_unreadable && unreadable != nullptr) {
       unreadable->push_back(id);
     } else if (is_unreadable) {
-      // Without this object, it is unknown which files are marked or protected.
+      // An unreadable mark or intent hides which files are marked or protected,
+      // so the caller must delete nothing.
       return MakeStatus(EndState::kCorrupt,
                         store_->Describe(object.key) + ": " + MessageOf(read) +
                             "; nothing was deleted",

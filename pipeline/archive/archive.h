@@ -1,5 +1,6 @@
-// Reads an archive's objects from a store. push.h and prune.h describe who
-// writes and deletes them, and why that is safe.
+// Reads the objects of an archive from a store. format/archive.h defines these
+// objects, for example marks and intents. push.h and prune.h describe which
+// command writes and deletes them, and prove that no needed object is deleted.
 #pragma once
 
 #include <atomic>
@@ -21,16 +22,19 @@
 
 namespace sstferry {
 
-// Limit for the objects under one prefix; a longer listing counts as damage.
+// Maximum number of objects under one prefix. A listing that is longer fails as
+// damaged.
 inline constexpr uint64_t kMaxArchiveObjects = 1u << 23;
-// Writers put no more segments, and no more files of sets, than this, so that
-// each archive can be listed, restored and pruned. The rest is for objects that
-// concurrent writers put without knowing of each other.
+// Maximum number of segments, and of files of sets, up to which writers put
+// objects. The difference to kMaxArchiveObjects is a reserve, because
+// concurrent writers cannot count each other's objects. So each archive stays
+// small enough to be listed, restored and pruned.
 inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
 
-// Checks whether a writer may put objects, if the prefix has `objects` of them
-// afterwards. *warning is set above half of `max_objects`, else empty.
-//   kRefused  there would be more than `max_objects`
+// Checks whether a writer may put objects. `objects` is the number of objects
+// that the prefix will have afterwards. Sets *warning if this is more than half
+// of `max_objects`, and empties it otherwise.
+//   kRefused  `objects` exceeds `max_objects`
 [[nodiscard]] rocksdb::Status CheckObjectCount(const std::string& place,
                                                const std::string& prefix,
                                                uint64_t objects,
@@ -41,11 +45,12 @@ inline constexpr uint64_t kMaxPutObjects = kMaxArchiveObjects / 16 * 15;
 struct FoundSet {
   SetName name;
   uint64_t bytes = 0;    // size of the set's record
-  bool is_done = false;  // done/SET exists: the set is committed
+  bool is_done = false;  // the set is committed: done/SET exists
 };
 
-// A mark or an intent found in a listing. since_seconds is the time in the
-// object's content or the store's time of the object, whichever is later.
+// A mark or an intent that a listing shows. since_seconds is the later of two
+// times: the time in the object's content, and the store's modification time of
+// the object.
 struct FoundMark {
   SetId id{};
   uint64_t since_seconds = 0;
@@ -57,79 +62,85 @@ struct FoundIntent {
   ArchiveIntent intent;
 };
 
-// Keys and sets that marks name.
+// The keys and the sets that the marks of an archive name.
 struct Marked {
   struct Since {
-    // A mark names the set as committed, and no prune has taken that back.
+    // A mark names the set as committed, and no prune has undone this.
     bool was_done = false;
-    // Time of the oldest such mark or, if there is none, of the oldest mark.
+    // Time of the oldest mark that names the set as committed. If no mark does,
+    // time of the oldest mark that names the set.
     uint64_t since_seconds = 0;
   };
   std::set<std::string> keys;
   std::map<SetName, Since> sets;
 };
 
-// An object of a set, as a listing shows it.
+// An object of a set, as it appears in a listing.
 struct ListedObject {
   uint64_t bytes = 0;
-  bool is_cold = false;  // the store does not return its bytes
+  bool is_cold = false;  // its storage class does not allow reads
 };
 using ListedKeys = std::map<std::string, ListedObject>;  // by key
 
-// Returns the fault that a listing shows for an object, which should have
-// `bytes` bytes; empty: none.
+// Returns the fault that a listing shows for the object with this key: the
+// object is missing, is cold, or does not have `bytes` bytes. Returns an empty
+// text if there is no fault.
 std::string ListedFault(const ListedKeys& listed, const std::string& key,
                         uint64_t bytes);
 
-// Object key -> its fault.
+// Maps the key of an object to the object's fault.
 using KeyFaults = std::map<std::string, std::string>;
 
-// Maximum length of a stored problem, so that kMaxFoundFaults of them can be
-// read again.
+// Maximum length of the problem that is stored with a fault. An object CHECKED
+// with kMaxFoundFaults faults of this length can still be read.
 inline constexpr size_t kMaxFaultBytes = 512;
 
-// The sets that repairs have replaced (repair.h). A repair replaces a set only
-// after it has found objects of it missing or wrong. So every command treats
-// the original as damaged while the set that was made from it is committed:
-// even if no finding of a check names its objects, and even if the new set has
-// been damaged since.
+// The sets that a repair has replaced by a new set (repair.h). A repair
+// replaces a set only if it found objects of the set missing or wrong.
+// Therefore every command treats the replaced set as damaged while the new set
+// is committed. This holds even if no check has found the faults, and even if
+// the new set was damaged later.
 class RepairedSets {
  public:
-  // Adds a committed set with a readable record. `repairs`: the id of the
-  // damaged set from which it was made, which has the same time; zero: none.
+  // Adds a committed set with a readable record. `repairs` is the id of the
+  // damaged set that this set replaces; zero: it replaces none. Both sets have
+  // the same time.
   void Add(const SetName& name, const SetId& repairs);
-  // Returns true if a set was made from this one.
+  // Returns true if a repair has replaced this set.
   bool IsReplaced(const SetName& name) const { return made_.count(name) != 0; }
-  // Returns a set that is_whole() accepts and that was made from this one,
-  // perhaps by several repairs. Unset: no such set exists.
+  // Returns a set that replaces this set, directly or through several repairs,
+  // and for which is_whole() returns true. Returns nullopt if there is no such
+  // set.
   std::optional<SetName> FindWhole(
       const SetName& name,
       const std::function<bool(const SetName&)>& is_whole) const;
 
  private:
-  std::multimap<SetName, SetName> made_;  // damaged set -> set made from it
+  std::multimap<SetName, SetName> made_;  // replaced set -> new set
 };
-// The problem of a set that was replaced, if nothing else is known of it.
+// The problem of a replaced set, if no other problem of the set is known.
 inline constexpr char kReplacedSet[] = "a repair found objects of it wrong";
-// The problem of an object whose bytes do not have their digests.
+// The problem of an object whose bytes do not match their digests.
 inline constexpr char kWrongBytes[] =
     "its bytes differ from those that were pushed";
 
-// Makes random ids; tests replace it.
+// Returns a random id. Tests replace this function.
 using NewSetId = std::function<SetId()>;
 SetId RandomSetId();
 
-// Returns what the record of a set says.
+// Returns facts from the record of a set, for example its label and its host.
 SetFacts SetFactsOf(const ArchiveSet& set);
 
 class SealKey;
 
-// Returns the command that makes the archive in the store.
+// Returns the shell command that creates an archive in the store.
 std::string InitCommand(const StoreOptions& options);
 
-// Finds the archives below a bucket's prefix, and returns their names relative
-// to it. Lists only the first page of an archive with many objects.
-//   kCorrupt  the list has more objects, pages or names than the limits
+// Finds the archives below the store's address, and returns their names
+// relative to the address. Lists only the first page of objects of a large
+// archive.
+//   kCorrupt  the store lists more objects, pages or names than the limits
+//             allow
 [[nodiscard]] rocksdb::Status FindArchives(ObjectStore* store,
                                            std::set<std::string>* names);
 
@@ -138,11 +149,11 @@ std::string InitCommand(const StoreOptions& options);
 // Threads: any.
 class Archive {
  public:
-  // `store` and `key` must outlive this object. With a key, the archive reads
-  // only sets that are sealed with that key. `init_command`: the next command
-  // if there is no archive, for commands that put sets; empty: none.
-  // *read_bytes counts the bytes that are read of files and logs; it may be
-  // null, and must outlive this object.
+  // Reads from `store`. If `key` is not null, reads only sets that are sealed
+  // with this key. Commands that put sets give `init_command`: the error for a
+  // missing archive names it as the next command; empty: none. If `read_bytes`
+  // is not null, adds the number of bytes that are read from files and logs to
+  // *read_bytes. All pointers must stay valid while this object exists.
   explicit Archive(ObjectStore* store, const SealKey* key = nullptr,
                    std::string init_command = "",
                    std::atomic<uint64_t>* read_bytes = nullptr)
@@ -157,83 +168,90 @@ class Archive {
     if (read_bytes_ != nullptr) *read_bytes_ += bytes;
   }
 
-  // Reads the archive's head. kRefused: there is no archive, but perhaps a
-  // database or archives below it, which the message names; kIncompatible: it
-  // has a later format.
+  // Reads the head of the archive, the object ARCHIVE.
+  //   kRefused       there is no archive. If a database or other archives are
+  //                  at or below this address, the message names them
+  //   kIncompatible  the archive has a later format
   [[nodiscard]] rocksdb::Status ReadHead(ArchiveHead* head) const;
-  // Returns the store's time, which set names and records use.
+  // Returns the time of the store's clock. Names and records of sets use this
+  // time.
   [[nodiscard]] rocksdb::Status Now(uint64_t* seconds) const;
-  // Lists all sets, the oldest first. A set listed as done was done at some
-  // time during the call, and every set that existed throughout the call is
-  // listed. *lost, which may be null, receives the names in done/ that have no
-  // record.
+  // Lists all sets, the oldest first. Lists every set that exists throughout
+  // the call. A set for which `is_done` is true was committed at some moment
+  // during the call. If `lost` is not null, *lost receives the names in done/
+  // that have no record in sets/.
   [[nodiscard]] rocksdb::Status ListSets(
       std::vector<FoundSet>* sets, std::set<SetName>* lost = nullptr) const;
-  // Reads an object of at most `max_bytes` bytes and a header, and passes it to
-  // decode(). Reads it again if decode() fails, up to kTriesOfBytes times in
-  // all. If the object is missing, the status is OK and *is_there is false.
-  //   kCorrupt  decode() accepts nothing that the store returns, or the store
-  //             lists the object and does not find it
+  // Reads an object of at most `max_bytes` bytes plus a header, and passes it
+  // to decode(). If decode() fails, reads the object again, up to kTriesOfBytes
+  // times in all. If the object is missing, returns OK and sets *is_there to
+  // false.
+  //   kCorrupt  decode() failed at each attempt; or the store lists the object,
+  //             but cannot find it
   [[nodiscard]] rocksdb::Status ReadObject(
       const std::string& key, uint64_t max_bytes,
       const std::function<rocksdb::Status(const std::string& bytes)>& decode,
       bool* is_there) const;
-  // Reads the record of a set. If the record is missing, the status is OK and
-  // *set stays unset. For a done set, the record must have the digest in the
-  // `done` object. Without a key, a sealed set's unit digests stay encrypted.
+  // Reads the record of a set. If the record is missing, returns OK and leaves
+  // *set unset. For a committed set, compares the record with the digest in
+  // done/SET. Without a key, the unit digests of a sealed set stay encrypted.
   [[nodiscard]] rocksdb::Status ReadSet(const FoundSet& found,
                                         std::optional<ArchiveSet>* set) const;
   // Returns kRefused if the set is sealed and there is no key.
   [[nodiscard]] rocksdb::Status CheckReadable(const ArchiveSet& set) const;
-  // Passes bytes [offset, offset + bytes) of a file of the set to `sink`, in
-  // order and decrypted. Bytes of a sealed set are authenticated (kDamaged if
-  // that fails); the caller must compare bytes of other sets with the unit
-  // digests. After a failure the sink may have received some bytes. REQUIRES:
-  // CheckReadable(); the range is within the file.
+  // Passes the bytes [offset, offset + bytes) of a file of the set to `sink`,
+  // in order and decrypted. Authenticates the bytes of a sealed set, and
+  // returns kDamaged if this fails. For an unsealed set, the caller must
+  // compare the bytes with the unit digests. If a read fails, `sink` may
+  // already have received some bytes. REQUIRES: CheckReadable() returned OK;
+  // the range is within the file.
   StoreResult ReadFile(const ArchiveSet& set, const ArchivedFile& file,
                        uint64_t offset, uint64_t bytes,
                        const ObjectSink& sink) const;
-  // Reads all marks. Skips a mark that is deleted meanwhile.
-  //   kCorrupt  a mark cannot be read: the message says how to remove it
+  // Reads all marks. Skips a mark that is deleted during the call.
+  //   kCorrupt  a mark cannot be read. The message says how to remove the mark
   [[nodiscard]] rocksdb::Status ReadMarks(std::vector<FoundMark>* marks) const;
-  // Reads all marks, and collects what they name. `marks`, which may be null,
-  // receives the marks themselves.
+  // Reads all marks, and stores in *marked which keys and sets they name. If
+  // `marks` is not null, *marks receives the marks themselves.
   [[nodiscard]] rocksdb::Status ReadMarked(
       Marked* marked, std::vector<FoundMark>* marks = nullptr) const;
-  // Reads all intents. If `unreadable` is not null, it receives the ids of
-  // unreadable intents, and these cause no failure.
+  // Reads all intents. If `unreadable` is not null, *unreadable receives the
+  // ids of the intents that cannot be read; otherwise such an intent causes a
+  // failure.
   [[nodiscard]] rocksdb::Status ReadIntents(
       std::vector<FoundIntent>* intents,
       std::vector<SetId>* unreadable = nullptr) const;
-  // Reads the findings of checks and repairs; none if nothing was stored. They
-  // do not go stale: a key is never used twice, and a check that reads an
-  // object and finds it right removes its fault.
-  //   kCorrupt  they cannot be read, so it is unknown which objects are wrong.
-  //             The next check that reads all objects puts them anew
+  // Reads the stored findings of checks and repairs. *checked is empty if
+  // nothing is stored. A finding stays valid: no key is used twice, and a check
+  // that finds the object right removes the finding.
+  //   kCorrupt  the findings cannot be read, so it is unknown which objects are
+  //             wrong. A check that reads all objects stores new findings
   [[nodiscard]] rocksdb::Status ReadChecked(ArchiveChecked* checked) const;
-  // Puts findings in place of those that are stored. Cuts long problems. A
-  // store cannot compare and put, so call ReadChecked() just before.
+  // Replaces the stored findings by `checked`, with long problems truncated.
+  // The caller should call ReadChecked() just before, because a store cannot
+  // compare and put in one step.
   StoreResult PutChecked(ArchiveChecked checked) const;
-  // Reads the faults in the findings: "its bytes differ ... (found DATE)".
-  // `checked_seconds`, which may be null, receives the time of the check.
-  //   kCorrupt  as ReadChecked(); or the findings are full: *faults has all of
-  //             them, but it is unknown which other objects are wrong
+  // Reads the faults in the stored findings, each with the time when it was
+  // found: "its bytes differ ... (found DATE)". If `checked_seconds` is not
+  // null, *checked_seconds receives the time of the last check.
+  //   kCorrupt  ReadChecked() failed. Or the stored list is full, and may lack
+  //             other wrong objects: then *faults has all faults in the list
   [[nodiscard]] rocksdb::Status ReadFaults(
       KeyFaults* faults, uint64_t* checked_seconds = nullptr) const;
-  // Adds to *keys the objects under a prefix that have names of files of sets.
-  // *foreign (may be null) counts the other objects. If a list shows cold
-  // objects, reads one byte of the first to find out if the store returns their
-  // bytes.
+  // Adds to *keys the objects under a prefix whose names are names of files of
+  // sets. If `foreign` is not null, adds the number of other objects to
+  // *foreign. If the store lists cold objects, reads one byte of the first, to
+  // find out whether the store returns their bytes.
   [[nodiscard]] rocksdb::Status ListKeys(const std::string& prefix,
                                          ListedKeys* keys,
                                          uint64_t* foreign = nullptr) const;
 
  private:
-  // Returns the error for a store without a head.
+  // Returns the error for a store that contains no archive.
   [[nodiscard]] rocksdb::Status NoArchive() const;
-  // Calls each(id, modified, bytes) for the objects under a prefix whose names
-  // are ids. An object for which `each` fails at each try is unreadable: then
-  // its id is added to *unreadable, or this fails if that is null.
+  // Calls each(id, modified, bytes) for each object under a prefix whose name
+  // is an id. If each() fails at every attempt, the object is unreadable. Then
+  // adds the id to *unreadable or, if `unreadable` is null, returns kCorrupt.
   [[nodiscard]] rocksdb::Status ReadEach(
       const std::string& prefix, uint64_t max_bytes,
       const std::function<rocksdb::Status(const SetId&, uint64_t,

@@ -23,14 +23,14 @@ namespace {
 
 constexpr uint64_t kSecondsPerDay = 86400;
 
-// A set and its record. `record` is unset if it cannot be read.
+// A set and its record. `record` is unset if the record cannot be read.
 struct ReadRecord {
   ListedSet listed;
   std::optional<ArchiveSet> record;
 };
 
-// Reads all records, the oldest first. Skips sets that are deleted meanwhile.
-// `lost`: as for Archive::ListSets().
+// Reads the records of all sets, the oldest first. Skips a set that is deleted
+// during the call. For `lost`, see Archive::ListSets().
 Status ReadRecords(const Archive& archive, const ArchiveHead& head,
                    std::vector<ReadRecord>* records, RepairedSets* repaired,
                    std::set<SetName>* lost = nullptr) {
@@ -42,8 +42,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
     ReadRecord read;
     read.listed.name = set.name;
     const auto mark = marked.sets.find(set.name);
-    // Ignores a mark that was put while the set was unfinished, and one that a
-    // prune has taken back.
+    // Ignores a mark that was put before the set was committed, and a mark that
+    // a prune has undone.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.is_done);
     read.listed.state = !set.is_done ? SetState::kUnfinished
@@ -53,8 +53,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
       read.listed.expires_seconds =
           mark->second.since_seconds + head.grace_seconds;
     }
-    // Reads without the key first: with it, an unsealed set and a set that is
-    // sealed with another key would look damaged.
+    // Reads the record without the key first. With the key, an unsealed set or
+    // a set with another key would look damaged.
     Status status = Archive(archive.store()).ReadSet(set, &read.record);
     const SealKey* const key = archive.key();
     std::optional<SetState> other;
@@ -94,7 +94,8 @@ Status ReadRecords(const Archive& archive, const ArchiveHead& head,
   return Status::OK();
 }
 
-// Marks a set in the list as damaged if a repair has replaced it.
+// Changes the state of a listed set to damaged if a repair has replaced the
+// set.
 void JudgeReplaced(const RepairedSets& repaired, ListedSet* listed) {
   if (IsRestorable(listed->state) && repaired.IsReplaced(listed->name)) {
     listed->state = SetState::kDamaged;
@@ -102,8 +103,8 @@ void JudgeReplaced(const RepairedSets& repaired, ListedSet* listed) {
   }
 }
 
-// Turns the error of unreadable findings into OK, so that they do not prevent a
-// list or a check.
+// Returns OK if the findings cannot be read, so that a list or a check
+// continues. Returns other errors unchanged.
 Status IgnoreUnreadable(const Status& read) {
   return EndStateOf(read) == EndState::kCorrupt ? Status::OK() : read;
 }
@@ -113,7 +114,7 @@ struct NamedFile {
   const ArchivedFile* file = nullptr;
   uint64_t unit_bytes = 0;
   uint64_t object_bytes = 0;
-  bool is_sealed = false;  // its SHA-256 verifies it, not its unit digests
+  bool is_sealed = false;         // SHA-256 verifies the object
   std::vector<ReadRecord*> sets;  // the oldest first
 };
 
@@ -129,30 +130,30 @@ class Checker {
   void NameFiles();
   void CompareWithList();
   [[nodiscard]] Status ReadFiles();
-  // Returns true if this check reads the object.
+  // Returns true if this check reads the object with this key.
   bool IsRead(const std::string& key) const;
   void ChoosePart();
   [[nodiscard]] Status ReadFile(const std::string& key,
                                 const NamedFile& named);
   void Amiss(const std::string& key, const std::string& what);
-  // Adds the findings of earlier checks.
+  // Adds the findings of earlier checks to this check's problems.
   void AddFindings();
-  // Reads the findings. If they cannot be read, leaves *findings empty, and
-  // sets unreadable_ to the reason.
+  // Reads the stored findings. If they cannot be read, leaves *findings empty,
+  // and stores the error in unreadable_.
   [[nodiscard]] Status ReadFindings(ArchiveChecked* findings);
-  // Returns true if it is unknown which objects earlier checks found wrong, and
-  // this check does not read all of them again.
+  // Returns true if earlier findings cannot be read, and this check does not
+  // read all objects again. Then it is unknown which objects are wrong.
   bool has_unknown_findings() const {
     return !unreadable_.ok() && summary_->read_parts != 1;
   }
   ArchiveChecked MergeFindings(const ArchiveChecked& now) const;
   [[nodiscard]] Status KeepFindings();
-  // Reports the problems of the sets that still exist at the end.
+  // Reports the problems of the sets that still exist at the end of the check.
   void TellAmiss(const std::set<SetName>& still_there);
-  // Returns the whole set that replaces a damaged one; not set: none.
+  // Returns the whole set that replaces a damaged set; nullopt: there is none.
   std::optional<SetName> FindRepaired(const ListedSet& damaged) const;
   void WarnOfReplaced();
-  // Warns of the sets of which two listings show only done/SET.
+  // Warns of each set for which two listings show done/SET, but not sets/SET.
   void WarnOfLost(const std::set<SetName>& lost);
   [[nodiscard]] Status Verdict() const;
 
@@ -161,18 +162,19 @@ class Checker {
   CheckSummary* const summary_;
   ArchiveHead head_;
   ArchiveChecked before_;  // the findings when this check began
-  Status unreadable_;      // why the findings cannot be read; OK: they can
+  Status unreadable_;      // error of reading the findings
   std::vector<ReadRecord> records_;
   std::set<SetName> lost_;  // done/SET exists, but not sets/SET
   RepairedSets repaired_;
   std::map<std::string, NamedFile> named_;
   ListedKeys present_;
   std::map<std::string, std::string> amiss_;  // object key -> problem
-  std::set<std::string> read_wrong_;  // objects that this check read
-  // Faults of before_ whose objects exist and that this check has not read.
+  // Objects whose bytes this check found wrong.
+  std::set<std::string> read_wrong_;
+  // Faults in before_ whose objects still exist, and were not yet read again.
   std::map<std::string, FoundFault> found_before_;
-  Status forgets_;  // why the next check cannot know what this one finds
-  // The first problem of each set, with its object's address.
+  Status forgets_;  // error of storing the findings of a partial check
+  // For each set, its first problem and the address of the object.
   std::map<SetName, std::string> problems_;
   std::mutex mu_;
 };
@@ -198,9 +200,10 @@ void Checker::Amiss(const std::string& key, const std::string& what) {
   amiss_.emplace(key, what);
 }
 
-// Marks the sets that use an object in amiss_ as damaged, and reports the
-// problem. Skips sets that a prune removed during this check, with their files,
-// and unfinished sets, which may not have all files yet.
+// Marks each set as damaged that uses an object in amiss_, and reports the
+// problem. Skips a set that a prune removed during this check together with its
+// files. Skips an unfinished set, because its push may not have put all files
+// yet.
 void Checker::TellAmiss(const std::set<SetName>& still_there) {
   for (const auto& [key, what] : amiss_) {
     std::string sets;
@@ -241,10 +244,10 @@ void Checker::AddFindings() {
   for (const FoundFault& fault : before_.faults) {
     const auto there = present_.find(fault.key);
     const auto named = named_.find(fault.key);
-    // Drops the finding if the object is missing or has another size: if a set
-    // uses it, the listing reports it again. Keeps the finding of an object
-    // that no record names: an unreadable record may name it, or a push may use
-    // it.
+    // Drops the finding if the object is missing or has another size. The
+    // listing shows this fault again if a set uses the object. Keeps the
+    // finding if no readable record names the object: an unreadable record or a
+    // running push may use it.
     if (there == present_.end() ||
         (named != named_.end() &&
          there->second.bytes != named->second.object_bytes)) {
@@ -259,14 +262,14 @@ void Checker::AddFindings() {
   }
 }
 
-// Returns the findings to store. `now`: the findings that are stored at the end
-// of this check. Keeps those that other checks and repairs have added
-// meanwhile: they may have read an object later than this check.
+// Returns the findings that this check stores. `now` has the findings that are
+// stored at the end of this check. Keeps findings that other checks and repairs
+// added during this check, because these may have read an object later.
 //
-// Only wrong bytes of objects of sets may take the last place: full findings
-// mean that it is unknown which other objects are wrong, and they stay full
-// until a check has read all objects. Missing objects need no place, because
-// each listing shows them again.
+// If the list of findings is full, objects that are not in it may be wrong,
+// too. Then it stays full until a check has read all objects. So only objects
+// with wrong bytes may fill its last entry. Missing objects are left out
+// instead, because every listing shows them again.
 ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
   ArchiveChecked merged;
   merged.checked_seconds = summary_->now_seconds;
@@ -279,8 +282,8 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
   for (const FoundFault& fault : before_.faults) {
     old[fault.key] = fault;
   }
-  // Returns true if only the listing shows the fault of the object. Cold
-  // objects are excluded: they may be restored in the store.
+  // Returns true if the listing alone shows the fault of the object. Returns
+  // false for a cold object, because it may be restored inside the store.
   const auto is_listed = [this](const std::string& key) {
     const auto there = present_.find(key);
     return amiss_.count(key) != 0 && read_wrong_.count(key) == 0 &&
@@ -294,7 +297,8 @@ ArchiveChecked Checker::MergeFindings(const ArchiveChecked& now) const {
     const bool is_old = before != old.end() && before->second == fault;
     if (is_listed(fault.key) ||
         (is_old && found_before_.count(fault.key) == 0)) {
-      continue;  // the object is deleted, or this check judges it
+      // The object was deleted, or this check decides itself about it.
+      continue;
     }
     if (is_old && named_.count(fault.key) == 0) {
       others.push_back(fault);
@@ -340,9 +344,9 @@ Status Checker::KeepFindings() {
   if (EndStateOf(put.status) == EndState::kCancelled) {
     return put.status;
   }
-  // A check must also work with an account that can only read. But a check of a
-  // part must store its findings: the next check reads another part, and would
-  // not find them again.
+  // A complete check must work with an account that may only read. A partial
+  // check must store its findings, because the next partial check reads other
+  // objects and would not find the same faults.
   if (put.code == StoreCode::kDenied && summary_->read_parts > 1) {
     forgets_ = WithContext(put.status, EndState::kDenied,
                            "a check of a part must keep what it finds");
@@ -392,7 +396,7 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
         return Status::OK();
       });
   if (got.code == StoreCode::kAbsent) {
-    Amiss(key, MessageOf(got.status));  // it was deleted meanwhile
+    Amiss(key, MessageOf(got.status));  // deleted after the listing
     return Status::OK();
   }
   if (got.code != StoreCode::kDamaged) {
@@ -403,7 +407,7 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
                         (named.is_sealed || units.units() == file.units);
   const std::lock_guard<std::mutex> lock(mu_);
   if (!is_right) {
-    found_before_.erase(key);  // this check reports it
+    found_before_.erase(key);  // this check reports the fault itself
     read_wrong_.insert(key);
     amiss_[key] = got.ok() ? kWrongBytes : MessageOf(got.status);
   } else if (found_before_.erase(key) != 0) {
@@ -417,8 +421,8 @@ Status Checker::ReadFile(const std::string& key, const NamedFile& named) {
   return Status::OK();
 }
 
-// Divides the objects into read_parts parts and chooses the part of this day,
-// so that each object is read within read_parts days.
+// Divides the objects into read_parts parts, and chooses one part for each day.
+// So each object is read once in read_parts days.
 void Checker::ChoosePart() {
   if (options_.read_percent > 0) {
     summary_->read_parts = static_cast<uint64_t>(
@@ -482,9 +486,9 @@ void Checker::WarnOfReplaced() {
   }
 }
 
-// Such a set is not just unfinished: no push or prune deletes only the record
-// of a committed set. But a `done` may also have arrived late, after its push
-// gave up and deleted the record.
+// Warns of sets that have lost their records. No push or prune deletes only the
+// record of a committed set. However, a failed push may have deleted its
+// record, and its delayed request for `done` may have succeeded afterwards.
 void Checker::WarnOfLost(const std::set<SetName>& lost) {
   for (const SetName& name : lost_) {
     if (lost.count(name) != 0) {
@@ -504,7 +508,7 @@ Status Checker::Verdict() const {
   const ListedSet* newest = nullptr;
   const ListedSet* last = nullptr;  // newest committed set
   std::string whole;
-  int unmarked = 0;  // whole sets that no prune marked
+  int unmarked = 0;  // number of whole sets without a mark
   for (const ListedSet& set : summary_->sets) {
     if (set.state == SetState::kDamaged) {
       if (FindRepaired(set).has_value()) {
@@ -584,9 +588,9 @@ Status Checker::Run() {
   RETURN_IF_ERROR(archive_.ReadHead(&head_));
   RETURN_IF_ERROR(archive_.Now(&summary_->now_seconds));
   ChoosePart();
-  // Reads the findings and the sets before it lists objects. So the listing has
-  // all objects of these sets, and if it does not have the object of a finding,
-  // that object was deleted.
+  // Reads the findings and the sets before it lists objects. So the listing
+  // contains all objects of these sets. An object with a finding that the
+  // listing does not contain was deleted.
   RETURN_IF_ERROR(ReadFindings(&before_));
   RETURN_IF_ERROR(
       ReadRecords(archive_, head_, &records_, &repaired_, &lost_));
@@ -658,7 +662,7 @@ Status ListArchive(const Archive& archive, std::vector<ListedSet>* sets,
   sets->clear();
   KeyFaults faults;
   uint64_t checked_seconds = 0;
-  // If the findings are full, uses the faults that they have.
+  // If the list of faults is full, still uses the faults in it.
   RETURN_IF_ERROR(
       IgnoreUnreadable(archive.ReadFaults(&faults, &checked_seconds)));
   for (ReadRecord& read : records) {

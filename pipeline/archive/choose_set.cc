@@ -30,7 +30,7 @@ bool HoldsArchive(const std::string& directory) {
          !std::filesystem::exists(directory + "/CURRENT", error);
 }
 
-// Parses a time and rounds it down to seconds, as in set names.
+// Parses a time, and rounds it down to whole seconds, which names of sets use.
 bool ReadTime(const std::string& text, uint64_t* seconds) {
   uint64_t micros = 0;
   if (!ParseLogTime(text, &micros)) {
@@ -48,8 +48,8 @@ class Chooser {
   Status Run() {
     ArchiveHead head;
     RETURN_IF_ERROR(archive_.ReadHead(&head));
-    // If a prune removes the chosen set meanwhile, another attempt chooses
-    // among the remaining sets.
+    // A prune may remove the chosen set during the call. Then another attempt
+    // chooses among the remaining sets.
     constexpr int kTries = 3;
     for (int i = 0; i < kTries; ++i) {
       RETURN_IF_ERROR(ListDone());
@@ -116,8 +116,9 @@ class Chooser {
                                          done_.front().name.seconds));
   }
 
-  // Chooses the set with the greatest sequence number of this second: the names
-  // of such sets differ only in random ids.
+  // Chooses the set with the greatest sequence number among the sets of one
+  // second. The names of these sets do not show their order, because they
+  // differ only in random ids.
   Status ChooseOfSecond(uint64_t seconds, bool* is_gone) {
     const bool by_label = !which_.empty() && which_ != kLatest;
     uint64_t unused = 0;
@@ -193,7 +194,8 @@ void FindArchive(SourceAddress* address) {
   std::string directory = address->directory;
   std::string set;
   if (!IsDirectory(directory)) {
-    // Both a label and a directory's name may contain an @.
+    // Tries every '@', because the directory's name and the label may contain
+    // it, too.
     for (size_t at = directory.rfind('@');
          at != std::string::npos && at > 0 && at + 1 < directory.size();
          at = directory.rfind('@', at - 1)) {

@@ -1,4 +1,4 @@
-// Chooses the set of an archive to restore.
+// Chooses the set of an archive that a restore uses.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 namespace sstferry {
 
 // Reads the record of the set that `which` names (SourceAddress::set).
-// Considers only committed sets. "latest" is the set whose push began last by
-// the store's clock. If several began in the same second, chooses the one with
-// the greatest RocksDB sequence number. If their contents are equal, chooses
-// the one with the greatest name.
-//   kRefused  there is no such set: the message lists the sets
-//   kCorrupt  the set's record is damaged, or `which` is a label and the
-//             record of a newer set, which may have that label, is damaged. An
-//             older set is not used instead: the user might not notice that
-//             its data is older
+// Considers only committed sets. "latest" is the set whose push began last, by
+// the store's clock. If several pushes began in the same second, chooses the
+// set with the greatest RocksDB sequence number. If these numbers are equal,
+// too, chooses the set with the greatest name.
+//   kRefused  there is no such set: the message names the newest set
+//   kCorrupt  the record of the set is damaged. Or `which` is a label, and the
+//             record of a newer set, which may have this label, is damaged. An
+//             older set would have older data without notice, so it is not used
+//             instead
 [[nodiscard]] rocksdb::Status ChooseSet(const Archive& archive,
                                         const std::string& which,
                                         ArchiveSet* set);
 
-// If the address is a directory that contains an archive (DIR, or DIR@SET if no
-// directory DIR@SET exists), turns it into an archive's address. Leaves other
-// addresses unchanged.
+// Changes the address of a directory with an archive to an address in this
+// archive. For example, DIR@SET becomes set SET of the archive in DIR, unless a
+// directory DIR@SET exists. Leaves other addresses unchanged.
 void FindArchive(SourceAddress* address);
 
 }  // namespace sstferry

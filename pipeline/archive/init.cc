@@ -17,13 +17,14 @@ using rocksdb::Status;
 
 namespace {
 
-// Enough races to detect a store that lets two clients create one object.
+// Number of races that detects a store in which two clients can create the same
+// object.
 constexpr int kRaces = 10;
 constexpr int kRacers = 32;
 constexpr UnixSeconds kOldSignature = 16 * 60;
 
-// Lets many clients put the same key at once, each with different bytes.
-// *one_won: exactly one succeeded, and the object has its bytes.
+// Lets many clients put the same key at once, each with different bytes. Sets
+// *one_won to true if exactly one put succeeded, and the object has its bytes.
 Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
   std::atomic<int> winners{0};
   std::atomic<int> winner{-1};
@@ -62,13 +63,13 @@ Status Race(ObjectStore* store, const std::string& key, bool* one_won) {
   }
   std::string bytes;
   const StoreResult got = GetBytes(store, key, 64, &bytes);
-  // If the store refused all conditional puts, the object is missing.
+  // If the store refused all conditional puts, the object does not exist.
   *one_won &= got.ok() && bytes == std::to_string(winner.load());
   return got.code == StoreCode::kAbsent ? Status::OK() : got.status;
 }
 
-// Returns an error that says that the store is not suitable for an archive. It
-// begins with the store's own answer.
+// Returns an error that begins with the store's answer, and says that an
+// archive needs `what`. Returns OK if the answer is OK.
 Status CannotDo(const ObjectStore& store, const StoreResult& answer,
                 const std::string& what) {
   if (answer.ok()) {
@@ -86,13 +87,13 @@ Status Unlike(const ObjectStore& store, const std::string& what,
                                             ", found " + found);
 }
 
-// Puts an object, looks it up, reads it and lists it; also looks up a missing
-// object.
+// Puts an object, looks it up, reads it and lists it. Also looks up an object
+// that does not exist.
 Status TryObject(ObjectStore* store, const std::string& key) {
   const std::string bytes = "an object";
   const StoreResult put = PutBytes(store, key, bytes, false);
-  // kUnsupported: for example, there is no such bucket. Then a hint at a
-  // missing right would be wrong.
+  // kUnsupported has other reasons than a missing right. For example, the
+  // bucket does not exist.
   RETURN_IF_ERROR(put.code == StoreCode::kUnsupported
                       ? put.status
                       : CannotDo(*store, put,
@@ -149,7 +150,7 @@ Status TryObject(ObjectStore* store, const std::string& key) {
   return Status::OK();
 }
 
-// Uploads an object in parts, as is done for files above 64 MiB.
+// Uploads an object in parts, like a push uploads a file of more than 64 MiB.
 Status TryUpload(ObjectStore* store, const std::string& key) {
   const std::string bytes = "a part";
   RETURN_IF_ERROR(CannotDo(
@@ -165,7 +166,7 @@ Status TryUpload(ObjectStore* store, const std::string& key) {
                       std::to_string(info.bytes));
 }
 
-// Tries every operation of a push, a restore and a prune.
+// Tries every operation that a push, a restore or a prune uses.
 Status TryStore(ObjectStore* store, const std::string& prefix,
                 std::vector<std::string>* made, ArchiveHead* head) {
   made->push_back(prefix + "object");
@@ -196,10 +197,11 @@ Status InitArchive(ObjectStore* store, const InitOptions& options,
                       store->Describe(kArchiveHeadKey) +
                           ": there is an archive already");
   }
-  // The place of a directory is its path; a directory checks no signatures.
+  // The place of a directory is its path. A directory checks no signatures.
   const bool is_signed = !store->place().starts_with('/');
   if (there.code == StoreCode::kDenied && is_signed) {
-    // The store denied the look, or the list that shows that nothing is there.
+    // The store denied the request for ARCHIVE, or denied the list that shows
+    // that ARCHIVE does not exist.
     return CannotDo(*store, there,
                     "the rights to get objects (s3:GetObject) and to list them "
                     "(s3:ListBucket)");

@@ -1,5 +1,5 @@
-// Creates an archive in an empty directory or bucket prefix, and finds out
-// which guarantees the store gives.
+// Creates an archive in an empty directory or under a bucket's prefix. Finds
+// out which guarantees the store gives.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// Minimum grace for a store that does not refuse old signatures.
+// Minimum grace for a store that accepts old signatures.
 inline constexpr uint64_t kUnsignedGraceSeconds = 24ull * 3600;
 inline constexpr uint64_t kDefaultGraceSeconds = 24ull * 3600;
 
@@ -21,11 +21,13 @@ struct InitOptions {
   std::optional<uint64_t> grace_seconds;
 };
 
-// Tries every operation that pushes, restores and prunes use, and then puts the
-// object ARCHIVE. *notes lists unsupported features of the store.
+// Creates an archive. Tries every operation that pushes, restores and prunes
+// use, and then puts the object ARCHIVE. *notes receives the features that the
+// store does not support.
 //   kRefused  there is an archive already; or the directory is not empty; or
 //             the grace is too short for this store; or the store is not
-//             suitable: the message has its answer, and what is required
+//             suitable. The message then has the store's answer, and says what
+//             an archive needs
 //   others    errors of the store
 [[nodiscard]] rocksdb::Status InitArchive(ObjectStore* store,
                                           const InitOptions& options,

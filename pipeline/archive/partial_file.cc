@@ -27,15 +27,16 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum bytes of blocks or records per fetch. A larger block or record is
-// fetched alone.
+// Maximum size of blocks or records that one request fetches. A block or record
+// that is larger is fetched alone.
 constexpr uint64_t kRunBytes = 8u << 20;
-// Maximum gap of unneeded bytes within one fetch of blob records: reading the
-// gap costs less than another request.
+// Maximum gap between two blob records that one request fetches together.
+// Reading a gap of this size costs less than a second request.
 constexpr uint64_t kBlobGapBytes = 16u << 10;
-// Size of footer, metaindex and properties of a typical table.
+// Size of the footer, the metaindex and the properties of a typical table.
 constexpr uint64_t kFirstTailBytes = 8u << 10;
-// Read-ahead in a tail: a small read fetches up to this many bytes.
+// Size to which a read in a tail is extended. The following small reads then
+// need no request.
 constexpr uint64_t kTailAheadBytes = 64u << 10;
 
 bool IsFilter(const std::string& name) {
@@ -43,14 +44,14 @@ bool IsFilter(const std::string& name) {
          name.starts_with(kPartitionedFilterPrefix);
 }
 
-// Serves just-fetched bytes from memory, and reads all other bytes from
-// `below`.
+// Returns the bytes of the last fetch from memory, and reads all other bytes
+// from `below`.
 class LaidOver : public ByteSource {
  public:
   explicit LaidOver(const ByteSource& below) : below_(below) {}
 
-  // From now on, serves reads inside [offset, offset + bytes.size()) from
-  // `bytes`, which is not copied and must outlive these reads.
+  // Makes `bytes` the content of the range that begins at `offset`. Does not
+  // copy `bytes`, which must stay valid until the next call.
   void Lay(uint64_t offset, const Slice& bytes) {
     offset_ = offset;
     bytes_ = bytes;
@@ -178,7 +179,7 @@ Status PartialBlobFile::FetchRun(const PartialBlob* first,
       &bytes);
   RETURN_IF_ERROR(status);
   for (const PartialBlob* blob = first; blob <= last;) {
-    // Writes adjacent records together.
+    // Writes adjacent records with one call.
     const PartialBlob* end = blob;
     while (end != last && (end + 1)->begin() == end->end()) {
       ++end;
@@ -213,7 +214,7 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
             [](const PartialBlob& a, const PartialBlob& b) {
               return a.begin() < b.begin();
             });
-  // Removes duplicates: two tables may refer to the same record.
+  // Removes duplicates, because two tables may refer to the same record.
   const auto same = std::unique(blobs.begin(), blobs.end(),
                                 [](const PartialBlob& a, const PartialBlob& b) {
                                   return a.begin() == b.begin() &&
@@ -239,7 +240,7 @@ Status PartialBlobFile::Fetch(std::vector<PartialBlob> blobs,
 
 // --- the end of a table ------------------------------------------------------
 
-// Caches the bytes that are read during one attempt to read a table's end.
+// Caches the bytes that one attempt to read the end of a table fetches.
 class PartialTable::Tail : public ByteSource {
  public:
   Tail(const PartialTable& table, const SetReader::Cancelled& cancelled)
@@ -280,8 +281,8 @@ class PartialTable::Tail : public ByteSource {
   }
   uint64_t size() const override { return table_.file().file.bytes; }
 
-  // Returns the error of a failed read: it does not prove that the table is
-  // damaged.
+  // Returns the error of a failed fetch. A failed fetch does not prove that the
+  // table is damaged.
   const Status& failed() const { return failed_; }
 
  private:
@@ -333,9 +334,9 @@ Status PartialTable::ReadTail(const KeyInterval& interval,
     if (IsFilter(meta.name)) {
       continue;
     }
-    // Does not verify the properties' checksum: RocksDB may have written a
-    // sequence number into them afterwards. Decoding has already checked their
-    // form.
+    // Does not verify the checksum of the properties, because RocksDB may have
+    // changed a sequence number in them later. SstReader has already decoded
+    // them.
     if (meta.name != kSstPropertiesName) {
       RETURN_IF_ERROR(VerifySstBlock(table.source(), footer, meta.handle));
     }
@@ -406,7 +407,8 @@ Status PartialTable::FetchTail(const KeyInterval& interval,
 
 namespace {
 
-// Fetches blocks in file order. Used for one FetchBlocks() call.
+// Fetches the blocks for one call of FetchBlocks(), in the order of their
+// offsets.
 class BlockFetch {
  public:
   BlockFetch(PartialTable* table, const Comparator* order, bool has_blobs,
@@ -440,19 +442,20 @@ class BlockFetch {
  private:
   struct Block {
     SstBlockHandle handle;
-    std::optional<std::string> above;  // lower bound of its keys
-    std::string last;                  // upper bound of its keys
+    std::optional<std::string> above;  // no key is smaller
+    std::string last;                  // no key is greater
   };
 
-  // Returns true if the block with this separator is read when the interval is
-  // read, or when a key in `sought` is looked up.
+  // Returns true if a reader needs the block with this separator: it reads the
+  // block with the interval, or when it seeks a key in `sought`.
   bool IsWanted(const Slice& separator,
                 const std::vector<std::string>& sought) {
     const bool begins = BeginsAtOrBefore(interval_, order_, separator);
     const bool ended = has_before_ && !EndsAfter(interval_, order_, before_);
     after_ += ended ? 1 : 0;
-    // DB::Get() also looks into the next block for a key that would be at the
-    // end of a block (parts/range_deletions.h).
+    // With kIteratorsLoseErrors, readers use DB::Get()
+    // (parts/range_deletions.h), which also reads the next block for a key at
+    // the end of a block.
     return (begins && after_ <= (kIteratorsLoseErrors ? 1 : 0)) ||
            std::any_of(sought.begin(), sought.end(),
                        [&](const std::string& key) {
@@ -468,7 +471,7 @@ class BlockFetch {
     if (has_before_) block.above = before_;
     block.last = entry.separator.ToString();
     if (table_.Has({entry.handle.offset, entry.handle.end()})) {
-      // The blobs of its entries may not have been fetched yet.
+      // The block was fetched before, but perhaps not the blobs of its entries.
       return has_blobs_ ? Visit(block, blobs_) : Status::OK();
     }
     if (!run_.empty() &&
@@ -519,8 +522,8 @@ class BlockFetch {
     return Status::OK();
   }
 
-  // Checks that a block is intact and that its keys are within the bounds that
-  // the index says.
+  // Checks that a block is intact, and that its keys are within the bounds that
+  // the index gives. Adds to *blobs the values to which its entries refer.
   [[nodiscard]] Status Visit(const Block& block,
                              std::vector<PartialBlob>* blobs) const {
     return reader_.ForEachEntry(
@@ -558,7 +561,7 @@ class BlockFetch {
   SstReader reader_;
   bool has_before_ = false;
   std::string before_;  // separator of the previous block
-  int after_ = 0;       // number of blocks so far that are after the interval
+  int after_ = 0;       // number of blocks after the interval so far
   std::vector<Block> run_;
 };
 

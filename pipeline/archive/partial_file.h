@@ -1,12 +1,12 @@
-// Local copies of tables and blob files of which only a part is needed: sparse
-// files that receive the requested blocks and records.
+// Local copies of tables and blob files of which only a part is needed. A copy
+// is a sparse file that contains the requested blocks and records.
 //
-// RocksDB reads them like other files. It never reads a hole, because all
-// blocks that it needs are fetched before. Everything is checked before it is
-// written: RocksDB aborts on bad tables, and the digests in the set's record
-// cover only whole units. A block from another offset or another table has a
-// correct checksum; comparing its keys with the index, and the table's
-// identity, reveals it.
+// RocksDB reads these files like other files. It never reads a hole, because
+// all blocks that it needs are fetched before. Every block is checked before it
+// is written, because RocksDB aborts on a bad table. The digests in the set's
+// record do not help, because they cover whole units. A block from another
+// offset or another table has a correct checksum. It is detected because its
+// keys do not fit the index, or the table's identity is wrong.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,14 @@
 
 namespace sstferry {
 
-// The directory of the files, and the reader that fetches them.
+// The directory that contains the partial files, and the reader that fetches
+// their bytes.
 struct PartialFiles {
   SetReader* reader = nullptr;
   std::string directory;
 };
 
-// A partial local file.
+// A partial local copy of a file of a set.
 //
 // Ownership: borrows the PartialFiles and the ArchivedFile.
 // Threads:   any.
@@ -52,12 +53,12 @@ class PartialFile {
   SetReader* reader() const { return files_->reader; }
   std::string path() const;
 
-  // Creates the file with its full size as one hole.
+  // Creates the file with its full size, as one hole.
   [[nodiscard]] rocksdb::Status Make() const;
-  // Writes bytes that were already checked.
+  // Writes bytes. The caller has already checked them.
   [[nodiscard]] rocksdb::Status Write(uint64_t offset,
                                       const rocksdb::Slice& bytes);
-  // Returns true if all of the span was written.
+  // Returns true if all bytes of the span were written.
   bool Has(const ByteSpan& span) const;
 
  private:
@@ -67,9 +68,9 @@ class PartialFile {
   std::map<uint64_t, uint64_t> spans_;  // begin -> end; guarded by mu_
 };
 
-// A value in a blob file that entries refer to.
+// A value in a blob file, and the key of the entry that refers to it.
 struct PartialBlob {
-  std::string key;  // user key
+  std::string key;  // user key of the entry
   BlobReference reference;
   uint64_t begin() const {
     return reference.offset - key.size() - kBlobRecordHeadBytes;
@@ -81,7 +82,7 @@ class PartialBlobFile : public PartialFile {
  public:
   using PartialFile::PartialFile;
 
-  // Fetches the records of these blobs.
+  // Fetches the records that contain these values.
   [[nodiscard]] rocksdb::Status Fetch(std::vector<PartialBlob> blobs,
                                       const SetReader::Cancelled& cancelled);
 
@@ -93,31 +94,33 @@ class PartialBlobFile : public PartialFile {
                                          const SetReader::Cancelled& cancelled);
 };
 
-// A range deletion: user keys, the second one exclusive.
+// A range deletion: the first deleted user key, and the first user key after
+// it.
 using KeySpan = std::pair<std::string, std::string>;
 
 class PartialTable : public PartialFile {
  public:
-  // `known`: from the MANIFEST; must outlive this object.
+  // `known` is the table's entry in the MANIFEST, and must outlive this object.
   PartialTable(const PartialFiles* files, const ArchivedFile* file,
                const ManifestFile* known, const rocksdb::Comparator* order);
 
-  // The table's bounds, as user keys.
+  // Return the smallest and the largest user key of the table.
   const std::string& smallest() const { return smallest_; }
   const std::string& largest() const { return largest_; }
-  // Valid after FetchTail():
+  // Returns the range deletions of the table. REQUIRES: FetchTail() returned
+  // OK.
   const std::vector<KeySpan>& deletions() const { return deletions_; }
 
-  // Fetches everything after the data blocks except filters, which are not
-  // used. *bytes: total size of the data blocks that may have keys of the
-  // interval.
-  //   kRefused  no part of this table can be read and checked
+  // Fetches everything after the data blocks, except filters, which are not
+  // used. Sets *bytes to the total size of the data blocks that may contain
+  // keys of the interval.
+  //   kRefused  a part of this table cannot be read and checked separately
   [[nodiscard]] rocksdb::Status FetchTail(const KeyInterval& interval,
                                           const SetReader::Cancelled& cancelled,
                                           uint64_t* bytes);
-  // Fetches the data blocks that may have keys of the interval, and those that
-  // an iterator reads when it seeks a key in `sought`. Adds to *blobs the blobs
-  // that entries of the interval refer to.
+  // Fetches the data blocks that may contain keys of the interval, and the data
+  // blocks that an iterator reads when it seeks a key in `sought`. Adds to
+  // *blobs the values in blob files to which the entries in the interval refer.
   [[nodiscard]] rocksdb::Status FetchBlocks(
       const KeyInterval& interval, const std::vector<std::string>& sought,
       const SetReader::Cancelled& cancelled,

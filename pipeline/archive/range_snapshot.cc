@@ -33,25 +33,26 @@ using rocksdb::Status;
 
 namespace {
 
-// Number of tables whose tails are fetched at once, with two short requests for
-// each.
+// Number of tables whose tails are fetched at once. Each tail takes two short
+// requests.
 constexpr int kTailLanes = 8;
-// Maximum number of keys after an interval that its readers may seek; if there
-// are more, the restore is refused.
+// Maximum number of keys after an interval that its readers may seek. A restore
+// with more such keys is refused.
 constexpr size_t kMaxSought = 4096;
 constexpr char kDirectoryName[] = "archive";
 
-// A column family, restricted to the keys of the interval.
+// The part of a column family that belongs to the interval.
 struct FamilyRange {
   const Comparator* order = nullptr;
   std::vector<std::unique_ptr<PartialTable>> tables;
-  // Range deletions in the tables into which recovery flushed the WALs.
+  // Range deletions in the new tables that recovery of the WALs wrote.
   std::vector<KeySpan> flushed_deletions;
 };
 
-// Bytes fetched before any part is read, and bytes that are fetched for parts.
+// Statistics of the bytes that a snapshot fetches.
 struct RangeBytes {
-  uint64_t first = 0;  // MANIFEST, WALs and similar files
+  // Fetched before any part is read: MANIFEST, WALs and similar files.
+  uint64_t first = 0;
   std::atomic<uint64_t> blocks{0};
   size_t tables = 0;
   bool has_blobs = false;
@@ -63,10 +64,11 @@ bool MeetsTable(const KeyInterval& interval, const Comparator* order,
                    UserKeyOf(file.largest));
 }
 
-// For each key from index `first` on that a range deletion covers, adds the key
-// to which an iterator skips: the end of the fragment that contains the key.
-// RocksDB splits a table's range deletions into fragments at the bounds of all
-// of them, and at the table's bounds.
+// Adds to *keys the keys to which an iterator skips. If a range deletion covers
+// a key with an index of at least `first`, the iterator skips to the end of the
+// fragment that contains the key. RocksDB splits the range deletions of a table
+// into fragments, at the bounds of all deletions and at the bounds of the
+// table.
 void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
              const std::string* largest, size_t first,
              std::vector<std::string>* keys) {
@@ -96,14 +98,15 @@ void AddEnds(const std::vector<KeySpan>& deletions, const Comparator* order,
   }
 }
 
-// A snapshot of some keys of a set: a copy of the private database.
+// A snapshot of some keys of a set. It is a copy of the partial local database.
 class RangeSnapshot : public SnapshotCopy {
  public:
   RangeSnapshot(std::shared_ptr<SetReader> reader,
                 std::unique_ptr<PrivateDir> dir)
       : SnapshotCopy(std::move(dir)), reader_(std::move(reader)) {}
 
-  // Makes the private database in `parent`, and takes the copy.
+  // Makes the partial database in a private directory in `parent`, and copies
+  // it.
   [[nodiscard]] Status Take(const SnapshotOptions& options,
                             const std::string& parent);
 
@@ -112,21 +115,21 @@ class RangeSnapshot : public SnapshotCopy {
       const std::function<bool()>& cancelled) const override;
 
  private:
-  // Chooses the tables, and appends edits to the MANIFEST's text that delete
-  // all other tables.
+  // Chooses the tables with keys of the interval. Appends edits to manifest_
+  // that delete all other tables.
   [[nodiscard]] Status Choose(const SnapshotOptions& options);
   [[nodiscard]] Status AddTables(const ManifestFamily& family,
                                  const Comparator* order);
   [[nodiscard]] Status AddBlobs(const ManifestState& kept);
-  // Makes the private database.
+  // Makes the files of the partial database.
   [[nodiscard]] Status MakeFiles(const SetReader::Cancelled& cancelled);
   [[nodiscard]] Status FetchTails(const SetReader::Cancelled& cancelled);
   [[nodiscard]] Status CheckRoom() const;
   [[nodiscard]] Status TakeCopy(const SnapshotOptions& options);
   [[nodiscard]] Status ReadFlushedTables();
-  // Replaces the facts about the private database by those about the set.
+  // Replaces the facts about the partial database by the facts about the set.
   void DescribeSet();
-  // Finds the keys after the interval that its readers may seek.
+  // Finds the keys after the interval that readers of the interval may seek.
   [[nodiscard]] Status FindSought(const FamilyRange& family,
                                   const KeyInterval& interval,
                                   std::vector<std::string>* keys) const;
@@ -135,10 +138,12 @@ class RangeSnapshot : public SnapshotCopy {
   const std::shared_ptr<SetReader> reader_;
   KeyInterval interval_;
   std::string manifest_;
-  ManifestState state_;  // the set's MANIFEST, before edits
-  std::vector<const ArchivedFile*> whole_;  // files that are fetched completely
+  ManifestState state_;  // the set's MANIFEST, without the appended edits
+  // Files that are fetched completely.
+  std::vector<const ArchivedFile*> whole_;
   std::map<std::string, FamilyRange> families_;
-  std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;  // by number
+  // By the number of the blob file.
+  std::map<uint64_t, std::unique_ptr<PartialBlobFile>> blobs_;
   PartialFiles files_;
   RangeBytes bytes_;
 };
@@ -292,8 +297,9 @@ Status RangeSnapshot::FetchTails(const SetReader::Cancelled& cancelled) {
   });
 }
 
-// Checks the free space. The fetched blocks stay until the snapshot is removed,
-// and the WALs are stored twice. The size of the blobs is still unknown.
+// Checks that there is enough free space for the fetched blocks and the WALs.
+// The blocks stay until the snapshot is removed, and the copy has its own WALs.
+// Does not count the blobs, because their size is still unknown.
 Status RangeSnapshot::CheckRoom() const {
   const uint64_t need = bytes_.blocks + bytes_.first;
   const uint64_t free = FreeBytesAbove(files_.directory);
@@ -315,8 +321,8 @@ Status RangeSnapshot::TakeCopy(const SnapshotOptions& options) {
   RETURN_IF_ERROR(Fill(own, /*pinned=*/nullptr));
   files_.directory = own_path() + "/db";
   if (wal_not_flushed()) {
-    // Range deletions in these WALs could make readers seek keys that are
-    // unknown here.
+    // The WALs may contain range deletions, which are unknown here. So the keys
+    // that readers seek would be unknown, too.
     return OnlyAsFiles(
         EndState::kRefused,
         "no part of the set can be read, because a column family that was not "
@@ -370,8 +376,8 @@ void RangeSnapshot::DescribeSet() {
       " in " + std::to_string(bytes_.tables) +
       (bytes_.tables == 1 ? " table" : " tables") + ", with the indexes, " +
       SpaceText(bytes_.first) + " of WALs, MANIFEST and OPTIONS");
-  // Adds the copy's notes, except those about the OPTIONS file that the set
-  // already has.
+  // Adds the notes about the copy. Leaves out notes that the set already has,
+  // for example about the OPTIONS file.
   for (const std::string& note : facts->notes) {
     if (std::find(notes.begin(), notes.end(), note) == notes.end()) {
       notes.push_back(note);
@@ -400,9 +406,10 @@ Status RangeSnapshot::Take(const SnapshotOptions& options,
   return Status::OK();
 }
 
-// If a reader meets a range deletion, it seeks the deletion's end, even beyond
-// the interval, before it checks the interval's end. There, a deletion in an
-// older table may make it skip further, once for each sorted run.
+// Finds the keys after the interval that readers may seek. A reader that meets
+// a range deletion seeks the end of the deletion, before it checks the end of
+// the interval. At this key, a deletion in an older table may make it skip
+// further. This can happen once for each sorted run.
 Status RangeSnapshot::FindSought(const FamilyRange& family,
                                  const KeyInterval& interval,
                                  std::vector<std::string>* keys) const {
@@ -440,7 +447,7 @@ Status RangeSnapshot::Fetch(const std::string& family,
                             const std::function<bool()>& cancelled) const {
   const auto found = families_.find(family);
   if (found == families_.end()) {
-    return Status::OK();  // the family has no table in the interval
+    return Status::OK();  // no table of the family is in the interval
   }
   const FamilyRange& range = found->second;
   if (!IsInside(interval, interval_, range.order)) {
@@ -480,7 +487,7 @@ Status RangeSnapshot::Fetch(const std::string& family,
   return Status::OK();
 }
 
-// Takes the snapshot. The caller adds the archive's place to messages.
+// Takes the snapshot. The caller adds the address of the archive to messages.
 Status Take(std::shared_ptr<SetReader> reader, const SnapshotOptions& options,
             std::unique_ptr<Snapshot>* result) {
   std::error_code error;

@@ -25,14 +25,14 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum payload bytes of a log that are kept in memory after the check, so
-// that the restore does not read them again.
+// Maximum payload bytes of a log that stay in memory after the log is checked.
+// The restore does not read these bytes again.
 constexpr uint64_t kMaxKeptPayloadBytes = 64u << 20;
 
-// Presents a set, and a log after it if there is one, as a snapshot. families()
-// have only their names.
+// Presents a set as a snapshot, together with the log after it if a log is
+// restored. The entries of families() have only names.
 //
-// Threads: as UnitSource.
+// Threads: like UnitSource.
 class ArchiveSnapshot : public Snapshot, public UnitSource {
  public:
   explicit ArchiveSnapshot(std::shared_ptr<SetReader> reader)
@@ -43,8 +43,9 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
     }
   }
 
-  // Looks up every object that the set names, and describes the set. `path`:
-  // the log that continues the set, up to `point`; null: no log.
+  // Looks up every object that the set names, and fills the facts of the
+  // snapshot. `path` is the log after the set, which is restored up to `point`;
+  // null: no log.
   [[nodiscard]] Status Fill(const SnapshotOptions& options,
                             const LogPath* path, const LogPoint& point);
 
@@ -62,16 +63,15 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
                                 Digest128* digest) override;
 
  private:
-  // Checks the MANIFEST, and removes the files of unselected families,
-  // according to it.
+  // Checks the MANIFEST. Removes files of unselected families from files_.
   [[nodiscard]] Status ReadManifest(const std::vector<std::string>& wanted,
                                     const std::function<bool()>& cancelled);
-  // Computes the index of each file's first unit.
+  // Computes for each file the index of its first unit.
   [[nodiscard]] Status CountUnits();
-  // Appends the log to the WALs.
+  // Adds the bytes of the log to the WALs in files_.
   [[nodiscard]] Status AddLog(const LogPath& path, const LogPoint& point,
                               const std::function<bool()>& cancelled);
-  // Returns true for a WAL that has bytes in the log.
+  // Returns true if the unit belongs to a WAL of which the log has bytes.
   bool IsLogged(const Part& unit) const {
     const CloneFile& file = files_.files[unit.file];
     return tail_ != nullptr && file.kind == CloneFileKind::kWal &&
@@ -88,12 +88,13 @@ class ArchiveSnapshot : public Snapshot, public UnitSource {
   const std::shared_ptr<SetReader> reader_;
   const ArchiveSet& set_;
   ClonedFiles files_;
-  // By index in files_; null: the file is only in the log.
+  // By index in files_. Null: only the log has this file.
   std::vector<const ArchivedFile*> files_of_set_;
   std::vector<uint32_t> first_units_;  // by index in files_
   std::unique_ptr<LogTail> tail_;      // null: no log
   std::mutex mu_;
-  std::map<uint32_t, int> tries_;  // failed reads, by unit; under mu_
+  // Number of failed reads of each unit; guarded by mu_.
+  std::map<uint32_t, int> tries_;
 };
 
 Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
@@ -112,8 +113,8 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (ParseRelease(set_.needs, &needs)) {
     files_.needs.Add(needs, set_.needs_because);
   } else if (!set_.needs.empty()) {
-    // This sstferry cannot parse that release: assumes one later than all that
-    // it knows.
+    // This sstferry cannot parse the name of that release. Assumes a release
+    // that is later than all releases that sstferry knows.
     files_.needs.AddFormatVersion(std::numeric_limits<uint32_t>::max());
   }
   for (const std::string& name : set_.families) {
@@ -131,7 +132,7 @@ Status ArchiveSnapshot::Fill(const SnapshotOptions& options,
   if (path != nullptr) {
     RETURN_IF_ERROR(AddLog(*path, point, cancelled));
   }
-  // The OPTIONS file contains the release of the source's application.
+  // The OPTIONS file names the RocksDB release of the source's application.
   return reader_->ReadText(CloneFileKind::kOptions, kMaxOptionsFileBytes,
                            cancelled, &facts->options_text);
 }
@@ -147,7 +148,7 @@ Status ArchiveSnapshot::CountUnits() {
   return Status::OK();
 }
 
-// Keeps the files sorted by kind and number.
+// Adds the WALs of the log to files_, which stays sorted by kind and number.
 Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
                                const std::function<bool()>& cancelled) {
   RETURN_IF_ERROR(LogTail::Read(reader_->archive(), set_, path, point,
@@ -172,7 +173,8 @@ Status ArchiveSnapshot::AddLog(const LogPath& path, const LogPoint& point,
       files_.files.insert(place, wanted);
     }
   }
-  files_.content = Digest128();  // the record's digest is that of the set alone
+  // The digest in the record covers only the set, not the log.
+  files_.content = Digest128();
   SnapshotFacts* const facts = mutable_facts();
   facts->sequence = std::max(set_.sequence, tail_->sequence());
   facts->point_in_time_seconds =
@@ -191,13 +193,14 @@ Status ArchiveSnapshot::ReadManifest(const std::vector<std::string>& wanted,
   ManifestState state;
   const Status read = reader_->ReadManifest(cancelled, &manifest, &state);
   if (wanted.empty()) {
-    // If it is too large or too new to be read here, only the target checks it.
+    // This process cannot read a MANIFEST that is too large or too new. The
+    // target checks it then.
     return EndStateOf(read) == EndState::kRefused ? Status::OK() : read;
   }
   RETURN_IF_ERROR(read);
   const bool leaves_out = wanted.size() < state.families.size();
   RETURN_IF_ERROR(KeepFamilies(wanted, &state, &files_.files));
-  // Both lists are in the same order.
+  // files_of_set_ and files_.files are in the same order.
   auto kept = files_.files.begin();
   std::erase_if(files_of_set_, [&](const ArchivedFile* file) {
     const bool stays = kept != files_.files.end() && *kept == file->file;
@@ -205,7 +208,8 @@ Status ArchiveSnapshot::ReadManifest(const std::vector<std::string>& wanted,
     return !stays;
   });
   RETURN_IF_ERROR(CountUnits());
-  files_.content = Digest128();  // the record has only the digest of all files
+  // The digest in the record covers the files of all families.
+  files_.content = Digest128();
   if (leaves_out) {
     mutable_facts()->notes.push_back(kWalsOfAllFamilies);
   }
@@ -228,8 +232,8 @@ Status ArchiveSnapshot::DigestOf(const Part& unit,
   return Status::OK();
 }
 
-// Reads complete units of the set, because the digests cover units. Log
-// payloads have digests of their own.
+// Reads the bytes of a unit from the set, and then from the log. Reads complete
+// units of the set, because the digests in its record cover whole units.
 Status ArchiveSnapshot::ReadLogged(
     const Part& unit, const std::function<bool()>& cancelled,
     const std::function<Status(const Slice&)>& take) {

@@ -30,7 +30,8 @@ constexpr uint64_t kSealedChunkBytes = kSealChunkBytes + kSealTagBytes;
 constexpr size_t kNonceBytes = 12;
 constexpr size_t kKeyFileDigits = 2 * sizeof(SealKey::Bytes);
 
-// Aborts on failure: OpenSSL fails here only if memory runs out.
+// Aborts the process on a failure. OpenSSL fails here only if it gets no
+// memory.
 void MustEncrypt(bool worked) {
   if (!worked) {
     std::abort();
@@ -76,7 +77,8 @@ Status BadKeyFile(const std::string& path, const std::string& what) {
   return MakeStatus(EndState::kRefused, "--key-file " + path + ": " + what);
 }
 
-// Decrypts an object's bytes after its head, starting at a chunk's beginning.
+// Decrypts the bytes of an object after its head. Starts at the beginning of a
+// chunk.
 class Unsealer {
  public:
   Unsealer(const SealKey& key, const SealedObject& object,
@@ -107,7 +109,8 @@ class Unsealer {
     }
     return Status::OK();
   }
-  // Returns true if Unseal() failed, false if the sink did.
+  // Returns true if Add() failed because of a damaged chunk, not because of the
+  // sink.
   bool is_damaged() const { return is_damaged_; }
 
  private:
@@ -142,16 +145,16 @@ class SealedFile : public SetFile {
 
  private:
   [[nodiscard]] Status Fill(uint64_t offset, size_t n, std::string* scratch);
-  // Seals the chunk with this number into `chunk_`.
+  // Reads the chunk with this number, and seals it into chunk_.
   [[nodiscard]] Status SealChunk(uint64_t number);
 
   const std::string head_;
   ChunkSealer sealer_;
   UnitDigester units_;
-  uint64_t digested_ = 0;  // number of chunks passed to units_
+  uint64_t digested_ = 0;  // number of chunks that units_ has received
   bool is_checked_ = false;
   const std::unique_ptr<SetFile> plain_;
-  // Digests of the current piece's plain chunks, by chunk number.
+  // Digests of the plain chunks of the current piece, by chunk number.
   std::map<uint64_t, uint64_t> seen_;
   uint64_t number_ = UINT64_MAX;  // number of chunk_
   std::string chunk_;

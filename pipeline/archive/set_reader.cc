@@ -16,8 +16,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Limit for a MANIFEST that is read to find each file's column family. A table
-// takes about 100 bytes in it.
+// Maximum size of a MANIFEST that is read to find the column family of each
+// file. A table takes about 100 bytes in a MANIFEST.
 constexpr uint64_t kMaxManifestBytes = 64u << 20;
 
 Status CheckStopped(const SetReader::Cancelled& cancelled) {
@@ -26,8 +26,8 @@ Status CheckStopped(const SetReader::Cancelled& cancelled) {
              : Status::OK();
 }
 
-// Returns a text with the newest restorable set and the address that selects
-// it. `which` may be a label.
+// Returns a text that names the newest restorable set and its address. If
+// `which` is the label of restorable sets, names the newest of them.
 std::string NextBest(const CheckSummary& summary,
                      const std::string& which = "") {
   std::string whole;
@@ -84,8 +84,8 @@ Status SetReader::LookFor(const std::vector<const ArchivedFile*>& files) {
       kArchivePartsPrefix + ToHex(set_.name.id) + "/", &present));
   for (const ArchivedFile* const file : files) {
     const std::string key = ArchiveKeyText(file->key);
-    // Ignores that the list shows an object as cold: it may have been restored
-    // in the store, and reading it will show that.
+    // Ignores that the list shows an object as cold. It may have been restored
+    // inside the store, and a later read will show this.
     const auto there = present.find(key);
     if (there != present.end()) {
       there->second.is_cold = false;
@@ -177,8 +177,8 @@ Status SetReader::ReadManifest(const Cancelled& cancelled, std::string* text,
   return read;
 }
 
-// Explains a MANIFEST that was damaged when it was pushed, so that its object
-// has the right digest.
+// Returns the error for a damaged MANIFEST whose object has the right digest.
+// It was already damaged when it was pushed.
 Status SetReader::BadManifest(const Status& why) {
   Status status = why;
   for (const ArchivedFile& file : set_.files) {
@@ -243,8 +243,8 @@ Status SetReader::Lost(const ArchivedFile& file, const std::string& what) {
   return lost_;
 }
 
-// A prune deletes a set's `done` before its files. So if a file is missing
-// although the set is still committed, that is damage.
+// Finds out why a file is lost. A prune deletes the `done` of a set before its
+// files. So if the set is still committed, the missing file is damage.
 Status SetReader::FindOut(const std::string& key, const std::string& what) {
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive_.ListSets(&sets));
@@ -270,7 +270,7 @@ Status SetReader::FindOut(const std::string& key, const std::string& what) {
   std::string problem = store_->Describe(key) + ": " + what;
   for (const std::string& one : summary.problems) {
     if (one.starts_with(store_->Describe(key) + ": ")) {
-      problem = one;  // its text names the sets
+      problem = one;  // this text also names the sets that use it
     }
   }
   return MakeStatus(EndState::kCorrupt, "set " + name + ": " + problem + "; " +

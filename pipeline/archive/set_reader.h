@@ -1,5 +1,5 @@
-// Reads the files of one set. If a file is lost, explains why the restore
-// failed.
+// Reads the files of one set. If a file is lost, its errors explain why the
+// restore failed.
 #pragma once
 
 #include <atomic>
@@ -23,12 +23,12 @@
 
 namespace sstferry {
 
-// Reads the files of one set, with retries and checks.
+// Reads the files of one set. Checks the bytes, and reads wrong bytes again.
 //
 // Threads: any.
-// Errors:  those of the store; kCancelled; kCorrupt for a lost file, with a
-//          message that says which set can be restored; kSnapshotGone if a
-//          prune has removed the set meanwhile.
+// Errors:  those of the store; kCancelled; kCorrupt if a file is lost (the
+//          message names a set that can be restored); kSnapshotGone if a prune
+//          removed the set during the restore.
 class SetReader {
  public:
   using Cancelled = std::function<bool()>;  // polled; may be null
@@ -36,7 +36,7 @@ class SetReader {
                                              const rocksdb::Slice& piece)>;
   using Check = std::function<rocksdb::Status(const std::string& bytes)>;
 
-  // `key` may be null. `read_bytes`: as in Archive().
+  // `key` may be null. For `read_bytes`, see Archive().
   SetReader(std::shared_ptr<ObjectStore> store,
             std::shared_ptr<const SealKey> key, ArchiveSet set,
             std::atomic<uint64_t>* read_bytes = nullptr);
@@ -45,53 +45,55 @@ class SetReader {
   const Archive& archive() const { return archive_; }
   const std::string& place() const { return store_->place(); }
 
-  // Looks up the objects of these files without reading them.
+  // Looks up the objects of these files, but does not read them.
   [[nodiscard]] rocksdb::Status LookFor(
       const std::vector<const ArchivedFile*>& files);
 
   // Passes the bytes of a unit to `take`, in order, and compares them with the
-  // digest. kDeadPeer: they differ; the unit may be read again.
+  // digest. kDeadPeer: the bytes are wrong; the caller may read the unit again.
   [[nodiscard]] rocksdb::Status ReadUnit(const ArchivedFile& file,
                                          const Part& unit,
                                          const Digest128& digest,
                                          const Cancelled& cancelled,
                                          const Take& take);
 
-  // Reads all units of a file. If a unit had wrong bytes, `take` receives its
-  // bytes again.
+  // Reads all units of a file. If a unit has wrong bytes, reads it again, and
+  // passes its bytes to `take` again.
   [[nodiscard]] rocksdb::Status ReadWhole(const ArchivedFile& file,
                                           const Cancelled& cancelled,
                                           const Take& take);
 
-  // Reads the only file of a kind into memory; if there is none, *text stays
-  // empty. kRefused: it is larger than max_bytes.
+  // Reads the file of a kind into memory. Leaves *text empty if the set has no
+  // file of this kind. REQUIRES: it has at most one. kRefused: the file is
+  // larger than max_bytes.
   [[nodiscard]] rocksdb::Status ReadText(CloneFileKind kind,
                                          uint64_t max_bytes,
                                          const Cancelled& cancelled,
                                          std::string* text);
-  // Reads the MANIFEST up to its last complete record, and applies its records.
-  // kCorrupt: RocksDB opens no database with it; the message says which set can
-  // be restored.
+  // Reads the MANIFEST up to its last complete record, and applies its records
+  // to *state. kCorrupt: RocksDB cannot open a database with this MANIFEST. The
+  // message names a set that can be restored.
   [[nodiscard]] rocksdb::Status ReadManifest(const Cancelled& cancelled,
                                              std::string* text,
                                              ManifestState* state);
 
-  // Reads a range of a file that is not a whole unit, so that the record has no
-  // digest for it. Reads it again if `check` does not accept the bytes, up to
-  // kTriesOfBytes times in all. REQUIRES: the range is within the file.
+  // Reads a range of a file for which the record has no digest, because it is
+  // not a whole unit. If check() does not accept the bytes, reads them again,
+  // up to kTriesOfBytes times in all. REQUIRES: the range is within the file.
   [[nodiscard]] rocksdb::Status ReadChecked(const ArchivedFile& file,
                                             uint64_t offset, uint64_t bytes,
                                             const Cancelled& cancelled,
                                             const Check& check,
                                             std::string* out);
 
-  // Returns the status of a restore that fails because a file is lost.
+  // Returns the error of a restore that fails because this file is lost.
   [[nodiscard]] rocksdb::Status Lost(const ArchivedFile& file,
                                      const std::string& what);
 
  private:
   [[nodiscard]] rocksdb::Status BadManifest(const rocksdb::Status& why);
-  // Counts a failed read of a unit. Returns kDeadPeer while retries remain.
+  // Counts a failed read of a unit. Returns kDeadPeer if the unit may be read
+  // again, and otherwise the error of Lost().
   [[nodiscard]] rocksdb::Status Distrust(const ArchivedFile& file,
                                          uint64_t offset,
                                          const std::string& what);
@@ -104,24 +106,26 @@ class SetReader {
   const ArchiveSet set_;
 
   std::mutex mu_;
-  // Number of failed reads of a unit, by file and offset; guarded by mu_.
+  // By file and offset of a unit: number of its failed reads; guarded by mu_.
   std::map<std::pair<const ArchivedFile*, uint64_t>, int> tries_;
-  std::mutex lost_mu_;    // locked while the archive is checked
-  rocksdb::Status lost_;  // the first; guarded by lost_mu_
+  std::mutex lost_mu_;  // locked while the archive is checked
+  // The error of the first lost file; guarded by lost_mu_.
+  rocksdb::Status lost_;
 };
 
-// Reads the complete records of a MANIFEST; *end is the end of the last one, or
-// of the last complete group. kCorrupt: it is damaged.
+// Reads the complete records of a MANIFEST. Sets *end to the end of the last
+// complete record or, if records form a group, of the last complete group.
+// kCorrupt: the MANIFEST is damaged.
 [[nodiscard]] rocksdb::Status ReadManifestText(const std::string& text,
                                                ManifestState* state,
                                                uint64_t* end);
 
-// Returns the note that names the restored set.
+// Returns a note about the restore that names the set.
 std::string NoteOfSet(const ArchiveSet& set);
 
-// Returns the end of a message about a set that cannot be restored: it names a
-// set that can be. `which` is the request; if it is a label, the newest set
-// with that label is named.
+// Returns the end of a message about a set that cannot be restored. It names
+// the newest set that can be restored. `which` is the request; if it is a
+// label, prefers the newest set with this label.
 std::string NextBestSet(const Archive& archive, const std::string& which);
 
 }  // namespace sstferry

@@ -25,7 +25,7 @@ Status ForEachInLanes(int lanes, size_t count,
                       const std::function<Status(size_t)>& each) {
   std::atomic<size_t> next{0};
   std::mutex mu;
-  Status failed;  // the first; guarded by mu
+  Status failed;  // first failure; guarded by mu
   const auto work = [&] {
     for (size_t at = next++; at < count; at = next++) {
       const Status status = each(at);
@@ -40,7 +40,7 @@ Status ForEachInLanes(int lanes, size_t count,
       std::clamp<size_t>(count, 1, static_cast<size_t>(std::max(lanes, 1))) -
       1);
   for (std::thread& thread : threads) {
-    // If a thread cannot be started, fewer lanes do the work.
+    // If a thread cannot be started, the other threads do its work.
     StartThread([&work] { work(); }, &thread).PermitUncheckedError();
   }
   work();
@@ -76,8 +76,8 @@ ArchiveSet SetOfPlan(const Plan& plan) {
   set.database_id = opened.source_database_id;
   set.sequence = opened.snapshot_sequence;
   set.content = clone.content;
-  set.application = opened.application;  // the source's release: no other was
-                                         // requested
+  // The push requested no other release, so this is the release of the source.
+  set.application = opened.application;
   set.needs = opened.opens_since;
   set.needs_because = opened.opens_because;
   set.unit_bytes = clone.unit_bytes;
@@ -134,7 +134,7 @@ const std::vector<Sha256Digest>& PieceDigester::Finish() {
 
 UnitDigester::UnitDigester(const CloneFile& file, uint64_t unit_bytes) {
   std::vector<Part> units;
-  // Cannot fail: all files together were cut into units before.
+  // This cannot fail, because all files together were already cut into units.
   CutIntoUnits({file}, unit_bytes, &units).PermitUncheckedError();
   for (const Part& unit : units) {
     ends_.push_back(unit.offset + unit.bytes);

@@ -1,5 +1,5 @@
-// Interfaces through which a push reads the files of one point in time of a
-// database.
+// Interfaces through which a push reads the files of a database at one point in
+// time.
 #pragma once
 
 #include <array>
@@ -22,13 +22,14 @@
 
 namespace sstferry {
 
-// Size of the pieces in which a larger file is uploaded. If a file would have
-// more than kMaxPutPieces pieces, PieceBytes() returns a multiple of it.
+// Size of the pieces in which a file is uploaded. If a file would have more
+// than kMaxPutPieces pieces of this size, PieceBytes() returns a multiple of
+// kPieceBytes.
 inline constexpr uint64_t kPieceBytes = 64u << 20;
 uint64_t PieceBytes(uint64_t file_bytes);
 
-// Chunk size in a request for the files of a set. Both sides cut files into
-// units of two chunks.
+// Chunk size in a request for the files of a set. The source and the archive
+// both cut files into units of two chunks.
 inline constexpr uint64_t kSetChunkBytes = kArchiveUnitBytes / 2;
 
 // Progress of a push, a check or a repair. Threads: any.
@@ -38,48 +39,50 @@ struct WorkProgress {
   std::atomic<uint64_t> done_bytes{0};
 };
 
-// Calls each(0) to each(count - 1) in `lanes` threads, of which this is one.
-// After a call fails, begins no other. Returns the first failure.
+// Calls each(0) to each(count - 1) in up to `lanes` threads, one of which is
+// the caller's. After a call fails, begins no further call. Returns the first
+// failure.
 [[nodiscard]] rocksdb::Status ForEachInLanes(
     int lanes, size_t count,
     const std::function<rocksdb::Status(size_t)>& each);
 
-// Returns the SHA-256 of an object of one piece; for more pieces, the SHA-256
-// of their concatenated digests, so that no byte is hashed twice.
+// Returns the digest of an object in pieces. For one piece, this is its
+// SHA-256. For several pieces, this is the SHA-256 of their SHA-256 digests, so
+// that no byte is hashed twice.
 Sha256Digest Sha256OfPieces(const std::vector<Sha256Digest>& pieces);
 
 struct FileDigests {
   std::vector<Sha256Digest> pieces;  // at least one
   std::vector<Digest128> units;
-  // Adds the digests of a piece.
+  // Appends the digests of the next piece.
   void Add(const FileDigestReply& piece);
 };
 
-// A file that a push reads. For each piece, the push reads the digests before
-// the bytes, because a store may require the digests first.
+// A file that a push reads. The push reads the digests of each piece before the
+// bytes of the piece, because a store may require the digests first.
 //
 // Threads: one at a time.
 class SetFile : public ByteSource {
  public:
-  // Adds the digests of the next piece: the SHA-256 of its bytes, and the
-  // digests of its units, in order. Before the first piece, the whole file is
-  // checked by its own checksums. `bytes` 0 requests only this check, except
-  // for an empty file.
+  // Appends to *digests the SHA-256 of the next piece, and the digests of its
+  // units, in order. Before the first piece, checks the whole file by the
+  // file's own checksums. If `bytes` is 0 and the file is not empty, only
+  // checks the file.
   //   kSourceError, kCorrupt, kCancelled; others: errors of the connection
   [[nodiscard]] virtual rocksdb::Status Digest(uint64_t offset, uint64_t bytes,
                                                FileDigests* digests) = 0;
 };
 
-// Calls each(offset, bytes) for the pieces in which a file of this size is
-// uploaded. An empty file has one piece.
+// Calls each(offset, bytes) for each piece of a file of this size. An empty
+// file has one piece.
 [[nodiscard]] rocksdb::Status ForEachPiece(
     uint64_t file_bytes,
     const std::function<rocksdb::Status(uint64_t, uint64_t)>& each);
 
-// Returns the facts for SetSource::set() that the plan of a clone has.
+// Returns a record for SetSource::set() with the facts in the plan of a clone.
 ArchiveSet SetOfPlan(const Plan& plan);
 
-// The source of a push.
+// The database that a push reads.
 //
 // Owner:   the caller of a push; the source must outlive the push and all open
 //          files.
@@ -88,26 +91,27 @@ class SetSource {
  public:
   virtual ~SetSource() = default;
 
-  // Returns everything that a record says about the database and its files,
-  // except the set's name, and each file's key and digests.
+  // Returns the record of the set, except the set's name, and the key and the
+  // digests of each file.
   virtual const ArchiveSet& set() const = 0;
-  // Opens a file. Each piece is read from its beginning to its end, perhaps
-  // repeatedly.
+  // Opens a file. The push reads each piece from its beginning to its end,
+  // perhaps several times.
   [[nodiscard]] virtual rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) = 0;
-  // Called when every file is in the archive: lets the source release the files
-  // that it keeps for this push.
+  // Releases the files that the source keeps for this push. The push calls this
+  // function when every file is in the archive.
   [[nodiscard]] virtual rocksdb::Status Finish() {
     return rocksdb::Status::OK();
   }
 };
 
-// Computes the digests of an object's pieces from its bytes, in order.
+// Computes the digests of an object's pieces. Add() receives the bytes in
+// order.
 class PieceDigester {
  public:
   explicit PieceDigester(uint64_t bytes);
   void Add(rocksdb::Slice bytes);
-  // REQUIRES: all bytes were added.
+  // Returns the digests of all pieces. REQUIRES: Add() has received all bytes.
   const std::vector<Sha256Digest>& Finish();
 
  private:
@@ -118,12 +122,12 @@ class PieceDigester {
   std::vector<Sha256Digest> pieces_;
 };
 
-// Computes the digests of a file's units from its bytes, in order.
+// Computes the digests of a file's units. Add() receives the bytes in order.
 class UnitDigester {
  public:
   UnitDigester(const CloneFile& file, uint64_t unit_bytes);
   void Add(rocksdb::Slice bytes);
-  // Returns the digests of the units that are complete.
+  // Returns the digests of the units that are complete so far.
   const std::vector<Digest128>& units() const { return units_; }
 
  private:
@@ -133,11 +137,11 @@ class UnitDigester {
   std::vector<Digest128> units_;
 };
 
-// A file whose digests are computed from the bytes that it returns, without a
-// check of its own checksums. Digest() reads each piece once, in order.
+// A file whose digests are computed from the bytes that it returns. Does not
+// check the file's own checksums. Digest() reads each piece once, in order.
 class DigestedFile : public SetFile {
  public:
-  // The file is the first file.bytes of `bytes`.
+  // Makes a file of the first file.bytes bytes of `bytes`.
   DigestedFile(std::unique_ptr<ByteSource> bytes, const CloneFile& file,
                uint64_t unit_bytes)
       : bytes_(std::move(bytes)), size_(file.bytes), units_(file, unit_bytes) {}
