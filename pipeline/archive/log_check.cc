@@ -22,7 +22,7 @@ bool IsDamage(const Status& status) {
   return state == EndState::kCorrupt || state == EndState::kRefused;
 }
 
-// Reads the record of a set. *set is not set if a prune has removed the set.
+// Reads the record of a set. Leaves *set unset if a prune has removed the set.
 Status ReadSetOf(const Archive& archive, const SetName& name,
                  std::optional<ArchiveSet>* set) {
   std::vector<FoundSet> sets;
@@ -49,9 +49,9 @@ Status CheckPayload(const Archive& archive, const LogKey& key,
   return Status::OK();
 }
 
-// Checks the chain of a path's segments and, if all of them are to be read,
-// their records. *proved: the segments whose records were checked, with the
-// size of their payloads.
+// Checks the chain of a path's segments. If reads() is true for all segments,
+// also checks their records, and adds these segments and their sizes to
+// *proved.
 Status CheckPath(const Archive& archive, const ArchiveSet& set,
                  const LogPath& path,
                  const std::function<bool(const std::string&)>& reads,
@@ -61,7 +61,7 @@ Status CheckPath(const Archive& archive, const ArchiveSet& set,
   end.micros = kMaxLogMicros;
   std::unique_ptr<LogTail> tail;
   RETURN_IF_ERROR(LogTail::Read(archive, set, path, end, cancelled, &tail));
-  // Records can be checked only if all payloads are read and decrypted.
+  // The records can be checked only if all payloads are read and decrypted.
   const bool is_read = (!set.is_sealed || archive.key() != nullptr) &&
                        std::all_of(path.segments.begin(), path.segments.end(),
                                    [&reads](const LogKey& key) {
@@ -82,8 +82,8 @@ Status CheckLog(const Archive& archive,
                 const std::function<bool()>& cancelled,
                 LogCheckSummary* summary) {
   *summary = LogCheckSummary();
-  // Reads the marks first, so that they name all segments that prunes delete
-  // after the listing.
+  // Reads the marks before it lists the segments. So the marks name every
+  // segment that a prune deletes after the listing.
   Marked marked;
   RETURN_IF_ERROR(archive.ReadMarked(&marked));
   ArchiveLog log;
@@ -93,10 +93,11 @@ Status CheckLog(const Archive& archive,
   summary->windows = log.Windows();
   std::set<std::string> problems;
   std::set<LogKey> used;
-  std::map<LogKey, uint64_t> proved;  // checked segment -> size of its payload
-  // Checks only the paths after the earliest set in each lineage: they contain
-  // the paths after the later sets. Skips a set if a prune has removed its
-  // first segments, up to the one at which the log of a later set begins.
+  std::map<LogKey, uint64_t> proved;  // checked segment -> its size
+  // Checks only the paths after the earliest set of each lineage, because they
+  // contain the paths after the later sets. A prune may have removed the first
+  // segments of a lineage, up to the segment where the log of a later set
+  // begins. Then checks the paths after that set instead.
   std::map<SetId, LoggedSet> first;
   for (const LoggedSet& set : log.sets) {
     const auto [found, is_new] = first.emplace(set.log.lineage, set);
@@ -119,7 +120,8 @@ Status CheckLog(const Archive& archive,
       if (path.why.ends_with("is missing")) {
         problems.insert(archive.store()->place() + ": " + path.why);
       }
-      if (set.has_value()) {  // otherwise the check of sets reports it
+      // If the record cannot be read, the check of the sets reports it.
+      if (set.has_value()) {
         checked = CheckPath(archive, *set, path, reads, cancelled, &proved);
       }
       if (IsDamage(checked)) {
@@ -131,8 +133,10 @@ Status CheckLog(const Archive& archive,
     RETURN_IF_ERROR(checked);
   }
   for (const auto& [id, lineage] : log.lineages) {
-    // A prune removes the first segments of a lineage. The first remaining one
-    // is then marked, too, or is the one at which the log of a kept set begins.
+    // If the first remaining segment is marked, a prune is removing the
+    // segments of the lineage. If the log of a kept set begins with it, a prune
+    // has removed an older part of the log. In both cases the missing segments
+    // are no damage.
     const LogKey& begin = lineage.segments.begin()->second;
     const bool is_pruned =
         marked.keys.count(LogKeyText(begin)) != 0 ||

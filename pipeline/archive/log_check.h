@@ -1,6 +1,6 @@
-// Checks the log of an archive: its segments must form an unbroken chain after
-// the sets that they continue. On request, also compares their bytes with those
-// that were put.
+// Checks the log of an archive. After each set with a log, the segments must
+// form a chain without gaps. On request, compares the bytes of the segments
+// with their digests.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ namespace sstferry {
 struct LogCheckSummary {
   uint64_t segments = 0;
   uint64_t bytes = 0;
-  uint64_t orphans = 0;  // segments after no committed set
+  uint64_t orphans = 0;  // number of segments that follow no committed set
   uint64_t read_segments = 0;
   uint64_t read_bytes = 0;
   uint64_t foreign = 0;
-  uint64_t newest_micros = 0;  // end of the restorable time; 0: none
+  // Latest time that can be restored from the log; 0: none.
+  uint64_t newest_micros = 0;
   std::vector<LogWindow> windows;
-  // The problems found: a sentence for each segment.
+  // One sentence for each segment with a problem.
   std::vector<std::string> problems;
 };
 
-// Checks the log. `reads` returns true for the key of a segment whose payload
-// must be read. `cancelled` is polled. Problems of the log are in *summary; the
-// status reports only errors of the store.
+// Checks the log. Reads the payload of each segment for whose key `reads`
+// returns true. Stops if `cancelled` returns true. Reports problems of the log
+// in *summary, and returns only errors of the store.
 [[nodiscard]] rocksdb::Status CheckLog(
     const Archive& archive, const std::function<bool(const std::string&)>& reads,
     const std::function<bool()>& cancelled, LogCheckSummary* summary);

@@ -18,7 +18,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Bytes of the first read; most heads are smaller.
+// Number of bytes of a head that are read first. Most heads are smaller.
 constexpr uint64_t kFirstHeadBytes = 64u << 10;
 constexpr char kOutage[] = "outage";
 constexpr uint64_t kSecondMicros = 1'000'000;
@@ -73,8 +73,8 @@ std::string WhyEnded(const ArchiveLog::Lineage& lineage) {
                    (lineage.note.empty() ? "" : ": ") + lineage.note;
 }
 
-// Identifies the cut with which a log began. All lineages of the log have the
-// same one.
+// Identifies the cut with which a log began. All lineages of one log have the
+// same LogCut.
 using LogCut = std::tuple<std::string, uint64_t, uint64_t, uint64_t, uint64_t>;
 
 LogCut CutOf(const LogHead& head) {
@@ -83,17 +83,21 @@ LogCut CutOf(const LogHead& head) {
           head.begin.manifest.high};
 }
 
-// Sets the problem of lineages whose first segments are lost. Only the head of
-// a lineage's first segment says what the lineage continues, so without it no
-// path leads to the lineage. A prune also removes the first segments of a
-// lineage, but together with everything that the lineage continues.
+// Sets the problem of each lineage whose first segments are lost. Only the head
+// of a lineage's first segment shows which lineage it continues. If this
+// segment is lost, no path leads to the lineage. A prune also removes first
+// segments, but together with everything that they continue, which is no
+// problem.
 //
-// `cuts`: the cuts of lineages whose heads are readable. `headless`: lineages
-// whose first remaining segment continues another segment of the same lineage.
+// `cuts` maps each lineage with a readable head to its cut. `headless` has the
+// lineages whose first remaining segment continues a segment of the same
+// lineage.
 void FindLostBegins(const Archive& archive,
                     const std::map<SetId, LogCut>& cuts,
                     const std::set<SetId>& headless, ArchiveLog* log) {
-  std::map<LogCut, uint64_t> begins;  // by cut: its lowest segment number
+  // Maps a cut to the lowest segment number of its lineages that have not
+  // ended.
+  std::map<LogCut, uint64_t> begins;
   for (const auto& [id, cut] : cuts) {
     const uint64_t number = log->FirstSegment(id);
     if (log->lineages.at(id).ended == CutReason::kNone) {
@@ -116,16 +120,16 @@ void FindLostBegins(const Archive& archive,
   }
 }
 
-// Stores in *path why no segment follows it. The consecutive segments [begin,
-// end) of lineage `id` are its last ones.
+// Stores in *path why no segment follows. The path ends with the segments
+// [begin, end) of the lineage `id`.
 void SetEnd(const ArchiveLog& log, const SetId& id, uint64_t begin,
             uint64_t end, LogRuns* path) {
   path->ended = CutReason::kNone;
   path->why.clear();
   const auto found = log.lineages.find(id);
   const uint64_t left = log.FirstSegment(id);
-  // A prune with --keep-log removes the segments of a lineage before the one at
-  // which the log of a kept set begins.
+  // A prune with --keep-log removes the older segments of a lineage, up to the
+  // segment with which the log of a kept set begins.
   const bool is_pruned =
       path->runs.empty() && begin < left &&
       std::any_of(log.sets.begin(), log.sets.end(), [&](const LoggedSet& set) {
@@ -166,9 +170,9 @@ Status ReadLogHead(const Archive& archive, const LogKey& key, LogHead* head,
                      archive.store()->Describe(name));
 }
 
-// Reads an unsealed payload completely, because one digest covers all of it.
-// Reads only the requested chunks of a sealed payload: each chunk is
-// authenticated separately.
+// Reads an unsealed payload completely, because its digest covers the whole
+// payload. Reads only the requested chunks of a sealed payload, because each
+// chunk is authenticated separately.
 StoreResult ReadLogPayload(const Archive& archive, const LogHead& head,
                            uint64_t head_bytes, uint64_t offset,
                            uint64_t bytes, const ObjectSink& sink) {
@@ -268,8 +272,8 @@ Status ListLog(const Archive& archive, ArchiveLog* log) {
 
 Status ReadLog(const Archive& archive, ArchiveLog* log,
                std::optional<SetName> named) {
-  // Reads the sets before it lists segments, so that the listing contains all
-  // segments that were put before one of these sets was committed.
+  // Reads the sets before it lists the segments. So the listing contains every
+  // segment that was put before one of these sets was committed.
   std::vector<LoggedSet> sets;
   RepairedSets repaired;
   std::vector<FoundSet> found;
@@ -315,8 +319,8 @@ std::map<SetId, SetId> ArchiveLog::Roots() const {
   for (const auto& [id, unused] : lineages) {
     SetId at = id;
     std::vector<SetId> passed;
-    // This loop terminates even if damaged lineages continue each other in a
-    // circle.
+    // Stops at a lineage that was already visited. So this loop also ends if
+    // damaged lineages continue each other in a circle.
     while (roots.emplace(at, at).second) {
       passed.push_back(at);
       const auto found = lineages.find(at);
@@ -380,18 +384,21 @@ const LogKey& LogPaths::LastOf(const LogRuns& path) const {
 
 void LogPaths::Of(const SetLog& after,
                   const std::function<bool(const LogRuns&)>& take) const {
-  // A lineage on the current path.
+  // A lineage of the current path.
   struct Step {
     SetId id{};
-    uint64_t begin = 0;  // number of its first segment on the path
-    uint64_t end = 0;    // number after its last consecutive segment
-    size_t before = 0;   // number of runs on the path before it
-    // Lineages that continue this one and were not entered yet, the most recent
-    // last.
+    uint64_t begin = 0;  // first segment of the lineage on the path
+    // Number of the last segment without a gap + 1.
+    uint64_t end = 0;
+    // Number of runs that precede the lineage on the path.
+    size_t before = 0;
+    // Lineages that continue this lineage and were not entered yet, the most
+    // recent last.
     std::vector<SetId> next;
-    bool is_continued = false;  // a lineage continues it at its end
+    bool is_continued = false;  // a lineage continues segment end - 1
   };
-  // Each lineage continues only one other, so a repeated lineage is damage.
+  // Enters no lineage twice. A lineage continues only one other lineage, so
+  // only damage leads to it again.
   std::set<SetId> seen = {after.lineage};
   std::vector<Step> steps;
   LogRuns path;
@@ -420,7 +427,7 @@ void LogPaths::Of(const SetLog& after,
               });
     steps.push_back(std::move(step));
   };
-  // Makes the path end with the segments of the last step before `end`.
+  // Cuts the path, so that it ends with the last step's segments before `end`.
   const auto go_to = [&](uint64_t end) {
     const Step& step = steps.back();
     path.runs.resize(step.before);
@@ -478,10 +485,10 @@ std::vector<LogWindow> ArchiveLog::WindowsOf(const LoggedSet& set,
 }
 
 std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
-  // A run of segments whose windows are already found, as are those of all
-  // paths after it, for sets at or after `moment`. Such a set in the run adds
-  // at most its own moment. Without this, the whole log after each set would be
-  // searched.
+  // A run of segments whose windows were found, together with the windows of
+  // all paths after it, for a set with this `moment`. A later set in the run
+  // adds at most its own moment as a window. So the log after that set is not
+  // searched again.
   struct Found {
     uint64_t begin = 0;
     uint64_t end = 0;
@@ -489,8 +496,8 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
   };
   std::map<SetId, std::vector<Found>> found;
   uint64_t looked = 0;
-  // Returns the segment of a known run that holds the first time after a set;
-  // null: there is none.
+  // Returns the first segment in a known run that ends after the set's moment.
+  // Returns null if there is none.
   const auto find_next = [&](const SetLog& log) -> const LogKey* {
     for (const Found& each : found[log.lineage]) {
       if (log.segment < each.begin || log.segment >= each.end ||
@@ -509,13 +516,15 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
     return nullptr;
   };
   const LogPaths paths(*this);
-  // Paths have most of their windows in common.
+  // A set of windows removes duplicates, because paths have most windows in
+  // common.
   const auto less = [](const LogWindow& a, const LogWindow& b) {
     return std::tie(a.begin_micros, a.set, a.end_micros, a.why) <
            std::tie(b.begin_micros, b.set, b.end_micros, b.why);
   };
   const std::map<SetId, SetId> roots = Roots();
-  std::map<SetId, std::set<LogWindow, decltype(less)>> logs;  // by their roots
+  // Maps the first lineage of each log to the windows of the log.
+  std::map<SetId, std::set<LogWindow, decltype(less)>> logs;
   for (const LoggedSet& set : sets) {
     auto& all =
         logs.try_emplace(roots.at(set.log.lineage), less).first->second;
@@ -560,7 +569,7 @@ std::vector<LogWindow> ArchiveLog::Windows(uint64_t* looks) const {
   for (LogWindow& window : merged) {
     if (window.why.empty() &&
         window.end_micros < merged.back().begin_micros) {
-      window.why = kOutage;  // the follower was not running
+      window.why = kOutage;  // no follower was running
     }
   }
   return merged;

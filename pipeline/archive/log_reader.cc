@@ -22,14 +22,15 @@ using rocksdb::Status;
 namespace {
 
 constexpr char kSequence[] = "sequence:";
-constexpr char kSetBefore = '+';  // separates a set's name and a point
+constexpr char kSetBefore = '+';  // between a set's name and a point
 constexpr size_t kHeadsAtOnce = 512;
 constexpr int kHeadLanes = 8;
 
-// Reads a WAL in order, with reads of any size.
+// Reads a WAL from its beginning to its end. The size of each read is
+// arbitrary.
 class PieceSource : public ByteSource {
  public:
-  // Appends at least `bytes` from the offset on.
+  // Appends at least `bytes` bytes of the WAL to *out, beginning at `offset`.
   using Fill = std::function<Status(uint64_t offset, uint64_t bytes,
                                     std::string* out)>;
   PieceSource(uint64_t size, Fill fill) : size_(size), fill_(std::move(fill)) {}
@@ -43,7 +44,7 @@ class PieceSource : public ByteSource {
     if (offset - begin_ + n > piece_.size()) {
       return MakeStatus(EndState::kCorrupt, "a WAL of the log is too short");
     }
-    // Copies the bytes, because the next read may replace `piece_`.
+    // Copies the bytes, because the next Read() may replace `piece_`.
     scratch->assign(piece_, static_cast<size_t>(offset - begin_), n);
     *out = *scratch;
     return Status::OK();
@@ -57,17 +58,17 @@ class PieceSource : public ByteSource {
   mutable std::string piece_;
 };
 
-// Returns true if the point needs no segments after `key`.
+// Returns true if a restore up to the point needs no segment after `key`.
 bool EndsAtOrAfter(const LogKey& key, const LogPoint& point) {
   return point.micros.has_value() && key.end_micros >= *point.micros;
 }
 
-// Returns a text with the restorable points before and after a time.
+// Returns a text with the nearest restorable times before and after a time.
 std::string Nearby(const ArchiveLog& log, uint64_t micros) {
   std::string before;
   std::string after;
   std::string why;
-  uint64_t end_micros = 0;  // of the window before it
+  uint64_t end_micros = 0;  // end of the window before `micros`
   for (const LogWindow& window : log.Windows()) {
     if (window.end_micros <= micros && window.end_micros >= end_micros) {
       end_micros = window.end_micros;
@@ -122,21 +123,24 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
   RETURN_IF_ERROR(ReadLog(archive, &log, point.set));
   const std::string place = archive.store()->place();
   if (point.sequence.has_value()) {
-    // Sorts in the order of pushes, even if a clock was set back.
+    // Sorts the sets by the time in their names, which is the order of their
+    // pushes. The order of their moments is wrong if the follower's clock was
+    // set back.
     std::stable_sort(log.sets.begin(), log.sets.end(),
                      [](const LoggedSet& a, const LoggedSet& b) {
                        return a.name.seconds < b.name.seconds;
                      });
   }
   const std::map<SetId, SetId> roots = log.Roots();
-  std::map<SetId, uint64_t> ends;  // latest times of the logs, by their roots
+  // Maps the first lineage of each log to the latest time of the log.
+  std::map<SetId, uint64_t> ends;
   for (const auto& [id, lineage] : log.lineages) {
     uint64_t& end = ends[roots.at(id)];
     for (const auto& [number, key] : lineage.segments) {
       end = std::max(end, key.end_micros);
     }
   }
-  LogWindow chosen;  // has the time, after the chosen set
+  LogWindow chosen;  // the window that contains the time
   SetId chosen_root{};
   for (auto set = log.sets.rbegin(); set != log.sets.rend(); ++set) {
     if (point.sequence.has_value()
@@ -158,8 +162,8 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
     std::optional<LogChoice> found;
     LogWindow has_it;
     log.PathsOf(set->log, [&](const LogPath& path) {
-      // For a sequence number, LogTail::Read() finds out later, from the heads,
-      // whether the path reaches it.
+      // The names of the segments contain no sequence numbers. LogTail::Read()
+      // finds out later, from the heads, whether the path reaches the point.
       bool has_point = point.sequence.has_value();
       if (!has_point) {
         for (const LogWindow& window : log.WindowsOf(*set, path)) {
@@ -215,7 +219,8 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
                  : "the oldest one at sequence " +
                        std::to_string(log.sets.front().sequence)));
   }
-  // Without a log, the newest set before a time is restored for that time.
+  // For a time without a log, the caller restores the newest set before that
+  // time.
   std::vector<FoundSet> sets;
   RETURN_IF_ERROR(archive.ListSets(&sets));
   std::optional<SetName> newest;
@@ -224,7 +229,8 @@ Status ChooseLog(const Archive& archive, const LogPoint& point,
       newest = found.name;
     }
   }
-  // The newest set may be one that a repaired set of the same second replaces.
+  // Compares only the seconds. The newest set may be a damaged set that a
+  // repaired set of the same second replaces.
   const bool has_log =
       newest.has_value() &&
       std::any_of(log.sets.begin(), log.sets.end(),
@@ -254,8 +260,9 @@ Status LogTail::Amiss(size_t segment, const std::string& what) const {
 }
 
 Status LogTail::FindBase() {
-  // A sealed set cannot be read without its key: then the set's end is the
-  // recorded end of its newest WAL.
+  // The end of the set is the end of its last WAL record. If the set is sealed
+  // and there is no key, the records cannot be read. Then uses the recorded end
+  // of the newest WAL.
   const bool is_readable = !set_.is_sealed || archive_.key() != nullptr;
   std::vector<CloneFile> files;
   for (const ArchivedFile& file : set_.files) {
@@ -279,8 +286,8 @@ Status LogTail::FindBase() {
         });
     return Status::OK();
   };
-  // If the store returns wrong bytes, the WAL may seem to end early in spite of
-  // its checksums. Then this reads it again.
+  // If the store returns wrong bytes, a WAL may seem to end early although its
+  // records have checksums. Then reads it again.
   bool is_sure = !is_readable;
   for (int tries = 0; tries < kTriesOfBytes && !is_sure; ++tries) {
     RETURN_IF_ERROR(FindWalEnd(files, open, &end));
@@ -311,7 +318,7 @@ Status LogTail::ReadHeads(const std::vector<LogKey>& keys, size_t begin,
                           size_t end) {
   segments_.resize(end);
   std::mutex mu;
-  Status failed;  // of the first segment that cannot be read
+  Status failed;  // error of the first unreadable segment
   size_t failed_at = end;
   RETURN_IF_ERROR(ForEachInLanes(kHeadLanes, end - begin, [&](size_t each) {
     const size_t at = begin + each;
@@ -383,7 +390,7 @@ Status LogTail::AddPayload(size_t at, uint64_t bytes) {
                   std::min(wal.bytes, bytes - std::min(bytes, payload_offset))};
     payload_offset += wal.bytes;
     wal_offset += wal.bytes;
-    // Skips bytes that the set has.
+    // Skips bytes that are in the set.
     if (number < base_.wal_number || extent.bytes == 0) {
       continue;
     }
@@ -447,7 +454,7 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
       }
       bytes = moment.bytes;
       if (point.sequence.has_value() && moment.sequence > *point.sequence) {
-        is_reached = true;  // its first records may still be needed
+        is_reached = true;  // this segment may have records before the point
         break;
       }
       tail->sequence_ = std::max(tail->sequence_, moment.sequence);
@@ -460,8 +467,9 @@ Status LogTail::Read(const Archive& archive, const ArchiveSet& set,
   return Status::OK();
 }
 
-// Appends at least `least` bytes of a WAL from `offset` on, or all if it has
-// fewer. Also appends the bytes after them that the same payloads have.
+// Appends at least `least` bytes of a WAL to *out, beginning at `offset`, or
+// all bytes if there are fewer. Also appends the following bytes of the same
+// payloads.
 Status LogTail::ReadSome(uint64_t number, uint64_t offset, uint64_t least,
                          std::string* out) const {
   const ObjectSink append = [out](const Slice& piece) {
@@ -545,7 +553,7 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
   WalContinuity continuity(0);
   bool is_after_set = false;
   uint64_t reached = set_.sequence;
-  // Ends of WALs that are in the set, in the log, or in both.
+  // Maps each WAL of the set or the log to its end.
   std::map<uint64_t, uint64_t> ends;
   for (const ArchivedFile& file : set_.files) {
     if (file.file.kind == CloneFileKind::kWal) {
@@ -590,7 +598,8 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
           }
           WalStep step = WalStep::kContinues;
           RETURN_IF_ERROR(continuity.Add(number, record, &step));
-          // A record is a batch, which is restored completely or not at all.
+          // A record is one write batch, which must be restored completely or
+          // not at all.
           const bool is_later =
               until_.has_value() && continuity.last_sequence() > *until_;
           if (is_later && at <= set_bytes) {
@@ -635,9 +644,10 @@ Status LogTail::TryRecords(uint64_t* most_bytes,
                         " is the last one that can be restored");
 }
 
-// Returns the error for a set that has records after the sequence number up to
-// which it is restored. Sets of older sstferry versions record a number that is
-// too small if they end with the commit of a prepared transaction.
+// Returns the error for a set with records after the sequence number of the
+// point. This can happen if an older sstferry version made the set, and the set
+// ends with the commit of a prepared transaction. Then the number in its record
+// is too small.
 Status LogTail::SetIsLater(uint64_t last) const {
   return MakeStatus(EndState::kRefused,
                     archive_.store()->place() + ": set " +

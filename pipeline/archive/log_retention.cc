@@ -7,8 +7,9 @@ namespace sstferry {
 
 namespace {
 
-// Returns the segments that hold records since a time. Includes a segment
-// without times, unless a later segment of its lineage ended before that time.
+// Returns the segments that may have records since a time. A segment without
+// times may have them, unless a later segment of its lineage ended before that
+// time.
 std::set<LogKey> SegmentsSince(const ArchiveLog& log, uint64_t micros) {
   std::set<LogKey> since;
   for (const auto& [id, lineage] : log.lineages) {
@@ -43,9 +44,8 @@ std::set<SetName> ChooseLogSets(const ArchiveLog& log,
   std::set<SetName> needed;
   const LogPaths paths(log);
   for (auto set = sets.begin(); set != sets.end(); ++set) {
-    // Keeps the newest set before the kept log even if no segment follows it
-    // yet, and each later set whose log has not begun: a follower may still put
-    // segments after them.
+    // Keeps the newest set before the kept log. Keeps each later set whose log
+    // has no segment yet. A follower may still put segments after these sets.
     bool is_needed = set < later ? set == sets.begin()
                                  : log.lineages.count(set->log.lineage) == 0;
     paths.Of(set->log, [&](const LogRuns& path) {
@@ -67,7 +67,7 @@ std::set<SetName> ChooseLogSets(const ArchiveLog& log,
 std::set<std::string> ChooseSegments(
     const ArchiveLog& log, const std::vector<SetLog>& cuts,
     const std::function<bool(const SetId&)>& is_written) {
-  // The first segment number to keep of each lineage.
+  // Maps a lineage to the number of its first segment to keep.
   std::map<SetId, uint64_t> first;
   for (const SetLog& cut : cuts) {
     if (cut.segment == 0) {

@@ -1,4 +1,4 @@
-// Chooses the sets and segments of a log that are kept.
+// Chooses the sets and the segments that a prune must keep for a log.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,22 @@
 
 namespace sstferry {
 
-// Returns the names of the `sets` that are needed to restore everything that
-// the log has since keep_from_micros: each segment since then that can be
-// restored from one of `sets` can be restored from a returned set. Returns the
-// newest set before that time, and a later set only where a log begins or a
-// segment is missing. So if a damaged set is not among `sets`, a later one may
+// Returns the names of the sets that are needed to restore the log since
+// keep_from_micros. If a segment since that time can be restored from any of
+// `sets`, it can be restored from a returned set, too. Returns the newest set
+// before that time. Returns a later set only if a log begins there, or a
+// segment is missing. If a damaged set is left out of `sets`, a later set may
 // be needed instead.
 std::set<SetName> ChooseLogSets(const ArchiveLog& log,
                                 std::vector<LoggedSet> sets,
                                 uint64_t keep_from_micros);
 
-// Returns the keys of the segments to keep. `cuts` are the sets whose log is
-// kept; the segments after them are kept, in the set's lineage and in all
-// lineages that continue it. A lineage is kept completely if is_written()
-// returns true for it (its cut is being pushed), or if it has a problem: a lost
-// or damaged head may be repaired by hand.
+// Returns the keys of the segments to keep. `cuts` are the positions in the log
+// at which sets end. Keeps the segments that follow them in the same lineage,
+// and in all lineages that continue it. Keeps a whole lineage for which
+// is_written() returns true, for example because a push of its first set is
+// running. Also keeps a whole lineage with a problem, because an operator may
+// repair a damaged head by hand.
 std::set<std::string> ChooseSegments(
     const ArchiveLog& log, const std::vector<SetLog>& cuts,
     const std::function<bool(const SetId&)>& is_written);

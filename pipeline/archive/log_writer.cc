@@ -17,7 +17,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Room for the positions of a minute, if a round arrives every 15 ms.
+// Number of positions that are kept. It is enough for a minute if an answer
+// arrives every 15 ms.
 constexpr size_t kMostPlaces = 4096;
 
 }  // namespace
@@ -50,8 +51,9 @@ LogWriter::LogWriter(const SetId& lineage, const LogHead& last,
   if (!last.moments.empty()) {
     now_ = std::max(now_, last.moments.back().micros);
   }
-  // It is unknown what the earlier follower received but did not put, so this
-  // segment's period has no beginning yet.
+  // The earlier follower may have received more records than it put. So no time
+  // after its last segment is known to be complete, and the period of this
+  // segment has no beginning yet.
   head_.key = {lineage_, last.key.number + 1, 0, 0};
   head_.previous_lineage = last.key.lineage;
   head_.previous = digest;
@@ -116,8 +118,8 @@ Status LogWriter::CheckBehind(const Slice& wal_begin, uint64_t sequence) {
   return StartAt(SliceSource(wal_begin), at_.wal_bytes, follower_.get());
 }
 
-// Checks the sequence numbers of a part's records, if the part continues
-// checked records or begins a WAL.
+// Checks the sequence numbers of the records in a part of a WAL. Does nothing
+// unless the part continues checked records, or is the beginning of a WAL.
 Status LogWriter::CheckRecords(const WalBytes& part) {
   if (part.offset_bytes == 0 && !part.bytes.empty()) {
     follower_ = std::make_unique<LogFollower>(LogKind::kWal, part.wal_number);
@@ -238,8 +240,8 @@ Status LogWriter::Append(const std::vector<WalBytes>& parts,
   }
   now_ = std::max(now_, clock);
   const bool is_behind_gap = seen_ == 0 || now_ - seen_ > options_.max_gap_micros;
-  // Seals the bytes from before an outage separately, so that their times stay
-  // correct.
+  // Puts the bytes from before an outage into a segment of their own, so that
+  // its times are correct.
   if (is_behind_gap && sealed_ == nullptr && !payload_.empty() &&
       head_.key.end_micros > head_.key.begin_micros) {
     Seal();
@@ -252,7 +254,8 @@ Status LogWriter::Append(const std::vector<WalBytes>& parts,
   if (payload_.size() > head_.payload_bytes()) {
     const LogMoment moment{now_, payload_.size(),
                            has_all ? end.last_sequence : 0};
-    // If the previous moment is recent, replaces it.
+    // Replaces the last moment if kLogMomentMicros have not passed since the
+    // previous one.
     const size_t count = head_.moments.size();
     if (count > 1 &&
         now_ - head_.moments[count - 2].micros < kLogMomentMicros) {
@@ -334,7 +337,8 @@ Status LogWriter::PutOne(ObjectStore* store, const Object& object) const {
       put.code != StoreCode::kThrottled) {
     return put.status;
   }
-  // This attempt or an earlier one may have stored the object.
+  // This attempt or an earlier attempt may have stored the object although it
+  // failed.
   std::string there;
   const StoreResult got = GetBytes(store, key, object.bytes.size(), &there);
   if (got.ok() && there == object.bytes) {
@@ -364,7 +368,7 @@ Status LogWriter::Put(ObjectStore* store) {
     if (object == nullptr) {
       return Status::OK();
     }
-    // `object` stays valid: put_mu_ is locked.
+    // put_mu_ is locked, so no other thread replaces sealed_.
     RETURN_IF_ERROR(PutOne(store, *object));
     const std::lock_guard<std::mutex> lock(mu_);
     ++state_.segments;
@@ -383,7 +387,7 @@ Status LogWriter::End(ObjectStore* store, CutReason reason,
     const std::lock_guard<std::mutex> one(put_mu_);
     const std::lock_guard<std::mutex> lock(mu_);
     if (sealed_ == nullptr) {
-      if (head_.key.end_micros == 0) {  // no round was received
+      if (head_.key.end_micros == 0) {  // no answer was added
         head_.key.begin_micros = head_.key.end_micros = now_;
       }
       head_.ended = reason;
