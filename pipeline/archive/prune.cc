@@ -19,58 +19,61 @@ using rocksdb::Status;
 
 namespace {
 
-// A set in the archive, and what a prune knows about it.
+// A set in the archive, with all facts that a prune needs.
 struct KnownSet {
   FoundSet found;
   PrunedSet told;
   bool is_readable = false;
-  // Its objects and their sizes.
+  // The keys and sizes of its objects.
   std::vector<std::pair<std::string, uint64_t>> objects;
-  SetLog log;  // the log that continues it
+  SetLog log;  // its position in a log
   SetId repairs{};
   bool is_all_there = false;  // committed, and all of its objects exist
 
   const SetName& name() const { return found.name; }
 };
 
-// The files that sets and pushes use at one moment.
+// The sets that exist, and the pushes that run, at one moment.
 struct InUse {
   std::vector<KnownSet> sets;  // the oldest first
   std::map<SetId, SetName> names;
-  std::set<SetId> pushing;  // their intents are younger than the grace
+  std::set<SetId> pushing;  // sets with an intent younger than the grace
   std::set<SetId> used_by_pushes;
   std::vector<SetId> expired;  // ids of expired intents
   RepairedSets repaired;
-  // The newest set with an unreadable record that is committed or being pushed.
+  // The newest set that is committed or being pushed, and whose record cannot
+  // be read.
   std::optional<SetName> unreadable;
 
   bool IsPushed(const SetId& set) const {
     return pushing.count(set) != 0 || used_by_pushes.count(set) != 0;
   }
-  // Returns true if an unreadable record may name a file that this set
-  // uploaded. The name of a set sorts after the names of all sets and pushes
-  // whose files it uses, so the record names no files of later sets.
+  // Returns true if an unreadable record may name a file that the set
+  // `uploader` uploaded. The unreadable record names no files of later sets,
+  // because the name of a set sorts after the names of all sets and pushes
+  // whose files it uses.
   bool MayBeNamed(const SetId& uploader) const {
     if (!unreadable.has_value()) {
       return false;
     }
     const auto name = names.find(uploader);
-    // Compares only the seconds: a repaired set's name has the same seconds as
-    // that of the damaged set.
+    // Compares only the seconds, because a repaired set has the same seconds as
+    // the damaged set.
     return name == names.end() ||
            name->second.seconds <= unreadable->seconds;
   }
 };
 
-// The sets that a run keeps.
+// The sets that a run keeps, each with the reason.
 struct Staying {
-  std::map<SetName, std::string> sets;  // each with the reason
-  // Only with keep_log_seconds: the sets whose log is kept if they stay. Of
-  // other sets, only their own moments can be restored.
+  std::map<SetName, std::string> sets;  // set -> reason
+  // Set only with keep_log_seconds: the log after these sets is kept if they
+  // stay. If another set stays, only its own moment can be restored.
   std::optional<std::set<SetName>> logged;
 };
 
-// Returns the first fault of a set that a listing shows, or an empty string.
+// Returns the first fault of a set's objects that a listing shows. Returns an
+// empty text if there is none.
 std::string FaultOfSet(const KnownSet& set, const ListedKeys& present) {
   for (const auto& [key, bytes] : set.objects) {
     const std::string fault = ListedFault(present, key, bytes);
@@ -81,7 +84,8 @@ std::string FaultOfSet(const KnownSet& set, const ListedKeys& present) {
   return "";
 }
 
-// Returns true if the objects of a set exist, whether they can be read or not.
+// Returns true if all objects of a set exist with their sizes, even if they are
+// cold.
 bool IsAllThere(const KnownSet& set, const ListedKeys& present) {
   return std::all_of(set.objects.begin(), set.objects.end(),
                      [&present](const std::pair<std::string, uint64_t>& named) {
@@ -91,7 +95,7 @@ bool IsAllThere(const KnownSet& set, const ListedKeys& present) {
                      });
 }
 
-// Returns true if a whole set was made from this damaged one.
+// Returns true if a repair replaced this damaged set by a set that is whole.
 bool HasWholeRepair(const InUse& use, const SetName& damaged) {
   const auto is_whole = [&use](const SetName& name) {
     return std::any_of(use.sets.begin(), use.sets.end(),
@@ -120,19 +124,19 @@ class Pruner {
   [[nodiscard]] Status ReadFaults() { return archive_.ReadFaults(&faults_); }
   [[nodiscard]] Status ReadInUse(InUse* use) const;
   [[nodiscard]] Status ListFiles(ListedKeys* files) const;
-  // Finds which sets are whole. `files`: a listing, which may be older than the
-  // sets' records. A set with an object that the last check found wrong is not
-  // whole, and neither is one that a repair replaced.
+  // Finds out which sets are whole. `files` is a listing that may be older than
+  // the sets' records. A set is not whole if the last check found one of its
+  // objects wrong, or a repair replaced the set.
   [[nodiscard]] Status Judge(const ListedKeys& files, InUse* use) const;
-  // Chooses the sets to keep among the committed ones. `marked`: what marks
-  // name.
+  // Chooses which committed sets this run keeps. `marked` has the sets and keys
+  // that marks name.
   [[nodiscard]] Status ChooseStaying(const InUse& use, const Marked& marked,
                                      const ArchiveLog& log,
                                      Staying* staying) const;
-  // Checks that each set that a mark names, but the listing did not have, no
-  // longer exists.
+  // Checks the sets that marks name, but the listing did not contain: none of
+  // them may exist.
   [[nodiscard]] Status CheckGone(const Marked& marked, const InUse& use) const;
-  // Deletes the objects that are named by marks older than the grace.
+  // Deletes the sets and files in marks that are older than the grace.
   [[nodiscard]] Status Sweep();
   // Returns the marked sets that this run deletes.
   static std::set<SetName> ChooseDropped(const std::vector<FoundMark>& due,
@@ -143,14 +147,14 @@ class Pruner {
                                  const ListedKeys& files,
                                  const std::set<std::string>& kept,
                                  const std::set<std::string>& segments);
-  // Returns the keys of the segments that the sets for which stays() is true
-  // need.
+  // Returns the keys of the segments that the sets need for which stays() is
+  // true.
   static std::set<std::string> FindSegments(
       const InUse& use, const std::function<bool(const SetName&)>& stays,
       const Staying& staying, const ArchiveLog& log);
   [[nodiscard]] Status Delete(const std::vector<std::string>& keys);
   [[nodiscard]] Status Mark();
-  // Takes back what marks say about sets that this run keeps.
+  // Undoes the marks of sets that this run keeps.
   [[nodiscard]] Status TakeBack(const std::set<SetName>& kept,
                                 std::vector<FoundMark>* marks);
   void Tell(const KnownSet& set, SetFate fate, const std::string& why,
@@ -158,7 +162,8 @@ class Pruner {
   [[nodiscard]] Status PutMarks(const std::vector<MarkedSet>& sets,
                                 const std::vector<ArchiveKey>& keys,
                                 const std::vector<LogKey>& segments);
-  // Marks everything except one set and its files; null: no exception.
+  // Marks all sets and files except one set and its files. If `kept` is null,
+  // marks all sets and files.
   [[nodiscard]] Status MarkAllBut(const InUse& use, const KnownSet* kept);
   [[nodiscard]] Status RemoveLeftovers();
   bool IsOlderThanGrace(uint64_t since, uint64_t now) const {
@@ -170,8 +175,8 @@ class Pruner {
   const PruneOptions& options_;
   PruneSummary* const summary_;
   uint64_t grace_ = 0;
-  KeyFaults faults_;  // found by the last check
-  std::set<SetName> dropped_;  // by this run
+  KeyFaults faults_;           // faults in the findings of the last check
+  std::set<SetName> dropped_;  // sets that this run deletes
 };
 
 Status Pruner::ReadGrace() {
@@ -183,8 +188,8 @@ Status Pruner::ReadGrace() {
 
 Status Pruner::ReadInUse(InUse* use) const {
   *use = InUse();
-  // Reads intents before sets: a push removes its intent only after it has
-  // committed its set, so at least one of the two is found.
+  // Reads the intents before the sets. A push removes its intent only after it
+  // has committed its set. So this run finds the intent or the set.
   std::vector<FoundIntent> intents;
   RETURN_IF_ERROR(archive_.ReadIntents(&intents));
   uint64_t now = 0;
@@ -216,7 +221,7 @@ Status Pruner::ReadInUse(InUse* use) const {
     if (!read.ok()) {
       known.told.problem = MessageOf(read);
       if (found.is_done || use->IsPushed(found.name.id)) {
-        use->unreadable = found.name;  // sets are sorted, so this is the newest
+        use->unreadable = found.name;  // the last one is the newest
       }
       continue;
     }
@@ -254,8 +259,8 @@ Status Pruner::Judge(const ListedKeys& files, InUse* use) const {
     return all;
   };
   if (!judge(files)) {
-    // Lists again: a set that was put after the first listing may have newer
-    // files.
+    // Lists the files again. A set that was put after the first listing may
+    // have newer files.
     ListedKeys now;
     RETURN_IF_ERROR(ListFiles(&now));
     judge(now);
@@ -314,8 +319,9 @@ Status Pruner::ChooseStaying(const InUse& use, const Marked& marked,
   };
   staying->sets = choose(false);
   const std::map<SetName, std::string> as_if_whole = choose(true);
-  // A suspended removal (RemoveSet()) may still delete a marked set. So older
-  // whole sets stay, too, down to the newest one that no mark names.
+  // A suspended removal (RemoveSet()) may still delete a marked set. So this
+  // run also keeps older whole sets, up to and including the newest one that no
+  // mark names.
   for (auto set = use.sets.rbegin(); set != use.sets.rend(); ++set) {
     if (set->told.is_whole) {
       staying->sets.emplace(set->name(), "all newer whole sets are marked");
@@ -328,7 +334,8 @@ Status Pruner::ChooseStaying(const InUse& use, const Marked& marked,
     if (!set.found.is_done || set.told.is_whole) {
       continue;
     }
-    // A repaired set and its original have the same time, so both stay.
+    // Compares only the seconds, because a repaired set has the same time as
+    // its original. So both sets stay.
     const auto as_old = as_if_whole.lower_bound({set.name().seconds, {}});
     if (!set.is_readable) {
       staying->sets.emplace(set.name(), "its record cannot be read");
@@ -354,10 +361,11 @@ std::set<SetName> Pruner::ChooseDropped(const std::vector<FoundMark>& due,
     for (const MarkedSet& marked : found.mark.sets) {
       const auto set = is_done.find(marked.name);
       if (set == is_done.end() || staying.sets.count(marked.name) != 0) {
-        continue;  // already deleted; or this run's options keep it
+        continue;  // already deleted, or kept by the options of this run
       }
-      // The mark names the set as unfinished, but its push has finished it
-      // since, or is still running. Or a prune has taken the mark back.
+      // The mark names the set as unfinished, but meanwhile the push has
+      // committed the set, or the push is still running. Or a prune has undone
+      // the mark.
       const bool is_alive = !marked.was_done &&
                             (set->second ||
                              use.pushing.count(marked.name.id) != 0);
@@ -384,8 +392,8 @@ Status Pruner::Delete(const std::vector<std::string>& keys) {
   return Status::OK();
 }
 
-// Deletes `done` first, so that the sets are no longer committed, and then the
-// records. The files are deleted later.
+// Deletes first `done`, so that the sets are no longer committed, and then the
+// records. A later step deletes the files.
 Status Pruner::Drop(const std::set<SetName>& dropped) {
   std::vector<std::string> done;
   std::vector<std::string> records;
@@ -432,8 +440,8 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
     }
   }
   RETURN_IF_ERROR(Delete(gone));
-  // Keeps the mark as long as another prune may still delete something that it
-  // names, because only the mark tells pushes not to use it.
+  // Keeps the mark while another prune may still delete something that it
+  // names. Only the mark tells pushes not to use these files.
   if (is_held) {
     ++summary_->held_marks;
     return Status::OK();
@@ -441,9 +449,10 @@ Status Pruner::SweepMark(const FoundMark& found, const InUse& use,
   return Delete({MarkKey(found.id)});
 }
 
-// A set that a listing misses protects none of its files. Checks only the sets
-// that marks name, because only these can have marked files: when a file is
-// marked, all sets that use it are marked, too, and no later push uses it.
+// Ends the prune if a listing missed a set, because then the prune would not
+// protect the set's files. Checks only sets that marks name, because no other
+// set can have marked files: a prune marks a file only together with all sets
+// that use it, and later pushes do not use it.
 Status Pruner::CheckGone(const Marked& marked, const InUse& use) const {
   for (const auto& [name, since] : marked.sets) {
     if (use.names.count(name.id) != 0) {
@@ -482,8 +491,8 @@ Status Pruner::Sweep() {
   if (due.empty()) {
     return Status::OK();
   }
-  // Reads the sets after the grace has passed, and so finds all that were
-  // committed during it.
+  // Reads the sets after the grace has passed. So it finds all sets that were
+  // committed during the grace.
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));
   RETURN_IF_ERROR(CheckGone(marked, use));
@@ -528,7 +537,7 @@ std::set<std::string> Pruner::FindSegments(
       cuts.push_back(set.log);
     }
   }
-  // An unreadable record may need any segment.
+  // A set with an unreadable record may need any segment.
   return ChooseSegments(log, cuts, [&use](const SetId& id) {
     return use.IsPushed(id) || use.unreadable.has_value();
   });
@@ -580,17 +589,17 @@ void Pruner::Tell(const KnownSet& set, SetFate fate, const std::string& why,
   }
 }
 
-// Changes the entries of kept sets to those of unfinished sets, which no prune
-// deletes once they are committed. A later run must mark a kept set anew, and
-// waits a whole grace. The mark still names the set, its files and its
-// segments: pushes do not use them, and RemoveSet() does not count the set as
-// another whole one, because a prune that read the mark before may still delete
-// the set.
+// Undoes the marks of kept sets: names them as unfinished, and no prune deletes
+// an unfinished set that has been committed since. A later run must mark a kept
+// set again, and waits for a whole grace. The mark still names the set, its
+// files and its segments, so pushes do not use them. RemoveSet() does not count
+// the set as another whole set. A prune that read the mark before may still
+// delete the set.
 //
-// If another prune has deleted the mark meanwhile, it is put again. Everything
-// that it names is deleted by then, so that is harmless: a later prune deletes
-// it. If two prunes change a mark at once and one change is lost, the next
-// prune repeats it.
+// If another prune has deleted the mark in between, this run puts it again.
+// This is harmless, because everything that it names is deleted by then, and a
+// later prune deletes the mark. If two prunes change a mark at once, one change
+// may be lost. Then the next prune repeats it.
 Status Pruner::TakeBack(const std::set<SetName>& kept,
                         std::vector<FoundMark>* marks) {
   for (FoundMark& found : *marks) {
@@ -612,8 +621,9 @@ Status Pruner::TakeBack(const std::set<SetName>& kept,
 }
 
 Status Pruner::Mark() {
-  // Lists files before it reads intents and sets. If a push has removed its
-  // intent by then, its set is found; if neither is found, the push has failed.
+  // Lists the files before it reads the intents and the sets. If a push has
+  // removed its intent in between, this run finds its set. If there is neither
+  // an intent nor a set, the push has failed.
   ListedKeys files;
   RETURN_IF_ERROR(ListFiles(&files));
   ArchiveLog log;
@@ -623,7 +633,7 @@ Status Pruner::Mark() {
   Marked marked;
   std::vector<FoundMark> marks;
   RETURN_IF_ERROR(archive_.ReadMarked(&marked, &marks));
-  // A dry run has only chosen the dropped sets, not deleted them.
+  // A dry run has chosen sets to delete, but has not deleted them.
   std::erase_if(use.sets, [this](const KnownSet& set) {
     return dropped_.count(set.name()) != 0;
   });
@@ -641,8 +651,8 @@ Status Pruner::Mark() {
     const bool stays = set.found.is_done ? kept != staying.sets.end()
                                          : use.pushing.count(id) != 0;
     const auto mark = marked.sets.find(set.name());
-    // Ignores a mark that was put while the set was unfinished, if it is
-    // committed now, and a mark that a prune has taken back.
+    // Ignores a mark that was put before the set was committed, and a mark that
+    // a prune has undone.
     const bool is_marked = mark != marked.sets.end() &&
                            (mark->second.was_done || !set.found.is_done);
     if (stays || use.used_by_pushes.count(id) != 0) {
@@ -718,8 +728,8 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
   if (!force) {
     RETURN_IF_ERROR(ReadFaults());
   }
-  // Checks twice, and puts the mark between the checks: if two processes remove
-  // two sets at once, one of them sees the other's mark.
+  // Checks twice, and puts the mark between the checks. So if two processes
+  // remove two sets at once, at least one of them finds the mark of the other.
   for (const bool is_marked : {false, true}) {
     InUse use;
     RETURN_IF_ERROR(ReadInUse(&use));
@@ -739,15 +749,16 @@ Status Pruner::RemoveSet(const SetName& name, bool force) {
     ObjectInfo info;
     if (removed == nullptr && store_->Head(DoneKey(name), &info).ok() &&
         store_->Head(SetKey(name), &info).code == StoreCode::kAbsent) {
-      return Drop({name});  // only its `done` is left
+      return Drop({name});  // the set has no record
     }
     if (removed == nullptr) {
       return MakeStatus(EndState::kRefused,
                         what + ": there is no such set",
                         "sstferry archive list " + ShellWord(store_->place()));
     }
-    // A finding may come from a bad read, and what is cold may be restored in
-    // the store, so neither makes a set superfluous.
+    // A set is still needed if all of its objects exist, even if it is not
+    // whole. A wrong finding may come from a bad read, and a cold object may be
+    // restored inside the store.
     if ((removed->told.is_whole || removed->is_all_there) && !has_other &&
         !force) {
       uint64_t now = 0;
@@ -849,13 +860,14 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
             "prune removes after the grace");
   }
   if (has_intent) {
-    // Deleting an intent is safe: it only protects a push's files from being
-    // marked.
+    // Deleting an intent is safe. An intent only prevents prunes from marking
+    // the files of a push.
     return Delete({IntentKey(id)});
   }
-  // Ignores unreadable findings, because a check cannot put them anew while a
-  // mark is unreadable. This run only marks. The prunes that delete read the
-  // findings, and keep the newest set that is whole according to them.
+  // Continues even if the findings cannot be read, because a check cannot store
+  // new findings while a mark is unreadable. This run only marks. A prune reads
+  // the findings before it deletes, and keeps the newest set that is whole by
+  // then.
   const Status faults = ReadFaults();
   if (!faults.ok() && EndStateOf(faults) != EndState::kCorrupt) {
     return faults;
@@ -871,7 +883,7 @@ Status Pruner::RemoveMarkOrIntent(const SetId& id) {
   return Delete({MarkKey(id)});
 }
 
-// Removes expired intents and the uploads of pushes that crashed.
+// Removes expired intents, and uploads of pushes that crashed.
 Status Pruner::RemoveLeftovers() {
   InUse use;
   RETURN_IF_ERROR(ReadInUse(&use));

@@ -23,12 +23,12 @@ using rocksdb::Status;
 
 namespace {
 
-// Number of times per grace that an intent is renewed, so that only a suspended
-// push lets it expire.
+// Number of times that an intent is renewed during a grace. It is large enough
+// that only a suspended push lets its intent expire.
 constexpr uint64_t kRenewalsPerGrace = 8;
 // Maximum number of times that a push compares its files with the store
-// (TakeLook()) before it commits. It compares again after it has replaced files
-// that were marked, missing or found wrong.
+// (TakeLook()) before it commits. After it has uploaded files again, because
+// they were marked, missing or found wrong, it compares once more.
 constexpr int kMaxLooks = 4;
 
 struct SharedName {
@@ -47,8 +47,8 @@ uint64_t SteadySeconds() {
           .count());
 }
 
-// Accepts kExists for a name that only this push uses: an earlier attempt of
-// the same call succeeded, but its reply was lost.
+// Returns OK for kExists. Only this push uses the object's name, so an earlier
+// attempt of the same call succeeded, and its reply was lost.
 Status OfOwnName(const StoreResult& put) {
   return put.code == StoreCode::kExists ? Status::OK() : put.status;
 }
@@ -69,64 +69,67 @@ class Pusher {
   [[nodiscard]] Status Run();
 
  private:
-  // An existing object that a file may reuse.
+  // An existing object that the push may reuse for a file.
   struct Place {
     ArchiveKey key;
-    const ArchivedFile* known = nullptr;  // the earlier file with its digests;
-                                          // null: not known
-    bool is_compared = false;  // the digests must prove that it is the same
+    // The file of an earlier set, with its digests; null: unknown.
+    const ArchivedFile* known = nullptr;
+    // The digests must prove that the object has the bytes of the file.
+    bool is_compared = false;
   };
-  // Result of TakeLook().
+  // Result of TakeLook(). Files are indices in set_.files.
   struct Look {
-    std::vector<size_t> marked;   // files whose keys a mark names
-    std::vector<size_t> missing;  // missing files
-    std::vector<size_t> wrong;    // files whose objects a check found wrong
+    std::vector<size_t> marked;   // a mark names their keys
+    std::vector<size_t> missing;  // their objects are missing
+    std::vector<size_t> wrong;    // a check found their objects wrong
     bool set_is_marked = false;
-    bool log_is_amiss = false;  // a segment is marked or missing
+    bool log_is_amiss = false;  // a segment of the log is marked or missing
   };
 
   [[nodiscard]] Status Begin();
-  // Names the set, and finds the sets whose files it may reuse. `intents`: all
-  // readable intents.
+  // Chooses the name of the set. Fills before_ with the ids of sets and pushes
+  // whose files it may reuse. `intents` are all readable intents.
   [[nodiscard]] Status ChooseName(const std::vector<FoundSet>& sets,
                                   const std::vector<FoundIntent>& intents);
   [[nodiscard]] Status MayRemove(const SetName& name, bool* may_remove) const;
   [[nodiscard]] Status ReadBase(const std::vector<FoundSet>& sets);
   [[nodiscard]] Status CheckDatabase() const;
   [[nodiscard]] Status ChoosePlaces();
-  // Reads which objects checks and repairs found wrong. *unreadable: OK, or why
-  // this is unknown.
+  // Reads the faults that checks and repairs found. If it is unknown which
+  // objects are wrong, sets *unreadable to the error, otherwise to OK.
   [[nodiscard]] Status ReadFindings(KeyFaults* faults,
                                     Status* unreadable) const;
   void ChooseGoodPlaces(const PushRepair& repair);
   [[nodiscard]] Status PutIntent();
-  // Renews the intent when it is due. May be called in any lane.
+  // Renews the intent if this is due. Any lane may call this function.
   [[nodiscard]] Status RenewIntent();
   [[nodiscard]] Status PlaceFiles(const std::vector<size_t>& files);
   void Plan(const std::vector<size_t>& files) const;
   void CountDone(uint64_t bytes) const;
   [[nodiscard]] Status PlaceFile(size_t index);
-  // Chooses the salt of a file's object: the existing object's salt if that
-  // object can be reused, else a new one.
+  // Sets *salt to the salt of the existing object if the object can be reused.
+  // Otherwise resets *place, and sets *salt to a new salt.
   [[nodiscard]] Status CheckSealed(std::optional<Place>* place,
                                    SealSalt* salt) const;
-  // Gets the digests of a file's next piece.
+  // Reads the digests of the next piece of a file.
   [[nodiscard]] Status DigestNext(SetFile* file, uint64_t offset,
                                   uint64_t bytes, FileDigests* digests);
   [[nodiscard]] Status Upload(const std::string& key, SetFile* file,
                               FileDigests* digests);
-  // Reads one byte of an uploaded object.
+  // Reads one byte of an uploaded object, to check that the store returns it.
   [[nodiscard]] Status ReadBack(const std::string& key) const;
   [[nodiscard]] Status TakeLook(Look* look) const;
-  // Checks that the segments [log.segment, end) exist and are unmarked.
+  // Checks that the segments [log.segment, end) exist, and that no mark names
+  // them.
   [[nodiscard]] Status LookAtLog(const Marked& marked, uint64_t end,
                                  bool* is_amiss) const;
   [[nodiscard]] Status LookBefore(UnixSeconds* signed_at);
   [[nodiscard]] Status Commit(UnixSeconds signed_at);
   [[nodiscard]] Status LookBehind(UnixSeconds* signed_at) const;
   [[nodiscard]] Status Confirm(UnixSeconds signed_at);
-  // Puts an object whose name no other process uses. If the put fails, succeeds
-  // if the object exists: an earlier try of the same call may have stored it.
+  // Puts an object whose name no other process uses. Returns OK even if the put
+  // fails but the object exists, because an earlier attempt of the call may
+  // have stored it.
   [[nodiscard]] Status PutOnce(const std::string& key, const std::string& bytes,
                                UnixSeconds signed_at) const;
   [[nodiscard]] Status Overtaken(const std::string& what) const;
@@ -140,15 +143,19 @@ class Pusher {
   PushSummary* const summary_;
   ArchiveHead head_;
   ArchiveSet set_;
-  std::optional<ArchiveSet> base_;  // an earlier set whose files may be reused
-  Marked marked_;                   // found by the first look
+  // An earlier set whose files the push may reuse.
+  std::optional<ArchiveSet> base_;
+  // Marks that exist at the beginning of the push.
+  Marked marked_;
   ListedKeys present_;
-  std::set<SetId> before_;  // ids of sets and pushes with earlier names
-  std::vector<std::optional<Place>> places_;  // by file
-  std::vector<bool> is_shared_;               // by file
+  // Ids of the sets and pushes with earlier names.
+  std::set<SetId> before_;
+  std::vector<std::optional<Place>> places_;  // by index of the file
+  std::vector<bool> is_shared_;               // by index of the file
   ArchiveIntent intent_;
-  std::string record_;  // the set's record; sealed if there is a key
-  std::atomic<bool> has_read_back_{false};  // the first object
+  std::string record_;  // encoded record; sealed if there is a key
+  // ReadBack() was called for the first uploaded object.
+  std::atomic<bool> has_read_back_{false};
 
   std::mutex mu_;
   uint64_t renewed_steady_ = 0;
@@ -193,8 +200,8 @@ ArchiveKey Pusher::OwnKey(const CloneFile& file, bool is_shared) const {
 Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
   auto found = sets.rbegin();
   while (found != sets.rend() && !base_.has_value()) {
-    // Reads all sets of a second: a repaired set has the time of its original,
-    // and sorts before or after it.
+    // Reads all sets of one second. A repaired set has the same time as its
+    // original, and its name may sort before or after the original's.
     std::vector<ArchiveSet> same;
     RepairedSets repaired;
     const uint64_t seconds = found->name.seconds;
@@ -224,10 +231,11 @@ Status Pusher::ReadBase(const std::vector<FoundSet>& sets) {
   return Status::OK();
 }
 
-// Refuses another database. A clone of the database has another id, but shares
-// tables with the newest set. A database that was ingested from chunks, or
-// rebuilt from such a replica, has another id and shares no table. (Blob files
-// have no unique id, and prove nothing.)
+// Refuses a database that is not the database of the newest set. Permits a
+// clone of it: a clone has another id, but shares tables with the newest set.
+// Refuses a database that was ingested from chunks, or rebuilt from such a
+// replica, because it shares no tables. (Blob files prove nothing, because they
+// have no unique id.)
 Status Pusher::CheckDatabase() const {
   if (!base_.has_value() || options_.adopt ||
       base_->database_id == set_.database_id) {
@@ -260,13 +268,15 @@ Status Pusher::ReadFindings(KeyFaults* faults, Status* unreadable) const {
              : *unreadable;
 }
 
-// Reuses files of an earlier set, or files that an unfinished push left.
-// Reuses no object that a check or a repair found wrong. A push compares only
-// names and sizes, so while the findings cannot be read, it reuses none: that
-// costs uploads until the next check, but the set is whole. Refusing would
-// leave the database without a new set. If the database has another id than the
-// earlier set, the identity of a blob file proves too little, so its digests
-// are compared, too.
+// Chooses which files of the set reuse existing objects: files of an earlier
+// set, or files that an unfinished push left. Reuses no object that a check or
+// a repair found wrong.
+//
+// A push compares only names and sizes. So it reuses no object while the
+// findings cannot be read. This costs uploads until the next check, but the set
+// is whole. If the push failed instead, the database would have no new set. If
+// the earlier set has another database id, the identity of a blob file does not
+// prove that the files are equal. Then the push also compares their digests.
 Status Pusher::ChoosePlaces() {
   KeyFaults faults;
   Status read;
@@ -315,7 +325,8 @@ Status Pusher::ChoosePlaces() {
   for (size_t i = 0; i < set_.files.size(); ++i) {
     const CloneFile& file = set_.files[i].file;
     const SharedName name{file.identity, file.bytes};
-    // If two files have the same identity, it does not identify the bytes.
+    // If two files have the same identity, the identity does not prove which
+    // bytes they have.
     is_shared_[i] = file.identity != Digest128{} && !file.identity_is_weak &&
                     seen.insert(name).second;
     if (!is_shared_[i]) {
@@ -369,7 +380,8 @@ void Pusher::ChooseGoodPlaces(const PushRepair& repair) {
   intent_.uses.assign(uses.begin(), uses.end());
 }
 
-// Checks that another set is whole, as RemoveFromArchive() requires.
+// Finds out if RemoveFromArchive() would remove a set: another whole set must
+// exist.
 Status Pusher::MayRemove(const SetName& name, bool* may_remove) const {
   *may_remove = false;
   CheckOptions check;
@@ -378,8 +390,8 @@ Status Pusher::MayRemove(const SetName& name, bool* may_remove) const {
     return EndStateOf(faults) == EndState::kCorrupt ? Status::OK() : faults;
   }
   CheckSummary summary;
-  // Checks without the key: a set that is sealed with another key is whole,
-  // too.
+  // Checks without the key, because a set that is sealed with another key also
+  // counts as whole.
   const Status checked = CheckArchive(Archive(store_), check, &summary);
   if (!summary.is_complete) {
     return checked;
@@ -397,13 +409,14 @@ Status Pusher::ChooseName(const std::vector<FoundSet>& sets,
   set_.name.seconds = now;
   set_.name.id = options_.new_id();
   if (options_.repair != nullptr) {
-    // The repaired set keeps its time, so no file of a later set is reused.
+    // The repaired set has the time of the damaged set. So it can reuse no file
+    // of a later set.
     set_.name.seconds = options_.repair->set->name.seconds;
     set_.repairs = options_.repair->set->name.id;
     return Status::OK();
   }
   for (const FoundIntent& found : intents) {
-    // Ignores the intent of a machine whose clock is far ahead.
+    // Ignores an intent whose machine has a clock that is far ahead.
     if (found.intent.begun_seconds <= now + kMaxSetAheadSeconds) {
       set_.name.seconds =
           std::max(set_.name.seconds, found.intent.begun_seconds + 1);
@@ -459,8 +472,8 @@ Status Pusher::Begin() {
   summary_->notes = set_.notes;
   summary_->files = set_.files.size();
   summary_->bytes = set_.bytes();
-  // Lists files first, so that the intent or the set of the push that uploaded
-  // a file is read afterwards.
+  // Lists the files before it reads the intents and sets. So it finds the
+  // intent or the set of each push that uploaded a listed file.
   std::vector<FoundIntent> intents;
   std::vector<SetId> unreadable;
   std::vector<FoundSet> sets;
@@ -518,7 +531,7 @@ Status Pusher::DigestNext(SetFile* file, uint64_t offset, uint64_t bytes,
 Status Pusher::Upload(const std::string& key, SetFile* file,
                       FileDigests* digests) {
   const uint64_t piece_bytes = PieceBytes(file->size());
-  uint64_t uncounted = 0;  // bytes of the last piece
+  uint64_t uncounted = 0;  // size of the last piece
   PutRequest request;
   request.key = key;
   request.bytes = file;
@@ -536,7 +549,8 @@ Status Pusher::Upload(const std::string& key, SetFile* file,
                                                             : ReadBack(key);
 }
 
-// Refuses a store, or a storage class, that does not give back what was put.
+// Fails if the store, or a storage class, does not return the object that was
+// put.
 Status Pusher::ReadBack(const std::string& key) const {
   GetRequest request;
   request.key = key;
@@ -551,7 +565,7 @@ Status Pusher::ReadBack(const std::string& key) const {
              : got.status;
 }
 
-// Reuses no object that was sealed with another key.
+// Reuses an object only if it was sealed with the same key.
 Status Pusher::CheckSealed(std::optional<Place>* place, SealSalt* salt) const {
   *salt = RandomSealSalt();
   if (!place->has_value()) {
@@ -632,7 +646,7 @@ Status Pusher::PlaceFile(size_t index) {
       place.reset();
       opened.reset();
       Plan({index});
-      return PlaceFile(index);  // uploads it
+      return PlaceFile(index);  // without a place, this uploads the file
     }
     if (options_.repair != nullptr &&
         file.units != options_.repair->set->files[index].units) {
@@ -660,9 +674,10 @@ Status Pusher::PlaceFiles(const std::vector<size_t>& files) {
   });
 }
 
-// Reads the marks before it lists files: see push.h. Reads the findings again,
-// because a check may have found a reused object wrong since the places were
-// chosen. (A repair has itself read the objects that it reuses.)
+// Compares the files of the set with the marks, the findings and the store.
+// Reads the marks before it lists files (see push.h). Reads the findings again,
+// because a check may have found a reused object wrong in the meantime. (A
+// repair has read the objects itself that it reuses.)
 Status Pusher::TakeLook(Look* look) const {
   *look = Look();
   Marked marked;
@@ -788,8 +803,8 @@ Status Pusher::LookBehind(UnixSeconds* signed_at) const {
       !look.set_is_marked && !look.log_is_amiss) {
     return Status::OK();
   }
-  // This set must not be committed. If this client may not delete it, a prune
-  // does.
+  // This set must not be committed. If this account may not delete its record,
+  // a prune deletes it.
   store_->Delete({SetKey(set_.name)}).status.PermitUncheckedError();
   if (look.log_is_amiss) {
     return Overtaken("a segment of its log was marked or deleted");
@@ -833,13 +848,13 @@ Status Pusher::Run() {
     options_.progress->phase = "commit";
   }
   RETURN_IF_ERROR(LookBefore(&signed_at));
-  // The source may release its files before the set is committed, because all
-  // files are stored.
+  // All files are stored now. So the source may release its files before the
+  // set is committed.
   RETURN_IF_ERROR(source_->Finish());
   RETURN_IF_ERROR(Commit(signed_at));
   RETURN_IF_ERROR(LookBehind(&signed_at));
   RETURN_IF_ERROR(Confirm(signed_at));
-  // If this client may not delete the intent, the intent expires.
+  // If this account may not delete the intent, the intent expires.
   store_->Delete({IntentKey(set_.name.id)}).status.PermitUncheckedError();
   return Status::OK();
 }

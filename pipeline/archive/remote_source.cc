@@ -28,8 +28,7 @@ struct RemoteSource::Lane {
   bool is_open = false;
 };
 
-// An open file, and the lane that it uses. The lane is idle, or transfers one
-// unit.
+// An open file and its lane. The lane is idle, or it transfers one unit.
 class RemoteSource::File : public SetFile {
  public:
   File(RemoteSource* source, std::unique_ptr<Lane> lane, size_t file)
@@ -38,7 +37,7 @@ class RemoteSource::File : public SetFile {
         channel_(lane_->channel),
         file_(file),
         known_(source->set_.files[file].file) {}
-  // Discards bytes that still arrive on the lane.
+  // Discards the bytes that may still arrive on the lane.
   ~File() override {
     if (is_asked_) {
       Abandon();
@@ -58,19 +57,21 @@ class RemoteSource::File : public SetFile {
 
  private:
   const Part& unit() const { return source_->plan_.parts[unit_]; }
-  // Calls work() until it succeeds or its error permits no retry.
+  // Calls work() again until it succeeds, or its error permits no further
+  // attempt.
   template <typename Work>
   [[nodiscard]] Status Tried(const Work& work);
   [[nodiscard]] Status Ready();
   [[nodiscard]] Status AskDigest(const FileDigestRequest& request,
                                  FileDigestReply* reply);
   [[nodiscard]] Status Fill(uint64_t offset, size_t n, std::string* scratch);
-  // Receives more of the unit's bytes into frame_.
+  // Receives the next bytes of the unit into frame_.
   [[nodiscard]] Status Receive();
   [[nodiscard]] Status BeginUnit();
   [[nodiscard]] Status EndUnit();
   [[nodiscard]] Status ReceiveFrame();
-  // Makes the lane idle: the remaining bytes of the unit are not needed.
+  // Ends the transfer of a unit early, because its remaining bytes are not
+  // needed.
   void Abandon();
 
   RemoteSource* const source_;
@@ -79,10 +80,10 @@ class RemoteSource::File : public SetFile {
   const size_t file_;
   const CloneFile& known_;
   uint64_t at_ = 0;        // offset of the next byte in the file
-  size_t unit_ = 0;        // the unit that contains at_
-  bool is_asked_ = false;  // the unit was requested on this connection
+  size_t unit_ = 0;        // index of the unit that contains at_
+  bool is_asked_ = false;  // the unit was requested on the open connection
   Frame frame_;
-  size_t taken_ = 0;  // bytes of frame_ that were read
+  size_t taken_ = 0;  // number of bytes of frame_ that Read() returned
   ChunkDigest digest_;
 };
 
@@ -127,8 +128,9 @@ void RemoteSource::File::Abandon() {
   taken_ = 0;
 }
 
-// Waits without a deadline: the source may read for a long time before it
-// answers. It reports its progress on the control connection.
+// Requests the digests of a piece. Waits without a deadline, because the source
+// may read for a long time before it answers. The source reports its progress
+// on the control connection.
 Status RemoteSource::File::AskDigest(const FileDigestRequest& request,
                                      FileDigestReply* reply) {
   RETURN_IF_ERROR(channel_.Send(FrameType::kFileDigestRequest, request));
@@ -208,9 +210,9 @@ Status RemoteSource::File::Receive() {
   return Status::OK();
 }
 
-// If the connection breaks here, the lane requests the end of the unit again.
-// Every frame was intact, so a wrong digest of the unit is a fault of the
-// source and is not retried.
+// Receives the end of a unit. If the connection breaks, the next attempt
+// requests the end again. A wrong digest of the unit is a fault of the source,
+// because each frame was intact. So this error permits no further attempt.
 Status RemoteSource::File::EndUnit() {
   if (!is_asked_) {
     RETURN_IF_ERROR(BeginUnit());
@@ -248,8 +250,9 @@ Status RemoteSource::File::EndUnit() {
   return Status::OK();
 }
 
-// When a store retries a piece, it reads from the piece's beginning again. Then
-// the lane abandons its unit and requests bytes from there.
+// Reads bytes of the file. A store that retries a piece reads from the
+// beginning of the piece again. Then the lane abandons its unit, and requests
+// bytes from there.
 Status RemoteSource::File::Fill(uint64_t offset, size_t n,
                                 std::string* scratch) {
   if (offset > size() || n > size() - offset) {
@@ -310,7 +313,7 @@ RemoteSource::RemoteSource(Dialer* dialer, const RemoteSourceOptions& options)
 }
 
 RemoteSource::~RemoteSource() {
-  // No later push resumes this transfer, so the source can drop the snapshot.
+  // No later push resumes this transfer. So the source can remove the snapshot.
   link_.End(MakeStatus(EndState::kRefused,
                        "the push ended before all files were uploaded; run the "
                        "same command again, which reuses what was uploaded"),
@@ -391,8 +394,8 @@ Status RemoteSource::Open(size_t file, std::unique_ptr<SetFile>* opened) {
   return Status::OK();
 }
 
-// Compares the totals of all parts with the source's, and ends the transfer.
-// For a part that was not requested, both sides have totals of zero.
+// Compares the totals of all parts with the totals of the source, and ends the
+// transfer. If a part was not requested, both totals are zero.
 Status RemoteSource::Finish() {
   struct Finish ours;
   struct Finish theirs;

@@ -1,8 +1,8 @@
-// Reads the files of a database that a remote source serves, for a push. The
-// lanes of a clone receive first the digests and then the bytes, and pass these
-// to a store as they arrive. Nothing is stored on this machine.
+// Reads the files of a database from a remote source, for a push. The lanes
+// receive first the digests and then the bytes of a piece, and pass the bytes
+// to a store as they arrive. No bytes are stored on this machine.
 //
-//   this side                          the source
+//   this machine                       the source
 //   FileDigestRequest, for a piece     checks the file, before its first piece;
 //                                      reads the piece
 //   passes its SHA-256 to the store    FileDigestReply
@@ -10,7 +10,7 @@
 //     which the piece lies
 //   passes on the bytes                ChunkBegin, ChunkData...
 //
-// Only files that are opened are requested.
+// Requests only the files that the push opens.
 #pragma once
 
 #include <chrono>
@@ -32,32 +32,35 @@
 namespace sstferry {
 
 struct RemoteSourceOptions {
-  std::string database;  // its name at the source
-  std::string place;     // address of the archive, for messages at the source
+  std::string database;  // name of the database at the source
+  // Address of the archive, which the source shows in its messages.
+  std::string place;
   uint32_t lanes = 8;
   Timeouts timeouts;
-  std::chrono::milliseconds deadline{0};  // as PullOptions::deadline
+  std::chrono::milliseconds deadline{0};  // like PullOptions::deadline
   LogFunction log;
 };
 
-// The source of a push that reads from a server.
+// Reads the database of a push from a server.
 //
-// Threads: as SetSource; Cancel() from any.
+// Threads: like SetSource; any thread may call Cancel().
 // Memory:  one frame for each open file.
 class RemoteSource : public SetSource {
  public:
-  // Borrows the dialer, which must outlive this object.
+  // Borrows the dialer. It must outlive this object.
   RemoteSource(Dialer* dialer, const RemoteSourceOptions& options);
-  // Tells the source that the push ended early, unless Finish() was called.
+  // Tells the source that the push ended early, unless Finish() was called
+  // before.
   ~RemoteSource() override;
 
-  // Requests a snapshot and its files. Blocks while the source makes it.
-  //   kRefused  more files or families than a set can have
+  // Requests a snapshot and the list of its files. Blocks until the source has
+  // taken the snapshot.
+  //   kRefused  the snapshot has more files or families than a set can have
   //   others    errors of the source
   [[nodiscard]] rocksdb::Status Connect();
 
   const ArchiveSet& set() const override { return set_; }
-  // Blocks while the number of open files equals the number of lanes.
+  // Opens a file on a lane of its own. Blocks while all lanes are in use.
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override;
   [[nodiscard]] rocksdb::Status Finish() override;
@@ -67,7 +70,7 @@ class RemoteSource : public SetSource {
   class File;
   struct Lane;
 
-  // Returns the failure of the whole push after one lane has failed.
+  // Ends the push because a lane failed. Returns the failure of the whole push.
   [[nodiscard]] rocksdb::Status Fail(const rocksdb::Status& status,
                                      const Lane& lane);
   [[nodiscard]] rocksdb::Status TakeLane(std::unique_ptr<Lane>* lane);
@@ -79,8 +82,8 @@ class RemoteSource : public SetSource {
   LaneShared state_;
   Plan plan_;
   ArchiveSet set_;
-  std::vector<size_t> first_units_;  // by file: index of its first unit; last:
-                                     // number of units
+  // Index of the first unit of each file, and at the end the number of units.
+  std::vector<size_t> first_units_;
 
   std::mutex mu_;
   std::condition_variable changed_;

@@ -31,7 +31,8 @@ bool IsNoDonor(const Status& status) {
          state == EndState::kSourceError;
 }
 
-// The unsealed bytes of a file of a set. Borrows all arguments.
+// Reads the bytes of a file of a set, decrypted if the set is sealed. Borrows
+// all arguments.
 class ArchivedBytes : public ByteSource {
  public:
   ArchivedBytes(const Archive& archive, const ArchiveSet& set,
@@ -64,7 +65,7 @@ class ArchivedBytes : public ByteSource {
   const ArchivedFile& file_;
 };
 
-// The first `bytes` of a file that may grow.
+// Reads the first `bytes` of a file, which may grow.
 class FileBytes : public ByteSource {
  public:
   FileBytes(Descriptor file, std::string name, uint64_t bytes)
@@ -116,8 +117,8 @@ class DirectoryDonor : public FileDonor {
  private:
   [[nodiscard]] Status OpenNamed(const std::string& name, uint64_t bytes,
                                  std::unique_ptr<ByteSource>* opened) const {
-    // Follows symbolic links in the directory's path, which the operator chose,
-    // but none below the directory.
+    // Follows symbolic links in the path of the directory, because the operator
+    // chose this path. Follows no links below the directory.
     const std::unique_ptr<char, decltype(&std::free)> real(
         realpath(directory_.c_str(), nullptr), &std::free);
     const Descriptor directory =
@@ -143,8 +144,8 @@ class DirectoryDonor : public FileDonor {
   const std::string directory_;
 };
 
-// Returns true if `a` and `b` may be the same file: their sizes are equal, and
-// their identities, or their kinds and numbers.
+// Returns true if `a` and `b` may be the same file. Their sizes must be equal,
+// and either their identities, or their kinds and numbers.
 bool MayBeSame(const CloneFile& a, const CloneFile& b) {
   return a.bytes == b.bytes &&
          ((a.identity != Digest128{} && a.identity == b.identity) ||
@@ -226,7 +227,7 @@ class SourceDonor : public FileDonor {
   SetSource* const source_;
 };
 
-// The damaged set as the source of a push.
+// Makes the damaged set the source of a push.
 class DamagedSet : public SetSource {
  public:
   using OpenFile =
@@ -265,21 +266,23 @@ class Repairer {
   [[nodiscard]] Status Run();
 
  private:
-  // Compares a file with the digests of its set. *same stays unset if a read
-  // error leaves the result unknown.
+  // Compares a file with the digests in the record of its set. If the file
+  // cannot be read, returns the error and sets *same to false.
   [[nodiscard]] static Status Compare(SetFile* file, const ArchivedFile& known,
                                       bool* same);
-  // Reads the objects of a set that were not read before.
+  // Reads the objects of a set that this repair has not read before.
   [[nodiscard]] Status ReadObjects(const ArchiveSet& set);
-  // Reads one object and compares it with its digests. *problem is empty if it
-  // is right. *fault is set if the object exists and its bytes are wrong.
+  // Reads one object and compares it with its digests. Sets *problem, which is
+  // empty if the object is right. Sets *fault only if the object exists, and
+  // its bytes are wrong.
   [[nodiscard]] Status ReadObject(const ArchiveSet& set,
                                   const ArchivedFile& file,
                                   std::string* problem,
                                   std::string* fault) const;
-  // Stores which objects are wrong, for pushes and prunes.
+  // Stores the keys of wrong objects as findings, which pushes and prunes read.
   [[nodiscard]] Status KeepFindings();
-  // Opens any file that has the required bytes of the set's file.
+  // Opens the object of a file, or another file with the same bytes. Leaves
+  // *opened null if there is none.
   [[nodiscard]] Status OpenSame(const ArchiveSet& set, size_t file,
                                 std::unique_ptr<SetFile>* opened);
   [[nodiscard]] Status RepairSet(const ArchiveSet& set, RepairedSet* repaired);
@@ -296,10 +299,11 @@ class Repairer {
   RepairSummary* const summary_;
   ArchiveDonor own_;
   std::mutex mu_;        // guards problems_ and the summary
-  std::mutex donor_mu_;  // donors serve one caller at a time
-  // Object key -> its fault; empty: it is good.
+  std::mutex donor_mu_;  // a donor serves one caller at a time
+  // Maps the key of an object to its problem; an empty problem: the object is
+  // good.
   std::map<std::string, std::string> problems_;
-  std::map<std::string, std::string> wrong_;  // faults to store
+  std::map<std::string, std::string> wrong_;  // faults that are not stored yet
 };
 
 Status Repairer::Compare(SetFile* file, const ArchivedFile& known,
@@ -366,9 +370,9 @@ Status Repairer::ReadObjects(const ArchiveSet& set) {
   });
 }
 
-// Changes nothing if the stored findings cannot be read. That is safe: until a
-// check of all objects puts them anew, prunes delete nothing, and pushes reuse
-// nothing.
+// Adds the faults in wrong_ to the stored findings. If the findings cannot be
+// read, changes nothing. This is safe: prunes delete nothing, and pushes reuse
+// nothing, until a check of all objects stores new findings.
 Status Repairer::KeepFindings() {
   if (wrong_.empty()) {
     return Status::OK();
@@ -415,9 +419,10 @@ Status Repairer::OpenSame(const ArchiveSet& set, size_t file,
     if (status.ok()) {
       status = Compare(offered.get(), known, &same);
     }
-    offered.reset();  // frees the lane of a remote source
+    offered.reset();  // releases the lane of a remote source
     if (status.ok() && same) {
-      // The push makes the final comparison: it computes the digests again.
+      // The push reads the file again, and compares the digests of what it
+      // uploads.
       status = offer(opened);
     }
     if (!status.ok() && !IsNoDonor(status)) {
@@ -504,8 +509,9 @@ Status Repairer::RepairSet(const ArchiveSet& set, RepairedSet* repaired) {
   return status;
 }
 
-// Finds out why a record cannot be read. A record that is not sealed, or sealed
-// with another key, is not damaged, so no message says to remove its set.
+// Finds out if the record of a set is damaged. The record is not damaged if it
+// is not sealed, or sealed with another key. Then no message may tell the
+// operator to remove the set.
 Status Repairer::FindUnreadable(const FoundSet& found, const Status& read,
                                 bool* is_unreadable) const {
   if (EndStateOf(read) != EndState::kCorrupt) {
@@ -551,7 +557,7 @@ Status Repairer::Run() {
       RETURN_IF_ERROR(read);
     }
     if (!read.ok() || !set.has_value()) {
-      continue;  // it has another key, or a prune deletes it
+      continue;  // not sealed with this key, or a prune removed it
     }
     repaired_before.Add(set->name, set->repairs);
     sets.push_back(*std::move(set));

@@ -20,7 +20,7 @@ namespace {
 
 class SnapshotFile : public SetFile {
  public:
-  // `own`: as in InDatabaseNames().
+  // For `own`, see InDatabaseNames().
   SnapshotFile(const std::string& own, const std::string& directory,
                const CloneFile& file, uint64_t unit_bytes,
                std::function<bool()> cancelled)
@@ -44,7 +44,8 @@ class SnapshotFile : public SetFile {
                                 std::to_string(opened_->size()));
   }
 
-  // The opened file may be larger: a live MANIFEST or WAL grows.
+  // Returns the size in the snapshot. The file itself may be larger, because a
+  // MANIFEST or WAL of an open database grows.
   uint64_t size() const override { return file_.bytes; }
   [[nodiscard]] Status Read(uint64_t offset, size_t n, std::string* scratch,
                             Slice* out) const override {
@@ -90,8 +91,8 @@ Status SnapshotSource::Take(SnapshotOptions options,
   return (*source)->Describe();
 }
 
-// Makes the plan that a server makes for a push, so that both pushes describe a
-// database alike.
+// Fills set_ from the plan that a server makes for a push. So a local push and
+// a push from a server describe a database in the same way.
 Status SnapshotSource::Describe() {
   OpenRequest request;
   request.chunk_bytes = kSetChunkBytes;

@@ -1,5 +1,5 @@
-// Reads the files of a database directory for a push. As for a clone, a
-// snapshot pins the files, and they are read in place.
+// Reads the files of a database in a directory, for a push. A snapshot keeps
+// the files from being deleted, and the push reads them in place.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,21 @@
 
 namespace sstferry {
 
-// The source of a push that reads a directory.
+// Reads the database of a push from a directory.
 //
-// Threads: as SetSource.
+// Threads: like SetSource.
 class SnapshotSource : public SetSource {
  public:
-  // Takes the snapshot and sets options.as_files. Returns the errors of
-  // Snapshot::Create(), CheckNoKnownFault() and PlanClone().
+  // Takes a snapshot of the database, with options.as_files set. Returns the
+  // errors of Snapshot::Create(), CheckNoKnownFault() and PlanClone().
   [[nodiscard]] static rocksdb::Status Take(
       SnapshotOptions options, std::unique_ptr<SnapshotSource>* source);
 
   const ArchiveSet& set() const override { return set_; }
   [[nodiscard]] rocksdb::Status Open(
       size_t file, std::unique_ptr<SetFile>* opened) override;
-  // kSourceError: the database is on a read-only file system, and a file was
-  // removed or replaced through another mount.
+  // Finishes the push. kSourceError: the database is on a read-only file
+  // system, and a file was removed or replaced through another mount.
   [[nodiscard]] rocksdb::Status Finish() override;
 
  private:
@@ -36,7 +36,7 @@ class SnapshotSource : public SetSource {
         cancelled_(std::move(cancelled)) {}
   [[nodiscard]] rocksdb::Status Describe();
 
-  const std::string directory_;  // for messages
+  const std::string directory_;  // path of the database, for messages
   const std::unique_ptr<Snapshot> snapshot_;
   const std::function<bool()> cancelled_;
   ArchiveSet set_;
