@@ -1,5 +1,5 @@
-// Limits the concurrent requests to one store: halves the limit when the store
-// throttles, and raises it slowly afterwards.
+// Limits the number of concurrent requests to one store. Halves the limit when
+// the store throttles requests, and raises it slowly afterwards.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,14 @@
 
 namespace sstferry {
 
-// Admits at most as many concurrent requests as the limit allows.
-//
-// Threads: any.
+// Lets a thread send a request only while fewer requests than the limit are in
+// progress.
 class ConnectionGate {
  public:
   explicit ConnectionGate(uint32_t most) : most_(most), allowed_(most) {}
 
-  // Blocks until another request is allowed. Returns false if `until` has
-  // passed or Close() was called.
+  // Begins a request: blocks until the limit allows one more. Returns false if
+  // `until` has passed, or Close() was called.
   bool Enter(Clock::time_point until) {
     std::unique_lock<std::mutex> lock(mu_);
     const auto may_enter = [this] { return closed_ || inside_ < allowed_; };
@@ -36,9 +35,9 @@ class ConnectionGate {
     return true;
   }
 
-  // Ends a request. `throttled`: the store asked for fewer requests. Within one
-  // second after a halving, further throttled answers are ignored: they belong
-  // to the same burst.
+  // Ends a request. If `throttled`, the store asked for fewer requests, and the
+  // limit is halved, but at most once in a second: later throttled answers in
+  // that second belong to the same burst.
   void Leave(bool throttled, Clock::time_point now) {
     std::lock_guard<std::mutex> lock(mu_);
     inside_--;
@@ -72,9 +71,10 @@ class ConnectionGate {
   mutable std::mutex mu_;
   std::condition_variable changed_;
   const uint32_t most_;
-  uint32_t allowed_;      // guarded by mu_, like all members below
+  uint32_t allowed_;  // guarded by mu_, like all members below
   uint32_t inside_ = 0;
-  uint32_t good_ = 0;     // answers since `allowed_` changed
+  // Number of unthrottled answers since `allowed_` changed.
+  uint32_t good_ = 0;
   Clock::time_point halved_;
   bool closed_ = false;
 };

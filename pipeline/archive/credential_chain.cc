@@ -31,8 +31,8 @@ using rocksdb::Status;
 using std::chrono::milliseconds;
 
 constexpr UnixSeconds kRenewBeforeSeconds = 5 * 60;
-// Wait before a provider that did not answer is asked again, while the current
-// credentials are still valid.
+// Time after which a provider that did not answer is asked again, while the
+// current credentials are still valid.
 constexpr UnixSeconds kAskAgainSeconds = 30;
 constexpr milliseconds kCommandLimit{60'000};
 constexpr milliseconds kMachineLimit{1'000};
@@ -43,8 +43,8 @@ Status None(const std::string& what) {
   return MakeStatus(EndState::kDenied, "credentials: " + what);
 }
 
-// Reads a file that has credentials, or a command to get them. The file may be
-// a symbolic link: mounted secrets often are.
+// Reads a file that contains credentials, or a command to obtain them. Permits
+// a symbolic link, because a mounted secret often is one.
 Status ReadSmallFile(const std::string& path, size_t max_bytes,
                      std::string* bytes) {
   RETURN_IF_ERROR(WithContext(ReadOwn(path, /*account=*/0, bytes),
@@ -57,8 +57,9 @@ Status ReadSmallFile(const std::string& path, size_t max_bytes,
                               std::to_string(bytes->size()));
 }
 
-// Returns true if `path` does not exist, or is in a home directory that this
-// account may not enter: services sometimes have root's HOME.
+// Returns true if `path` does not exist. Also returns true if this account may
+// not search its directory, unless a variable names the file (`is_named`): a
+// service may run with root's HOME.
 bool IsMissing(const std::string& path, bool is_named) {
   struct stat info;
   return stat(path.c_str(), &info) != 0 &&
@@ -66,8 +67,8 @@ bool IsMissing(const std::string& path, bool is_named) {
           (errno == EACCES && !is_named));
 }
 
-// Returns true for a token or name that is safe in a header or path: printable,
-// without spaces.
+// Returns true for a token or a name that is safe in a header or a path,
+// because it is printable and contains no space.
 bool IsClean(const std::string& text, size_t max_bytes) {
   return !text.empty() && text.size() <= max_bytes &&
          std::all_of(text.begin(), text.end(),
@@ -121,8 +122,8 @@ Status Fetch(HttpClient* client, const std::string& url,
   return Status::OK();
 }
 
-// Returns true if a container's token may be sent to this address: any https
-// address, or one of these hosts.
+// Returns true if the container's token may be sent to this address: it uses
+// https, or its host is one of kHosts.
 bool MayBeContainerEndpoint(const Url& url) {
   static const char* const kHosts[] = {"169.254.170.2", "169.254.170.23",
                                        "[fd00:ec2::23]", "127.0.0.1", "[::1]",
@@ -149,7 +150,7 @@ Status RunForOutput(const std::string& command, size_t max_bytes,
     ProgramStart start;
     start.words = {"/bin/sh", "-c", command};
     start.out = in.get();
-    start.own_group = true;  // killed together with its children
+    start.own_group = true;  // children of the command are killed, too
     RETURN_IF_ERROR(Spawn(start, &pid));
   }
   const Clock::time_point until = Clock::now() + limit;
@@ -224,7 +225,7 @@ CredentialChain::CredentialChain(const StoreOptions& options,
       if (value != nullptr) {
         return std::string(value);
       }
-      // systemd starts root's services without HOME.
+      // systemd starts services of root without HOME.
       return name == "HOME" ? std::optional(FindAccount(geteuid()).home)
                             : std::nullopt;
     };
@@ -295,7 +296,7 @@ Status CredentialChain::Profile(
     const std::string& name,
     std::optional<std::map<std::string, std::string>>* settings) const {
   settings->reset();
-  // Reads the credentials file first: its settings take precedence.
+  // Reads the credentials file first, because its settings take precedence.
   for (const auto& [variable, file] :
        {std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
         std::pair("AWS_CONFIG_FILE", "config")}) {
@@ -442,7 +443,7 @@ Status CredentialChain::OfProfile(const std::string& name, bool must_exist,
               "'aws configure export-credentials --profile NAME'");
     }
   }
-  *found = false;  // Region() may still use this profile
+  *found = false;  // no credentials, but perhaps a region
   return must_exist ? None("expected credentials in profile '" +
                            Printable(name) + "', found none")
                     : Status::OK();
@@ -480,7 +481,7 @@ Status CredentialChain::OfWebIdentity(const std::string& token_file,
   }
   Url url;
   RETURN_IF_ERROR(ParseUrl(endpoint, &url));
-  // Sends the token in the body: proxies log queries.
+  // Sends the token in the body, because proxies log the query.
   const std::string form = EncodeQuery(
       {{"Action", "AssumeRoleWithWebIdentity"},
        {"RoleArn", role},
@@ -542,7 +543,8 @@ Status CredentialChain::OfContainer(const std::string& text,
   }
   token = WithoutLineEnd(token);
   if (!token.empty()) {
-    // IsClean() would refuse the space in "Basic ...".
+    // Checks only for line ends. IsClean() would also refuse a space, which a
+    // token like "Basic ..." contains.
     if (token.find_first_of("\r\n") != std::string::npos) {
       return MakeStatus(EndState::kRefused,
                         "credentials: expected the container's token on one "

@@ -17,7 +17,8 @@ Status Unusable(const std::string& what) {
   return MakeStatus(EndState::kRefused, "credentials: " + what);
 }
 
-// Checks a field that becomes part of a header: no spaces, no line ends.
+// Checks a field that becomes part of a header: it has no space and no line
+// end.
 Status CheckField(const char* name, const std::string& value, size_t min_bytes,
                   size_t max_bytes) {
   if (value.size() < min_bytes || value.size() > max_bytes) {
@@ -35,7 +36,8 @@ Status CheckField(const char* name, const std::string& value, size_t min_bytes,
                              "something else");
 }
 
-// Returns the string member `name`; empty if it is missing or no string.
+// Returns the value of the member `name`, or an empty text if the member is
+// missing or is no string.
 std::string Member(const nlohmann::json& json, const char* name) {
   const auto found = json.find(name);
   return found != json.end() && found->is_string()
@@ -58,7 +60,7 @@ Status FinishCredentials(const std::string& expiration,
                          Credentials* credentials) {
   RETURN_IF_ERROR(CheckField("access key id", credentials->access_key_id, 1,
                              kMaxAccessKeyIdBytes));
-  // The Authorization header uses these characters as separators.
+  // Refuses the characters that the Authorization header uses as separators.
   if (credentials->access_key_id.find_first_of("/,=") != std::string::npos) {
     return Unusable("access key id: expected no / , or =, found one");
   }
@@ -132,7 +134,7 @@ ProfileFile ParseProfileFile(const Slice& text) {
       continue;
     }
     const size_t equals = line.find('=');
-    // An indented line belongs to the setting in a line above.
+    // Skips an indented line, because it belongs to a nested setting.
     if (section == nullptr || equals == std::string::npos || raw[0] == ' ' ||
         raw[0] == '\t') {
       continue;

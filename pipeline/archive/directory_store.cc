@@ -29,18 +29,19 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// Keys never begin with a dot, so listings skip this directory. It contains the
-// files of puts that have no key yet.
+// The directory for files of puts that have no key yet. Listings skip it,
+// because no key begins with a dot.
 constexpr char kPrivate[] = ".sstferry";
 constexpr size_t kFilePieceBytes = 1u << 20;
-// Maximum attempts of a put. An attempt fails if the directory of its key was
-// empty and was removed meanwhile.
+// Maximum number of attempts of a put. An attempt fails if another process
+// removes the directory of the key in between, because the directory was empty.
 constexpr int kMaxPutTries = 20;
-// Maximum number of entries of a page. Each page reads the names of its
-// directories anew, so a page of a large directory must be large.
+// Maximum number of entries of a page. For each page, all names in a directory
+// are read again, so small pages would make the listing of a large directory
+// slow.
 constexpr size_t kMaxPage = 1u << 16;
-// Prefix of the names of clock files, one for each account: the time that the
-// file system sets on such a file is the time of the store.
+// Prefix of the names of clock files. Each account has one clock file. The time
+// that the file system sets on a written clock file is the time of the store.
 constexpr char kClock[] = "clock-";
 
 StoreCode CodeOfErrno(int error) {
@@ -72,7 +73,7 @@ StoreResult FromErrno(const std::string& what, int error) {
                         (error == ENOSPC ? InodeNote(what) : ""));
 }
 
-// Splits a key into its directories and the name in the last one.
+// Splits a key at its slashes into names of directories and the name of a file.
 std::vector<std::string> Split(const std::string& key) {
   std::vector<std::string> parts;
   size_t at = 0;
@@ -88,7 +89,7 @@ std::vector<std::string> Split(const std::string& key) {
 
 bool SyncOpen(int fd) {
   while (fsync(fd) != 0) {
-    // Some file systems cannot sync a directory.
+    // EINVAL: the file system cannot sync a directory.
     if (errno != EINTR) {
       return errno == EINVAL;
     }
@@ -96,8 +97,8 @@ bool SyncOpen(int fd) {
   return true;
 }
 
-// Returns true for the errors of link() on a file system without hard links, or
-// in a sandbox that forbids them.
+// Returns true for an error with which link() fails if the file system has no
+// hard links, or a sandbox forbids them.
 bool HasNoLinks(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
 }
@@ -106,11 +107,10 @@ ObjectInfo InfoOfFile(const std::string& key, const struct stat& info) {
   return {key, static_cast<uint64_t>(info.st_size), info.st_mtim.tv_sec};
 }
 
-// A directory entry. Entries are sorted by their full keys; a directory's key
-// ends with a slash. A listing keeps only the smallest entries that it needs
-// for a page.
+// An entry of a directory. `order` makes entries sort like the keys below them.
+// A listing keeps only the smallest entries that fit on a page.
 struct Entry {
-  std::string order;  // the name, and the slash of a directory
+  std::string order;  // the name, with '/' at the end for a directory
   bool is_directory = false;
   std::string name() const {
     return order.substr(0, order.size() - (is_directory ? 1 : 0));
@@ -153,33 +153,33 @@ class DirectoryStore : public ObjectStore {
 
  private:
   StoreResult Begin(const std::string& key) const;
-  // Opens the directory that contains a key. `make`: creates missing
-  // directories.
+  // Opens the directory that contains the file of a key. If `make`, creates
+  // missing directories.
   StoreResult OpenParent(const std::string& key, bool make,
                          Descriptor* directory, std::string* name) const;
   StoreResult MakeDirectory(const Descriptor& parent, const std::string& name,
                             const std::string& what) const;
-  // Sets the mode of a file or directory that was just created. If root created
-  // it, accessible only by root, also gives it to the owner of the archive's
-  // directory.
+  // Sets the mode of a new file or directory. If root created it, and no other
+  // account can access it, also makes the owner of the archive's directory its
+  // owner.
   bool GiveAway(int fd, mode_t mode) const;
   // Opens .sstferry/.
   StoreResult OpenPrivate(bool make, Descriptor* directory) const;
   StoreResult OpenClock(Descriptor* file) const;
   StoreResult OpenFile(const std::string& key, Descriptor* file,
                        struct stat* info) const;
-  // Writes bytes at `offset`, compares them with the digest, and syncs.
+  // Writes bytes at `offset`, compares them with the digest, and syncs the
+  // file.
   StoreResult Write(const std::string& what, const Descriptor& file,
                     uint64_t offset, const ByteSource& bytes,
                     const Sha256Digest& sha256) const;
-  // Makes a synced file the object of a key. `link` creates one more name for
-  // the file.
+  // Gives a synced file the name of a key. link() creates a name for the file.
   StoreResult Publish(
       const std::string& key, bool if_absent, const struct stat& info,
       const std::function<int(int directory, const char* name)>& link) const;
-  // Links a file to one more name. If the file system has no links, renames the
-  // file instead, but never over an existing file. Returns the result as
-  // link(2) does.
+  // Creates another name for a file. If the file system has no hard links,
+  // renames the file instead, but never replaces an existing file. Returns a
+  // result like link(2).
   int LinkNamed(const Descriptor& from, const std::string& old_name,
                 int directory, const char* name) const;
   void RemoveEmptyParents(const std::string& key) const;
@@ -195,12 +195,13 @@ class DirectoryStore : public ObjectStore {
   const mode_t directory_mode_;
   const mode_t file_mode_;
   mutable StopSignal stop_;
-  // False after a link failed with HasNoLinks(): then uses renames instead.
+  // False after link() failed with HasNoLinks(). After that, puts rename their
+  // files.
   mutable std::atomic<bool> has_links_{true};
 };
 
-// Ignores lost+found, which a new file system contains, and leftovers of an
-// earlier attempt to create an archive.
+// Ignores lost+found, which a new file system contains. Ignores objects that an
+// earlier attempt to create an archive left.
 StoreResult DirectoryStore::CheckUnused() {
   const DirectoryStream names = NamesIn(root_.get());
   if (names == nullptr) {
@@ -213,8 +214,8 @@ StoreResult DirectoryStore::CheckUnused() {
         name == "lost+found") {
       continue;
     }
-    // Prefers CURRENT: the message then shows that the directory contains a
-    // database.
+    // Reports CURRENT rather than another file, because CURRENT shows that the
+    // directory contains a database.
     if (found.empty() || name == "CURRENT") {
       found = name;
     }
@@ -245,9 +246,10 @@ StoreResult DirectoryStore::Begin(const std::string& key) const {
                                       "store: " + Printable(key));
 }
 
-// Lets the archive's owner prune what root puts. Gives away only what no other
-// account can access. So it cannot give away another directory of root's that
-// the owner moved here: moving a directory requires write permission for it.
+// Makes the archive's owner the owner of files that root puts, so that the
+// owner can prune them. Changes only a file or directory that no other account
+// can access. The owner cannot have moved such a directory of root's here,
+// because moving a directory requires write permission for it.
 bool DirectoryStore::GiveAway(int fd, mode_t mode) const {
   struct stat info = {};
   if (fstat(fd, &info) != 0) {
@@ -288,8 +290,8 @@ StoreResult DirectoryStore::OpenParent(const std::string& key, bool make,
       }
       next = OpenDirectoryIn(at.get(), parts[i]);
     }
-    // Syncs the parent even if the directory exists: the process that made the
-    // directory may have crashed before it synced the name.
+    // Syncs the parent even if the directory exists. The process that created
+    // the directory may have been killed before it synced the name.
     if (next.is_open() && make && !SyncOpen(at.get())) {
       return FromErrno(Describe(key), errno);
     }
@@ -333,9 +335,9 @@ StoreResult DirectoryStore::OpenFile(const std::string& key, Descriptor* file,
                               ": expected a file, found something else");
 }
 
-// Opens a file on which other accounts cannot set a false time. Prefers the one
-// that an earlier call left, because a full disk may have no room for a new
-// one.
+// Opens a file on which other accounts cannot set a false time. Prefers the
+// clock file of an earlier call, because a full disk may have no room for a new
+// file.
 StoreResult DirectoryStore::OpenClock(Descriptor* file) const {
   Descriptor directory;
   if (StoreResult opened = OpenPrivate(true, &directory); !opened.ok()) {
@@ -366,8 +368,9 @@ StoreResult DirectoryStore::Now(UnixSeconds* now) {
   if (StoreResult opened = OpenClock(&file); !opened.ok()) {
     return opened;
   }
-  // Uses the time that the file system, or the NFS server, sets on a write. On
-  // a full disk, asks it to set its time without a write.
+  // Uses the time that the file system or the NFS server sets on a written
+  // file. If the disk is full, requests the current time with futimens(),
+  // without a write.
   struct stat info = {};
   constexpr timespec kNow[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
   bool worked = pwrite(file.get(), "t", 1, 0) == 1 && SyncOpen(file.get());
@@ -434,15 +437,15 @@ StoreResult DirectoryStore::Publish(
     bool is_there = link(directory.get(), name.c_str()) == 0;
     int error = is_there ? 0 : errno;
     if (error == EEXIST) {
-      // On NFS, the link may have been made although the reply was lost.
+      // On NFS, the server may have created the link, but its reply was lost.
       struct stat found = {};
       is_there = fstatat(directory.get(), name.c_str(), &found,
                          AT_SYMLINK_NOFOLLOW) == 0 &&
                  found.st_ino == info.st_ino && found.st_dev == info.st_dev;
     }
     if (!is_there && error == EEXIST && !if_absent) {
-      // Links the file under a temporary name, and renames that link over the
-      // old file.
+      // Links the file under a temporary name, and renames the temporary name
+      // to the name of the old file.
       Descriptor spare;
       if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
         return opened;
@@ -468,16 +471,16 @@ StoreResult DirectoryStore::Publish(
               "), and an archive needs one of them; choose another file "
               "system");
     }
-    // Syncs the name even if the object exists: the caller relies on the
-    // object, and the process that put it may have been killed before it synced
-    // the name.
+    // Syncs the name of the existing object, because the caller relies on the
+    // object. The process that put it may have been killed before it synced the
+    // name.
     if (error == EEXIST && !SyncOpen(directory.get())) {
       return FromErrno(what, errno);
     }
     if (error != ENOENT) {
       return FromErrno(what, error);
     }
-    // The directory was empty and was removed meanwhile.
+    // The directory was empty, and another process removed it.
   }
   return StoreError(StoreCode::kInternal,
                     what + ": its directory was removed at each attempt");
@@ -498,8 +501,8 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
         errno != EINVAL) {
       return FromErrno(what, errno);
     }
-    // NFS has no unnamed files, and without hard links an unnamed file cannot
-    // get a name.
+    // Creates a named file. NFS has no unnamed files. Without hard links, an
+    // unnamed file cannot get a name later.
     if (StoreResult opened = OpenPrivate(true, &spare); !opened.ok()) {
       return opened;
     }
@@ -541,15 +544,15 @@ StoreResult DirectoryStore::Put(const PutRequest& request) {
       return StoreError(StoreCode::kAbsent,
                         what + ": a prune removed the unfinished file");
     }
-    // If this fails, a prune removes the file.
+    // If unlinkat() fails, a prune removes the file later.
     unlinkat(spare.get(), spare_name.c_str(), 0);
     return result;
   }
   if (!has_no_links) {
     return result;
   }
-  // The unnamed file cannot get a name: writes the bytes again, into a named
-  // file.
+  // Writes the bytes again into a named file, because the unnamed file cannot
+  // get a name.
   has_links_ = false;
   PutRequest again = request;
   again.digest = [&, next = size_t{0}](uint64_t, uint64_t,
@@ -651,8 +654,8 @@ StoreResult DirectoryStore::HeadUnproven(const std::string& key,
   return {};
 }
 
-// Visits the keys in order. Keeps only as many names of a directory as fit on a
-// page, and looks up only these.
+// Visits the keys below a directory in order. Keeps and looks up only as many
+// names of the directory as fit on a page.
 StoreResult DirectoryStore::Walk(const Descriptor& directory,
                                  const std::string& path,
                                  const std::string& prefix,
@@ -671,7 +674,8 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     entry.order = found->d_name;
     const std::string key = path + entry.order;
     const std::string below = key + "/";
-    // Skips the entry unless it may lead to a requested key after `after`.
+    // Skips an entry that has no requested key after `after`, neither as a file
+    // nor below it as a directory.
     const size_t n = std::min(key.size(), prefix.size());
     if (entry.order[0] == '.' || key.compare(0, n, prefix, 0, n) != 0 ||
         (below < after && !after.starts_with(below))) {
@@ -686,7 +690,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
           return FromErrno(Describe(key), errno);
         }
         errno = 0;
-        continue;  // deleted meanwhile
+        continue;  // it was deleted after readdir()
       }
       entry.is_directory = S_ISDIR(info.st_mode);
     }
@@ -729,7 +733,7 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
         return FromErrno(place_ + "/" + key, errno);
       }
       if (key.size() >= kMaxStoreKeyBytes) {
-        page->foreign++;  // sstferry writes no keys this long
+        page->foreign++;  // sstferry writes no key of this length
         continue;
       }
       if (StoreResult walked = Walk(below, key + "/", prefix, after, page);
@@ -758,9 +762,9 @@ StoreResult DirectoryStore::Walk(const Descriptor& directory,
     }
   }
   if (is_cut && !page->more) {
-    // Names after the last kept one were dropped from `smallest`, but the kept
-    // ones did not fill the page, because they were empty directories or were
-    // deleted meanwhile. The next page continues after the last kept name.
+    // `smallest` dropped names that sort after the last entry. The entries did
+    // not fill the page, because some were empty directories or were deleted.
+    // So the next page begins after the last entry.
     page->more = true;
     page->next = path + entries.back().order;
   }
@@ -843,7 +847,7 @@ StoreResult DirectoryStore::RemoveUploads(
   const std::string clock = kClock;
   while (const dirent* found = readdir(names.get())) {
     struct stat info = {};
-    // Keeps clocks: once the disk is full, there is no room for new ones.
+    // Keeps clock files, because a full disk has no room for new ones.
     if (clock.compare(0, clock.size(), found->d_name, 0, clock.size()) == 0 ||
         fstatat(directory.get(), found->d_name, &info, AT_SYMLINK_NOFOLLOW) !=
             0 ||
@@ -863,15 +867,15 @@ StoreResult DirectoryStore::RemoveUploads(
 Status OpenDirectoryStore(const StoreOptions& options,
                           std::unique_ptr<ObjectStore>* store) {
   const std::string& place = options.where.directory;
-  // Follows symbolic links in the directory's path, which the operator chose,
-  // but none below the directory.
+  // Follows symbolic links in the path of the directory, because the operator
+  // chose this path. Follows no links below the directory.
   const std::unique_ptr<char, decltype(&std::free)> real(
       realpath(place.c_str(), nullptr), &std::free);
   Descriptor root;
   struct stat info = {};
   if (real != nullptr) {
-    // Opens the directory again: the first descriptor has O_PATH and cannot be
-    // synced.
+    // Opens the directory a second time, because the first descriptor has
+    // O_PATH, which cannot be synced.
     root = OpenDirectoryIn(OpenDirectory(real.get()).get(), ".");
   }
   if (!root.is_open() || fstat(root.get(), &info) != 0) {

@@ -1,15 +1,17 @@
-// Uses a directory as a store, on a local disk or on NFS.
+// Implements a store as a directory on a local disk or on NFS.
 //
-// An object is a file in the directory; the key is its path. The bytes are
-// written to an unnamed file (or below .sstferry/ if the file system has no
-// unnamed files), synced, and linked to the name. So a name never refers to an
-// incomplete object. If two clients put the same key with if_absent, only one
-// succeeds. Files and directories get the owner of this process and the
-// permissions of the directory.
+// An object is a file, and its key is the path of the file in the directory. A
+// put writes an unnamed file, syncs it, and then links it to its name. If the
+// file system has no unnamed files, a put writes the file below .sstferry/
+// first. So a name never refers to an incomplete object. If two clients put the
+// same key with if_absent, only one succeeds. A new file gets the owner of this
+// process, or the directory's owner if root puts it, and the permissions of the
+// directory.
 //
-// An account that may write in the directory can change everything in it, but
-// cannot redirect other processes to paths outside: every name is opened
-// relative to an open directory, and symbolic links are not followed.
+// An account with write permission for the directory can change everything in
+// it. It cannot redirect other processes to paths outside of the directory:
+// each name is opened relative to an open directory, and symbolic links are not
+// followed.
 #pragma once
 
 #include <memory>
@@ -19,8 +21,7 @@
 
 namespace sstferry {
 
-// Opens the store. kRefused: there is no such directory, or it cannot be
-// opened.
+// Opens the store. kRefused: the directory does not exist or cannot be opened.
 [[nodiscard]] rocksdb::Status OpenDirectoryStore(
     const StoreOptions& options, std::unique_ptr<ObjectStore>* store);
 

@@ -20,8 +20,9 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMaxHeaderValueBytes = 1024;
 constexpr size_t kBodyPieceBytes = 1u << 20;
-// Bodies below this size are sent without "Expect: 100-continue": if a server
-// ignores this header, curl waits for a second.
+// Minimum size of a body that is sent with "Expect: 100-continue". If a server
+// ignores this header, curl waits for a second, which is too long for a small
+// body.
 constexpr uint64_t kAskFirstBytes = 1u << 20;
 // Sizes of curl's buffers.
 constexpr long kReceiveBytes = 256L << 10;
@@ -32,8 +33,8 @@ void StartCurl() {
   static_cast<void>(started);
 }
 
-// Returns the file of trusted certificates, by default the system's. The
-// libcurl in the portable binary knows only Debian's path.
+// Returns the path of the file with trusted certificates; default: the system's
+// file. libcurl in the portable binary knows only the path on Debian.
 std::string CaFile(const HttpOptions& options) {
   if (!options.ca_file.empty()) {
     return options.ca_file;
@@ -57,8 +58,8 @@ bool IsOfUse(const std::string& name) {
   return names.count(name) != 0;
 }
 
-// Returns a note that says where the proxy was configured; empty: no proxy.
-// libcurl's message shows only the proxy's address.
+// Returns a note that says where the proxy was configured; empty: no proxy. The
+// error messages of libcurl show only the address of the proxy.
 std::string ProxyNote(const HttpOptions& options, const std::string& scheme) {
   if (options.no_proxy) return "";
   if (!options.proxy.empty()) return " (through the proxy of the options)";
@@ -84,13 +85,13 @@ std::string Lower(std::string text) {
   return text;
 }
 
-// State of a running exchange, for curl's callbacks.
+// State of a running exchange, which the callbacks of curl use.
 struct Running {
   const HttpExchange* exchange = nullptr;
   HttpAnswer* answer = nullptr;
   uint64_t sent = 0;
   std::string scratch;
-  Slice piece;  // bytes of the body that were read but not sent
+  Slice piece;  // bytes of the body that were read, but not yet sent
   bool head_ended = false;
   bool body_began = false;
   bool streams = false;
@@ -112,8 +113,9 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   running->progress = Clock::now();
   const std::string line(data, n);
   if (line.rfind("HTTP/", 0) == 0) {
-    // Another status line begins the answer after an informational one (status
-    // 100): discards the headers of the latter.
+    // A second status line begins the final answer after an informational
+    // answer, for example status 100. Discards the headers of the informational
+    // answer.
     const size_t space = line.find(' ');
     running->answer->status =
         space == std::string::npos ? 0 : std::atoi(line.c_str() + space);
@@ -184,8 +186,8 @@ size_t OnSend(char* data, size_t size, size_t count, void* user) {
   return n;
 }
 
-// curl calls this to repeat a request if a kept connection turns out to be
-// closed.
+// Goes back to the beginning of the body. curl calls this function to repeat a
+// request if a kept connection turns out to be closed.
 int OnRewind(void* user, curl_off_t offset, int origin) {
   auto* running = static_cast<Running*>(user);
   if (origin != SEEK_SET || offset != 0) {
@@ -231,8 +233,8 @@ std::optional<uint64_t> HttpAnswer::content_length() const {
   return std::stoull(text);
 }
 
-// A curl handle and its connections. One thread uses it; Wake() may be called
-// from any thread.
+// A curl handle and its connections. Only one thread uses it at a time, but any
+// thread may call Wake().
 class HttpClient::Handle {
  public:
   Handle() : multi_(curl_multi_init()), easy_(curl_easy_init()) {}
@@ -297,7 +299,7 @@ void HttpClient::Handle::Prepare(const HttpOptions& options, Running* running,
     set(CURLOPT_NOPROXY, "");  // overrides no_proxy in the environment
   }
   for (const auto& [name, value] : request.headers) {
-    // For a header without a value, curl expects a semicolon at the end.
+    // curl expects a semicolon after the name of a header without a value.
     const std::string line =
         value.empty() ? name + ";" : name + ": " + value;
     *headers = curl_slist_append(*headers, line.c_str());
@@ -400,7 +402,7 @@ HttpResult HttpClient::Handle::Wait(const HttpOptions& options,
     return {};
   }
   if (code == CURLE_OK) {
-    // libcurl accepts an answer that ended in the middle of its headers.
+    // libcurl reports no error if the answer ends in the middle of its headers.
     return {HttpEnd::kBroken, "the headers of the answer are truncated", {}};
   }
   const std::string what = Printable(

@@ -1,5 +1,5 @@
-// Performs HTTP(S) requests with libcurl, several at once. All parts of an
-// answer are bounded, and redirects are not followed.
+// Sends HTTP(S) requests with libcurl, several at once. Limits the size of each
+// part of an answer, and follows no redirects.
 #pragma once
 
 #include <atomic>
@@ -22,31 +22,31 @@
 namespace sstferry {
 
 struct HttpOptions {
-  std::string proxy;    // empty: from the environment
+  std::string proxy;  // empty: the proxy in the environment
   bool no_proxy = false;
-  std::string ca_file;  // empty: the system's
+  std::string ca_file;  // empty: the CAs of the system
   std::chrono::milliseconds connect{10'000};
-  // Limit for the time without a byte in either direction, not counting the
-  // time that the caller's byte source and sink take.
+  // Maximum time without a byte in either direction. Time in which the caller's
+  // byte source or sink runs does not count.
   std::chrono::milliseconds idle{60'000};
 };
 
 struct HttpAnswer {
   int status = 0;
-  // Only headers that sstferry uses: names in lower case, values of at most 1
-  // KiB.
+  // Contains only headers that sstferry uses. Names are in lower case; values
+  // have at most 1 KiB.
   std::map<std::string, std::string> headers;
-  std::string body;  // unless passed to the sink
+  std::string body;  // empty if the sink received it
   std::string Header(const char* name) const;
   std::optional<uint64_t> content_length() const;
 };
 
-// How an exchange ended. kAnswered: an answer arrived, with any status.
+// Result of an exchange. kAnswered: an answer with any status arrived.
 enum class HttpEnd : uint8_t {
   kAnswered,
-  kNoConnection,  // name not resolved, not connected, or TLS failed
+  kNoConnection,  // DNS, the connection or TLS failed
   kNotTrusted,    // the certificate is not trusted
-  kBroken,        // the connection ended, or was idle for too long
+  kBroken,        // the connection was closed or idle for too long
   kTooLarge,      // the body exceeds max_body_bytes
   kCaller,        // the caller's byte source or sink failed
   kDeadline,
@@ -57,8 +57,8 @@ struct HttpExchange {
   std::string scheme;  // "https"
   const HttpRequest* request = nullptr;
   const ByteSource* body = nullptr;  // for a PUT or POST
-  // Called once with an answer's status and headers. Returns true if its body
-  // should be passed to `sink`. Null: never.
+  // Called once with the status and the headers of an answer. Returns true if
+  // `sink` should receive the answer's body. If null, `sink` receives no body.
   std::function<bool(const HttpAnswer& answer)> streams;
   ObjectSink sink;
   size_t max_body_bytes = 4u << 20;
@@ -67,11 +67,11 @@ struct HttpExchange {
 
 struct [[nodiscard]] HttpResult {
   HttpEnd end = HttpEnd::kAnswered;
-  std::string what;         // message, without secrets
-  rocksdb::Status caller;   // set if kCaller
+  std::string what;        // message, without secrets
+  rocksdb::Status caller;  // error of the caller, for kCaller
 };
 
-// Performs exchanges; keeps connections for later ones.
+// Sends requests, and keeps connections open for later requests.
 //
 // Threads: any.
 class HttpClient {
@@ -81,7 +81,7 @@ class HttpClient {
 
   HttpResult Perform(const HttpExchange& exchange, HttpAnswer* answer);
 
-  // Ends all current and later exchanges with kCancelled.
+  // Ends all current and later exchanges with the result kCancelled.
   void Cancel();
 
  private:

@@ -62,15 +62,16 @@ constexpr Meaning kMeanings[] = {
     {"MethodNotAllowed", StoreCode::kUnsupported},
 };
 
-// Returns the meaning of an HTTP status without a known error code.
+// Returns the meaning of an HTTP status. Used if the answer has no known error
+// code.
 Meaning OfStatus(int status) {
   switch (status) {
     case 401:
     case 403:
       return {"", StoreCode::kDenied};
     case 404:
-      // A proxy without a route to the store may answer 404 instead of 502, so
-      // this is no proof that the object is missing.
+      // A proxy without a route to the store may also answer 404. So this
+      // answer does not prove that the object is missing.
       return {"", StoreCode::kUnreachable, true};
     case 416:
       return {"", StoreCode::kDamaged};
@@ -114,7 +115,8 @@ std::string Seconds(UnixSeconds seconds) {
 
 std::string ForeignEncoding(const HttpAnswer& answer) {
   const std::string encoding = answer.Header("content-encoding");
-  // Accepts "aws-chunked": some stores return the framing of the upload.
+  // Accepts "aws-chunked", because some stores return the encoding of the
+  // upload.
   return encoding.empty() || encoding == "identity" ||
                  encoding == "aws-chunked"
              ? ""
@@ -160,8 +162,8 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   verdict.again = meaning.again;
   verdict.throttled = meaning.throttled;
   verdict.renew = meaning.renew;
-  // Not all stores have a code for a missing object, and an answer to HEAD has
-  // no body.
+  // Accepts status 404 without an error code. Some stores have no code for a
+  // missing object, and an answer to HEAD has no body with a code.
   if (answer.status == 404 && asked.proves_absence &&
       verdict.code == StoreCode::kUnreachable) {
     verdict.code = StoreCode::kAbsent;
@@ -170,7 +172,7 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
   const auto date = ParseHttpDate(answer.Header("date"));
   const UnixSeconds ahead = date.has_value() ? now - *date : 0;
   const bool is_skewed = std::abs(ahead) > kSkewSeconds;
-  // An answer to HEAD has no body, and so no error code.
+  // An answer to HEAD has no body, and therefore no error code.
   if (answer.status == 403 && error.code.empty() && is_skewed) {
     verdict.code = StoreCode::kSignatureRefused;
   }
@@ -181,7 +183,8 @@ S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                       " the store's: " + SigningDate(now) + " here, " +
                       SigningDate(*date) + " there; set the clock";
     } else {
-      // The request was delayed in transit: a new signature may be accepted.
+      // The request was delayed in transit. A request with a new signature may
+      // succeed.
       verdict.again = true;
     }
   }
@@ -238,7 +241,8 @@ std::chrono::seconds RetryAfter(const HttpAnswer& answer, UnixSeconds now) {
       text.find_first_not_of("0123456789") == std::string::npos) {
     seconds = std::stoll(text);
   } else if (const auto date = ParseHttpDate(text); date.has_value()) {
-    // Prefers the store's clock to this machine's.
+    // Uses the store's clock if the answer has its time, else this machine's
+    // clock.
     seconds = *date - ParseHttpDate(answer.Header("date")).value_or(now);
   }
   return std::chrono::seconds(

@@ -1,4 +1,5 @@
-// Interprets an answer of S3: its code, and whether to retry.
+// Interprets the answers of S3: which error occurred, and if a retry may
+// succeed.
 #pragma once
 
 #include <chrono>
@@ -13,33 +14,35 @@ namespace sstferry {
 
 struct S3Verdict {
   StoreCode code = StoreCode::kOk;
-  bool again = false;       // a retry may succeed
-  bool throttled = false;   // retry with fewer connections
-  bool renew = false;       // retry with other credentials
-  std::string what;         // message
+  bool again = false;      // the same request may succeed later
+  bool throttled = false;  // send fewer requests at once
+  bool renew = false;      // obtain new credentials before the retry
+  std::string what;        // message
 };
 
-// The properties of a request that determine the meaning of its answer.
+// Properties of a request that change the meaning of its answer.
 struct S3Asked {
   bool if_absent = false;
   bool reads_object = false;  // GET or HEAD of an object
   bool is_head = false;
-  // The caller looks for the object in a list before it believes kAbsent.
+  // The caller looks for the object in a list before it trusts kAbsent.
   bool proves_absence = false;
 };
 
-// Returns a message if the answer's body was changed in transit, for example
-// compressed by a proxy; otherwise an empty string.
+// Returns a message if the body of the answer was changed in transit, for
+// example compressed by a proxy. Returns an empty text otherwise.
 std::string ForeignEncoding(const HttpAnswer& answer);
 
-// Judges an answer of any status. `now`: this machine's clock.
+// Interprets an answer with any status. `now` is the time of this machine's
+// clock.
 S3Verdict JudgeAnswer(const S3Asked& asked, const HttpAnswer& answer,
                       UnixSeconds now);
 
-// Parses "Wed, 25 Nov 2026 16:34:29 GMT".
+// Parses a time like "Wed, 25 Nov 2026 16:34:29 GMT".
 std::optional<UnixSeconds> ParseHttpDate(const std::string& text);
 
-// Returns the seconds of a Retry-After header, at most 300; 0 without one.
+// Returns the time to wait according to the Retry-After header, at most 300
+// seconds. Returns 0 if there is no such header.
 std::chrono::seconds RetryAfter(const HttpAnswer& answer, UnixSeconds now);
 
 }  // namespace sstferry

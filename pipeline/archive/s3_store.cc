@@ -29,17 +29,17 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstWait{100};
 constexpr milliseconds kLongestWait{20'000};
 constexpr std::chrono::minutes kBetweenReports{1};
-// Maximum number of answers to one call that do not fit the request, such as a
-// proxy's page, or an outdated object from a cache. Also the maximum number of
-// answers to one call that an object is missing, if they may be those of a
-// proxy.
+// Maximum number of wrong answers to one call. An answer is wrong if it does
+// not fit the request: for example, a proxy sends a page, or a cache an
+// outdated object. An answer that an object is missing also counts, because a
+// proxy may have sent it.
 constexpr int kMaxDamagedAnswers = 3;
 constexpr int kMaxRenewals = 3;
-// Maximum number of consecutive pages without a key.
+// Maximum number of pages without a key in succession.
 constexpr int kMaxEmptyPages = 1000;
 constexpr size_t kMaxETagBytes = 256;
 
-// One call of the store, which may take several requests.
+// One call of the store. It may take several requests.
 struct Ask {
   std::string method;
   std::string path;
@@ -49,14 +49,17 @@ struct Ask {
   Sha256Digest sha256 = Sha256Of("");
   bool if_absent = false;
   std::optional<UnixSeconds> signed_at;
-  // Called before each attempt, to continue where the last one ended.
+  // Changes the request before each attempt, so that it continues where the
+  // previous attempt ended.
   std::function<void(Ask* ask)> prepare;
-  // As in HttpExchange.
+  // Like HttpExchange::streams and HttpExchange::sink.
   std::function<bool(const HttpAnswer& answer)> streams;
   ObjectSink sink;
-  // Checks that a successful answer fits this request. Null: no check.
+  // Checks that a successful answer fits the request. If null, accepts every
+  // answer.
   std::function<Status(const HttpAnswer& answer)> accept;
-  // Increases whenever the call makes progress.
+  // Increases when the call makes progress. Then the time for retries starts
+  // again.
   const std::atomic<uint64_t>* progress = nullptr;
 };
 
@@ -73,13 +76,13 @@ std::string ContentMd5(const std::string& bytes) {
   return Base64(digest, n);
 }
 
-// Buckets with Object Lock require this header.
+// Header with the SHA-256 of an object. Buckets with Object Lock require it.
 constexpr char kChecksumHeader[] = "x-amz-checksum-sha256";
 std::string ChecksumOf(const Sha256Digest& sha256) {
   return Base64(sha256.data(), sha256.size());
 }
 
-// Parsed from "bytes 0-9/100".
+// A header like "bytes 0-9/100".
 struct ContentRange {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -100,8 +103,9 @@ bool ParseContentRange(const std::string& text, ContentRange* range) {
   return true;
 }
 
-// Returns the ETag, which is needed to continue an interrupted answer, and to
-// name an uploaded part; empty: there is no usable one.
+// Returns the ETag of an answer. Returns an empty text if it is missing, weak
+// or malformed. The ETag is needed to continue an interrupted answer, and to
+// complete an upload.
 std::string ETagOf(const HttpAnswer& answer) {
   std::string etag = answer.Header("etag");
   const bool is_good = etag.size() <= kMaxETagBytes &&
@@ -148,14 +152,14 @@ class S3Store : public ObjectStore {
       uint64_t* removed) override;
 
  private:
-  // An answer and its meaning.
+  // The meaning of an answer to one request.
   struct Tried {
     S3Verdict verdict;
     std::chrono::seconds retry_after{0};
     Status caller;
   };
 
-  // Returns the complete key, with the archive's prefix.
+  // Returns the key in the bucket: the prefix of the archive, and `key`.
   std::string Whole(const std::string& key) const { return prefix_ + key; }
   std::string PathOf(const std::string& key) const {
     return bucket_path_ + "/" + Whole(key);
@@ -166,34 +170,37 @@ class S3Store : public ObjectStore {
   }
   void ReportRetry(const std::string& error);
   StoreResult Run(const std::string& what, Ask ask, HttpAnswer* answer);
-  // Calls Run() with a checksum header, or without it if the store does not
-  // support it. *sent: the header was accepted.
+  // Calls Run() with a checksum header. If the store does not support the
+  // header, calls Run() without it. Sets *sent to true if the store accepted
+  // the header.
   StoreResult RunChecked(const std::string& what, const Ask& ask,
                          const std::string& header, const std::string& value,
                          HttpAnswer* answer, bool* sent);
   Tried Try(const Ask& ask, HttpAnswer* answer);
-  // Puts an object in parts.
+  // Puts a large object in parts.
   StoreResult Upload(const PutRequest& request);
   StoreResult BeginUpload(const std::string& key, std::string* upload_id);
-  // Puts the next part of an upload, and adds it to `parts`.
+  // Puts the next part of an upload, and adds it to *parts.
   StoreResult PutPart(const std::string& key, const std::string& upload_id,
                       const ByteSource& bytes, const Sha256Digest& sha256,
                       std::vector<S3Part>* parts);
-  // Completes the upload: its parts become the object. kAbsent: the upload does
-  // not exist, and no object of this key with this size exists, so no earlier
-  // attempt completed it.
+  // Completes an upload, so that its parts become the object. kAbsent: the
+  // upload does not exist. No earlier attempt has completed it, because there
+  // is no object with this key and size.
   StoreResult CompleteUpload(const PutRequest& request,
                              const std::string& upload_id,
                              const std::vector<S3Part>& parts);
-  // Removes an upload and its parts. kOk also if the upload does not exist.
+  // Removes an upload and its parts. Also returns kOk if the upload does not
+  // exist.
   StoreResult AbortUpload(const std::string& key,
                           const std::string& upload_id);
-  // Sets the storage class if this is the put of a file or a segment. Other
-  // objects get the bucket's default class, because no command works without
+  // Sets the storage class for a file or a segment. Other objects get the
+  // default class of the bucket, because every command must be able to read
   // them.
   void AddStorageClass(const std::string& key, Ask* ask) const;
   StoreResult DeleteEach(const std::vector<std::string>& keys);
-  // Lists one page. *in_order: the page's keys are ascending and after `after`.
+  // Lists one page. Sets *in_order to true if the keys ascend and are after
+  // `after`.
   StoreResult ListRaw(const std::string& prefix, const std::string& after,
                       const std::string& token, S3Listing* listing,
                       bool* in_order);
@@ -215,7 +222,8 @@ class S3Store : public ObjectStore {
   ConnectionGate gate_;
   StopSignal stop_;
   std::mutex reported_mu_;
-  std::optional<Clock::time_point> reported_;  // last call of on_retry
+  // Time of the last call of on_retry().
+  std::optional<Clock::time_point> reported_;
   std::atomic<bool> has_batch_delete_{true};
   std::atomic<bool> has_checksums_{true};
   std::atomic<bool> lists_in_order_{true};
@@ -448,8 +456,8 @@ StoreResult S3Store::RunChecked(const std::string& what, const Ask& ask,
 }
 
 StoreResult S3Store::Now(UnixSeconds* now) {
-  // Any answer contains the time, even that for a missing object. But an answer
-  // from a cache has the time when it was cached.
+  // Every answer contains the time, even an answer that an object is missing.
+  // Ignores the answer of a cache, which contains an old time.
   Ask ask;
   ask.method = "HEAD";
   ask.path = PathOf("ARCHIVE");
@@ -499,7 +507,8 @@ StoreResult S3Store::Put(const PutRequest& request) {
       ask.headers["if-none-match"] = "*";
     }
     AddStorageClass(request.key, &ask);
-    // A store gives the object's ETag; a proxy's page may have status 200, too.
+    // The answer of a store has the object's ETag. A page of a proxy may also
+    // have status 200, but it has no ETag.
     ask.accept = [](const HttpAnswer& answer) {
       return answer.Header("etag").empty()
                  ? NotAnAnswer("expected the object's ETag, found none")
@@ -518,22 +527,23 @@ StoreResult S3Store::GetUnproven(const GetRequest& request,
     return BadKey(request.key);
   }
   if (request.bytes == 0u) {
-    // A range of zero bytes cannot be requested.
+    // HTTP has no range of zero bytes.
     ObjectInfo found;
     return HeadUnproven(request.key, &found);
   }
   const std::string what = "get " + Describe(request.key);
   std::atomic<uint64_t> taken{0};
-  // Size and ETag of the object, once an answer has arrived.
+  // Size and ETag of the object. Set when the first answer arrives.
   uint64_t object_bytes = 0;
   std::string etag;
-  // Total number of bytes to receive; unset until the first answer if the
-  // caller did not give it.
+  // Total number of bytes to receive. If the caller did not give it, the first
+  // answer sets it.
   std::optional<uint64_t> wanted = request.bytes;
   bool has_answer = false;
   bool is_ranged = false;
   std::string problem;
-  std::string unfit;  // why the store is unsuitable for archives
+  // Reason why this store is not suitable for archives.
+  std::string unfit;
 
   Ask ask;
   ask.method = "GET";
@@ -638,12 +648,13 @@ StoreResult S3Store::GetUnproven(const GetRequest& request,
   HttpAnswer answer;
   StoreResult result = Run(what, std::move(ask), &answer);
   if (!unfit.empty() && result.code == StoreCode::kDamaged) {
-    // The fault is in the store or a proxy, not in the object.
+    // The store or a proxy causes this fault, so the object is not damaged.
     return StoreError(StoreCode::kUnsupported, what + ": " + unfit);
   }
   if (!problem.empty() && (result.code == StoreCode::kCaller ||
                            result.code == StoreCode::kDamaged)) {
-    // The answer has more bytes than requested, or is too large.
+    // The answer has more bytes than requested, or the object is larger than
+    // allowed.
     return StoreError(StoreCode::kDamaged, what + ": " + problem);
   }
   return result;
@@ -689,7 +700,8 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
   }
   int empty_pages = 0;
   ask.accept = [&](const HttpAnswer& answer) {
-    // Refuses a list from a cache: pushes and prunes must know what exists now.
+    // Refuses a list from a cache, because pushes and prunes must know which
+    // objects exist now.
     if (const std::string age = answer.Header("age");
         !age.empty() && age != "0") {
       return NotAnAnswer("expected the store's list, found that of a cache "
@@ -721,7 +733,7 @@ StoreResult S3Store::ListRaw(const std::string& prefix,
     if (listing->next_token == ask.query["continuation-token"]) {
       return DoesNotContinue(prefix);
     }
-    // A store may return empty pages for deleted objects.
+    // Some stores return empty pages for deleted objects.
     if (++empty_pages == kMaxEmptyPages) {
       return StoreError(StoreCode::kDamaged,
                         "list " + Describe(prefix) +
@@ -738,9 +750,9 @@ StoreResult S3Store::NoToken(const std::string& prefix) const {
                         ": expected the token of the next page, found none");
 }
 
-// Returns the error for a store that ignores the page token. Without this check
-// the same page would be listed a thousand times, or the duplicate keys would
-// look like damage.
+// Returns the error for a store that ignores the token of the next page.
+// Without this error, sstferry would list the same page a thousand times, or
+// take the repeated keys for damage.
 StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
   return StoreError(
       StoreCode::kUnsupported,
@@ -750,8 +762,8 @@ StoreResult S3Store::DoesNotContinue(const std::string& prefix) const {
           "start-after; an archive needs at least one of them");
 }
 
-// Collects and sorts all pages here: an unordered listing cannot be continued
-// after a key.
+// Lists all objects, and sorts them by key. A store that lists in no order
+// cannot continue a list after a key.
 StoreResult S3Store::ListUnordered(const std::string& prefix,
                                    const std::string& after, ListPage* page) {
   std::map<std::string, ObjectInfo> found;
@@ -887,7 +899,8 @@ StoreResult S3Store::Delete(const std::vector<std::string>& keys) {
   if (!result.ok() || refused.code.empty()) {
     return result;
   }
-  // Deletes the keys one by one, so that each has its own answer and retries.
+  // Deletes the keys one by one, so that each key has its own answer and
+  // retries.
   return DeleteEach(keys);
 }
 
@@ -906,7 +919,7 @@ StoreResult S3Store::Upload(const PutRequest& request) {
     result = CompleteUpload(request, upload_id, parts);
   }
   if (!result.ok()) {
-    // If this fails, a prune removes the upload.
+    // If AbortUpload() fails, a prune removes the upload later.
     AbortUpload(request.key, upload_id).status.PermitUncheckedError();
   }
   return result;
@@ -982,10 +995,9 @@ StoreResult S3Store::CompleteUpload(const PutRequest& request,
   StoreResult result =
       Run("complete " + Describe(request.key), std::move(ask), &answer);
   if (result.code == StoreCode::kAbsent) {
-    // The upload may be missing because an earlier attempt completed it: one by
-    // this function, or by libcurl, which repeats a request if a kept
-    // connection has ended. No key is used twice, so an existing object is from
-    // this upload.
+    // An earlier attempt may have completed the upload. (libcurl also repeats a
+    // request if a kept connection has ended.) No key is used twice, so an
+    // existing object with this key is from this upload.
     ObjectInfo info;
     if (Head(request.key, &info).ok() &&
         info.bytes == request.bytes->size()) {

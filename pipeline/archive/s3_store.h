@@ -1,4 +1,4 @@
-// Uses a bucket of S3, or of a compatible server, as a store.
+// Implements a store as a bucket of S3 or of a compatible server.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Makes a store. Checks the options; the first call connects.
+// Makes a store, and checks the options. Sends no request yet.
 //   kRefused  an option cannot be used
 [[nodiscard]] rocksdb::Status MakeS3Store(const StoreOptions& options,
                                           CredentialWorld world,

@@ -15,15 +15,15 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr size_t kMaxRawKeyBytes = 1024;  // S3's own limit
+constexpr size_t kMaxRawKeyBytes = 1024;  // the limit of S3
 constexpr size_t kMaxTokenBytes = 4096;
 
 Status Wrong(const std::string& what) {
   return MakeStatus(EndState::kCorrupt, "the store's answer: " + what);
 }
 
-// Parses a document whose root element is `root`. The test server moto names
-// the element ...Response instead of ...Result.
+// Parses a document whose root element has the name `root`. Accepts the name
+// ...Response for ...Result, because the test server moto uses it.
 Status Load(const Slice& xml, const char* root, pugi::xml_document* document,
             pugi::xml_node* node) {
   if (xml.size() > kMaxXmlBytes) {
@@ -95,7 +95,7 @@ Status Bool(const pugi::xml_node& node, const char* name, bool* out) {
                      "'");
 }
 
-// Returns the time of an upload or object; 0 if it is unreadable.
+// Returns the time of an upload or an object; 0: unreadable.
 UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   std::string text;
   if (!Text(node, name, 40, &text).ok()) {
@@ -104,14 +104,14 @@ UnixSeconds TimeOf(const pugi::xml_node& node, const char* name) {
   return ParseTime(text).value_or(0);
 }
 
-// Returns true for a class from which S3 returns no bytes. (Other stores may
-// have readable classes of these names.)
+// Returns true for a storage class whose objects S3 does not return. (In other
+// stores, objects of these classes may be readable.)
 bool IsColdClass(const char* name) {
   return std::strcmp(name, "GLACIER") == 0 ||
          std::strcmp(name, "DEEP_ARCHIVE") == 0;
 }
 
-// Reverses encoding-type=url.
+// Decodes a key that the store encoded because of encoding-type=url.
 Status Decode(const std::string& encoded, std::string* out) {
   out->clear();
   for (size_t i = 0; i < encoded.size(); ++i) {
@@ -183,7 +183,7 @@ bool ParseS3Error(const Slice& xml, S3Error* error) {
   pugi::xml_document document;
   pugi::xml_node root;
   if (!Load(xml, "Error", &document, &root).ok()) {
-    // STS puts the error into an ErrorResponse element.
+    // STS returns its errors in an ErrorResponse element.
     if (!Load(xml, "ErrorResponse", &document, &root).ok()) {
       return false;
     }
@@ -367,7 +367,7 @@ std::optional<UnixSeconds> ParseTime(const std::string& text) {
     }
     offset_seconds = (hours * 60 + minutes) * 60 * (text[at] == '-' ? -1 : 1);
   }
-  // Counts days of the civil calendar; a year begins in March here.
+  // Counts the days since 1970-01-01. A year begins in March here.
   const int64_t y = month <= 2 ? year - 1 : year;
   const int64_t day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
   const int64_t days =

@@ -42,8 +42,8 @@ std::string PercentEncode(const rocksdb::Slice& text) {
 }
 
 std::string EncodeQuery(const std::map<std::string, std::string>& query) {
-  // S3 sorts by encoded names. Its parameter names consist of letters and '-',
-  // so the map already has that order.
+  // S3 sorts parameters by their encoded names. The names consist of letters
+  // and '-', so the map already has this order.
   std::string out;
   for (const auto& [name, value] : query) {
     out += (out.empty() ? "" : "&") + PercentEncode(name) + "=" +

@@ -79,7 +79,8 @@ StoreResult ObjectStore::Get(const GetRequest& request,
     return sink(bytes);
   };
   return CallProven(request.key, [&] {
-    // The sink gets each byte once, so a read that has begun is not repeated.
+    // The sink must receive each byte only once. So a read is not repeated
+    // after the sink has received bytes.
     return is_begun ? StoreError(StoreCode::kDamaged,
                                  Describe(request.key) +
                                      ": it was not found any more while it "

@@ -1,13 +1,14 @@
-// Interface of an object store that contains an archive. Implemented by a
-// bucket (s3_store.h) and by a directory (directory_store.h).
+// Interface of a store of objects that contains an archive. A store is a bucket
+// (s3_store.h) or a directory (directory_store.h).
 //
-// An object is bytes under a key. It appears complete or not at all; its bytes
-// never change, but it can be replaced or deleted. Keys are relative to the
-// archive's address; `/` in a key only helps human readers.
+// An object has a key and bytes. It appears completely or not at all. Its bytes
+// never change, but another put can replace it, and it can be deleted. Keys are
+// relative to the archive's address. A `/` in a key has no meaning; it only
+// helps human readers.
 //
-// Answers of a store are not trusted: every length is bounded before use,
-// listed keys must pass IsStoreKey(), and the received bytes may differ from
-// those that were put. Readers check digests.
+// The answers of a store are not trusted. Each length has a limit, listed keys
+// must pass IsStoreKey(), and the received bytes may differ from the bytes that
+// were put. Callers that read an object check its digests.
 #pragma once
 
 #include <cstdint>
@@ -25,35 +26,37 @@
 
 namespace sstferry {
 
-// Result of a call. Callers decide by this code, never by a message.
+// Result of a call. Callers use this code for decisions, never a message.
 enum class StoreCode : uint8_t {
   kOk,
-  // No such object: neither the call nor the store's list finds it. Or the
-  // upload of this put was removed.
+  // There is no such object: neither the call nor the store's list finds it. Or
+  // something removed the parts of this upload during the put.
   kAbsent,
-  // The key has an object, but the put required that it has none. The object
-  // may be from this call: after a lost reply the call is retried.
+  // An object with this key exists, but the put required that there is none.
+  // This call may have stored the object itself: a call is retried if its reply
+  // was lost.
   kExists,
   // The object was replaced while it was read.
   kOtherVersion,
-  // The store found the signature too old or too new: the message has both
-  // clocks. Or PutRequest::signed_at was too long ago.
+  // The store rejected the signature as too old or too new. The message has the
+  // times of both clocks. Or too much time has passed since
+  // PutRequest::signed_at.
   kSignatureRefused,
   // The credentials are missing, wrong, or do not allow the call.
   kDenied,
-  // The store still throttles requests when the time for retries is over.
+  // The store still throttled requests when the time for retries ended.
   kThrottled,
-  // The store did not answer, or failed, until the time for retries was over.
-  // The requested change may have happened, or may still happen.
+  // The store did not answer, or failed, until the time for retries ended. A
+  // requested change may have been made, or may still be made later.
   kUnreachable,
-  // The store received bytes that do not match the digest (nothing was stored),
-  // or its answer does not fit the request, or it lists an object that it does
-  // not find.
+  // The store received bytes that do not match their digest, and stored
+  // nothing. Or its answer does not fit the request. Or it lists an object that
+  // it cannot find.
   kDamaged,
   kNoSpace,
-  // The store does not support the call, or not with this condition.
+  // The store does not support the call, or does not support its condition.
   kUnsupported,
-  // The caller's sink or byte source failed; `status` is its error.
+  // The sink or the byte source of the caller failed. `status` is its error.
   kCaller,
   // Cancel() was called.
   kCancelled,
@@ -62,12 +65,13 @@ enum class StoreCode : uint8_t {
 
 struct [[nodiscard]] StoreResult {
   StoreCode code = StoreCode::kOk;
-  // OK exactly if `code` is kOk. The message names the request, the object, and
-  // the store's answer. Carries an end state: kRefused for kAbsent, kExists,
-  // kUnsupported; kChangedSince for kOtherVersion; kDenied for kDenied and
+  // OK exactly if `code` is kOk. The message names the request and the object,
+  // and has the store's answer. The end state is kRefused for kAbsent, kExists
+  // and kUnsupported; kChangedSince for kOtherVersion; kDenied for kDenied and
   // kSignatureRefused; kDeadPeer for kThrottled and kUnreachable, or kDeadline
-  // once the deadline of all calls has passed; kCorrupt for kDamaged; kNoSpace;
-  // kCancelled; kInternal.
+  // after the deadline of all calls; kCorrupt for kDamaged. For kNoSpace,
+  // kCancelled and kInternal, it has the same name. For kCaller, `status` is
+  // the caller's error.
   rocksdb::Status status;
 
   bool ok() const { return code == StoreCode::kOk; }
@@ -77,191 +81,194 @@ StoreResult StoreError(StoreCode code, const rocksdb::Slice& what);
 // Seconds since 1970.
 using UnixSeconds = int64_t;
 
-// Maximum number of attempts to read the same bytes while they are wrong: a
-// store may return wrong bytes in one read and correct bytes in the next.
+// Maximum number of attempts to read bytes while they are wrong. A store may
+// return wrong bytes in one read, and correct bytes in the next read.
 inline constexpr int kTriesOfBytes = 3;
 
-// Maximum number of keys of one Delete(), and of one List() of a bucket.
+// Maximum number of keys of one Delete(), and of one page of a bucket's List().
 inline constexpr uint32_t kMaxStorePage = 1000;
-// Maximum number of keys of a List() by a store that lists in no order.
+// Maximum number of keys that List() returns if the store lists in no order.
 inline constexpr uint64_t kMaxStoreObjects = 1u << 23;
-// Maximum number of pieces of a put. S3 requires at least 5 MiB for each piece
-// but the last, and permits at most 5 GiB.
+// Maximum number of pieces of a put. S3 requires a size of 5 MiB to 5 GiB for
+// each piece. Only the last piece may be smaller.
 inline constexpr uint32_t kMaxPutPieces = 10'000;
 
 struct ObjectInfo {
   std::string key;
   uint64_t bytes = 0;
   UnixSeconds modified = 0;  // by the store's clock; 0: not reported
-  // A list names a storage class from which most stores give nothing back.
+  // The list names a storage class from which most stores return no bytes.
   bool is_cold = false;
 };
 
 struct ListPage {
-  // Ascending by key, bytewise. A store that lists in no order returns all
-  // objects at once.
+  // In ascending order of keys, bytewise. If a store lists in no order, one
+  // page has all objects.
   std::vector<ObjectInfo> objects;
-  bool more = false;                // there are keys after `objects`
-  // Pass this as `after` to get the next page. Set if `more`.
+  bool more = false;  // further keys follow
+  // Value of `after` that gets the next page. Set if `more` is true.
   std::string next;
-  // Number of names that IsStoreKey() refuses: not written by sstferry, and
-  // left out.
+  // Number of names that IsStoreKey() refuses. sstferry did not write these
+  // objects, and `objects` does not contain them.
   uint64_t foreign = 0;
 };
 
-// Receives an object's bytes in order, each byte once. If it fails, the call
-// ends with kCaller.
+// Receives the bytes of an object in order, each byte once. If the sink fails,
+// the call returns kCaller.
 using ObjectSink = std::function<rocksdb::Status(const rocksdb::Slice& bytes)>;
 
 struct GetRequest {
   std::string key;
   uint64_t offset = 0;
-  // Exact number of bytes; kDamaged if the object is too short. Not set: all
-  // bytes from `offset` on; kDamaged, before any byte is passed, if they exceed
-  // max_bytes.
+  // Exact number of bytes to read. If the object is too short, the call returns
+  // kDamaged. If not set, reads all bytes from `offset` on. If these are more
+  // than max_bytes, returns kDamaged before any byte is passed to the sink.
   std::optional<uint64_t> bytes;
   uint64_t max_bytes = 64u << 20;
 };
 
 struct PutRequest {
   std::string key;
-  // All bytes of the object. Each piece is read from its beginning to its end,
-  // at most 1 MiB at a time, and again for a retry: a stream must be able to
-  // start over. One thread reads at a time, but perhaps not the caller's
-  // thread.
+  // All bytes of the object. The store reads each piece from its beginning to
+  // its end, at most 1 MiB at a time. For a retry, it reads the piece again, so
+  // a stream must be able to start over. Only one thread reads at a time,
+  // perhaps not the caller's.
   const ByteSource* bytes = nullptr;
-  // Gets the SHA-256 of a piece of `bytes`. Called once for each piece, in
-  // order, before the piece is first read. If it fails, the put ends with
-  // kCaller.
+  // Gets the SHA-256 of a piece of `bytes`. The store calls this function once
+  // for each piece, in order, before it first reads the piece. If the function
+  // fails, the put returns kCaller.
   std::function<rocksdb::Status(uint64_t offset, uint64_t bytes,
                                 Sha256Digest* sha256)>
       digest;
-  // 0: the object is one piece. Otherwise each piece but the last has this
-  // size, and a bucket takes each with a request of its own. Until the object
-  // appears, its pieces use space and are in no List().
+  // Size of each piece except the last one; 0: the object is one piece. A
+  // bucket takes one request for each piece. Until the object appears, its
+  // pieces use space, but no List() shows them.
   uint64_t piece_bytes = 0;
-  // Fails with kExists if the key has an object. A store may ignore this flag
-  // (archive init finds out); a directory never does.
+  // Fails with kExists if an object with this key exists. A store may ignore
+  // this flag (`archive init` finds this out), but a directory never ignores
+  // it.
   bool if_absent = false;
-  // Signing time of all attempts. The caller takes it from SigningTime() before
-  // it checks what this put confirms. A store that checks signatures refuses
-  // attempts more than 15 minutes after this time with kSignatureRefused, even
-  // if this process was suspended meanwhile. Not set: each attempt is signed
-  // with its own time. For an object of one piece; a directory ignores this
-  // field.
+  // Time with which all attempts are signed. The caller gets it from
+  // SigningTime(), and then checks that the put is still allowed. A store that
+  // checks signatures refuses an attempt more than 15 minutes after this time
+  // with kSignatureRefused, even if this process was suspended in between. If
+  // not set, each attempt is signed with its own time. Only for an object of
+  // one piece. A directory ignores this field.
   std::optional<UnixSeconds> signed_at;
 };
 
-// One client of a store. An object counts as missing only if the list does not
-// have it, either: a proxy that has lost its route answers like a store without
-// the object, and so do stores that cannot read an object for a moment.
+// A client of a store. An object counts as missing only if the store's list
+// does not contain it, either. The answer to one request is no proof: a proxy
+// without a route to the store, or a store that cannot read an object for a
+// moment, answers as if the object were missing.
 //
 // Owner:   the caller; the client must outlive all calls.
 // Threads: any, also concurrently.
 // Time:    each call retries transient failures (throttled, unreachable, lost
-//          connections), with pauses, until the limits of its StoreOptions are
-//          reached; Cancel() ends it at once.
-// Memory:  a call uses at most 4 MiB in addition to the caller's buffers; a
-//          page of a list has at most kMaxStorePage entries, of a directory 64
-//          times as many.
+//          connections), with pauses, until it reaches the limits of its
+//          StoreOptions; Cancel() ends the call at once.
+// Memory:  a call uses at most 4 MiB in addition to the caller's buffers. A
+//          page of a bucket's list has at most kMaxStorePage entries, a page
+//          of a directory's list 64 times as many.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
 
-  // Ends current and later calls with kCancelled. May be called from any
-  // thread.
+  // Ends current and later calls with kCancelled. Any thread may call this
+  // function.
   virtual void Cancel() = 0;
 
-  // The store's address for messages: "s3://bucket/fleet/orders" or
-  // "/mnt/nfs/fleet/orders".
+  // Returns the address of the store for messages: "s3://bucket/fleet/orders"
+  // or "/mnt/nfs/fleet/orders".
   virtual const std::string& place() const = 0;
   std::string Describe(const std::string& key) const {
     return place() + "/" + key;
   }
 
-  // Returns kExists if the archive's address contains anything but an archive.
-  // Only a directory checks this; a bucket always returns kOk.
+  // Returns kExists if the address contains something that does not belong to
+  // an archive. Only a directory checks this. A bucket always returns kOk.
   virtual StoreResult CheckUnused() { return {}; }
 
-  // Reads the store's own clock, in whole seconds: a Date header, or the time
-  // that a file system gives to a file. Needs no room in a directory in which
-  // this account has asked before.
+  // Reads the store's own clock, in whole seconds. Uses a Date header, or the
+  // time that the file system sets on a file. In a directory, only the first
+  // call of an account needs free space.
   virtual StoreResult Now(UnixSeconds* now) = 0;
-  // Returns the time of a signature made now, by this machine's clock. For
-  // PutRequest::signed_at.
+  // Returns the time of this machine's clock, with which a request would be
+  // signed now. For PutRequest::signed_at.
   virtual UnixSeconds SigningTime() const = 0;
 
-  // Stores an object. kOk: it is durable and matches its digests.
+  // Stores an object. kOk: the object is durable and matches its digests.
   virtual StoreResult Put(const PutRequest& request) = 0;
 
-  // Passes the bytes to `sink`. After a failure the sink may have received some
-  // bytes. An interrupted answer is continued internally, unless the object was
-  // replaced meanwhile.
+  // Passes the bytes of an object to `sink`. If the call fails, the sink may
+  // have received some of them. If an answer is interrupted, requests the
+  // remaining bytes, unless the object was replaced.
   StoreResult Get(const GetRequest& request, const ObjectSink& sink);
 
   StoreResult Head(const std::string& key, ObjectInfo* info);
 
-  // Lists objects whose keys begin with `prefix` (empty: all) and sort after
-  // `after` (empty: from the beginning), at most one page. A page may be empty
-  // and still have `more`. `prefix`: a key, optionally with a slash at its end.
+  // Lists one page of the objects whose keys begin with `prefix` (empty: all)
+  // and sort after `after` (empty: from the beginning). `prefix` is a key,
+  // optionally with a slash at its end. A page may be empty although `more` is
+  // true.
   virtual StoreResult List(const std::string& prefix, const std::string& after,
                            ListPage* page) = 0;
 
-  // Deletes up to kMaxStorePage objects. kOk: none of them exists any more.
-  // After a failure any of them may still exist.
+  // Deletes up to kMaxStorePage objects. kOk: none of them exists any more. If
+  // the call fails, any of them may still exist.
   virtual StoreResult Delete(const std::vector<std::string>& keys) = 0;
 
-  // Removes the leftovers of interrupted puts: at most kMaxStorePage uploads
-  // that began before `before`, by the store's clock, and whose keys may be
-  // removed. If such a put is still running, it fails. A directory does not
-  // know the keys of unfinished files: it removes those that were last written
-  // before `before`. `before` 0: removes nothing, and succeeds if uploads can
-  // be listed.
+  // Removes what interrupted puts left: at most kMaxStorePage uploads that
+  // began before `before`, by the store's clock, and for whose keys
+  // may_remove() returns true. If such a put is still running, it fails. A
+  // directory does not know the keys of unfinished files, so it removes all
+  // that were last written before `before`. If `before` is 0, removes nothing,
+  // and succeeds if uploads can be listed.
   virtual StoreResult RemoveUploads(
       UnixSeconds before,
       const std::function<bool(const std::string& key)>& may_remove,
       uint64_t* removed) = 0;
 
  protected:
-  // As Get() and Head(), but return kAbsent without looking into the list.
+  // Like Get() and Head(), but return kAbsent without a look at the list.
   virtual StoreResult GetUnproven(const GetRequest& request,
                                   const ObjectSink& sink) = 0;
   virtual StoreResult HeadUnproven(const std::string& key,
                                    ObjectInfo* info) = 0;
-  // Calls call(). If it does not find an object that the list has, calls it
-  // again, up to kTriesOfBytes times in all, and then returns kDamaged.
+  // Calls call(). If it does not find an object that the store lists, calls it
+  // again, up to kTriesOfBytes times in all. Then returns kDamaged.
   StoreResult CallProven(const std::string& key,
                          const std::function<StoreResult()>& call);
 };
 
 // --- helpers -----------------------------------------------------------------
 
-// Calls Put() with bytes in memory.
+// Puts an object with these bytes.
 StoreResult PutBytes(ObjectStore* store, const std::string& key,
                      const rocksdb::Slice& bytes, bool if_absent,
                      std::optional<UnixSeconds> signed_at = {},
                      uint64_t piece_bytes = 0);
 
-// Calls put(offset, piece, sha256) for the pieces of a request, in order, up to
-// the first that fails. For stores.
+// Calls put(offset, piece, sha256) for each piece of a request, in order, until
+// a call fails. Implementations of Put() use this function.
 StoreResult PutPieces(
     const PutRequest& request,
     const std::function<StoreResult(uint64_t offset, const ByteSource& piece,
                                     const Sha256Digest& sha256)>& put);
 
-// Gets a whole object of at most `max_bytes` into memory.
+// Reads a whole object of at most `max_bytes` bytes into memory.
 StoreResult GetBytes(ObjectStore* store, const std::string& key,
                      uint64_t max_bytes, std::string* bytes);
 
-// Lists page after page, and calls `take` for each, which may move page->next
-// forward to leave keys out. Returns kDamaged if the pages do not ascend, or if
-// there are more than `max_objects` objects or pages, so that no store can make
-// the list endless. Returns the first failure of `take`.
+// Lists page after page, and calls take() for each page. To skip keys, take()
+// may move page->next forward. Returns the first failure of take(). Returns
+// kDamaged if the pages do not ascend, or if there are more than `max_objects`
+// objects or pages. So no store can make the list endless.
 StoreResult ListPages(ObjectStore* store, const std::string& prefix,
                       uint64_t max_objects,
                       const std::function<StoreResult(ListPage* page)>& take);
 
-// Lists all objects. kDamaged as for ListPages().
+// Lists all objects under a prefix. Returns kDamaged like ListPages().
 StoreResult ListAll(ObjectStore* store, const std::string& prefix,
                     uint64_t max_objects, std::vector<ObjectInfo>* objects,
                     uint64_t* foreign = nullptr);

@@ -9,7 +9,8 @@ namespace sstferry {
 rocksdb::Status ParseUrl(const std::string& text, Url* url) {
   *url = {};
   const auto wrong = [&] {
-    // Does not show the URL, because it may contain a password.
+    // The message does not show the URL, because the URL may contain a
+    // password.
     return MakeStatus(EndState::kRefused,
                       "expected http[s]://HOST[:PORT][/PATH], found something "
                       "else of " +

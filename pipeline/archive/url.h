@@ -11,15 +11,16 @@ struct Url {
   std::string scheme;  // "http" or "https"
   std::string host;    // IPv6 in brackets
   std::string port;    // empty: the default of the scheme
-  std::string path;    // empty, or begins with '/'; may have a query
+  // Empty, or '/' and more, optionally with a query.
+  std::string path;
   std::string host_port() const {
     return port.empty() ? host : host + ":" + port;
   }
 };
 
-// Parses "http[s]://HOST[:PORT][/PATH]" of printable ASCII; returns kRefused
-// for other texts. The scheme's default port is dropped, because Host headers
-// omit it.
+// Parses "http[s]://HOST[:PORT][/PATH]" of printable ASCII characters. Leaves
+// url->port empty for the default port of the scheme, because Host headers omit
+// it. Returns kRefused for other texts.
 [[nodiscard]] rocksdb::Status ParseUrl(const std::string& text, Url* url);
 
 }  // namespace sstferry
