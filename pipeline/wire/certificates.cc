@@ -28,7 +28,8 @@ using rocksdb::Status;
 
 constexpr uint32_t kAuthorityDays = 3650;
 constexpr long kSecondsPerDay = 24 * 60 * 60;
-// Validity begins this much earlier, because the clocks of hosts differ.
+// A certificate is valid from an hour before it is made, because the clocks of
+// hosts differ.
 constexpr long kBeginsEarlierSeconds = 60 * 60;
 constexpr size_t kSerialBytes = 16;
 constexpr size_t kMaxDnsNameBytes = 253;
@@ -54,7 +55,7 @@ Status NotMade(const std::string& what) {
                         (reason != nullptr ? reason : "unknown reason"));
 }
 
-// Writes a new file: replaces nothing and follows no link.
+// Writes a new file. Fails if the path exists, even as a symbolic link.
 Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
   const Descriptor file = OpenPath(path, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (!file.is_open()) {
@@ -119,8 +120,8 @@ bool AddExtension(X509* certificate, X509* issuer, int kind,
          X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Sets a random serial number, so that two CAs with the same name issue
-// different numbers.
+// Gives a certificate a random serial number. Two CAs with the same name then
+// use different numbers.
 bool SetSerial(X509* certificate) {
   std::array<unsigned char, kSerialBytes> bytes;
   if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
@@ -136,7 +137,8 @@ bool SetSerial(X509* certificate) {
   return set;
 }
 
-// Makes a certificate for `key` with the fields that CAs and hosts share.
+// Makes an unsigned certificate for `key` with the fields that CAs and hosts
+// share.
 Certificate Begin(const std::string& name, uint32_t days, EVP_PKEY* key) {
   Certificate made(X509_new());
   X509* const x = made.get();
@@ -156,8 +158,8 @@ Certificate Begin(const std::string& name, uint32_t days, EVP_PKEY* key) {
   return done ? std::move(made) : nullptr;
 }
 
-// Returns a name with which messages tell several CAs apart. A common name has
-// at most 64 characters.
+// Returns a name for a new CA, so that messages can distinguish several CAs.
+// The name has at most 64 characters, the limit for a common name.
 std::string AuthorityName() {
   constexpr size_t kMaxHostBytes = 28;
   return "sstferry CA of " + HostName().substr(0, kMaxHostBytes) + " " +
@@ -170,8 +172,8 @@ bool IsIp(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-// Checks a host's name, because it becomes a directory's name and part of a
-// list.
+// Checks the name of a host. It becomes the name of a directory, and a part of
+// a list that commas separate.
 Status CheckHost(const std::string& host) {
   constexpr char kAllowed[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
@@ -207,7 +209,8 @@ Status MakeCertificateAuthority(const std::string& dir) {
   if (!made) {
     return NotMade("a CA");
   }
-  // Writes the key first: a CA without its key would look complete.
+  // Writes the key first. If the certificate existed without its key, the CA
+  // would look complete.
   RETURN_IF_ERROR(WriteNew(dir + "/ca.key", PemOf(key.get()), 0600));
   return WriteNew(dir + "/ca.pem", PemOf(x), 0644);
 }
@@ -234,7 +237,8 @@ Status IssueCertificate(const std::string& dir,
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
   const Certificate ca(
       PEM_read_bio_X509(ca_bio.get(), nullptr, nullptr, nullptr));
-  // With an empty passphrase, OpenSSL does not ask the terminal for one.
+  // The empty passphrase keeps OpenSSL from asking for a passphrase at the
+  // terminal.
   char none[] = "";
   const Key ca_key(
       PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, none));

@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 constexpr size_t kMaxSlices = 8;
 constexpr size_t kMagicBytes = 4;
-// Smallest receive buffer; enough for control frames.
+// Smallest size of the receive buffer. Control frames are smaller.
 constexpr size_t kMinBufferBytes = 16u << 10;
 
 int64_t SteadyMicros() {
@@ -26,8 +26,9 @@ int64_t SteadyMicros() {
       .count();
 }
 
-// Returns true if kMagicBytes bytes may begin a frame. Uses the encoder, so
-// that the magic is defined in only one place.
+// Returns true if the first kMagicBytes of `bytes` may be the start of a frame.
+// Compares them with an encoded header, so that only the encoder defines the
+// magic.
 bool MayBeginFrame(const char* bytes) {
   std::array<char, kFrameHeaderBytes> empty_frame;
   EncodeFrameHeader(FrameType::kEnd, 0, nullptr, 0, empty_frame.data(),
@@ -35,13 +36,14 @@ bool MayBeginFrame(const char* bytes) {
   return memcmp(bytes, empty_frame.data(), kMagicBytes) == 0;
 }
 
-// Returns true if the connection was lost. Returns false for denials, which are
-// IOErrors, too.
+// Returns true if the connection was lost. Returns false if one side denied the
+// other: a denial also is an IOError.
 bool IsLost(const Status& status) {
   return status.IsIOError() && EndStateOf(status) == EndState::kDeadPeer;
 }
 
-// Returns true if the bytes start a TLS record. No frame starts like this.
+// Returns true if the bytes are the start of a TLS record. No frame starts with
+// such bytes.
 bool LooksLikeTls(const char* bytes) {
   return bytes[0] >= 0x14 && bytes[0] <= 0x17 && bytes[1] == 3;
 }
@@ -167,8 +169,8 @@ Status Channel::ReceivePayload(const WaitLimit& limit, char* into,
 }
 
 Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
-  // Reads the magic first: a peer with another protocol may send less than a
-  // header and then wait for an answer.
+  // First reads only the magic. A peer that uses another protocol may send
+  // fewer bytes than a header and then wait for an answer.
   for (const size_t wanted : {kMagicBytes, kFrameHeaderBytes}) {
     if (header_bytes_ < wanted) {
       size_t got = 0;
@@ -179,9 +181,10 @@ Status Channel::FillHeader(const char* expected, const WaitLimit& limit) {
       if (!status.ok()) {
         return IsLost(status) ? CutInHeader(status, expected) : status;
       }
-    }  // else an earlier payload read included it
+    }  // else the read of the last payload also got these bytes
     if (!MayBeginFrame(header_.data())) {
-      // The decoder reports the wrong magic; it needs a complete header.
+      // Completes the header with zeros, because the decoder needs a whole
+      // header. The decoder then reports the wrong magic.
       std::fill(header_.begin() + static_cast<ptrdiff_t>(header_bytes_),
                 header_.end(), '\0');
       header_bytes_ = kFrameHeaderBytes;
@@ -246,9 +249,9 @@ Status Channel::CheckHeader(FrameHeader* header) const {
   return status;
 }
 
-// Reads into the buffer. The buffer never grows beyond twice the number of
-// received bytes, and never shrinks. The last read also reads the start of the
-// next header.
+// Reads a payload of `bytes` bytes into receive_buffer_. The buffer grows to at
+// most twice the number of received bytes, and never shrinks. The last read may
+// also get the start of the next header.
 Status Channel::ReadGrowing(size_t bytes, const WaitLimit& limit,
                             size_t* got) {
   Status status;
@@ -344,8 +347,9 @@ Status Channel::ExpectType(const Frame& frame, FrameType type) const {
   std::string next;
   std::string text = Printable(SplitNext(end.message, &next));
   next = Printable(next);
-  // Unless the peer is in this process, its `next` command is only shown in the
-  // text: it may be for another machine, or from an unknown peer.
+  // The message may name a command to run next (`next`). If the peer is in
+  // another process, only shows the command in the text: the command may be
+  // meant for the peer's machine, or may come from an unknown peer.
   if (!is_in_process() && !next.empty()) {
     text += "; next: " + std::exchange(next, "");
   }

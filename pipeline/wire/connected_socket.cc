@@ -18,28 +18,28 @@ namespace {
 
 using rocksdb::Status;
 
-// Keepalive detects a vanished peer after about a minute, even if no call has a
-// time limit.
+// With these settings, the kernel detects within about a minute that the peer
+// has disappeared, even if a call has no time limit.
 constexpr int kKeepaliveIdleSeconds = 30;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 3;
 
-// Maximum number of unread bytes to discard before closing. Closing a socket
-// with unread bytes resets the connection; a reset destroys the last frames
-// that the peer has not read yet.
+// Maximum number of unread bytes that are read and discarded before a socket is
+// closed. If unread bytes remained, close() would reset the connection, and the
+// peer could lose the last frames that it has not read yet.
 constexpr size_t kMaxDrainBytes = 8u << 20;
 
-// A peer with a shorter round-trip time is near, and gets this send queue. The
-// queue can be small, because a near peer takes sent bytes at once. If the
-// kernel grew the queue to megabytes, it might send all of them in one step on
-// this CPU while it processes an acknowledgement, and an application that waits
-// for the CPU would lose most of a millisecond.
+// If the round-trip time is shorter than kNearMicros, the send queue is limited
+// to kNearQueueBytes. A small queue is enough, because such a peer receives
+// sent bytes at once. A kernel with a queue of megabytes could send all of them
+// in one step on this CPU when an acknowledgement arrives. An application that
+// waits for the CPU would then lose most of a millisecond.
 constexpr uint32_t kNearMicros = 500;
 constexpr int kNearQueueBytes = 128 << 10;
 
-// A kernel without preemption copies all bytes of one call while threads of
-// higher priority wait. Copying 1 MiB, and delivering it through loopback,
-// takes most of a millisecond.
+// Maximum bytes of one system call. A kernel without preemption copies all
+// bytes of a call while threads of higher priority wait. Copying 1 MiB and
+// delivering it through the loopback interface takes most of a millisecond.
 constexpr size_t kMostBytesAtOnce = 64u << 10;
 constexpr size_t kMostParts = 8;
 
@@ -47,7 +47,7 @@ constexpr size_t kMostParts = 8;
 
 ConnectedSocket::ConnectedSocket(Descriptor socket, std::string peer)
     : socket_(std::move(socket)), peer_(std::move(peer)) {
-  // Ignores failures of these options: a Unix socket does not have them.
+  // Ignores errors: a Unix socket does not have the options of TCP.
   const int fd = socket_.get();
   const int on = 1;
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);

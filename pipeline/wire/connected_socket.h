@@ -1,5 +1,5 @@
-// A connected socket, TCP or Unix, that any thread may close while others wait
-// on it. Used by plain and encrypted connections.
+// A connected TCP or Unix socket. Any thread may close it while other threads
+// wait for it. Plain and encrypted connections use it.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,21 +12,24 @@
 
 namespace sstferry {
 
-// A non-blocking connected socket. Reads and writes are tried first; Wait()
-// calls poll(2) only if the kernel has no data, or no room.
+// A connected socket in non-blocking mode. Callers first try to read or write.
+// They call Wait(), which uses poll(2), only if the kernel has no data or no
+// room.
 //
-// Threads: Close(), closed() and peer(): any, at any time. All other members:
-//   only while the caller has an Inside whose entered() is true.
+// Threads: Close(), closed() and peer() may be called from any thread at any
+//   time. A caller of any other member needs an Inside object whose entered()
+//   returned true.
 class ConnectedSocket {
  public:
-  // Makes the socket non-blocking. On a TCP socket, also sets TCP_NODELAY and
-  // keepalive. `peer`: name of the other side, for logs.
+  // Makes the socket non-blocking. If it is a TCP socket, also sets TCP_NODELAY
+  // and keepalive. `peer` is the name of the other side in logs.
   ConnectedSocket(Descriptor socket, std::string peer);
   ~ConnectedSocket() { Close(); }
   ConnectedSocket(const ConnectedSocket&) = delete;
   ConnectedSocket& operator=(const ConnectedSocket&) = delete;
 
-  // Keeps the descriptor open during one call.
+  // While an Inside exists whose entered() is true, Close() leaves the
+  // descriptor open, so that a call can still use it.
   class Inside {
    public:
     explicit Inside(ConnectedSocket* socket);
@@ -41,32 +44,35 @@ class ConnectedSocket {
     bool entered_;
   };
 
-  // Returns the number of bytes read. 0 without an error: the peer has closed.
-  // *error: an errno, or 0; EAGAIN if there is no data yet.
+  // Reads at most `capacity` bytes and returns their number. Sets *error to an
+  // errno, or to 0. Returns 0 with EAGAIN if no data has arrived yet, and 0
+  // without an error if the peer has closed the connection.
   size_t ReadSome(char* buffer, size_t capacity, int* error);
-  // Writes the first `count` parts; returns the number of bytes written.
-  // *error: an errno, or 0; EAGAIN if there is no room. `more`: the caller
-  // writes more bytes immediately.
+  // Writes bytes of the first `count` parts, as many as the kernel accepts at
+  // once, and returns their number. Sets *error to an errno, or to 0; EAGAIN
+  // means that there is no room. `more` tells the kernel that the caller will
+  // write more bytes immediately.
   size_t WriteSome(const iovec* parts, size_t count, bool more, int* error);
-  // Reads bytes and leaves them in the socket.
+  // Copies received bytes into the buffer without removing them from the
+  // socket.
   size_t Peek(char* buffer, size_t capacity);
 
-  // Blocks until one of the poll(2) `events` has occurred, or an error that the
-  // next call will return (OK in both cases). Otherwise returns the status for
-  // the caller to return.
+  // Blocks until poll(2) reports one of `events` or an error of the socket, and
+  // returns OK in both cases; the next read or write then returns the error. If
+  // the deadline passes first, returns the status that the caller must return.
   [[nodiscard]] rocksdb::Status Wait(short events, const char* action,
                                      WaitDeadline* deadline);
-  // Blocks until there is room to write, or until the peer has closed its side,
-  // and then sets *peer_ended. Without this check, the wait might never end: a
-  // peer that has closed one direction no longer reads, and its full receive
-  // window may stay full.
+  // Blocks until there is room to write. Also returns if the peer has closed
+  // its side and there is no room, and then sets *peer_ended. Otherwise the
+  // wait might never end: such a peer may never read again, and then its
+  // receive window stays full.
   [[nodiscard]] rocksdb::Status WaitToWrite(WaitDeadline* deadline,
                                             bool* peer_ended);
-  // Returns the status of a failed call.
+  // Returns the status for a call that failed with the errno `error`.
   [[nodiscard]] rocksdb::Status Failed(const char* action, int error);
   [[nodiscard]] rocksdb::Status ClosedStatus() const;
 
-  // Wakes all waiting threads, and signals the end of the data to the peer.
+  // Wakes all waiting threads. The peer then reads the end of the data.
   void Close();
   bool closed();
   const std::string& peer() const { return peer_; }

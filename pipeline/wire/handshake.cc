@@ -1,4 +1,5 @@
-// The first two frames of a connection, and its last frame.
+// Sends and receives the first two frames of a connection, and sends its last
+// frame.
 #include <algorithm>
 
 #include "format/end_state.h"
@@ -70,14 +71,14 @@ Status ServerHandshake(Channel* channel, const std::string& software,
                        const WaitLimit& limit, Hello* hello, HelloAck* ack) {
   const Status secured = channel->Secure(limit);
   if (!secured.ok() && channel->identity() == nullptr) {
-    return secured;  // the peer would not understand an End
+    return secured;  // the peer could not read an End frame
   }
   channel->LimitPayload(kMaxHandshakeBytes);
   Status status = channel->ReceiveMessage(FrameType::kHello, limit, hello);
   channel->LimitPayload(kMaxPayloadBytes);
   if (!secured.ok()) {
-    // Returns the error only now: the peer sends its Hello before it reads an
-    // End.
+    // Refuses the peer only after its Hello has arrived: the peer sends the
+    // Hello before it reads an End frame.
     status = secured;
   }
   if (!status.ok()) {
@@ -110,12 +111,13 @@ void SendEnd(Channel* channel, const Status& status,
   if (!status.ok()) {
     end.message = JoinNext(SentenceOf(status), NextOf(status));
     if (end.message.size() > kMaxMessageTextBytes) {
-      // A truncated command would be a wrong command.
+      // Sends the message without its command. If the end of a command were
+      // missing, it would be another command.
       end.message = SentenceOf(status).substr(0, kMaxMessageTextBytes);
     }
   }
   end.where = where.substr(0, kMaxMessageTextBytes);
-  // If the connection itself failed, the peer cannot be informed.
+  // Ignores errors: if the connection has failed, the peer cannot be informed.
   channel->SendMessage(FrameType::kEnd, end, WaitLimit::Within(kEndLimit))
       .PermitUncheckedError();
 }

@@ -15,16 +15,17 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum bytes that are copied before the other side is woken, so that both
-// sides copy at the same time.
+// Maximum number of bytes that are copied before the other side is woken. With
+// a small number, both sides copy at the same time.
 constexpr size_t kPieceBytes = 128u << 10;
 
 const std::string kInProcess = "in-process";
 
 // One direction of a connection: a ring buffer.
 //
-// Threads: one reader and one writer. Each copies its own part of the ring
-//   without the lock; the lock guards only the counters.
+// Threads: one reader and one writer. Each copies bytes without the lock,
+//   because they use different parts of the ring. The lock guards only the
+//   counters.
 class Pipe {
  public:
   explicit Pipe(size_t capacity) : ring_(std::max<size_t>(capacity, 1)) {}
@@ -163,7 +164,7 @@ class MemoryConnection final : public Connection {
   const std::shared_ptr<Pipe> out_;
 };
 
-// State that the dialer and the listener share.
+// The state that a dialer and its listener share.
 struct Hub {
   explicit Hub(size_t bytes) : buffer_bytes(bytes) {}
   const size_t buffer_bytes;

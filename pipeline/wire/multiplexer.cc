@@ -26,10 +26,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum bytes of one read(2): several frames.
+// Maximum number of bytes that one read(2) gets. Several frames fit.
 constexpr size_t kStreamReadBytes = 256u << 10;
 
-// Reads a stream to its end and passes the bytes to its channels.
+// Reads a stream until it ends, and passes the received bytes to its channels.
 //
 // Threads: one.
 class StreamReader {
@@ -43,9 +43,10 @@ class StreamReader {
         parser_(channels),
         buffer_(kStreamReadBytes) {}
 
-  // Returns the reason why the stream ended, never OK.
+  // Reads the stream. Returns the reason why the stream ended, which is never
+  // OK.
   Status Run() {
-    size_t left = 0;  // bytes at the front that the parser did not take
+    size_t left = 0;  // unparsed bytes at the front of buffer_
     while (true) {
       size_t got = 0;
       RETURN_IF_ERROR(ReadSome(left, &got));
@@ -93,7 +94,8 @@ Status StreamReader::ReadSome(size_t offset, size_t* got) {
   while (true) {
     const ssize_t bytes =
         read(fd_, buffer_.data() + offset, buffer_.size() - offset);
-    // If a program ends without reading all of its input, its socket is reset.
+    // A reset counts as the end of the data. The kernel resets the socket if
+    // the program at its other end exits before it has read all of its input.
     if (bytes >= 0 || errno == ECONNRESET) {
       *got = bytes > 0 ? static_cast<size_t>(bytes) : 0;
       return Status::OK();
@@ -113,8 +115,8 @@ class StreamWriter {
  public:
   StreamWriter(int fd, const WakeSignal* stop) : fd_(fd), stop_(stop) {}
 
-  // Returns false if the stream can no longer be written, or if the writer was
-  // stopped.
+  // Writes all parts. Returns false if a write failed, or if `stop_` was
+  // raised.
   bool Write(const Slice* parts, size_t count) {
     std::array<iovec, 6> left{};
     size_t used = 0;
@@ -138,13 +140,13 @@ class StreamWriter {
     }
     return true;
   }
-  // Returns the errno of a failed write; 0 if no write failed, or if the writer
-  // was stopped.
+  // Returns the errno of the write that failed; 0 if no write failed.
   int error() const { return error_; }
 
  private:
-  // Writes to a socket with sendmsg(): a peer that no longer reads causes an
-  // error instead of SIGPIPE.
+  // Writes as many bytes as the descriptor accepts. Uses sendmsg() for a
+  // socket: if the peer no longer reads, sendmsg() returns an error and causes
+  // no SIGPIPE.
   ssize_t WriteSome(iovec* parts, size_t count) {
     ssize_t sent = -1;
     if (is_socket_) {
@@ -157,8 +159,9 @@ class StreamWriter {
     return is_socket_ ? sent : writev(fd_, parts, static_cast<int>(count));
   }
 
-  // Waits after a call that wrote nothing; errno must be unchanged. Returns
-  // false if the stream cannot be written, or if the writer was stopped.
+  // Handles the errno of a write that wrote nothing; waits if it is EAGAIN.
+  // Returns false if the write must not be tried again, or if `stop_` was
+  // raised.
   bool WaitForRoom() {
     if (errno == EAGAIN) {
       WaitDeadline forever(WaitLimit::Forever());
@@ -247,7 +250,8 @@ Status Multiplexer::Start(Descriptor in, Descriptor out,
         }
         channels->WriterEnded(writer.error());
         if (writer.error() != 0) {
-          // The reader stops only after it has read the received bytes.
+          // Wakes the reading thread. It first reads all bytes that have
+          // arrived, and then stops.
           stop_reading->Raise();
         }
       },
@@ -299,7 +303,7 @@ void Multiplexer::Finish(std::chrono::milliseconds send_limit,
     if (out_.is_open()) {
       out_ = Descriptor();
     } else {
-      shutdown(in_.get(), SHUT_WR);  // fails if the peer no longer reads
+      shutdown(in_.get(), SHUT_WR);  // fails if the peer has closed
     }
   }
   if (reader_.joinable()) {

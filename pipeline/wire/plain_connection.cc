@@ -1,4 +1,4 @@
-// A Connection over a connected socket, without TLS.
+// A connection over a socket without TLS.
 #include <poll.h>
 
 #include <array>
@@ -15,15 +15,16 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum number of parts in one system call.
+// Maximum number of parts that one system call writes.
 constexpr size_t kMaxGather = 64;
 
-// Iterates over the parts of a gathered write.
+// Tracks how far the parts of one write were sent.
 class Gatherer {
  public:
   Gatherer(const Slice* parts, size_t count) : parts_(parts), count_(count) {}
 
-  // Returns the number of buffers to write next; 0: everything is written.
+  // Fills buffers() with the parts that were not sent yet. Returns the number
+  // of buffers; 0 means that everything was sent.
   size_t Next() {
     size_t used = 0;
     for (size_t i = at_; i < count_ && used < kMaxGather; ++i) {

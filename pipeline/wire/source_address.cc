@@ -1,5 +1,5 @@
-// Addresses of sources and archives, as operators write them (sstferry/options.h
-// and sstferry/store_options.h).
+// Parses the addresses of sources and archives that operators write. Their
+// syntax is in sstferry/options.h and sstferry/store_options.h.
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -42,8 +42,8 @@ Status ParseStoreAddress(const std::string& text, StoreAddress* out) {
   const size_t slash = rest.find('/');
   out->bucket = rest.substr(0, slash);
   out->prefix = slash == std::string::npos ? "" : rest.substr(slash + 1);
-  // Refuses other bytes: S3 servers encode them in different ways when they
-  // check a request's signature.
+  // Refuses other characters. S3 servers encode them in different ways when
+  // they check the signature of a request.
   if (!IsStoreKey(rest)) {
     return wrong("s3://BUCKET[/PREFIX] of A-Z a-z 0-9 _ . - between slashes");
   }
@@ -76,7 +76,8 @@ std::string SourceAddress::ToString() const {
 
 namespace {
 
-// Splits "[USER@]HOST[:PORT]", and takes the directory that followed it.
+// Parses `where`, which is "[USER@]HOST[:PORT]", into *out. `directory` is the
+// path that followed in the address.
 Status ReadSshPlace(const std::string& where, const std::string& directory,
                     SourceAddress* out) {
   const size_t at = where.rfind('@');
@@ -99,8 +100,8 @@ Status ReadSshPlace(const std::string& where, const std::string& directory,
   return CheckSshPlace({out->user, out->host, out->port, directory, {}, {}});
 }
 
-// Splits "s3://BUCKET[/PREFIX][@SET]" or "file:///DIR[@SET]". Buckets and
-// prefixes contain no @.
+// Parses "s3://BUCKET[/PREFIX][@SET]" or "file:///DIR[@SET]" into *out. SET
+// begins after the first @, because buckets and prefixes contain no @.
 Status ReadArchive(const std::string& text, SourceAddress* out) {
   const bool is_file = Slice(text).starts_with(kFileScheme);
   const std::string place =
@@ -112,8 +113,9 @@ Status ReadArchive(const std::string& text, SourceAddress* out) {
              : ParseStoreAddress(place.substr(0, at), &out->archive.emplace());
 }
 
-// Returns true for "HOST:/DIR", and sets *colon to the colon's position. A
-// local directory with such a name is written with "./" before it.
+// Returns true if `text` begins with "HOST:/", and sets *colon to the position
+// of the colon. To name a local directory like this, operators write "./"
+// before it.
 bool IsRemotePath(const std::string& text, size_t* colon) {
   const size_t slash = std::min(text.find('/'), text.size());
   *colon = slash - 1;
@@ -196,7 +198,8 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     out->directory = text;
     return Status::OK();
   }
-  // Neither a host nor the path of a socket contains the separator before NAME.
+  // Before NAME, an address has a slash, or a colon after the path of a Unix
+  // socket. The host or path before it does not contain this character.
   const size_t begin = std::strlen(is_unix ? kUnixScheme : kScheme);
   const size_t end = text.find(is_unix ? ':' : '/', begin);
   HostPort host_port;

@@ -28,11 +28,13 @@ namespace {
 
 constexpr char kSshShell[] = "/bin/sh";
 constexpr std::chrono::milliseconds kSshLook{5};
-// Time for a process to end after its input ended or it got a signal.
+// Time that a process may take to end after its input has ended or after a
+// signal.
 constexpr std::chrono::milliseconds kSshGrace{500};
 
-// Returns true for a user or host that is safe even if ssh inserts it into
-// commands of its configuration. `more`: other allowed characters.
+// Returns true if a user or host has only harmless characters. ssh may insert
+// the name into commands of its configuration. `more` contains the allowed
+// characters besides letters and digits.
 bool IsPlainName(const std::string& name, const char* more) {
   return !name.empty() && name[0] != '-' &&
          std::all_of(name.begin(), name.end(), [more](unsigned char c) {
@@ -86,7 +88,7 @@ Status SshWords(const SshPlace& place, const std::vector<std::string>& words,
     remote += " " + ShellWord(word);
   }
   *out = {kSshShell, "-c",
-          // ssh must not end at once on an interrupt: the command that started
+          // Makes ssh ignore an interrupt (Ctrl-C). The command that started
           // ssh reports the reason and then ends ssh.
           "trap '' INT; exec " + place.commands.ssh + " \"$@\"", "sh", "-T"};
   if (asks_nobody) {
@@ -161,7 +163,7 @@ std::optional<int> SshProcess::Wait(std::chrono::milliseconds limit) {
 
 void SshProcess::Signal(int signal) {
   const std::lock_guard<std::mutex> lock(mu_);
-  if (!ended_) {  // the pid of an ended process may be reused
+  if (!ended_) {  // another process may have the pid now
     kill(pid_, signal);
   }
 }

@@ -1,4 +1,5 @@
-// The ssh process that logs in to another machine and runs a command there.
+// Starts and ends the ssh process that logs in to another machine and runs a
+// command there.
 #pragma once
 
 #include <sys/types.h>
@@ -16,10 +17,10 @@
 
 namespace sstferry {
 
-// Makes a command line for /bin/sh. It runs place.commands.ssh, which runs
-// place.commands.remote with `words` at place.host. Words are quoted, so that
-// the remote shell passes them on unchanged.
-//   kRefused  a name or a word that ssh or a shell might interpret
+// Sets *out to a command line for /bin/sh that runs place.commands.ssh. ssh
+// then runs place.commands.remote with the arguments `words` at place.host.
+// Quotes `words` for the shell at that host.
+//   kRefused  ssh or a shell might interpret a name or a word
 [[nodiscard]] rocksdb::Status SshWords(const SshPlace& place,
                                        const std::vector<std::string>& words,
                                        bool asks_nobody,
@@ -30,23 +31,23 @@ bool HasTerminal();
 
 // A running ssh process.
 //
-// Ownership: owns the process. The destructor waits briefly for the process
-//   to end, then kills it.
+// Ownership: owns the process. The destructor waits briefly for the process to
+//   end, and then kills it.
 // Threads:   all members from any thread.
 class SshProcess {
  public:
-  // Starts words[0]. If `socket` is not null, the process's standard input and
-  // output are one end of a socket pair, and *socket is the other end.
-  // Otherwise the process inherits this process's input and output. It always
-  // inherits this process's standard error.
-  // kInternal: the system cannot start it.
+  // Starts the program words[0]. If `socket` is not null, makes a socket pair:
+  // one socket becomes the program's standard input and output, and *socket is
+  // the other. If `socket` is null, the program gets the input and output of
+  // this process. The program always gets the standard error of this process.
+  //   kInternal  the system cannot start the program
   [[nodiscard]] static rocksdb::Status Start(
       const std::vector<std::string>& words, Descriptor* socket,
       std::unique_ptr<SshProcess>* process);
   ~SshProcess();
 
   // Blocks until the process has ended, and returns its status as waitpid(2)
-  // does; nullopt: the process still runs after `limit`.
+  // does. Returns nullopt if the process still runs after `limit`.
   std::optional<int> Wait(std::chrono::milliseconds limit);
   void Signal(int signal);
 
@@ -59,7 +60,7 @@ class SshProcess {
   std::optional<int> ended_;  // under mu_
 };
 
-// Returns "ended with exit code 255" or "was ended by signal 15".
+// Returns for example "ended with exit code 255" or "was ended by signal 15".
 std::string DescribeExit(int wait_status);
 
 }  // namespace sstferry

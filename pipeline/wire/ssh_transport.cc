@@ -1,5 +1,6 @@
-// A source that ssh starts: the dialing side, which starts ssh, and the
-// listening side, which was started by ssh.
+// Connects a target to a source that it starts through ssh. The target starts
+// ssh and dials. ssh starts the source, which listens at its standard input and
+// output.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,17 +25,18 @@ namespace {
 using rocksdb::Status;
 using std::chrono::milliseconds;
 
-// Time for a person to type a password, the same as sshd's limit.
+// Time for a person to type a password. sshd has the same limit.
 constexpr milliseconds kPersonLimit{120'000};
-// Time for an ending stream to send its last bytes, and then for the other side
-// to end.
+// When a stream ends, its last bytes are sent for at most kLastWords. Then the
+// other side may take kOtherEnd to end.
 constexpr milliseconds kLastWords{1000};
 constexpr milliseconds kOtherEnd{2000};
-// Time for the connections of an ended stream to read the last received bytes
-// and close.
+// After a stream has ended, its connections may take this time to read the
+// bytes that have arrived, and to close.
 constexpr milliseconds kConnectionsEnd{10'000};
 constexpr milliseconds kSshEnd{2000};
-// Exit codes of ssh, of shells, and of a command with wrong options.
+// Exit codes: ssh failed, a shell could not run or find the command, or the
+// command has unknown options.
 constexpr int kSshFailed = 255;
 constexpr int kNotRunnable = 126;
 constexpr int kNotFound = 127;
@@ -43,8 +45,8 @@ constexpr int kWrongUsage = 2;
 std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
   switch (exit_code) {
     case kSshFailed:
-      // A pull that root starts for another account's directory runs ssh as
-      // that account.
+      // The message names the account: if root pulls into a directory of
+      // another account, ssh runs as that account.
       return "; ssh wrote the reason to standard error; it ran as account " +
              AccountName(geteuid()) +
              ", with that account's keys and known hosts" +
@@ -64,7 +66,7 @@ std::string WhyNoAnswer(const SshPlace& place, int exit_code) {
   }
 }
 
-// One run of ssh and the stream over it.
+// A running ssh process, and the stream over it.
 //
 // Threads: all members from any thread.
 class SshStream {
@@ -113,7 +115,7 @@ class SshStream {
   const SshPlace place_;
   const std::string name_;
   std::unique_ptr<SshProcess> process_;
-  std::unique_ptr<Multiplexer> multiplexer_;  // destroyed before process_
+  std::unique_ptr<Multiplexer> multiplexer_;  // destroyed before the process
 };
 
 class SshDialer final : public Dialer {
@@ -133,10 +135,10 @@ class SshDialer final : public Dialer {
 
   const SshPlace place_;
   const std::string address_;
-  Turn turn_;  // one thread starts ssh, the others wait
+  Turn turn_;  // one thread at a time starts ssh
 
   std::mutex mu_;
-  std::shared_ptr<SshStream> stream_;  // changed in turn_, under mu_
+  std::shared_ptr<SshStream> stream_;  // changed only in turn_; under mu_
   bool closed_ = false;                // under mu_
 };
 
@@ -161,7 +163,8 @@ Status SshDialer::StartStream(bool asks_nobody,
   return Status::OK();
 }
 
-// Returns a stream whose other side has answered. Starts a stream if needed.
+// Returns a stream whose other side has sent its hello. If there is no running
+// stream, starts ssh.
 Status SshDialer::Ensure(const WaitLimit& limit,
                          std::shared_ptr<SshStream>* stream) {
   {

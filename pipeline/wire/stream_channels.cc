@@ -14,15 +14,16 @@ using rocksdb::Status;
 
 namespace {
 
-// Credit is granted in quarters of the total: this needs few frames, and the
-// peer always has credit while the reader keeps up.
+// A side grants credit again when a quarter of the channel's credit was read.
+// So few frames grant credit, and a sender never waits if its reader is fast
+// enough.
 constexpr uint32_t kGrantParts = 4;
-// Maximum bytes that are copied before the other thread is woken, so that both
-// threads copy at the same time.
+// Maximum number of bytes that are copied before the other thread is woken.
+// With a small number, both threads copy at the same time.
 constexpr size_t kStreamPieceBytes = 64u << 10;
-// Maximum credit of one channel: a correct peer never grants more.
+// Maximum credit of one channel. A peer that grants more breaks a rule.
 constexpr uint64_t kMostCredit = 1ull << 32;
-// Maximum number of bytes that a message shows of input that is not a stream.
+// If the input is no stream of sstferry, a message shows this many bytes of it.
 constexpr size_t kMaxShownBytes = 60;
 
 Status BrokenRule(const std::string& what) {
@@ -310,10 +311,10 @@ void StreamChannels::TakePayload(const Slice& data) {
   {
     const Lock lock(mu_);
     if (receives_->closed_here) {
-      return;  // no thread reads it
+      return;  // this side has closed the channel
     }
   }
-  receives_->in.Put(data);  // there is room: the peer had credit for it
+  receives_->in.Put(data);  // fits: the peer had credit for these bytes
   const Lock lock(mu_);
   receives_->in_used += data.size();
   receives_->readable.notify_all();
@@ -426,8 +427,8 @@ void StreamChannels::ForgetIfClosedLocked(const StreamChannel& channel) {
   }
 }
 
-// Returns true if a channel has bytes or a close to send, even if they cannot
-// be sent yet.
+// Returns true if any channel still has bytes or its Close frame to send, even
+// if it has no credit for the bytes.
 bool StreamChannels::HasLeftLocked() const {
   return std::any_of(channels_.begin(), channels_.end(), [](const auto& each) {
     const StreamChannel& channel = *each.second;

@@ -33,7 +33,8 @@ WakeSignal::~WakeSignal() {
 void WakeSignal::Raise() {
   raised_.store(true);
   if (fd_ >= 0) {
-    // Fails only if the counter is full, and then the signal is already raised.
+    // This call fails only if the counter is full. Then the descriptor is
+    // readable already.
     eventfd_write(fd_, 1);
   }
 }
@@ -78,7 +79,8 @@ int FindAddresses(const std::string& host, uint16_t port, int flags,
 
 PollResult PollSocket(int fd, short events, const WakeSignal* wake,
                       WaitDeadline* deadline) {
-  // Without an eventfd, check the flag ten times a second.
+  // Without a descriptor, poll(2) cannot report the signal. Look at its flag
+  // ten times a second instead.
   const bool watch_flag = wake != nullptr && wake->fd() < 0;
   for (;;) {
     if (wake != nullptr && wake->raised()) {
@@ -98,7 +100,7 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
       return PollResult::kTimedOut;
     }
     if (ready < 0 && errno != EINTR) {
-      // poll(2) has no memory: the next socket call will report the error.
+      // poll(2) had too little memory. Try again until the deadline.
       std::this_thread::yield();
       if (deadline->Expired()) {
         return PollResult::kTimedOut;
@@ -109,8 +111,9 @@ PollResult PollSocket(int fd, short events, const WakeSignal* wake,
 
 namespace {
 
-// A request to the name server. It has its own thread, because getaddrinfo(3)
-// cannot be interrupted. The last user deletes it.
+// A request to the name server. It runs on a thread of its own, because
+// getaddrinfo(3) cannot be interrupted. That thread and the waiting thread
+// share the object.
 struct Question {
   HostPort where;
   int flags = 0;
@@ -160,7 +163,8 @@ Status Resolve(const HostPort& where, bool passive,
     return MakeStatus(EndState::kInternal,
                       "resolve " + where.host + ": cannot start a thread");
   }
-  // The answer makes the descriptor readable; `wake` also ends the poll.
+  // The result of the request makes its descriptor readable. `wake` ends the
+  // wait, too.
   const PollResult result = PollSocket(question->answered.fd(), POLLIN,
                                        wake.get(), deadline);
   if (result == PollResult::kWoken) {

@@ -1,4 +1,4 @@
-// Opens TCP connections: the listening and the dialing side.
+// Listens for TCP connections and dials them.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -14,17 +14,18 @@ namespace {
 
 using rocksdb::Status;
 
-// The maximum that the system allows. If the backlog is full during a flood of
-// connections, a peer's kernel repeats an attempt only after one second, then
-// after two.
+// The largest backlog that the system allows. If a flood of connections fills
+// the backlog, the kernel of a peer repeats its attempt only after one second,
+// and then after two seconds.
 constexpr int kBacklog = SOMAXCONN;
-// Maximum number of addresses in a message. A name server may return many.
+// Maximum number of addresses in a message. A host may have many addresses.
 constexpr size_t kMaxShownAddresses = 4;
-// Pause before the next accept if the machine has too few resources.
+// If the machine has too few resources for a connection, the listener waits
+// this time before it tries again.
 constexpr std::chrono::milliseconds kShortagePause{100};
 
-// Returns true if accept(2) failed because of one peer or a temporary shortage,
-// so that the listener still works.
+// Returns true if accept(2) failed because of one peer, or because the machine
+// has too few resources now. The listener still works then.
 bool AcceptMayRetry(int error) {
   switch (error) {
     case ECONNABORTED:
@@ -75,7 +76,7 @@ Status TcpListener::Accept(std::unique_ptr<Connection>* connection) {
   return Status::OK();
 }
 
-// Returns 0 or an errno.
+// Makes a listening socket. Returns 0 or an errno.
 int OpenListening(const TcpAddress& address, Descriptor* socket_out) {
   const int on = 1;
   Descriptor made(socket(address.family(),
@@ -90,7 +91,7 @@ int OpenListening(const TcpAddress& address, Descriptor* socket_out) {
   return 0;
 }
 
-// Returns the socket's own address.
+// Returns the local address of a socket.
 TcpAddress OwnAddress(const Descriptor& socket) {
   TcpAddress address;
   address.size = sizeof(address.bytes);
@@ -100,7 +101,8 @@ TcpAddress OwnAddress(const Descriptor& socket) {
   return address;
 }
 
-// An address that failed, with its errno. ETIMEDOUT: no answer in time.
+// An address to which no connection could be made, and the errno. ETIMEDOUT
+// means that there was no answer in time.
 struct FailedAddress {
   TcpAddress address;
   int error = 0;
@@ -121,8 +123,8 @@ class TcpDialer final : public Dialer {
   const std::string& address() const override { return address_; }
 
  private:
-  // Returns 0 and the connection, or the errno with which `address` failed.
-  // ECANCELED: Close() was called.
+  // Connects to `address`. Returns 0 and sets *connection, or returns an errno.
+  // ECANCELED means that Close() was called.
   int Connect(const TcpAddress& address, WaitDeadline* deadline,
               std::unique_ptr<Connection>* connection) const;
   std::string Where(const TcpAddress& address) const;
@@ -141,8 +143,8 @@ Status TcpDialer::Dial(const WaitLimit& limit,
   RETURN_IF_ERROR(Resolve(where_, false, wake_, &resolving, &addresses));
   std::vector<FailedAddress> failed;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    // Divides the time, so that an address without an answer leaves time for
-    // the later addresses.
+    // Each address gets an equal share of the remaining time. An address that
+    // does not answer therefore leaves time for the next addresses.
     WaitLimit share = limit;
     const auto addresses_left = static_cast<int64_t>(addresses.size() - i);
     share.idle = limit.idle / addresses_left;
@@ -189,7 +191,8 @@ int TcpDialer::Connect(const TcpAddress& address, WaitDeadline* deadline,
       return failure;
     }
   }
-  // TCP may connect a socket to itself if the dialed port is free and local.
+  // Linux may connect a socket to itself if the dialed port is a free local
+  // port. Treat this as a refused connection.
   if (AddressText(OwnAddress(made)) == AddressText(address)) {
     return ECONNREFUSED;
   }
@@ -202,9 +205,9 @@ std::string TcpDialer::Where(const TcpAddress& address) const {
   return text == address_ ? address_ : address_ + " (" + text + ")";
 }
 
-// Names each address with its error, because they may fail for different
-// reasons: "192.0.2.7:7420: no route to host, [2001:db8::7]:7420: connection
-// refused".
+// Makes the error message for a failed Dial(). Names each address with its
+// error, because the addresses may fail for different reasons:
+// "192.0.2.7:7420: no route to host, [2001:db8::7]:7420: connection refused".
 Status TcpDialer::Failed(const std::vector<FailedAddress>& failed) const {
   std::string text = "connect ";
   if (failed.size() == 1) {
@@ -256,8 +259,8 @@ Status AcceptSocket(int fd, const std::string& address, WakeSignal* wake,
       return Status::OK();
     }
     if (socket->is_open()) {
-      // The peer closed while it waited in the backlog. During a flood,
-      // starting a thread for each such connection would delay honest peers.
+      // The peer closed the connection before it was accepted. During a flood,
+      // a thread for each such connection would delay honest peers.
       *socket = Descriptor();
       continue;
     }

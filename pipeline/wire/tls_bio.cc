@@ -46,7 +46,8 @@ long ControlSocket(BIO* bio, int command, long number, void* pointer) {
 }
 
 const BIO_METHOD* SocketMethod() {
-  // Never deleted: connections may outlive static destruction.
+  // This object is never deleted, because connections may be used after static
+  // objects are destroyed.
   static const BIO_METHOD* const made = [] {
     BIO_METHOD* const method = BIO_meth_new(
         BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "sstferry socket");

@@ -1,4 +1,5 @@
-// Connects OpenSSL to a ConnectedSocket. Only tls_*.cc include this.
+// Lets OpenSSL read and write a ConnectedSocket. Only tls_*.cc include this
+// header.
 #pragma once
 
 #include <openssl/bio.h>
@@ -7,16 +8,17 @@
 
 namespace sstferry {
 
-// Result of the last socket call. Needed because OpenSSL versions differ in the
-// errors that they report for such calls.
+// The socket that OpenSSL uses, and the result of the last call on it. OpenSSL
+// does not report this result: its errors differ between versions.
 struct SocketIo {
   ConnectedSocket* socket = nullptr;
-  bool more_follows = false;  // the caller writes more bytes immediately
-  bool ended = false;         // the peer closed
-  int error = 0;  // errno of the call; 0: no error
+  bool more_follows = false;  // more bytes will be written immediately
+  bool ended = false;         // the peer has closed the connection
+  int error = 0;  // errno of the last call; 0: no error
 };
 
-// Makes a BIO that uses `io`, which must outlive it; null if memory is short.
+// Makes a BIO (OpenSSL's byte stream) that reads and writes through `io`, which
+// must outlive the BIO. Returns null if there is no memory.
 BIO* NewSocketBio(SocketIo* io);
 
 }  // namespace sstferry

@@ -1,6 +1,6 @@
-// TLS over a ConnectedSocket. An OpenSSL session allows one thread at a time,
-// so each call into it is short and made under a lock. Threads wait without the
-// lock.
+// TLS over a ConnectedSocket. Only one thread at a time may use an OpenSSL
+// session. Each call of OpenSSL is therefore short and made under a lock.
+// Threads that wait for the socket do not hold the lock.
 #include "pipeline/wire/tls_connection.h"
 
 #include <arpa/inet.h>
@@ -28,12 +28,12 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum plain text of one TLS record.
+// Maximum number of bytes that one TLS record carries.
 constexpr size_t kRecordBytes = 16u << 10;
 constexpr size_t kFrameMagicBytes = 4;
 
-// Cuts gathered parts into pieces of one record each. Copies only parts that
-// are smaller than a record.
+// Cuts the parts of a write into pieces that each fill one TLS record. Copies
+// bytes only if a part has less than a record left.
 class RecordCutter {
  public:
   RecordCutter(const Slice* parts, size_t count, std::vector<char>* scratch)
@@ -42,7 +42,8 @@ class RecordCutter {
     Cut();
   }
 
-  // Returns the current piece until Advance() is called; empty after the end.
+  // Returns the current piece, which is valid until Advance(). Returns an empty
+  // piece after the last one.
   const Slice& piece() const { return piece_; }
   bool is_last() const { return part_ == end_; }
 
@@ -93,7 +94,7 @@ class RecordCutter {
   Slice piece_;
 };
 
-// Returns true for an IPv4 or IPv6 address, false for a name.
+// Returns true if `host` is an IPv4 or IPv6 address, and false if it is a name.
 bool IsIpAddress(const std::string& host) {
   in6_addr unused;
   return inet_pton(AF_INET, host.c_str(), &unused) == 1 ||
@@ -126,11 +127,12 @@ class TlsConnection final : public Connection {
                                    size_t* bytes, short* wait_for);
   [[nodiscard]] Status WriteRecord(const Slice& piece, bool is_last,
                                    size_t* written, short* wait_for);
-  // REQUIRES for all functions below: mu_ is locked.
+  // REQUIRES: the caller of any of the following functions has locked mu_.
   [[nodiscard]] Status Usable() const;
   void BeginCall();
-  // Interprets the `result` of an OpenSSL call: returns OK with the event to
-  // wait for, or the failure.
+  // Interprets the `result` of an OpenSSL call. If OpenSSL must wait for the
+  // socket, returns OK and sets *wait_for to the event of poll(2). If the call
+  // failed, returns the failure.
   [[nodiscard]] Status AfterCall(const char* action, int result,
                                  short* wait_for);
   [[nodiscard]] Status ExplainFailure(const char* action);
@@ -145,17 +147,17 @@ class TlsConnection final : public Connection {
   const char* const own_role_;
   const char* const peer_role_;
   const uint64_t rekey_after_bytes_;
-  // Set by Handshake(), before any other call runs.
+  // Handshake() sets both members before any other call runs.
   bool shaken_ = false;
   PeerIdentity identity_;
-  std::vector<char> scratch_;  // used only by the writer
+  std::vector<char> scratch_;  // used only by the writing thread
 
   std::mutex mu_;
-  SSL* ssl_ = nullptr;  // used, like all members below, under mu_
+  SSL* ssl_ = nullptr;  // under mu_, as are all members below
   SocketIo io_;
   VerifyFailure verify_failure_;
-  Status failure_;        // failure of the session as a whole
-  Status write_failure_;  // only writing failed; reading still works
+  Status failure_;        // set: the session cannot be used
+  Status write_failure_;  // set: writing failed; reading still works
   uint64_t bytes_since_rekey_ = 0;
   bool peer_ended_ = false;
   bool closing_ = false;
@@ -180,7 +182,7 @@ TlsConnection::TlsConnection(Descriptor socket, const TcpAddress& peer,
     failure_ = MakeStatus(EndState::kInternal, where_ + "no memory");
     return;
   }
-  SSL_set_bio(ssl_, bio, bio);  // takes ownership
+  SSL_set_bio(ssl_, bio, bio);  // ssl_ owns the BIO now
   SSL_set_app_data(ssl_, &verify_failure_);
   if (is_server()) {
     SSL_set_accept_state(ssl_);
@@ -196,7 +198,8 @@ TlsConnection::~TlsConnection() {
 }
 
 Status TlsConnection::ExpectName() {
-  // Certificates contain addresses without the interface ("fe80::1%eth0").
+  // Removes the interface from an address such as "fe80::1%eth0": addresses in
+  // certificates have no interface.
   const std::string address =
       expected_name_.substr(0, expected_name_.find('%'));
   bool accepted = false;
@@ -249,8 +252,9 @@ Status TlsConnection::Handshake(const WaitLimit& limit) {
   return status;
 }
 
-// Sends a plain frame with an explanation to a client that does not use TLS.
-// OpenSSL alone would close the connection without explanation.
+// Checks whether the client uses sstferry's protocol without TLS. If so, sends
+// it an End frame that explains the failure. OpenSSL would close the connection
+// without an explanation.
 Status TlsConnection::LookForPlainPeer(WaitDeadline* deadline) {
   RETURN_IF_ERROR(socket_.Wait(POLLIN, "TLS handshake", deadline));
   End end;
@@ -300,7 +304,7 @@ Status TlsConnection::Read(char* buffer, size_t capacity,
   }
 }
 
-// Reads as many records as are available and fit into the buffer.
+// Reads all records that have arrived and fit into the buffer.
 Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
                                   short* wait_for) {
   std::lock_guard<std::mutex> lock(mu_);
@@ -317,7 +321,8 @@ Status TlsConnection::ReadRecords(char* buffer, size_t capacity, size_t* bytes,
     }
   }
   if (*bytes > 0) {
-    // Returns the bytes read so far; the next call returns the failure.
+    // Returns the bytes that were read. If the last call failed, the next
+    // Read() returns the failure.
     *wait_for = 0;
     return Status::OK();
   }
@@ -352,7 +357,8 @@ Status TlsConnection::Write(const Slice* parts, size_t part_count,
           PeerGone(where_ + "write: the peer closed the connection"));
     }
     if (!status.ok()) {
-      // OpenSSL has buffered a record, and a retry must pass the same bytes.
+      // Makes later writes fail: OpenSSL has kept a part of the record, and
+      // accepts only the same bytes again.
       std::lock_guard<std::mutex> lock(mu_);
       write_failure_ = PeerGone(where_ + "an earlier write was interrupted");
       return status;
@@ -370,7 +376,7 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
   }
   BeginCall();
   if (bytes_since_rekey_ >= rekey_after_bytes_) {
-    // OpenSSL sends the key update before the next record.
+    // Asks OpenSSL to change the key before the next record.
     SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
     bytes_since_rekey_ = 0;
     ERR_clear_error();
@@ -389,9 +395,9 @@ Status TlsConnection::WriteRecord(const Slice& piece, bool is_last,
              : status;
 }
 
-// Looks for an alert after a failed write: a server that rejects a client sends
-// an alert and closes the connection, possibly while the client writes. The
-// alert says more than the failed write.
+// Called after a failed write. A server that rejects a client sends an alert
+// and closes the connection, possibly while the client writes. If such an alert
+// has arrived, returns it, because it explains more than the failed write.
 Status TlsConnection::AlertBehind(const Status& write_failure) {
   failure_ = Status::OK();
   char byte = 0;
@@ -411,8 +417,8 @@ void TlsConnection::Close() {
     const ConnectedSocket::Inside inside(&socket_);
     std::lock_guard<std::mutex> lock(mu_);
     if (inside.entered() && !closing_ && shaken_ && failure_.ok()) {
-      // Signals that the stream is complete. If there is no room to send the
-      // signal, the peer sees a truncated stream.
+      // Tells the peer that the stream is complete. If there is no room for
+      // this message, the peer sees a truncated stream.
       BeginCall();
       SSL_shutdown(ssl_);
       ERR_clear_error();
@@ -495,7 +501,8 @@ Status TlsConnection::ExplainReason(const char* action,
   const char* const words = ERR_reason_error_string(error);
   const std::string found = words != nullptr ? words : "unknown error";
   if (shaken_) {
-    // Bytes were changed: this session cannot continue, a new connection can.
+    // Bytes were changed on the way. This session cannot continue, but a new
+    // connection may work.
     return PeerGone(where_ + action + ": bytes were changed on the way: " +
                     found);
   }

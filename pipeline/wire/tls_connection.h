@@ -9,12 +9,13 @@
 
 namespace sstferry {
 
-// Number of bytes after which a direction changes its key: AES-GCM must not
-// encrypt more than 2^24.5 records (388 GB) with one key.
+// After this number of bytes, the sender changes its key. With one AES-GCM key,
+// at most 2^24.5 records (388 GB) may be encrypted.
 inline constexpr uint64_t kRekeyAfterBytes = 64ull << 30;
 
-// Makes a TLS connection that owns a connected socket. `expected_name` is the
-// dialed host; a server ignores it.
+// Makes a TLS connection that owns a connected socket. A client checks that the
+// server's certificate is for `expected_name`, the dialed host. A server
+// ignores `expected_name`.
 std::unique_ptr<Connection> MakeTlsConnection(
     Descriptor socket, const TcpAddress& peer,
     std::shared_ptr<const TlsContext> context,

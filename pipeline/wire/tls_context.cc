@@ -23,14 +23,16 @@ namespace {
 
 using rocksdb::Status;
 
-// AES-128 first: it is safe enough and the fastest.
+// The first cipher suite is preferred. AES-128 is safe enough, and is the
+// fastest.
 constexpr char kCipherSuites[] =
     "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
     "TLS_CHACHA20_POLY1305_SHA256";
-// Limits for the certificates of an unknown peer.
+// Limits for the certificates that a peer sends. The peer is still unknown
+// then.
 constexpr long kMaxChainBytes = 32 << 10;
 constexpr int kMaxChainDepth = 8;
-// Maximum bytes of one read from the socket.
+// Maximum number of bytes that OpenSSL reads from the socket at once.
 constexpr size_t kReadAheadBytes = 64u << 10;
 constexpr int kWarnDays = 14;
 constexpr uint64_t kSecondsADay = 86'400;
@@ -41,7 +43,7 @@ Status Unusable(const char* option, const std::string& file,
                     std::string(option) + " " + file + ": " + why);
 }
 
-// Reads a file, so that OpenSSL opens no file itself.
+// Reads the file of an option. OpenSSL itself opens no file.
 Status ReadFile(const char* option, const std::string& file,
                std::string* text) {
   const Status status = ReadOwn(file, kAnyAccount, text);
@@ -51,22 +53,23 @@ Status ReadFile(const char* option, const std::string& file,
                                       MessageOf(status));
 }
 
-// Returns the reason why OpenSSL's last call failed.
+// Returns OpenSSL's reason for its last failed call.
 std::string Reason() {
   const unsigned long error = ERR_peek_last_error();
   const char* const reason = ERR_reason_error_string(error);
   return reason != nullptr ? reason : "unknown reason";
 }
 
-// Gives no passphrase for a key; without this callback, OpenSSL would ask for
-// it on the terminal. Sets the bool to which `encrypted` points.
+// OpenSSL calls this function if a key has a passphrase. Returns no passphrase,
+// and sets the bool `encrypted`. Without this function, OpenSSL would ask for
+// the passphrase at the terminal.
 int GiveNoPassphrase(char*, int, int, void* encrypted) {
   *static_cast<bool*>(encrypted) = true;
   return 0;
 }
 
-// Reads a private key. If it has a passphrase, sets *encrypted and asks nobody
-// for the passphrase.
+// Reads a private key from a PEM text. Returns null if the text has no usable
+// key. If the key has a passphrase, also sets *encrypted.
 KeyPtr ReadKey(const std::string& text, bool* encrypted) {
   const BioPtr bio = BioOf(text);
   return KeyPtr(bio == nullptr
@@ -75,16 +78,16 @@ KeyPtr ReadKey(const std::string& text, bool* encrypted) {
                                               GiveNoPassphrase, encrypted));
 }
 
-// Returns the next certificate; null at the end, or if the next certificate is
-// invalid (then IsAtEnd() returns false).
+// Reads the next certificate. Returns null at the end of the text, and also if
+// the next certificate is invalid. IsAtEnd() then returns true only at the end.
 X509Ptr ReadCertificate(BIO* bio) {
   bool encrypted = false;
   return X509Ptr(
       PEM_read_bio_X509_AUX(bio, nullptr, GiveNoPassphrase, &encrypted));
 }
 
-// Returns true if the last read failed because there is no further certificate.
-// Clears that error.
+// Returns true if the last ReadCertificate() failed because there was no
+// further certificate, and then clears that error.
 bool IsAtEnd() {
   const unsigned long error = ERR_peek_last_error();
   const bool at_end = ERR_GET_LIB(error) == ERR_LIB_PEM &&
@@ -95,8 +98,8 @@ bool IsAtEnd() {
   return at_end;
 }
 
-// Does for a PEM text what SSL_CTX_use_certificate_chain_file() does for a
-// file.
+// Sets the certificates of this side from a PEM text, as
+// SSL_CTX_use_certificate_chain_file() does from a file.
 bool UseCertificateChain(SSL_CTX* context, const std::string& text) {
   const BioPtr bio = BioOf(text);
   const X509Ptr own = bio == nullptr ? nullptr : ReadCertificate(bio.get());
@@ -108,12 +111,13 @@ bool UseCertificateChain(SSL_CTX* context, const std::string& text) {
     if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) {
       return false;
     }
-    next.release();  // the context owns it now
+    next.release();  // `context` owns the certificate now
   }
   return IsAtEnd();
 }
 
-// Trusts all certificates of a PEM text, which must have at least one.
+// Adds all certificates of a PEM text to the trusted CAs. Returns false if the
+// text has no certificate or an invalid one.
 bool TrustAll(SSL_CTX* context, const std::string& text) {
   const BioPtr bio = BioOf(text);
   X509_STORE* const store = SSL_CTX_get_cert_store(context);
@@ -184,7 +188,8 @@ Status TlsContext::LoadFiles() {
   SSL_CTX* const context = context_.get();
   if (!UseCertificateChain(context, cert)) {
     const std::string reason = Reason();
-    // To OpenSSL, a file with only keys is a PEM file without certificates.
+    // Checks whether the file contains a private key. OpenSSL only reports that
+    // it contains no certificate.
     bool encrypted = false;
     const bool holds_key = ReadKey(cert, &encrypted) != nullptr;
     ERR_clear_error();
@@ -227,8 +232,8 @@ SSL* TlsContext::NewSession() const { return SSL_new(context_.get()); }
 
 namespace {
 
-// Returns the file's text, or an empty text if it cannot be read: the code that
-// loads the file reports that error.
+// Returns the text of a file. Returns an empty text if the file cannot be read;
+// LoadFiles() reports that error.
 std::string PemTextOf(const std::string& file) {
   std::string text;
   ReadOwn(file, kAnyAccount, &text).PermitUncheckedError();

@@ -1,5 +1,5 @@
-// The settings and files that a TLS listener or dialer loads once and that all
-// its connections share. Only tls_*.cc include this header.
+// The TLS settings of a listener or dialer. They are loaded from files once,
+// and all its connections share them. Only tls_*.cc include this header.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -12,19 +12,23 @@ namespace sstferry {
 
 enum class TlsRole { kServer, kClient };
 
-// TLS settings of one role. Threads: any; constant after Load().
+// TLS settings of a server or a client.
+//
+// Threads: any. The object is constant after Load().
 class TlsContext {
  public:
-  // Loads the files. Allows only TLS 1.3, without resumed sessions. The peer
-  // must have a certificate that is signed by a CA in files.ca. kRefused: a
-  // file cannot be used; the message names the file and the reason.
+  // Loads the files and makes the settings. They allow only TLS 1.3 and no
+  // resumed sessions. The peer must have a certificate that a CA in files.ca
+  // has signed.
+  //   kRefused  a file cannot be used; the message names it and the reason
   [[nodiscard]] static rocksdb::Status Load(
       const TlsFiles& files, TlsRole role,
       std::shared_ptr<const TlsContext>* out);
 
   TlsRole role() const { return role_; }
   const TlsFiles& files() const { return files_; }
-  // Makes a session with these settings; null if memory is short.
+  // Makes a TLS session with these settings. Returns null if there is no
+  // memory.
   SSL* NewSession() const;
 
  private:

@@ -15,7 +15,8 @@
 namespace sstferry {
 namespace {
 
-// Maximum bytes of names in log lines: an unknown peer chooses the names.
+// Maximum number of bytes of a name in log lines. An unknown peer chooses the
+// name.
 constexpr size_t kMaxTextBytes = 200;
 
 using NamesPtr = std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>>;
@@ -75,7 +76,7 @@ std::string AddressText(const ASN1_OCTET_STRING* address) {
 }
 
 struct AltName {
-  const char* kind;  // "DNS"
+  const char* kind;  // for example "DNS"
   std::string text;
 };
 
@@ -107,7 +108,7 @@ std::vector<AltName> AltNames(const X509* certificate) {
   return found;
 }
 
-// Returns the names for which a server certificate is valid.
+// Returns the hosts for which a server's certificate is valid.
 std::string HostNames(const X509* certificate) {
   std::string text;
   for (const AltName& name : AltNames(certificate)) {

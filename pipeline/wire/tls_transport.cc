@@ -1,4 +1,5 @@
-// Listens and dials with TLS: like TCP, but with TLS connections.
+// Listens for TLS connections and dials them. Works like TCP, except that it
+// makes TLS connections.
 #include <mutex>
 
 #include "format/end_state.h"
@@ -11,7 +12,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Contains the context with which a listener makes new connections.
+// Contains the TlsContext that a listener uses for new connections.
 //
 // Threads: any.
 class ContextSlot {

@@ -12,7 +12,7 @@ using rocksdb::Status;
 
 constexpr double kBucketSeconds = 0.1;
 constexpr std::chrono::microseconds kLongestRateSleep{1'000'000};
-// Interval between reads of the clock that a test passes in.
+// While a test's clock is used, it is read at this interval.
 constexpr std::chrono::microseconds kForeignClockSleep{500};
 
 }  // namespace
@@ -42,7 +42,8 @@ std::chrono::microseconds TokenBucket::WaitFor(double bytes) const {
   }
   const double rate = static_cast<double>(bytes_per_sec_);
   const double missing = std::min(bytes, rate * kBucketSeconds) - tokens_;
-  // Rounds up. A debt below 0.001 microseconds is a rounding error, and is 0.
+  // Rounds up. A missing amount that takes less than 0.001 microseconds is a
+  // rounding error and becomes 0.
   const double micros = std::max(0.0, missing) / rate * 1e6;
   return std::chrono::microseconds(static_cast<int64_t>(micros + 0.999));
 }

@@ -1,4 +1,4 @@
-// A limit of bytes per second that any number of threads share.
+// Limits the bytes per second that any number of threads send together.
 #pragma once
 
 #include <chrono>
@@ -11,23 +11,26 @@
 
 namespace sstferry {
 
-// Makes threads wait until they may send bytes. Each token is one byte. The
-// bucket has room for the bytes of a tenth of a second, so a burst after a
-// pause stays small. Requests are served in the order of arrival. A request
-// larger than the bucket is served once the bucket is full, and leaves a debt;
-// later requests wait until new tokens have paid it.
+// Makes threads wait until they may send bytes. A token is the permission to
+// send one byte. The bucket has room for the tokens of a tenth of a second, so
+// that a burst after a pause is short. The bucket serves requests in the order
+// of arrival. A request that is larger than the bucket waits until the bucket
+// is full, and is then served on credit. Later requests wait until new tokens
+// have paid the debt.
 //
 // Threads: all members from any thread.
 class TokenBucket {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // A rate of 0 means no limit. Tests pass `now`.
+  // A rate of 0 means that there is no limit. Tests pass their own clock as
+  // `now`.
   explicit TokenBucket(uint64_t bytes_per_sec,
                        std::function<TimePoint()> now = nullptr);
 
-  // Blocks until `bytes` may be sent. Aborted (kCancelled) after Close().
+  // Blocks until `bytes` bytes may be sent, and takes their tokens. Returns
+  // Aborted (kCancelled) after Close().
   [[nodiscard]] rocksdb::Status Take(uint64_t bytes);
-  // Returns the time that Take() would wait now; takes nothing.
+  // Returns how long Take() would wait now. Takes no tokens.
   std::chrono::microseconds DelayFor(uint64_t bytes);
 
   void SetRate(uint64_t bytes_per_sec);
@@ -48,7 +51,7 @@ class TokenBucket {
   TimePoint last_refill_;
   uint64_t next_ticket_ = 0;
   uint64_t serving_ = 0;
-  uint64_t queued_bytes_ = 0;  // sum over waiting requests
+  uint64_t queued_bytes_ = 0;  // sum of the bytes of all waiting requests
   bool closed_ = false;
 };
 

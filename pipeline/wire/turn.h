@@ -1,4 +1,5 @@
-// Lets one thread write at a time; the others wait, up to a deadline.
+// Lets one thread at a time do something, such as write. Other threads wait for
+// their turn, at most until a deadline.
 #pragma once
 
 #include <condition_variable>
@@ -8,14 +9,15 @@
 
 namespace sstferry {
 
-// A timed mutex that ThreadSanitizer supports. GCC 12's ThreadSanitizer does
-// not support pthread_mutex_clocklock, which std::timed_mutex uses.
+// A mutex with a time limit. Replaces std::timed_mutex, which uses
+// pthread_mutex_clocklock: the ThreadSanitizer of GCC 12 does not support it.
 //
 // Threads: any.
 class Turn {
  public:
-  // Blocks until it is this thread's turn. Returns false if the deadline passes
-  // first. After true, call Give().
+  // Blocks until no other thread has the turn, takes the turn and returns true.
+  // The caller must then call Give(). Returns false if the deadline passes
+  // first.
   [[nodiscard]] bool Take(WaitDeadline* deadline) {
     std::unique_lock<std::mutex> lock(mu_);
     while (taken_) {
@@ -42,7 +44,7 @@ class Turn {
   bool taken_ = false;  // under mu_
 };
 
-// Calls Give() in its destructor.
+// Gives the turn back when the object is destroyed.
 class TurnGiver {
  public:
   explicit TurnGiver(Turn* turn) : turn_(turn) {}

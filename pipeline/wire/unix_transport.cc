@@ -1,4 +1,5 @@
-// Listens and dials at a Unix socket. The kernel identifies the peers.
+// Listens for connections at a Unix socket and dials them. The kernel tells a
+// listener the account of each peer.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
@@ -23,8 +24,8 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kUnixBacklog = 128;
-// Pause and limit of retries: a full backlog, and another server that is
-// starting in the same directory, are temporary.
+// A full backlog is temporary, and so is another server that starts in the same
+// directory. Retries wait kLookAgain; a directory is tried for kBeginLimit.
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kBeginLimit{5000};
 
@@ -49,7 +50,8 @@ int NewSocket() {
   return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-// Returns 0 or an errno: EAGAIN if the backlog is full.
+// Connects the socket. Returns 0 or an errno; EAGAIN means that the backlog is
+// full.
 int ConnectSocket(int fd, const std::string& path) {
   const sockaddr_un address = SocketAddress(path);
   return connect(fd, reinterpret_cast<const sockaddr*>(&address),
@@ -58,9 +60,9 @@ int ConnectSocket(int fd, const std::string& path) {
              : errno;
 }
 
-// Locks a directory against other servers that use this class, so that nothing
-// changes between the check of a name and the creation or removal of its
-// socket.
+// Locks a directory against other servers that use this class. No other server
+// can then make or remove a socket between a check of its name and the next
+// step.
 class DirectoryTurn {
  public:
   ~DirectoryTurn() {
@@ -96,7 +98,8 @@ class DirectoryTurn {
   int fd_ = -1;
 };
 
-// Removes a socket whose process has ended. Returns OK if there is no file.
+// Removes the socket of a process that has ended. Returns OK if there is no
+// file at `path`.
 Status RemoveDeadSocket(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) {
@@ -123,8 +126,8 @@ Status RemoveDeadSocket(const std::string& path) {
   return unlink(path.c_str()) == 0 ? Status::OK() : CannotListen(path, errno);
 }
 
-// Checks the path to a socket: an account that may rename things in this path
-// could put its own socket there, and targets would connect to it.
+// Refuses a path in which another account may rename files or directories. That
+// account could put its own socket there, and targets would connect to it.
 Status CheckWay(const std::string& path) {
   std::optional<uid_t> account;
   Status status = FindOtherAccount(path, &account);
@@ -181,8 +184,8 @@ Status UnixListener::Begin() {
   RETURN_IF_ERROR(RemoveDeadSocket(path_));
   fd_ = NewSocket();
   const sockaddr_un address = SocketAddress(path_);
-  // bind() gives the socket's file this mode, less the umask, so that no other
-  // account can connect before the mode is set below.
+  // bind() gives the socket's file the mode of the descriptor, less the umask.
+  // So no other account can connect before chmod() below sets the final mode.
   if (fd_ < 0 || fchmod(fd_, 0600) != 0 ||
       bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
           0 ||
@@ -263,7 +266,8 @@ Status UnixDialer::Dial(const WaitLimit& limit,
                                        Status::OK());
       return Status::OK();
     }
-    // Sleeps, because poll(2) does not report that a backlog has room again.
+    // Sleeps, because poll(2) does not report when a full backlog has room
+    // again.
     WaitDeadline pause(WaitLimit::Within(kLookAgain));
     if (error == EAGAIN) {
       PollSocket(-1, 0, &wake_, &pause);

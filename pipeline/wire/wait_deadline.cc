@@ -13,7 +13,7 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::hours kLongestSleep{1};
-// Longer limits count as no limit, so that clock arithmetic cannot overflow.
+// A longer limit means no limit. Adding it to a time could overflow.
 constexpr std::chrono::hours kForever{24 * 365};
 
 }  // namespace

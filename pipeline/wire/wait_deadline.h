@@ -1,4 +1,4 @@
-// The deadline of one waiting call, computed from a WaitLimit.
+// Computes from a WaitLimit when one waiting call must end.
 #pragma once
 
 #include <string>
@@ -7,25 +7,28 @@
 
 namespace sstferry {
 
-// Tracks the limits of one waiting call. Threads: one.
+// Tracks the limits of one waiting call.
+//
+// Threads: one.
 class WaitDeadline {
  public:
   explicit WaitDeadline(const WaitLimit& limit);
 
-  // Restarts the idle limit because a byte was transferred. Takes effect at the
-  // next WakeAt(), so that a call that never waits never reads the clock.
+  // Called when a byte was transferred. Restarts the idle limit at the next
+  // WakeAt() or Expired(). A call that never waits therefore never reads the
+  // clock.
   void Progress() { idle_until_known_ = false; }
 
-  // Returns the time at which to stop waiting: at most an hour from now,
-  // because some system calls accept no longer waits. After waking, check
-  // Expired() and call WakeAt() again.
+  // Returns the time until which the caller may sleep. This is at most an hour
+  // from now, because some system calls do not accept a longer time. After the
+  // sleep, call Expired(), and WakeAt() for the next sleep.
   Clock::time_point WakeAt();
-  // Returns the time until WakeAt() in milliseconds, rounded up, for poll(2).
+  // Returns the milliseconds until WakeAt(), rounded up, for poll(2).
   int PollMillis();
   bool Expired();
 
-  // Returns a TimedOut status with kDeadPeer: "WHAT: no byte for 30000 ms" or
-  // "WHAT: not done in the time allowed".
+  // Returns a TimedOut status with kDeadPeer. Its text is `what` and ": no byte
+  // for 30 s" or ": not done in the time allowed".
   [[nodiscard]] rocksdb::Status Timeout(const std::string& what) const;
 
  private:
@@ -33,12 +36,13 @@ class WaitDeadline {
   uint64_t ProgressElsewhere() const;
 
   const WaitLimit limit_;
-  uint64_t seen_ = 0;  // value of limit_.progress when idle time began
+  uint64_t seen_ = 0;  // limit_.progress when the idle limit started
   bool idle_until_known_ = false;
   Clock::time_point idle_until_;
 };
 
-// Make the statuses that Connection returns. `what`: peer and action.
+// Return the statuses that functions of Connection return. `what` is the peer
+// and the action.
 [[nodiscard]] rocksdb::Status PeerGone(const std::string& what);     // IOError
 [[nodiscard]] rocksdb::Status ClosedHere(const std::string& what);   // Aborted
 
