@@ -14,17 +14,18 @@ namespace {
 
 using rocksdb::Status;
 
-// Chunks per unit: a unit is larger than a chunk, so that a table of usual size
-// is one unit.
+// Number of chunks that make up one unit. A table of the usual size is larger
+// than a chunk, but fits into one unit.
 constexpr uint64_t kChunksPerUnit = 2;
 
 uint64_t UnitBytes(const OpenRequest& request) {
   const uint64_t bytes = std::clamp(request.chunk_bytes * kChunksPerUnit,
                                     kMinChunkBytes, kMaxChunkBytes);
-  return bytes - bytes % kCloneTailAlignment;  // for direct writes
+  return bytes - bytes % kCloneTailAlignment;  // direct writes need it
 }
 
-// Describes families by their names only: a clone gets the options as a file.
+// Sets only the names of the column families. The target of a clone gets the
+// options as a file.
 void DescribeFamilies(const Snapshot& snapshot, TransferPlan* plan) {
   for (const SnapshotFamily& named : snapshot.families()) {
     TransferFamily& family = plan->sources.emplace_back();
@@ -45,7 +46,7 @@ Status CheckCloneRequest(const OpenRequest& request) {
     return MakeStatus(EndState::kRefused,
                       "a clone contains all keys of its column families");
   }
-  // A verify makes no database, so its families need not include `default`.
+  // A verify makes no database, so the request need not include `default`.
   return IsAmong(request.families, rocksdb::kDefaultColumnFamilyName) ||
                  request.purpose == Purpose::kVerify
              ? Status::OK()
@@ -66,8 +67,8 @@ Status PlanClone(const Snapshot& snapshot, const OpenRequest& request,
   plan->needs = files.needs;
   RocksDbRelease asked;
   RETURN_IF_ERROR(ReleaseAsked(request, &asked));
-  // The source's application can read these files; check them only if the
-  // request names another release.
+  // The source's application can read these files. Check another release only
+  // if the request names one.
   if (request.purpose != Purpose::kVerify) {
     RETURN_IF_ERROR(CheckOpens(files.needs, asked));
   }

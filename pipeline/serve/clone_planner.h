@@ -1,4 +1,4 @@
-// Plans a clone: divides the files of a snapshot into units.
+// Plans a clone: divides the files of a snapshot into the units that are sent.
 #pragma once
 
 #include "format/messages.h"
@@ -8,14 +8,15 @@
 
 namespace sstferry {
 
-// Checks the request before a snapshot is taken. Refuses a clone of an interval
-// of keys, or without the column family `default`.
+// Returns kRefused if the request cannot be served as a clone: if it limits the
+// keys, or leaves out the column family `default`. Called before a snapshot is
+// taken.
 [[nodiscard]] rocksdb::Status CheckCloneRequest(const OpenRequest& request);
 
-// Fills the plan. REQUIRES: snapshot.files() is not null.
-//   kRefused       there are more files or families than a plan can have.
-//   kIncompatible  the request names a release of RocksDB for the replica that
-//                  cannot read the files; the message says what to do.
+// Makes the plan of a clone. REQUIRES: snapshot.files() is not null.
+//   kRefused       there are more files or column families than a plan can have
+//   kIncompatible  the RocksDB release of the replica, which the request names,
+//                  cannot read the files; the message says what to do
 [[nodiscard]] rocksdb::Status PlanClone(const Snapshot& snapshot,
                                         const OpenRequest& request,
                                         TransferPlan* plan);

@@ -19,18 +19,18 @@ using std::chrono::milliseconds;
 
 constexpr char kWhere[] = "source control";
 constexpr milliseconds kTickInterval{1000};
-// Maximum number of threads that RocksDB may start while it opens a snapshot,
-// in addition to the threads of its pools.
+// Maximum number of threads that RocksDB starts while it opens a snapshot. The
+// threads of its pools do not count.
 constexpr int kThreadsToOpen = 4;
-// Time that a session with a failed transfer waits for the target to close, so
-// that the target reads the End frame first.
+// After a failed transfer, the session waits this time for the target to close
+// the connection. The target can then read the End frame.
 constexpr milliseconds kDrainLimit{2000};
-// Limits of the frames that one target may send: far more than its pings and
-// answers.
+// Limits of the frames that one target may send. They are far above the number
+// of its pings and answers.
 constexpr uint64_t kFramesAtOnce = 1000;
 constexpr uint64_t kFramesPerSecond = 100;
-// An answer to a follower that takes at least this long does not count towards
-// the limit of frames.
+// If the answer to a follower takes at least this time, the request does not
+// count towards the limit of frames.
 constexpr milliseconds kFollowPace{3};
 
 Status Unexpected(FrameType type) {
@@ -110,8 +110,9 @@ Status ControlSession::EndTransfer(const Status& status) {
                   : status;
   kept_ = MayKeep(why);
   if (!kept_) {
-    // Fail() sends the reason to the target, unless a lane has already sent it.
-    // This is needed even if the totals agreed: the target may fail after that.
+    // Fail() tells the target the reason, unless a lane has already told it.
+    // Fail the transfer even if both sides have agreed on the totals: the
+    // target may have failed after that.
     transfer_->Fail(why, kWhere);
     return transfer_->status();
   } else if (told_) {
@@ -120,9 +121,10 @@ Status ControlSession::EndTransfer(const Status& status) {
   return why;
 }
 
-// Returns true if the target was lost or stopped for a temporary reason, so
-// that it may resume. Returns false if there is nothing to resume: the target
-// does not have the plan, or it stopped on its own and no data was sent.
+// Returns true if the source should keep the transfer, because the target may
+// resume it: the target was lost, or stopped for a temporary reason. Returns
+// false if nothing can be resumed: the target does not have the plan, or it
+// stopped before any data was sent.
 bool ControlSession::MayKeep(const Status& status) {
   const bool known = transfer_->planned() || resumed_;
   if (!registered_ || !transfer_->may_keep() || !known ||
@@ -165,7 +167,7 @@ Status ControlSession::Serve() {
     Status status = channel_->Receive(limit, &frame);
     lost_ = !status.ok();
     if (transfer_ != nullptr && !transfer_->detached().ok()) {
-      lost_ = true;  // makes the store keep the transfer: the target may resume
+      lost_ = true;  // keeps the transfer, so that the target may resume
       return transfer_->detached();
     }
     if (status.ok()) {
@@ -174,15 +176,15 @@ Status ControlSession::Serve() {
     if (status.ok()) {
       const uint64_t shortages = DescriptorShortages();
       status = RetriedAfterShortage(Handle(frame, &done), shortages);
-      // An answer that could not be sent means a lost connection, too.
+      // If an answer could not be sent, the connection is lost, too.
       lost_ = EndStateOf(status) == EndState::kDeadPeer;
     }
     if (!status.ok()) {
       return status;
     }
     if (!done && transfer_ != nullptr && transfer_->ended()) {
-      // The target knows the reason. Without this return, its pings would
-      // retain the snapshot.
+      // The target has been told that the transfer ended. If this loop went on,
+      // the target's pings would retain the snapshot.
       return transfer_->status();
     }
   }
@@ -268,8 +270,9 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       Status status = Decode(frame.payload, &end);
       told_ = status.ok();
       if (status.ok() && end.state != EndState::kOk) {
-        // The message may name a command to run next, which is for the target's
-        // machine. Here it is only a part of the sentence.
+        // The message may name a command to run next on the target's machine.
+        // Make the command a part of the text, so that it is not offered on
+        // this machine.
         std::string next;
         const std::string sentence = SplitNext(end.message, &next);
         status = MakeStatus(end.state,
@@ -278,7 +281,7 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
       }
       if (status.ok() && transfer_ != nullptr &&
           transfer_->request().purpose != Purpose::kPull) {
-        finished_ = true;  // a plan or a verify has no totals to compare
+        finished_ = true;  // plans and verifies have no totals
       }
       return status;
     }
@@ -287,8 +290,8 @@ Status ControlSession::Handle(const Frame& frame, bool* done) {
   }
 }
 
-// Sends the bytes after the follower's position. A follower that receives
-// nothing blocks only this thread.
+// Answers the request of a follower with the WAL bytes after its position. A
+// follower that does not read blocks only this thread.
 Status ControlSession::AnswerFollower(const Frame& frame) {
   if (transfer_ != nullptr || host_.follow == nullptr) {
     return Unexpected(frame.type);
@@ -319,14 +322,15 @@ Status ControlSession::AnswerFollower(const Frame& frame) {
                           : taken;
       },
       &end));
-  // Does not count a request that was answered with bytes, or that waited for
-  // the source to write: it is not part of a flood.
+  // Only requests that get an empty answer at once count towards the limit. A
+  // request that got bytes, or that waited for the database to be written,
+  // belongs to no flood.
   if (has_bytes || Clock::now() - begun >= kFollowPace) --frames_;
   return channel_->SendMessage(FrameType::kFollowEnd, end, limit);
 }
 
-// Pins the named databases. Meanwhile, Stats frames show the target that the
-// source is alive.
+// Pins the databases that the request names. Sends Stats meanwhile, so that the
+// target knows that the source is alive.
 Status ControlSession::PinAll(const Frame& frame) {
   if (transfer_ != nullptr) {
     return Unexpected(frame.type);
@@ -364,8 +368,8 @@ Status ControlSession::PinAll(const Frame& frame) {
   return sent.ok() ? channel_->SendMessage(FrameType::kPinReply, reply) : sent;
 }
 
-// Finds the snapshot of another transfer of the same database and column
-// families, or a set of pinned files.
+// Finds the snapshot that the request wants to share. This is the snapshot of
+// another transfer with the same column families, or a set of pinned files.
 Status ControlSession::FindShared(
     const ServedDatabase& database, const OpenRequest& request,
     std::shared_ptr<SharedSnapshot>* shared) const {
@@ -396,8 +400,10 @@ Status ControlSession::FindShared(
   return Status::OK();
 }
 
-// If the request replaces a retained transfer, drops that transfer, and turns
-// the request into one for a new transfer.
+// Called if a pull starts over instead of resuming an earlier transfer.
+// Releases the snapshot of the earlier transfer, and changes *request into the
+// request for a new transfer. Sets *note to a sentence about the released
+// snapshot.
 Status ControlSession::DropOld(const ServedDatabase& database,
                                OpenRequest* request, std::string* note) {
   if (request->purpose != Purpose::kPull) {
@@ -431,7 +437,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
     RETURN_IF_ERROR(FindShared(database, request, &shared));
   } else if (request.snapshot_use == SnapshotUse::kLatest) {
     shared = host_.store->Latest(database, planned);
-    planned.waited_seconds = 0;  // only Latest() uses it
+    planned.waited_seconds = 0;  // only Latest() needs it
   }
   transfer_ = std::make_shared<Transfer>(database, *host_.options, planned,
                                          hello_, PeerText(*channel_),
@@ -444,13 +450,13 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
   if (host_.on_transfer) {
     host_.on_transfer(transfer_.get());
   }
-  // Add the transfer before the snapshot is taken, because the limit of
-  // transfers limits the cost of snapshots. Lanes cannot connect yet: they do
-  // not know the id.
+  // Adds the transfer before its snapshot is taken, because the limit of
+  // transfers also limits the cost of snapshots. Lanes cannot connect yet,
+  // because the target does not know the transfer's id.
   milliseconds retry_after{0};
   const Status status = host_.store->Add(transfer_, &retry_after);
   if (retry_after.count() > 0) {
-    transfer_.reset();  // no transfer has started
+    transfer_.reset();  // no transfer was started
     return TellBusy(status, retry_after);
   }
   RETURN_IF_ERROR(status);
@@ -459,7 +465,7 @@ Status ControlSession::StartOpen(const OpenRequest& request) {
 }
 
 Status ControlSession::TellBusy(const Status& busy, milliseconds retry_after) {
-  // If this message is lost, the End frame after it is lost, too.
+  // Ignores errors: if this message is lost, so is the End frame that follows.
   channel_->SendMessage(
       FrameType::kBusy, Busy{static_cast<uint32_t>(retry_after.count())})
       .PermitUncheckedError();
@@ -485,7 +491,8 @@ Status ControlSession::StartOpening() {
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
 }
 
-// Pins the snapshot. RocksDB throws if it cannot start a thread.
+// Pins the snapshot. If RocksDB cannot start a thread, it throws; returns
+// kInternal then.
 Status ControlSession::Pin() {
   RETURN_IF_ERROR(CheckThreads(kThreadsToOpen));
   try {
@@ -497,8 +504,9 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  // Taking a snapshot of an application's own database flushes it, so this
-  // thread must keep its priority then.
+  // Lowers the priority of this thread, except for a database that is open in
+  // this process: to take its snapshot, this thread flushes it for the
+  // application.
   if (transfer_->pace()->hold_back()->allowed() &&
       transfer_->has_directory()) {
     StepBack();
@@ -515,13 +523,14 @@ void ControlSession::Open() {
     status = transfer_->Announce(channel_, resumed_);
   }
   if (!status.ok()) {
-    // The connection failed, not the transfer: wake the reader.
+    // The connection failed, but the transfer did not. Close() wakes the thread
+    // that receives.
     channel_->Close();
   }
 }
 
-// Records parts that the target already has. Refuses them before the plan is
-// made: a target without the plan cannot know which parts it has.
+// Records parts that the target already has. Refuses the frame before the plan
+// is made, because the target cannot know its parts without the plan.
 Status ControlSession::RecordReceived(const Frame& frame) {
   if (transfer_ == nullptr ||
       (!resumed_ && !transfer_->is_refresh() && !transfer_->is_clone()) ||
@@ -549,7 +558,7 @@ void ControlSession::Tick() {
   uint64_t ticks = 0;
   constexpr uint64_t kLooksPerTick = kTickInterval / HoldBack::kLookInterval;
   HoldBack* const hold_back = transfer_->pace()->hold_back().get();
-  // Time at which the target was told that the transfer ended.
+  // Time since which the target can know that the transfer has ended.
   std::optional<Clock::time_point> told;
   const uint64_t ping_every = std::max<uint64_t>(
       1, host_.options->timeouts.ping_interval() / kTickInterval);
@@ -567,7 +576,7 @@ void ControlSession::Tick() {
         (transfer_->ended() || !transfer_->detached().ok())) {
       told = Clock::now();
     } else if (told.has_value() && Clock::now() - *told >= kDrainLimit) {
-      channel_->Close();  // else the transfer would keep its slot
+      channel_->Close();  // otherwise the transfer would keep its slot
       return;
     }
     Status status;
@@ -580,7 +589,8 @@ void ControlSession::Tick() {
       status = channel_->SendMessage(FrameType::kStats,
                                      transfer_->CurrentStats());
     }
-    // The reader notices the failure and ends the session.
+    // Ignores the failure: the thread that receives detects it and ends the
+    // session.
     status.PermitUncheckedError();
     lock.lock();
   }
@@ -597,12 +607,13 @@ Status ControlSession::SetCompression(const Compress& compress) {
 }
 
 Status ControlSession::AgreeOnTotals(const Finish& theirs) {
-  // Until the plan is made, the worker writes the data from which the totals
-  // are computed.
+  // The totals are computed from the plan, which the worker writes until
+  // planned() is true.
   if (transfer_ == nullptr || !transfer_->planned() || finished_) {
     return Unexpected(FrameType::kFinish);
   }
-  // Without this check, a transfer without some parts would look complete.
+  // Without this check, a transfer would look complete although parts are
+  // missing.
   const size_t unsent = transfer_->request().purpose == Purpose::kPull
                             ? transfer_->ledger()->UnsentParts()
                             : 0;
@@ -639,15 +650,15 @@ Status ControlSession::AgreeOnTotals(const Finish& theirs) {
   return channel_->SendMessage(FrameType::kFinished, ours);
 }
 
-// Logs failures that are not in a TransferReport. A client in this process
-// reports them itself.
+// Logs a failure that no TransferReport contains. Does not log the failures of
+// a client in this process, because the client reports them.
 void ControlSession::LogFailure(const Status& status) const {
   const bool reported = channel_->is_in_process() ||
                         (transfer_ != nullptr &&
                          transfer_->request().purpose == Purpose::kPull);
-  // A cancelled request is no failure: an in-process server often stops before
-  // it has read that its only client is done. A target that found no free
-  // transfer slot will ask again.
+  // Does not log a cancelled request: the server of a single client often stops
+  // before it has read that the client is done. Does not log that no slot was
+  // free: the target asks again.
   if (!status.ok() && !status.IsAborted() && !status.IsBusy() && !reported &&
       host_.log_peer) {
     host_.log_peer("request from " + PeerText(*channel_) + ": " +
@@ -659,8 +670,8 @@ void ControlSession::LogFailure(const Status& status) const {
 void ControlSession::DrainUntilClosed() {
   const WaitLimit limit = WaitLimit::Within(kDrainLimit);
   Frame frame;
-  // Check the time, too: the limit of Receive() applies only while nothing
-  // arrives.
+  // The limit of Receive() only applies while nothing arrives. A target that
+  // keeps sending is stopped by the first condition.
   while (Clock::now() < limit.until && channel_->Receive(limit, &frame).ok()) {
   }
 }

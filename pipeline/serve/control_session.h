@@ -1,6 +1,6 @@
-// The control connection of one target at the source: pins and plans the
-// requested transfer or resumes a retained one, exchanges pings and Stats, and
-// agrees on the totals.
+// Serves the control connection of a target at the source. The target requests
+// a transfer on this connection, or resumes one. After the transfer, both sides
+// compare how many entries and chunks were sent.
 #pragma once
 
 #include <condition_variable>
@@ -19,15 +19,15 @@ namespace sstferry {
 
 // Serves one control connection.
 //
-// Threads:  Run() reads on its caller's thread; a worker pins and plans; a
-//           ticker pings and sends Stats. Worker and ticker start with the
-//           transfer, so that a peer that requests nothing costs one thread.
-//           Run() joins them before it returns.
+// Threads:  Run() receives frames on its caller's thread. Two more threads
+//           start with the transfer: a worker pins and plans it, and a ticker
+//           sends pings and Stats. A peer that requests nothing therefore needs
+//           only one thread. Run() waits for both threads before it returns.
 class ControlSession {
  public:
-  // `establish` makes the connection established (admission.h). It is called
-  // when the peer asks for a database, and returns false if the connection was
-  // dropped before.
+  // `establish` is called when the peer asks for a database, and makes the
+  // connection established (see admission.h). It returns false if the server
+  // has dropped the connection.
   ControlSession(const SessionHost& host, const Hello& hello, Channel* channel,
                  std::function<bool()> establish);
   ~ControlSession();
@@ -35,7 +35,8 @@ class ControlSession {
 
  private:
   [[nodiscard]] rocksdb::Status Serve();
-  // Finds a served database and makes the connection established.
+  // Sets *database to the served database `name`, and makes the connection
+  // established.
   [[nodiscard]] rocksdb::Status FindDatabase(const std::string& name,
                                              ServedDatabase* database);
   [[nodiscard]] rocksdb::Status Handle(const Frame& frame, bool* done);
@@ -53,22 +54,23 @@ class ControlSession {
   [[nodiscard]] rocksdb::Status RecordReceived(const Frame& frame);
   [[nodiscard]] rocksdb::Status SendOtherFile(const Frame& frame);
   [[nodiscard]] rocksdb::Status AgreeOnTotals(const Finish& theirs);
-  // Ends or retains the transfer when the connection ends with `status`.
-  // Returns the transfer's own end state if it has one.
+  // Called when the connection has ended with `status`. Retains the transfer if
+  // the target may resume it; otherwise ends it. If the transfer has ended,
+  // returns the transfer's end state.
   [[nodiscard]] rocksdb::Status EndTransfer(const rocksdb::Status& status);
   bool MayKeep(const rocksdb::Status& status);
   void Report(const rocksdb::Status& status);
   [[nodiscard]] rocksdb::Status SetCompression(const Compress& compress);
   [[nodiscard]] rocksdb::Status CountFrame();
   [[nodiscard]] rocksdb::Status StartOpening();
-  // Tells the target when to ask again, because the server has no free transfer
-  // slot. Returns `busy`.
+  // Called if the server has no free slot for a transfer. Tells the target
+  // after which time to ask again. Returns `busy`.
   [[nodiscard]] rocksdb::Status TellBusy(const rocksdb::Status& busy,
                                          std::chrono::milliseconds retry_after);
   [[nodiscard]] rocksdb::Status Pin();
   void Open();
-  // Sends pings and Stats. While a target waits for a plan, the progress in
-  // Stats shows that the source is still reading the snapshot.
+  // Runs on the ticker. Sends pings and Stats. While a target waits for its
+  // plan, Stats show that the source still reads the snapshot.
   void Tick();
   void DrainUntilClosed();
   void LogFailure(const rocksdb::Status& status) const;
@@ -85,18 +87,18 @@ class ControlSession {
   bool registered_ = false;
   bool finished_ = false;
   bool resumed_ = false;
-  // The connection was lost: no frame or a damaged frame arrived, or the
-  // session was detached.
+  // The connection was lost: no frame arrived, a damaged frame arrived, or the
+  // source disconnected the target because it was too slow.
   bool lost_ = false;
-  bool told_ = false;      // the target sent End with its end state
-  bool kept_ = false;      // the transfer outlives this session
-  bool replaced_ = false;  // another session has the transfer
+  bool told_ = false;      // the target sent an End frame
+  bool kept_ = false;      // the transfer remains after this session
+  bool replaced_ = false;  // another session serves the transfer now
   std::thread worker_;
   std::thread ticker_;
 
   std::mutex mu_;
   std::condition_variable changed_;
-  bool stopping_ = false;   // guarded by mu_, like all below
+  bool stopping_ = false;   // under mu_
 };
 
 }  // namespace sstferry

@@ -1,4 +1,5 @@
-// Serves followers at the source: the interface that follow/ implements.
+// Answers followers at the source. This is the interface that follow/
+// implements.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ class FollowAtSource {
   using Send = std::function<rocksdb::Status(const WalBytes& bytes)>;
 
   virtual ~FollowAtSource() = default;
-  // Answers a request of the follower `who` (the address of its session): calls
+  // Answers a request of the follower `who` (the address of its session). Calls
   // `send` with the WAL bytes after the follower's position, and sets *end. If
-  // there are no such bytes, waits for new bytes as long as the request allows.
-  // Lists of followers show it under request.target.
+  // there are no such bytes, first waits for them, as long as the request
+  // allows. The follower appears in lists under the name request.target.
   //   kRefused    the database cannot be followed
   //   kCancelled  Stop() was called
   //   others      errors of `send`
@@ -32,10 +33,10 @@ class FollowAtSource {
                                                const FollowRequest& request,
                                                const Send& send,
                                                FollowEnd* end) = 0;
-  // Forgets a follower.
+  // Removes the follower `who`. Called when its session ends.
   virtual void Leave(const void* who) = 0;
   virtual std::vector<FollowedState> state() = 0;
-  // Ends all waits.
+  // Makes all calls of Answer() return kCancelled.
   virtual void Stop() = 0;
 };
 

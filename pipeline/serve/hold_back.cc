@@ -15,21 +15,22 @@ namespace {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-// Allowed wait: seconds of waiting for CPUs per second of running, and seconds
-// of waiting for the disk per second. Even a machine with spare CPUs and an
-// idle disk shows waits up to this length.
+// Allowed waits for CPUs, in seconds per second that the application runs. Also
+// the allowed waits for the disk, in seconds per second. Shorter waits occur
+// even on a machine with idle CPUs and an idle disk.
 constexpr double kMayWait = 0.1;
-// Factor by which waits may exceed the waits during rests.
+// The application may wait this many times as long as during rests.
 constexpr double kTimesAtRest = 2;
-// An application that hardly runs counts as running for this share of the time:
-// one late wake-up per second is no pressure.
+// An application that hardly runs counts as running for this share of the time.
+// Otherwise one late wake-up per second would look like a long wait.
 constexpr double kLeastRun = 0.02;
-// Factor by which each Look() multiplies the sums of earlier measurements.
+// At each Look(), the sums of earlier measurements are multiplied by this
+// factor.
 constexpr double kKept = 0.8;
 constexpr double kLess = 0.7;
 constexpr double kMore = 0.05;
 constexpr int kLooksBetweenRests = 20;
-// Minimum sleep: a shorter one is not worth its wake-up.
+// Shorter sleeps are not worth the time that a wake-up costs.
 constexpr duration<double> kLeastSleep{0.001};
 constexpr duration<double> kLongestSleep{1};
 // Number of observations between two searches for the process that has the
@@ -40,9 +41,9 @@ double Grown(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) / 1e6 : 0;
 }
 
-// Observes the threads of the process that has the database open. A thread that
-// is waiting for its disk when it is observed counts as having waited since the
-// previous observation.
+// Observes the threads of the process that has the database open. If a thread
+// waits for its disk at the time of an observation, it counts as having waited
+// since the previous one.
 class UserWatch {
  public:
   explicit UserWatch(std::string directory)
@@ -102,9 +103,8 @@ double HoldBack::Gauge::Excess(double waited, double time, bool rested,
                                bool* is_long) {
   if (rested) {
     const double alone = waited / time;
-    // Work that was under way when the rest began may still delay the
-    // application, so the smallest value of the last rests is the best
-    // estimate.
+    // Reads that began before the rest may still delay the application. The
+    // smallest value of the last rests is therefore the best estimate.
     const double known = at_rest.value_or(alone);
     at_rest = alone < known ? alone : known + (alone - known) / 4;
     return 0;
@@ -182,7 +182,7 @@ void HoldBack::Sleep(duration<double> time) {
   changed_.wait_until(lock, until, [this] {
     return closed_ || share_ == 1;
   });
-  // During a rest, sleep until the next Look() ends the rest.
+  // During a rest, the thread sleeps until a Look() ends the rest.
   changed_.wait_until(lock, longest, [this] { return closed_ || share_ > 0; });
 }
 

@@ -1,19 +1,20 @@
 // Slows down the threads of a transfer while the application that has the
 // database open waits for CPUs or for its disk.
 //
-//   ten times a second, the transfer's ticker:  Look()
+//   ten times a second, a thread of the transfer calls Look():
 //     how long did the application's threads wait for CPUs, per second that
-//     they ran, and how long for their disk?
+//     they ran? How long did they wait for the disk, per second?
 //     more than 0.1 s, and twice as long as without sstferry:  work less
 //     otherwise:                                               work more again
-//   each thread that reads or builds:           HoldBack::Worker::Pass()
-//     sleeps so long that it works only for its share of the time
+//   each thread that reads or builds calls Worker::Pass():
+//     sleeps so long that the thread works only for its share of the time
 //
-// The kernel counts the application's own waits. The pressure of the whole
-// machine (/proc/pressure) would also count the waits of sstferry's threads,
-// which wait for each other. To measure how long the application waits without
-// sstferry, all threads of the transfer rest for a short time now and then, but
-// only while the transfer is throttled or the application's waits are long.
+// The kernel measures the waits of the application's threads. The pressure of
+// the whole machine (/proc/pressure) would be wrong, because it contains the
+// waits of sstferry's threads for each other. To learn how long the application
+// waits without sstferry, all threads of the transfer sometimes rest for a
+// short time. They rest only while the transfer is slowed down or the
+// application waits long.
 #pragma once
 
 #include <atomic>
@@ -29,9 +30,9 @@
 
 namespace sstferry {
 
-// Times for which the application's threads have run and waited since they
-// began. If the application cannot be observed, the times are those of the
-// observing thread.
+// How long the application's threads have run, and waited, since they started.
+// If the application cannot be observed, these are the times of the calling
+// thread.
 struct ApplicationWaits {
   uint64_t ran_micros = 0;
   uint64_t cpu_micros = 0;
@@ -39,15 +40,16 @@ struct ApplicationWaits {
   bool is_application = true;
 };
 
-// Returns the waits until now; nullopt if no process has the database open.
-// Called once by each Look(), by one thread at a time.
+// Returns the waits until now, or nullopt if no process has the database open.
+// Each Look() calls it once. Only one thread at a time calls it.
 using WatchApplication = std::function<std::optional<ApplicationWaits>()>;
 
-// Observes the process that has RocksDB's lock on the directory. For an empty
-// name it observes the calling thread.
+// Returns a function that observes the process that holds RocksDB's lock of the
+// database. If `database_dir` is empty, the function observes its calling
+// thread.
 WatchApplication WatchUserOf(const std::string& database_dir);
 
-// Decides how much of the time the threads of one transfer may work.
+// Decides for how much of the time the threads of one transfer may work.
 //
 // Ownership: must outlive its workers. Threads: any.
 class HoldBack {
@@ -57,32 +59,34 @@ class HoldBack {
 
   explicit HoldBack(WatchApplication watch);
 
-  // Switches throttling on or off.
+  // Allows or forbids that the transfer is slowed down.
   void Allow(bool allowed);
   bool allowed() const { return allowed_; }
-  // Decides how much of the time the workers work until the next Look().
+  // Measures the application's waits since the last Look(). Decides for how
+  // much of the time the threads may work until the next Look().
   void Look();
-  // Ends a rest. Called when Look() will not be called for a while.
+  // Lets the threads work again if they rest. Called when no more Look() will
+  // come soon.
   void EndRest();
-  // Ends all sleeps and prevents later ones.
+  // Wakes all sleeping threads. Later calls of Pass() do not sleep.
   void Close();
-  // Share of the time for which workers work; 0: they rest; 1: they are not
-  // throttled.
+  // Returns the share of the time for which the threads may work. 1 means that
+  // they are not slowed down, 0 means that they rest.
   double share() const { return share_; }
-  // Returns the resource for which the application waits, as one of
-  // Stage::kHeld...
+  // Returns which resource the application waits for: one of the values
+  // kHeld... of Stage.
   Stage why() const { return why_; }
 
-  // One thread's work. Used by that thread only.
+  // Slows down one thread. Only this thread uses the object.
   class Worker {
    public:
-    // Borrows `owner` and `clock`. Null `clock`: sleeps are not counted.
+    // Borrows `owner` and `clock`. `clock` measures the sleeps; it may be null.
     Worker(HoldBack* owner, StageClock* clock);
-    // Called often while the thread works. Sleeps if the thread has worked more
-    // than its share.
+    // The thread calls this often while it works. Sleeps if the thread has
+    // worked for more than its share of the time.
     void Pass();
-    // Restarts the measurement of work. Called after a wait that is no work,
-    // such as a wait for the network.
+    // The thread calls this after a wait that is no work, for example for the
+    // network. The wait then does not count as work.
     void Restart();
 
    private:
@@ -93,17 +97,19 @@ class HoldBack {
   };
 
  private:
-  // Recent waits for one resource, and waits for it during rests.
+  // How long the application has recently waited for one resource, and how long
+  // it waits for this resource while the transfer rests.
   struct Gauge {
-    // Adds one measurement: in `time`, the application waited for `waited`.
-    // Returns the ratio of recent waits to allowed waits; above 1, they are too
-    // long. Sets *is_long if the waits exceed kMayWait, however long the
-    // application waits during rests.
+    // Adds a measurement: the application waited for `waited` seconds of `time`
+    // seconds. Returns the ratio of recent waits to allowed waits; above 1, the
+    // transfer must slow down. If the application waits for more than kMayWait
+    // of the time, sets *is_long. During a rest, only updates at_rest and
+    // returns 0.
     double Excess(double waited, double time, bool rested, bool* is_long);
 
-    double waited_lately = 0;  // sum; newer measurements have more weight
+    double waited_lately = 0;  // a sum in which old waits fade
     double time_lately = 0;
-    std::optional<double> at_rest;  // share of the time waited during rests
+    std::optional<double> at_rest;  // waits during rests, per time
   };
   void Sleep(std::chrono::duration<double> time);
   void SetShare(double share);
@@ -113,12 +119,12 @@ class HoldBack {
   std::atomic<double> share_{1};
   std::atomic<Stage> why_{Stage::kHeldCpu};
 
-  // Used only by Look(), under look_mu_:
+  // Only Look() uses these members, under look_mu_.
   std::mutex look_mu_;
   std::optional<ApplicationWaits> last_;
   Gauge cpu_;
   Gauge io_;
-  double goal_ = 1;     // value of share() between rests
+  double goal_ = 1;     // share() except during rests
   int until_rest_ = 0;  // calls of Look() until the next rest
 
   std::mutex mu_;

@@ -31,7 +31,7 @@ void LaneCompressor::Skip() {
 bool LaneCompressor::SampleShrinks(const Slice& raw) {
   const size_t wanted = kSamples * kSampleBytes;
   if (raw.size() <= wanted) {
-    return true;  // compressing all of it costs no more than a sample
+    return true;  // a sample would cost no less
   }
   sample_.clear();
   const size_t step = (raw.size() - kSampleBytes) / (kSamples - 1);

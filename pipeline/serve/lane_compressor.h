@@ -1,18 +1,19 @@
-// Compresses a lane's chunk data if that saves bytes.
+// Compresses the chunk data of a lane, if that makes it smaller.
 //
-// Data that is compressed already (blocks of a family with compression, for
-// instance) does not shrink again, and trying costs time. So samples decide:
-// - The first piece, and each piece after skipped ones, is sampled: kSamples
-//   parts of kSampleBytes, distributed over the piece. If more than 85 % of the
-//   bytes remain, this piece and the next kFirstSkipBytes are sent
-//   uncompressed. Each further sample that does not shrink doubles the bytes to
-//   skip, up to kMaxSkipBytes.
-// - If the sample shrinks, whole pieces are compressed until one of them leaves
-//   more than 85 %. That piece is sent uncompressed and counts as a sample.
-// - A new chunk is sampled if any piece of the previous chunk shrank (the
-//   filter at a chunk's end never shrinks), or after kResampleBytes were
-//   skipped, so that small chunks do not cost a sample each.
-// So data that does not shrink costs a sample of 32 KiB per 1 to 32 MiB.
+// Some data does not become smaller, for example the blocks of a column family
+// that RocksDB compresses. Trying costs time, so samples decide:
+// - The first piece of data is sampled, and so is each piece after skipped
+//   data. A sample consists of kSamples parts of kSampleBytes from all over the
+//   piece. If compression leaves more than 85 % of the sample, this piece and
+//   the next kFirstSkipBytes are sent uncompressed. If the next sample does not
+//   shrink either, twice as many bytes are skipped, up to kMaxSkipBytes.
+// - If a sample shrinks, whole pieces are compressed, until more than 85 % of a
+//   piece are left. This piece is sent uncompressed and counts as a sample.
+// - A new chunk begins with a sample if a piece of the previous chunk shrank.
+//   (The filter at the end of a chunk never shrinks.) It also does so if
+//   kResampleBytes were skipped since the last sample. Small chunks therefore
+//   often need no sample. Data that does not shrink thus costs one sample of 32
+//   KiB per 1 to 32 MiB.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace sstferry {
 
-// Decides for the chunks of one lane. Threads: one.
+// Compresses the chunks of one lane. Threads: one.
 class LaneCompressor {
  public:
   static constexpr uint64_t kMaxPercent = 85;
@@ -36,9 +37,9 @@ class LaneCompressor {
   explicit LaneCompressor(int level) : compressor_(level) {}
 
   void BeginChunk();
-  // Returns true if `raw` (1 to kMaxPayloadBytes) was compressed; *payload has
-  // the result and is valid until the next call. Returns false if `raw` must be
-  // sent as it is.
+  // Compresses `raw`, which has 1 to kMaxPayloadBytes. Returns true if *payload
+  // is the compressed data, which is valid until the next call. Returns false
+  // if the caller must send `raw` itself.
   bool Compress(const rocksdb::Slice& raw, rocksdb::Slice* payload);
 
   uint64_t sampled_bytes() const { return sampled_bytes_; }
@@ -51,7 +52,7 @@ class LaneCompressor {
   std::string sample_;
   bool shrinks_ = false;         // the last piece shrank
   bool chunk_shrank_ = false;    // a piece of this chunk shrank
-  uint64_t skip_bytes_ = 0;      // still to be sent uncompressed
+  uint64_t skip_bytes_ = 0;      // bytes that must not be compressed
   uint64_t skipped_bytes_ = 0;   // since the last sample
   uint64_t next_skip_bytes_ = kFirstSkipBytes;
   uint64_t sampled_bytes_ = 0;

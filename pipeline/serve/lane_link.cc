@@ -9,10 +9,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Maximum number of requests that are queued while chunks are sent: more than a
-// target needs. Further requests stay in the sockets.
+// Maximum number of requests that are queued while chunks are sent. A target
+// never needs more. Further requests remain in the sockets.
 constexpr size_t kMaxWaiting = 4;
-// Maximum number of frames that are received between two sent frames.
+// Maximum number of frames that are received after one sent chunk.
 constexpr int kMaxTaken = 64;
 
 }  // namespace
@@ -44,8 +44,8 @@ Status LaneLink::SendChunkEnd(const ChunkEnd& end) {
   return Send(FrameType::kChunkEnd, end);
 }
 
-// Receives a frame. *nothing: no frame began within `header_limit`. After a
-// header, its payload must follow.
+// Receives a frame. Sets *nothing if no frame began within `header_limit`. If a
+// header arrived, its payload must follow soon.
 Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
                               Frame* frame) {
   *nothing = false;
@@ -56,10 +56,10 @@ Status LaneLink::ReceiveFrame(const WaitLimit& header_limit, bool* nothing,
     return Status::OK();
   }
   if (status.ok()) {
-    // If the rest of the payload does not arrive, the source of the frame never
-    // sent it: the header's length is damaged.
+    // The target sends a whole frame at once. If the rest of the payload does
+    // not arrive, the length in the header is damaged.
     WaitLimit limit = transfer_->send_limit();
-    limit.progress = nullptr;  // it counts the progress of other lanes
+    limit.progress = nullptr;  // counts bytes of other lanes
     if (transfer_->peer_timeout().count() > 0) {
       limit.idle = std::min(limit.idle, transfer_->peer_timeout());
     }
@@ -109,8 +109,8 @@ Status LaneLink::Receive(LaneRequest* request) {
                           "lane: the target's control connection is closed");
     } else if (status.ok() && owes_ack &&
                transfer_->counters()->acks == acks) {
-      // With a rate limit, this lane may only have waited for other lanes. But
-      // the target acknowledged no chunk on any lane.
+      // With a rate limit, this lane may only have waited for the other lanes.
+      // Here, the target acknowledged no chunk on any lane.
       status = MakeStatus(
           EndState::kTooSlow,
           "the target acknowledged no chunk for " +

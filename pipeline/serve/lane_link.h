@@ -1,5 +1,5 @@
-// Receives the requests of a lane in order and sends their answers, on the
-// connection that serves the lane.
+// Receives the requests of a lane in order, and sends the answers. A lane is a
+// data connection of a transfer.
 #pragma once
 
 #include <deque>
@@ -9,7 +9,7 @@
 
 namespace sstferry {
 
-// One request of a lane, as received.
+// A request of a lane that was received but not decoded.
 struct LaneRequest {
   FrameType type = FrameType::kEnd;
   std::string payload;
@@ -18,25 +18,26 @@ struct LaneRequest {
 // One connection of a lane.
 //
 // Ownership: borrows the transfer and the channel.
-// Threads:   the serving thread.
-// Errors:    if the connection failed, lost() is true, and the transfer has
-//            not failed. kTooSlow: the target is connected but received or
-//            acknowledged nothing for too long.
+// Threads:   the thread that serves the lane.
+// Errors:    if the connection failed, lost() is true; the transfer has not
+//            failed then. Returns kTooSlow if the target is connected but
+//            received or acknowledged nothing for too long.
 class LaneLink {
  public:
   LaneLink(Transfer* transfer, Channel* channel)
       : transfer_(transfer), channel_(channel) {}
-  // Adds the connection's bytes to the transfer's counters.
+  // Adds the bytes that were sent on this connection to the transfer's
+  // counters.
   ~LaneLink();
 
   // Returns the next request in the order of arrival. Returns kTooSlow if the
-  // target sends nothing for too long and has not acknowledged every chunk: the
-  // last chunks may be in sockets, unread. lost() is true if the target sends
-  // nothing and has lost its control connection, too.
+  // target sends nothing for too long although it has not acknowledged all
+  // chunks; it may not have read the last chunks. If the target sends nothing
+  // and has also lost its control connection, lost() is true.
   [[nodiscard]] rocksdb::Status Receive(LaneRequest* request);
-  // Receives the frames that have arrived, without waiting. A lane that sends
-  // many chunks for one request calls this between chunks, so that the two
-  // sides do not wait for each other to read.
+  // Receives the frames that have already arrived. A lane that sends many
+  // chunks for one request calls this after each chunk. Otherwise both sides
+  // could stop reading and wait for each other.
   [[nodiscard]] rocksdb::Status TakeArrived();
 
   template <typename Message>
@@ -48,7 +49,8 @@ class LaneLink {
   [[nodiscard]] rocksdb::Status Send(FrameType type,
                                      const rocksdb::Slice& payload,
                                      uint16_t flags, uint64_t* digest);
-  // Sends the end of a chunk; the target acknowledges it.
+  // Tells the target that a chunk is complete. The target acknowledges the
+  // chunk.
   [[nodiscard]] rocksdb::Status SendChunkEnd(const ChunkEnd& end);
 
   bool lost() const { return lost_ && !transfer_->ended(); }
@@ -65,8 +67,8 @@ class LaneLink {
   Channel* const channel_;
   bool lost_ = false;
   std::deque<LaneRequest> requests_;
-  uint64_t chunks_ = 0;  // number of chunks sent completely
-  uint64_t acks_ = 0;    // number of these that were acknowledged
+  uint64_t chunks_ = 0;  // chunks sent completely
+  uint64_t acks_ = 0;    // chunks that the target has acknowledged
 };
 
 }  // namespace sstferry

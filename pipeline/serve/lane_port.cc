@@ -17,7 +17,7 @@ bool LanePort::Enter(Channel* channel) {
     return false;
   }
   if (stopped_) {
-    newest_ = nullptr;  // the caller's channel is no longer used
+    newest_ = nullptr;  // the caller's channel is not used
     return false;
   }
   served_ = channel;

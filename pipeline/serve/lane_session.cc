@@ -16,17 +16,18 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Size of a page of EntriesReply: far below kMaxPayloadBytes, even with one
-// more key of maximum size.
+// Approximate size of an EntriesReply. Even with one more key of maximum size,
+// the reply is far smaller than kMaxPayloadBytes.
 constexpr size_t kEntriesPageBytes = 256u << 10;
-// Limits of the requests of one lane for parts and digests: far more than a
-// target needs. In a verify, the target requests the parts of the other side's
-// plan, whose number is unknown here.
+// Limits of the requests for parts and digests on one lane. A target never
+// needs as many. A verify asks for the parts of another source's plan, so their
+// number is unknown here.
 constexpr uint64_t kRequestsPerPart = 16;
 constexpr uint64_t kMoreRequests = 1024;
 
-// Passes on the bytes that a thread builds. The sink waits for readers or for
-// the link; that is not counted as work of this thread.
+// Passes built bytes on to another sink. Does not count the time in that sink
+// as work of this thread, because the sink waits for readers or for the
+// network.
 class WaitingSink final : public ChunkSink {
  public:
   WaitingSink(ChunkSink* sink, HoldBack::Worker* worker)
@@ -86,7 +87,7 @@ void LaneSession::Run() {
       transfer_->may_keep()) {
     transfer_->Detach(status, where);  // unless the target has just reconnected
   } else if (failed && EndStateOf(status) == EndState::kDeadPeer) {
-    // The target will open the lane again.
+    // Tells the target, which will connect the lane again.
     SendEnd(link_.channel(), status, where);
   } else if (failed) {
     const Status told = transfer_->InDatabaseNames(status);
@@ -163,7 +164,8 @@ Status LaneSession::Answer(const LaneRequest& asked, bool* done) {
       return status.ok() ? SendEntries(request) : status;
     }
     case FrameType::kEnd: {
-      // The lane is no longer needed; the control connection has the reason.
+      // The target needs the lane no longer. It sends the reason on the control
+      // connection.
       *done = true;
       End end;
       return Decode(asked.payload, &end);
@@ -219,7 +221,7 @@ Status LaneSession::SendPart(const PartRequest& request) {
   }
   sink_.BeginPart(request);
   Status status;
-  // A unit is one chunk. If the target already has the chunk, it needs only the
+  // A unit is one chunk. If the target already has this chunk, send only the
   // end of the part.
   const bool only_end =
       part.kind == PartKind::kUnit && request.received.chunks != 0;
@@ -228,8 +230,8 @@ Status LaneSession::SendPart(const PartRequest& request) {
     read.request = request;
     read.part = &part;
     read.cancelled = [this] { return PacedStop(); };
-    // Does not count the wait as work: a lane that is throttled to 1/20 would
-    // otherwise sleep 19 s for each second that it waited for a builder.
+    // The wait for a builder is not work. Otherwise a lane that may work for
+    // 1/20 of the time would sleep for 19 s after each second of waiting.
     read.cancelled_in_wait = [this] {
       worker_.Restart();
       return stopped();
@@ -258,8 +260,9 @@ OnProgress LaneSession::Counter() {
   };
 }
 
-// Sets the functions that build. The store may call build_for_all on its own
-// thread, which may outlive this lane, but not the plan.
+// Sets read->build and read->build_for_all, which build the part. The part
+// store may call build_for_all on a thread that outlives this lane, but not the
+// plan.
 void LaneSession::SetBuild(const PartRequest& request, PartRead* read) const {
   const TransferFamily& family = transfer_->families()[read->part->family];
   read->build = [&snapshot = transfer_->snapshot(), &family,
@@ -396,7 +399,8 @@ Status LaneSession::SendUnitDigest(const UnitDigestRequest& request) {
   Status status = DigestUnit(
       place, unit, [this] { return PacedStop(); }, &unit_buffer_,
       &reply.content);
-  // Verify only: in a pull, the target checks the files that it received.
+  // Only a verify checks the file here. In a pull, the target checks the files
+  // that it received.
   if (status.ok() && transfer_->request().purpose == Purpose::kVerify &&
       place.source == nullptr && transfer_->is_last_unit(unit)) {
     status = CheckUnitFile(place.path,

@@ -1,6 +1,6 @@
-// Serves one connection of a lane at the source: answers requests for parts,
-// digests and entries in the order of arrival, on the thread that calls Run().
-// If the lane has another connection, that one is closed first
+// Serves one connection of a lane at the source. The thread that calls Run()
+// answers the requests for parts, digests and entries in the order of arrival.
+// If the lane already has a connection, Run() first closes that connection
 // (serve/lane_port.h).
 //
 //   for each request:
@@ -10,7 +10,8 @@
 //     a digest    of a part or a unit, for a verify; of a piece of a file, for
 //                 a push
 //   until the target ends the lane, the connection is lost, or the transfer
-//   ends. Nothing is kept for a lost connection: the target asks again.
+//   ends. After a lost connection, the target connects again and repeats its
+//   requests.
 #pragma once
 
 #include <memory>
@@ -32,9 +33,10 @@ class LaneSession {
   LaneSession(std::shared_ptr<Transfer> transfer, Channel* channel,
               uint32_t lane);
 
-  // Serves until the target closes the lane or the transfer ends; returns when
-  // the channel is no longer needed. A failure on this lane is reported to the
-  // target and ends the whole transfer; a lost connection is no failure.
+  // Serves until the target closes the lane, the connection is lost, or the
+  // transfer ends. After Run(), the channel is not used any more. If the lane
+  // fails, tells the target and ends the whole transfer. A lost connection is
+  // not a failure.
   void Run();
 
  private:
@@ -42,23 +44,26 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status Answer(const LaneRequest& request, bool* done);
   [[nodiscard]] rocksdb::Status CountRequest();
   [[nodiscard]] rocksdb::Status SendPart(const PartRequest& request);
-  // Sets the functions that build the chunks of a part.
+  // Sets in *read the functions that build the chunks of the part.
   void SetBuild(const PartRequest& request, PartRead* read) const;
-  // `chunk_bytes`: as in a PartRequest.
+  // Returns the options for building chunks. `chunk_bytes` is the size of a
+  // chunk in the PartRequest; 0: as in the OpenRequest.
   ChunkBuilderOptions BuilderOptions(const TransferFamily& family,
                                      uint64_t chunk_bytes) const;
-  // Returns a function that adds a number of built entries to the transfer's
+  // Returns a function that adds a number of entries to the transfer's
   // counters.
   OnProgress Counter();
-  // Sets *part to the part with this id. kCorrupt: the plan has no such part,
-  // or the transfer is not a refresh, so the target must not compare parts.
+  // Sets *part to the part `part_id` of a refresh, for a comparison. Returns
+  // kCorrupt if the plan has no such part, or if the transfer is not a refresh.
   [[nodiscard]] rocksdb::Status FindCompared(uint32_t part_id,
                                              const Part** part);
   [[nodiscard]] rocksdb::Status SendGroups(const GroupRequest& request);
   [[nodiscard]] rocksdb::Status SendSifted(const SiftRequest& request);
-  // Adds one message of a request, and sends the delta after the last one.
+  // Handles one of the messages that together request a delta. After the last
+  // message, builds and sends the delta.
   [[nodiscard]] rocksdb::Status SendDelta(DeltaRequest request);
-  // Makes the entries of an interval readable (Snapshot::Fetch()).
+  // Makes the entries of an interval readable, for example by fetching their
+  // files. See Snapshot::Fetch().
   [[nodiscard]] rocksdb::Status Fetch(const TransferFamily& family,
                                       const KeyInterval& interval);
   [[nodiscard]] rocksdb::Status SendDigest(const DigestRequest& request);
@@ -69,10 +74,11 @@ class LaneSession {
   [[nodiscard]] rocksdb::Status SendEntries(const EntriesRequest& request);
   [[nodiscard]] rocksdb::Status FindFamily(uint32_t index,
                                            const TransferFamily** family);
-  // Returns stopped(), after throttling for the source's application. Called
-  // often by loops that read or build on the lane's thread.
+  // Sleeps if the lane must slow down for the source's application, and then
+  // returns stopped(). Loops that read or build on the lane's thread call this
+  // often.
   bool PacedStop();
-  // Returns true if no target waits for an answer any more.
+  // Returns true if the target no longer waits for answers on this connection.
   bool stopped() const { return transfer_->ended() || port_->replaced(); }
 
   const std::shared_ptr<Transfer> transfer_;
@@ -82,10 +88,10 @@ class LaneSession {
   LaneCompressor compressor_;
   HoldBack::Worker worker_;
   LaneSink sink_;
-  std::unique_ptr<LaneDeltas> deltas_;  // null: no part was compared yet
+  std::unique_ptr<LaneDeltas> deltas_;  // null until a part is compared
   std::vector<char> unit_buffer_;
   LanePort* port_ = nullptr;
-  uint64_t requests_ = 0;  // for parts and digests
+  uint64_t requests_ = 0;  // number of requests for parts and digests
 };
 
 }  // namespace sstferry

@@ -59,8 +59,8 @@ Status LaneSink::SendPiece(const Slice& piece) {
   Status status = transfer_->pace()->rate_bucket()->Take(piece.size());
   uint64_t digest = 0;
   if (status.ok()) {
-    // Measure only this block: the rate limit above counts bytes before
-    // compression, so the time spent there says nothing about the link.
+    // Measures only this block. The rate limit above counts bytes before
+    // compression, so its wait does not show how fast the network is.
     BlockedScope blocked(&transfer_->counters()->send_blocked_micros);
     status =
         transfer_->pace()->TakeFromAll(payload.size() + kFrameHeaderBytes);
@@ -74,7 +74,7 @@ Status LaneSink::SendPiece(const Slice& piece) {
     bytes_ += piece.size();
     transfer_->counters()->sst_bytes += piece.size();
   }
-  worker_->Restart();  // waiting for the link is no work
+  worker_->Restart();  // waiting for the network is no work
   return status;
 }
 
@@ -98,8 +98,8 @@ Status LaneSink::End(const ChunkEnd& end) {
   return link_->TakeArrived();
 }
 
-// Logs the chunk for measurements: from now on it only has to be sent and
-// ingested.
+// Writes a debug line when the chunk is built and only its end remains to be
+// sent. Measurements read this line.
 void LaneSink::LogFinished(const ChunkEnd& end) const {
   if (transfer_->log()) {
     transfer_->log()(LogLevel::kDebug,

@@ -1,4 +1,4 @@
-// Sends the chunks of parts as frames of a lane, with digests.
+// Sends the chunks of parts on a lane, as frames with digests.
 #pragma once
 
 #include <functional>
@@ -9,31 +9,32 @@
 
 namespace sstferry {
 
-// Sends chunks; keeps none of the bytes. If the connection is lost, calls fail,
-// the calling builder ends, and the target requests the part again. A unit then
-// resumes at the first byte that the target does not have. A chunk starts over
-// at its first byte, because a second build may have other bytes.
+// Sends chunks and stores none of their bytes. If the connection is lost, its
+// functions return an error, and the target requests the part again. If the
+// part is a unit, the target asks only for the bytes that it does not have.
+// Otherwise the chunk is sent again from its first byte, because a second build
+// of a chunk may differ.
 //
 // Ownership: borrows its arguments. Threads: the lane's serving thread.
 class LaneSink : public ChunkSink {
  public:
-  // Frame size for the first bytes of a unit that resumes after a lost
-  // connection. If a link sometimes damages bytes, each damaged frame then
-  // costs little.
+  // After a lost connection, the first kCarefulBytes of a unit are sent in
+  // frames of this size. Some links damage a byte from time to time. A damaged
+  // frame then costs little.
   static constexpr uint64_t kCarefulFrameBytes = 64u << 10;
   static constexpr uint64_t kCarefulBytes = 1u << 20;
 
-  // Called for each part before its end is sent; `received` are the totals of
-  // the part that the target already had.
+  // Called before the end of a part is sent. `received` are the totals of the
+  // chunks that the target already had when it requested the part.
   using OnPartEnd =
       std::function<void(const PartEnd& end, const Totals& received)>;
   LaneSink(Transfer* transfer, LaneLink* link, StageClock* clock,
            HoldBack::Worker* worker, LaneCompressor* compressor, OnPartEnd on_part_end);
 
-  // Sets the request that the next chunks answer.
+  // Called before the chunks that answer `request` are sent.
   void BeginPart(const PartRequest& request);
-  // Tells the target that it has all chunks of the part. Not called for a part
-  // that failed.
+  // Tells the target that all chunks of the part were sent. Not called for a
+  // part that failed.
   [[nodiscard]] rocksdb::Status EndPart();
 
   rocksdb::Status Begin(const ChunkBegin& begin) override;
@@ -52,14 +53,15 @@ class LaneSink : public ChunkSink {
   const OnPartEnd on_part_end_;
 
   PartRequest request_;
-  // Totals of the chunks sent completely for this request.
+  // Totals of the chunks that were sent completely since BeginPart().
   Totals totals_;
   PartDigest chain_;
-  // The current chunk.
+  // The chunk that is being sent.
   ChunkBegin begin_;
-  // Bytes of the chunk's file that were sent, or skipped at its start.
+  // Position in the chunk's file: bytes that were sent, and bytes before
+  // begin_.first_byte.
   uint64_t bytes_ = 0;
-  ChunkDigest digest_;  // over the frames sent since begin_.first_byte
+  ChunkDigest digest_;  // of the frames sent since begin_.first_byte
 };
 
 }  // namespace sstferry

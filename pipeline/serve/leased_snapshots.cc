@@ -44,7 +44,7 @@ bool LeasedSnapshots::Find(const std::string& database, const TransferId& id,
                            std::string* path, Lease* lease) const {
   for (const std::string& parent : parents()) {
     std::vector<std::string> paths;
-    // Ignore a directory that cannot be read: it has no usable snapshot.
+    // Ignores a directory that cannot be read. It contains no usable snapshot.
     ListPrivateDirs(parent, &paths).PermitUncheckedError();
     for (const std::string& one : paths) {
       Lease read;
@@ -66,7 +66,7 @@ void LeasedSnapshots::List(const std::set<std::string>& names,
                            std::vector<RetainedSnapshot>* all) const {
   for (const std::string& parent : parents()) {
     LeasedDirs found;
-    // Ignore a directory that cannot be read: it has no usable snapshot.
+    // Ignores a directory that cannot be read. It contains no usable snapshot.
     ListLeasedDirs(
         parent,
         [&](const Lease& lease) {
@@ -122,7 +122,7 @@ bool LeasedSnapshots::Drop(const std::string& database, const TransferId& id,
 std::vector<std::string> LeasedSnapshots::RemoveAbove(size_t most) const {
   LeasedDirs found;
   for (const std::string& parent : parents()) {
-    // Ignore a directory that cannot be read: it has no usable snapshot.
+    // Ignores a directory that cannot be read. It contains no usable snapshot.
     ListLeasedDirs(
         parent, [this](const Lease& lease) { return IsOurs(lease); }, &found)
         .PermitUncheckedError();

@@ -8,8 +8,8 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// Reads one file. A problem with it does not end the transfer: the target
-// reports the file's name.
+// Reads a file. If that fails, the transfer continues: the target gets the
+// problem and reports it with the file's name.
 void OtherFileAnswers::Read(const std::string& name,
                             const Transfer& transfer) {
   facts_ = OtherFilePart();
@@ -46,7 +46,7 @@ Status OtherFileAnswers::Answer(const OtherFileRequest& request,
   }
   if (request.offset + part.bytes.size() >= contents_.size()) {
     name_.clear();
-    contents_ = std::string();  // frees the memory
+    contents_ = std::string();  // releases the memory
   }
   Status status =
       transfer->pace()->rate_bucket()->Take(part.bytes.size());

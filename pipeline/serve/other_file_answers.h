@@ -1,4 +1,5 @@
-// Sends the application's files to a target that requests them.
+// Sends files that the application keeps in the database directory, besides
+// those of RocksDB, to a target that requests them.
 #pragma once
 
 #include <string>
@@ -9,12 +10,12 @@
 
 namespace sstferry {
 
-// Answers the requests of one target. Keeps the contents of the current file,
-// so that all its parts come from one reading.
+// Answers the requests of one target. A file is sent in parts. The whole file
+// is read when its first part is requested, so that all parts fit together.
 class OtherFileAnswers {
  public:
-  // Sends the requested part, at the pace of the transfer.
-  //   kDenied   no target may ask for this name
+  // Sends the requested part. Obeys the rate limit of the transfer.
+  //   kDenied   targets may not request files with this name
   //   kCorrupt  the file has no such part
   [[nodiscard]] rocksdb::Status Answer(const OtherFileRequest& request,
                                        Transfer* transfer, Channel* channel);
@@ -22,9 +23,9 @@ class OtherFileAnswers {
  private:
   void Read(const std::string& name, const Transfer& transfer);
 
-  std::string name_;      // name of the current file; empty: none
+  std::string name_;      // the file that is being sent; empty: none
   std::string contents_;  // at most kMaxOtherFileBytes
-  OtherFilePart facts_;   // facts about the current file, without its bytes
+  OtherFilePart facts_;   // size, digest and problem of this file
 };
 
 }  // namespace sstferry

@@ -17,18 +17,18 @@ namespace {
 
 using rocksdb::Status;
 
-// Number of threads: linking mostly waits for the disk.
+// Number of threads that pin databases. They mostly wait for the disk.
 constexpr size_t kPinThreads = 8;
 constexpr std::chrono::seconds kLeastPinTime{60};
 
-// Calls work(i) for each i from 0 to `count` - 1, on several threads.
+// Calls work(i) for each i from 0 to `count` - 1, with several calls at a time.
 class ManyAtOnce {
  public:
   ManyAtOnce(size_t count, std::function<void(size_t)> work)
       : count_(count), work_(std::move(work)) {}
 
-  // Calls `alive` about once a second. If it returns false, work that has not
-  // started is skipped.
+  // Calls `alive` about once a second while the threads work. If `alive`
+  // returns false, does not start the remaining calls.
   void Run(const std::function<bool()>& alive) {
     std::vector<std::thread> threads(std::min(kPinThreads, count_));
     size_t started = 0;
@@ -188,8 +188,8 @@ std::shared_ptr<const PinnedFiles> PinSets::Find(const TransferId& id,
   return found == set->databases.end() ? nullptr : found->second;
 }
 
-// `ended` is declared first, so that directories are removed after the lock is
-// released.
+// Declares `ended` before `lock`, so that the lock is released before the
+// destructor of `ended` removes directories.
 void PinSets::End(const PinEnd& end, const PeerIdentity* peer) {
   std::map<std::string, std::shared_ptr<const PinnedFiles>> ended;
   const std::lock_guard<std::mutex> lock(mu_);

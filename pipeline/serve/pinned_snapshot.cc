@@ -9,7 +9,7 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// An adopted snapshot already has a lease: that of the transfer that adopts it.
+// An adopted snapshot has a lease already, namely that of this transfer.
 PinnedSnapshot::PinnedSnapshot(std::shared_ptr<SharedSnapshot> shared)
     : shared_(std::move(shared)),
       has_lease_(shared_->adopted() != nullptr),
@@ -37,7 +37,7 @@ void PinnedSnapshot::Leave(bool keep) {
   left_ = true;
   if (linked_ != nullptr) {
     linked_->Keep(keep);
-    linked_.reset();  // no transfer reads from linked_
+    linked_.reset();  // safe: no transfer reads from linked_
   } else if (borrows_ && shared_->is_taken()) {
     shared_->TakeBack(keep);
   }

@@ -19,8 +19,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Finds the database of that name, or all databases that the peer may read if
-// the name is empty.
+// Sets *names to `database`, or to all databases that the peer may read if
+// `database` is empty. Returns the errors of SessionHost::find_database.
 Status FindNames(const SessionHost& host, const Channel& channel,
                  const std::string& database, std::set<std::string>* names) {
   ServedDatabase named;
@@ -39,9 +39,10 @@ Status FindNames(const SessionHost& host, const Channel& channel,
   return status;
 }
 
-// Lists the databases of the set that the peer may read. Marks the list as
-// incomplete, also if a database of which the peer has a copy is not listed but
-// may still exist; *why then has its name and the reason, otherwise "".
+// Lists the databases of the set that the peer may read. request.known are the
+// databases of which the peer has copies. If one of these is not listed but may
+// still exist, marks the list as incomplete, and sets *why to its name and the
+// reason.
 ListReply ListFor(const SessionHost& host, const ListRequest& request,
                   const PeerIdentity* peer, const ServedSet& set,
                   std::string* why) {
@@ -73,8 +74,8 @@ ListReply ListFor(const SessionHost& host, const ListRequest& request,
   return reply;
 }
 
-// Answers a ListRequest. If the list is not complete, searches for databases
-// again: a database may have been half removed during the first search.
+// Answers a ListRequest. If the list is incomplete, searches for databases once
+// more, because the first search may have met a half removed database.
 Status TellNames(const SessionHost& host, const Frame& frame,
                  Channel* channel) {
   ListRequest request;
@@ -97,8 +98,8 @@ Status TellNames(const SessionHost& host, const Frame& frame,
   return channel->SendMessage(FrameType::kListReply, reply);
 }
 
-// Returns the followers of databases with these names, sorted by lag, the
-// largest first.
+// Returns the followers of the databases with these names. The follower with
+// the largest lag is the first.
 std::vector<FollowerState> FollowersOf(const SessionHost& host,
                                        const std::set<std::string>& names) {
   std::vector<FollowerState> all;
@@ -130,8 +131,8 @@ Status TellStatus(const SessionHost& host, const Frame& frame,
                   FollowersOf(host, names)});
 }
 
-// Reads facts about a database now, for a target; `snapshot_dir` as in
-// ServeOptions.
+// Reads the size and other facts of a database, for a FactsRequest.
+// `snapshot_dir` is ServeOptions::snapshot_dir.
 FactsReply FactsOf(ServedDatabase database, const FactsRequest& request,
                    const std::string& snapshot_dir) {
   if (database.db != nullptr) {

@@ -1,6 +1,6 @@
-// Answers the questions that a target may ask a source without a transfer:
-// which databases it serves, how large they are, which snapshots it retains,
-// and who follows them.
+// Answers the questions that a target may ask a source without starting a
+// transfer: which databases it serves, how large they are, which snapshots it
+// retains, and who follows them.
 #pragma once
 
 #include "pipeline/serve/session_host.h"
@@ -9,9 +9,10 @@
 
 namespace sstferry {
 
-// Answers a ListRequest, StatusRequest or FactsRequest on `channel`. Threads:
-// any.
-//   kRefused, kDenied  as SessionHost::find_database.
+// Answers a ListRequest, StatusRequest or FactsRequest on `channel`.
+//
+// Threads: any.
+//   kRefused, kDenied  errors of SessionHost::find_database
 [[nodiscard]] rocksdb::Status AnswerQuestion(const SessionHost& host,
                                              const Frame& frame,
                                              Channel* channel);

@@ -11,15 +11,15 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortest{kMinRetryAfterMillis};
 constexpr milliseconds kLongest{kMaxRetryAfterMillis};
-// Maximum number of times that are remembered. Further times are given to
-// targets but not remembered.
+// Maximum number of times that are remembered. Further targets also get a time,
+// but it is not remembered.
 constexpr size_t kMaxTold = 65'536;
 
-// Returns the time that a transfer still needs if its speed stays the same.
-// Early progress is a poor basis for that, so the result is at most the time
-// that has passed: a target returns too early rather than too late. The result
-// is never 0: after the last byte, the target syncs and runs commands that the
-// source does not see.
+// Returns the time that a transfer still needs if its speed remains the same.
+// Early progress is a poor basis for this. The result is therefore at most the
+// time that has passed: a target had better return too early than too late. The
+// result is never 0, because the target of a transfer still syncs and runs
+// commands after the last byte, which the source cannot see.
 milliseconds LeftOf(const PlaceUse& use) {
   const milliseconds least = std::max(kShortest, use.age / 16);
   const milliseconds most = std::max(kShortest, use.age);

@@ -19,8 +19,8 @@ using rocksdb::Status;
 constexpr int kLookShare = 10;
 constexpr std::chrono::seconds kMostWait{1};
 
-// Returns the CPU time of the calling thread, which is what a search costs. On
-// a busy machine, the elapsed time is longer.
+// Returns the CPU time of the calling thread. A search costs this time. The
+// elapsed time is longer on a busy machine.
 std::chrono::nanoseconds CpuTime() {
   timespec cpu{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
@@ -53,8 +53,8 @@ void AddDatabase(const ServedDatabase& database, const ServeOptions& options,
 }
 
 // Returns the snapshot directory for a database of the tree: the top of the
-// tree if possible, because an application may remove a database together with
-// everything beside it.
+// tree if possible. A directory next to the database would be less safe,
+// because an application may remove the database with everything around it.
 std::string SnapshotDirOfTree(const DatabaseTree& tree,
                               const std::string& directory) {
   const bool is_possible =
@@ -85,8 +85,8 @@ ServedDatabases::ServedDatabases(const ServeOptions* options)
   Look();
 }
 
-// Limits searches to a tenth of a CPU: each search reads every directory of the
-// tree, and any peer that can connect can cause one.
+// Searches use at most a tenth of a CPU. Any peer that can connect can cause a
+// search, which reads every directory of the tree.
 std::shared_ptr<const ServedSet> ServedDatabases::Now(
     std::chrono::seconds max_age) {
   const std::lock_guard<std::mutex> lock(mu_);
@@ -109,8 +109,8 @@ std::shared_ptr<const ServedSet> ServedDatabases::AfterNow() {
   lock.unlock();
   std::this_thread::sleep_until(turn);
   lock.lock();
-  // The first of the threads that waited for this turn searches for all of
-  // them.
+  // Several threads may have waited until this time. The first of them
+  // searches, and the others use its result.
   if (began_ < asked && Clock::now() - looked_ >= kLookShare * took_) {
     LookLocked();
   }
@@ -122,8 +122,8 @@ void ServedDatabases::Look() {
   LookLocked();
 }
 
-// Searches the tree. Keeps the last result if the directory cannot be read now:
-// its databases report their own problems.
+// Searches the tree. If the tree cannot be read now, keeps the result of the
+// last search; a transfer reports if its database cannot be read.
 void ServedDatabases::LookLocked() {
   began_ = Clock::now();
   const std::chrono::nanoseconds cpu_before = CpuTime();
@@ -154,7 +154,7 @@ void ServedDatabases::LookLocked() {
     if (database.directory.empty() || database.directory != top ||
         tree.names.empty()) {
       AddDatabase(database, *options_, next.get());
-    }  // else: the directory of --stdio DIR only contains databases
+    }  // else DIR of --stdio DIR is no database itself
   }
   if (!top.empty()) {
     for (const std::string& name : tree.names) {
@@ -162,7 +162,7 @@ void ServedDatabases::LookLocked() {
       database.name = name;
       database.directory = tree.directory + "/" + name;
       database.snapshot_dir = SnapshotDirOfTree(tree, database.directory);
-      if (next->Find(name) == nullptr) {  // else a --db option has the name
+      if (next->Find(name) == nullptr) {  // else --db uses it
         AddDatabase(database, *options_, next.get());
       }
     }

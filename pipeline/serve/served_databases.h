@@ -1,5 +1,5 @@
-// The databases that a server serves: those in its options, and those found
-// below a directory.
+// The databases that a server serves: the databases in its options, and those
+// that it finds below a directory (the tree).
 #pragma once
 
 #include <chrono>
@@ -17,49 +17,51 @@
 
 namespace sstferry {
 
-// Returns the snapshot directory of a database, for SnapshotParent().
-// `of_server` is ServeOptions::snapshot_dir, which takes precedence.
+// Returns the snapshot directory of a database, an argument of
+// SnapshotParent(). `of_server` is ServeOptions::snapshot_dir; if it is set,
+// returns it.
 const std::string& SnapshotDirOf(const ServedDatabase& database,
                                  const std::string& of_server);
 
-// Returns the peer's subject for a message, or "a peer without a certificate"
-// if `peer` is null.
+// Returns the subject of the peer's certificate for a message. If `peer` is
+// null, returns "a peer without a certificate".
 std::string NameOfPeer(const PeerIdentity* peer);
 
-// The databases that are served at one moment.
+// The databases that a server serves at one moment.
 struct ServedSet {
   std::vector<ServedDatabase> databases;
-  std::map<std::string, size_t> places;  // index in `databases`, by name
-  std::map<std::string, std::string> directories;  // real paths, by name
-  // Parents of private directories.
+  std::map<std::string, size_t> places;  // name -> index in `databases`
+  std::map<std::string, std::string> directories;  // name -> real path
+  // The directories that contain the private directories with snapshots.
   std::set<std::string> snapshot_parents;
-  uint64_t file_system = 0;  // id of the tree's file system; 0: no tree
-  bool is_complete = false;      // DatabaseTree::is_complete, last search
-  std::set<std::string> others;  // DatabaseTree::others, last search
-  // Returns null if there is no database of that name.
+  uint64_t file_system = 0;  // file system of the tree; 0: no tree
+  bool is_complete = false;      // as in the last DatabaseTree
+  std::set<std::string> others;  // as in the last DatabaseTree
+  // Returns the database with this name; null if there is none.
   const ServedDatabase* Find(const std::string& name) const;
 };
 
-// Keeps the set of served databases up to date.
+// Tracks which databases are served.
 //
-// Ownership: borrows the options.
-// Threads:   any.
+// Ownership: borrows the options. Threads:   any.
 class ServedDatabases {
  public:
   explicit ServedDatabases(const ServeOptions* options);
 
-  // Returns the served databases. Searches the tree again if the last search is
-  // older than `max_age` and older than ten times the CPU time that it took.
+  // Returns the served databases. First searches the tree again if the last
+  // search is older than `max_age`, and also older than ten times its own CPU
+  // time.
   std::shared_ptr<const ServedSet> Now(
       std::chrono::seconds max_age = std::chrono::seconds(0));
-  // Returns the result of a search that began after the call, so that it
-  // contains every database that existed before the call. Blocks until a search
-  // may start, at most a second. Returns the last result if a search takes so
-  // much CPU time that none may start within that second.
+  // Returns the result of a search that began after the call. The result
+  // contains every database that existed before the call. If a search may not
+  // start yet, because the last one took much CPU time, first waits for at most
+  // a second. If it may not start even then, returns the result of the last
+  // search.
   std::shared_ptr<const ServedSet> AfterNow();
   // Searches the tree now.
   void Look();
-  // Replaces the lists of who may read which database.
+  // Replaces the names of the peers that may read each database.
   void SetAllowed(const ServeOptions& options);
   bool MayRead(const std::string& name, const PeerIdentity* peer);
 
@@ -73,8 +75,8 @@ class ServedDatabases {
   const ServeOptions* const options_;
   std::mutex mu_;
   std::shared_ptr<const ServedSet> set_;  // under mu_, and all below
-  std::string directory_problem_;         // last one logged
-  std::set<std::string> problems_;        // problems of the last search
+  std::string directory_problem_;         // the last problem that was logged
+  std::set<std::string> problems_;        // found by the last search
   Clock::time_point began_{};   // start of the last search
   Clock::time_point looked_{};  // end of the last search
   std::chrono::nanoseconds took_{};  // CPU time of the last search

@@ -79,10 +79,11 @@ class Server : public SourceServer {
   void Stop() override {
     stopping_ = true;
     listener_->Close();
-    // Run() calls Stop(), too, and must wait until the targets are told.
+    // Run() calls Stop(), too. The call that comes second waits here until the
+    // first one has told the targets.
     std::lock_guard<std::mutex> stopping(stop_mu_);
-    // Stop the store first. Otherwise a lane that the bucket wakes fails before
-    // the store reports that the server is shutting down.
+    // Stops the store first. Otherwise a lane that the bucket wakes could fail
+    // before the store tells the targets that the server is shutting down.
     store_.Stop();
     if (follow_ != nullptr) follow_->Stop();
     shares_.wire_bucket()->Close();
@@ -129,7 +130,7 @@ class Server : public SourceServer {
 
  private:
   struct Session {
-    uint64_t id = 0;  // id in admission_
+    uint64_t id = 0;  // number of the connection in admission_
     std::unique_ptr<Channel> channel;
     std::thread thread;
     std::atomic<bool> done{false};
@@ -141,7 +142,7 @@ class Server : public SourceServer {
     }
   }
 
-  // Logs lines that any host which reaches the port can cause.
+  // Logs a line that any host can cause if it can connect to the port.
   void LogStranger(const std::string& text) {
     LogLimited(&stranger_log_, text);
   }
@@ -182,7 +183,8 @@ class Server : public SourceServer {
           session->channel->Close();
           admission_.Leave(session->id);
           std::lock_guard<std::mutex> done(mu_);
-          // Free the channel now, not only when another connection arrives.
+          // Frees the channel now. JoinFinished() runs only when another peer
+          // connects.
           session->channel.reset();
           session->done = true;
           idle_.notify_all();
@@ -220,8 +222,8 @@ class Server : public SourceServer {
       return;
     }
     const std::shared_ptr<Transfer> transfer = store_.Find(hello.transfer_id);
-    // A restarted source has perhaps not planned the transfer yet; the target's
-    // lanes connect again.
+    // The source may have restarted and not have planned the transfer again
+    // yet. The target's lanes then connect again later.
     if (transfer == nullptr || !transfer->planned()) {
       SendEnd(channel,
               MakeStatus(EndState::kSnapshotGone,
@@ -259,7 +261,7 @@ class Server : public SourceServer {
       *database = *found;
       return Status::OK();
     }
-    std::vector<std::string> names;  // does not reveal other names
+    std::vector<std::string> names;  // only those that the peer may know
     for (const ServedDatabase& served : set->databases) {
       if (databases_.MayRead(served.name, peer)) {
         names.push_back(served.name);
@@ -279,7 +281,7 @@ class Server : public SourceServer {
             (nearest.empty() ? "; sstferry ls lists the names" : nearest));
   }
 
-  // Joins and removes sessions whose thread has ended.
+  // Removes the sessions whose threads have ended.
   void JoinFinished() {
     std::list<Session> finished;
     {
@@ -317,7 +319,7 @@ class Server : public SourceServer {
   RateLimitedLog peer_log_;      // lines that peers cause after their handshake
   ServedDatabases databases_;
   SnapshotStore store_;
-  const std::unique_ptr<FollowAtSource> follow_;  // may be null
+  const std::unique_ptr<FollowAtSource> follow_;  // null: no followers
   SessionHost host_;
   std::mutex stop_mu_;
   std::atomic<bool> stopping_{false};

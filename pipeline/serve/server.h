@@ -1,4 +1,5 @@
-// Accepts the connections of a source, and owns what all its sessions share.
+// The server of a source. It accepts connections, and owns the objects that its
+// sessions share.
 #pragma once
 
 #include <memory>
@@ -10,10 +11,10 @@
 
 namespace sstferry {
 
-// Makes a server. `make_refresh` makes the planners of its refreshes; if it is
-// null, the server refuses refreshes in place. `make_follow` makes the object
-// that answers its followers; if it is null, the server refuses followers.
-// Errors are those of MakeSourceServer().
+// Makes a server. `make_refresh` makes the RefreshAtSource of a refresh in
+// place; if it is null, the server refuses refreshes in place. `make_follow`
+// makes the object that answers followers; if it is null, the server refuses
+// followers. Returns the errors of MakeSourceServer().
 [[nodiscard]] rocksdb::Status MakeServer(const ServeOptions& options,
                                          std::unique_ptr<Listener> listener,
                                          const RefreshFactory& make_refresh,

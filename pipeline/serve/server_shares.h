@@ -1,5 +1,5 @@
-// Resources that all transfers of a server share: its rate, the budget of
-// spooled chunks, and the factory of refresh planners.
+// Resources that all transfers of a server share: the rate limit, the space for
+// spooled chunks, and the function that makes the planners of refreshes.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,13 +14,16 @@
 
 namespace sstferry {
 
-// The shared resources. Must outlive the transfers. Threads: any.
+// The shared resources of a server. Must outlive its transfers.
+//
+// Threads: any.
 class ServerShares {
  public:
-  // `rate` is in wire bytes per second; 0: no limit. `full_rate`: no transfer
-  // is throttled for its source's application. Spools of shared chunks may use
-  // `spool_bytes` and a quarter of the descriptors. `make_refresh` may be null:
-  // then refreshes in place are refused.
+  // `rate` limits the bytes that are sent per second; 0: no limit. If
+  // `full_rate` is true, no transfer slows down for the source's application.
+  // Chunks that several targets share are stored in files (spools), which may
+  // use `spool_bytes` and a quarter of the file descriptors. If `make_refresh`
+  // is null, refreshes in place are refused.
   explicit ServerShares(uint64_t rate, uint64_t spool_bytes = 0,
                         RefreshFactory make_refresh = nullptr,
                         bool full_rate = false)

@@ -1,4 +1,4 @@
-// Refers to the objects of a server that its sessions share.
+// The objects and functions of a server that its sessions use.
 #pragma once
 
 #include <functional>
@@ -13,20 +13,21 @@
 
 namespace sstferry {
 
-// Borrowed objects of the server.
+// What a server gives to its sessions. All objects belong to the server.
 struct SessionHost {
   const ServeOptions* options = nullptr;
   ServedDatabases* databases = nullptr;
   ServerShares* shares = nullptr;
-  // Finds a database. Returns kRefused if no database of that name is served,
-  // kDenied if `peer` (may be null) may not read this database.
+  // Finds a database. Returns kRefused if the server has no database with this
+  // name, and kDenied if `peer` may not read it. A null `peer` has no
+  // certificate.
   std::function<rocksdb::Status(const std::string& name,
                                 const PeerIdentity* peer,
                                 ServedDatabase* database)>
       find_database;
   SnapshotStore* store = nullptr;
-  FollowAtSource* follow = nullptr;  // null: following is not possible
-  // Logs a warning that a peer can cause; the rate is limited.
+  FollowAtSource* follow = nullptr;  // null: followers are refused
+  // Logs a warning. Limits the number of lines, because a peer can cause them.
   std::function<void(const std::string& line)> log_peer;
   // Called with each new transfer before it is pinned. May be null.
   std::function<void(Transfer*)> on_transfer;

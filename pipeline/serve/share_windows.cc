@@ -17,8 +17,8 @@ void ShareWindows::Keep(const std::shared_ptr<SharedSnapshot>& snapshot,
   windows_.push_back({snapshot, until});
 }
 
-// `ended` is declared first: destroying a snapshot removes a directory, which
-// must happen after the lock is released.
+// Declares `ended` before `lock`, so that the lock is released before the
+// destructor of `ended` removes directories.
 void ShareWindows::End(uint64_t now) {
   std::vector<Window> ended;
   std::lock_guard<std::mutex> lock(mu_);

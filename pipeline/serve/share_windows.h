@@ -1,4 +1,4 @@
-// Keeps snapshots for a while, because more targets may ask for the same point
+// Keeps snapshots for a while, so that further targets can pull the same point
 // in time.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace sstferry {
 
-// The snapshots that one server keeps for more targets, and until when. Times
-// are seconds of the steady clock.
+// The snapshots that one server keeps for further targets. Each snapshot is
+// kept until a time (its window), in seconds of the steady clock.
 //
-// Ownership: shares each snapshot until its window ends.
-// Threads:   any.
+// Ownership: shares each snapshot until its window ends. Threads:   any.
 class ShareWindows {
  public:
-  // Keeps `snapshot` at least until `until`.
+  // Keeps `snapshot` until the time `until`, or longer if it is kept longer
+  // already.
   void Keep(const std::shared_ptr<SharedSnapshot>& snapshot, uint64_t until);
-  // Releases snapshots whose window has ended at `now`, or that could not be
-  // taken.
+  // Releases the snapshots whose windows end at `now` or earlier. Also releases
+  // snapshots that could not be taken.
   void End(uint64_t now);
   void EndAll();
 

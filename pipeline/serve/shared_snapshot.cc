@@ -19,8 +19,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Returns the bytes of table and blob files. Each link may keep a file alive
-// that the source has deleted.
+// Returns the size of the table and blob files in a snapshot's directory. If
+// the application has deleted such a file, the link keeps its space in use.
 uint64_t PinnedBytes(const std::string& directory) {
   uint64_t bytes = 0;
   std::error_code error;
@@ -35,8 +35,8 @@ uint64_t PinnedBytes(const std::string& directory) {
   return bytes;
 }
 
-// Returns the time at which a MANIFEST in the directory was last written, in
-// seconds since 1970; 0: unknown. Each flush writes to it.
+// Returns the time of the last write to a MANIFEST in the directory, in seconds
+// since 1970; 0: unknown. Each flush writes to the MANIFEST.
 uint64_t ManifestSeconds(const std::string& directory) {
   uint64_t latest_ns = 0;
   std::error_code error;
@@ -44,7 +44,7 @@ uint64_t ManifestSeconds(const std::string& directory) {
        std::filesystem::directory_iterator(directory, error)) {
     const std::string path = entry.path().string();
     if (entry.path().filename().string().starts_with("MANIFEST-")) {
-      FileId found;  // unknown: 0
+      FileId found;  // remains 0 if the file cannot be read
       FileIdOfName(path, &found).PermitUncheckedError();
       latest_ns = std::max(latest_ns, found.modified_ns);
     }
@@ -52,9 +52,9 @@ uint64_t ManifestSeconds(const std::string& directory) {
   return latest_ns / 1'000'000'000;
 }
 
-// Returns the only interval that a target of this request will read; nullopt if
-// it may read all keys: a refresh may ask for other intervals, and a verify of
-// all keys compares files.
+// Returns the interval of keys that a target with this request reads. Returns
+// nullopt if the target may read all keys: a refresh may ask for further
+// intervals, and a verify without an interval compares files.
 std::optional<KeyInterval> IntervalOf(const OpenRequest& request) {
   return request.mode == TransferMode::kSeed &&
                  (request.purpose != Purpose::kVerify ||

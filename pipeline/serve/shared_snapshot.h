@@ -1,5 +1,5 @@
-// One snapshot of a server, with everything that its transfers share: its
-// directory, its disk space, and plans that several targets use.
+// A snapshot of a server, with everything that its transfers share: its
+// directory, its disk space, and the plans that several targets use.
 #pragma once
 
 #include <atomic>
@@ -23,82 +23,85 @@
 
 namespace sstferry {
 
-// A plan, and the store from which its parts are read.
+// A plan, and the store that reads or builds the parts of the plan.
 struct SharedPlan {
   TransferPlan plan;
   std::unique_ptr<PartStore> parts;
 };
 
-// Returns seconds of the steady clock, which is never set.
+// Returns the time of the steady clock, in seconds. Nobody can set this clock.
 uint64_t SteadySeconds(const LeaseEnvironment& environment);
 
-// A snapshot that is taken once and read by several transfers.
+// A snapshot that is taken once and that several transfers read.
 //
-// Ownership: owns the snapshot, which its plans must not outlive; borrows
-//            `serve`.
-// Threads:   TakeOf() and Use() before all other calls; the other functions
-//            from any thread.
+// Ownership: owns the snapshot, which must outlive the plans; borrows `serve`.
+// Threads:   TakeOf() and Use() must be called before all other functions. The
+//            other functions may be called from any thread.
 class SharedSnapshot {
  public:
   SharedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  const OpenRequest& request);
-  // Adopts a snapshot that another process of this source retained with `lease`
-  // in `dir`.
+  // Adopts the snapshot in the directory `dir`. Another process of this source
+  // has retained it with `lease`.
   SharedSnapshot(const ServedDatabase& database, const ServeOptions& serve,
                  const Lease& lease, std::unique_ptr<PrivateDir> dir);
   SharedSnapshot(const SharedSnapshot&) = delete;
   SharedSnapshot& operator=(const SharedSnapshot&) = delete;
 
-  // Time at which this object was made, in SteadySeconds().
+  // Returns the time at which this object was made, as SteadySeconds() does.
   uint64_t begun_seconds() const { return begun_seconds_; }
-  // The snapshot's number in the order of a server's snapshots
-  // (serve/snapshot_order.h); 0: none. REQUIRES: one thread at a time.
+  // The position of the snapshot in the order in which the server took its
+  // snapshots (see serve/snapshot_order.h); 0: none. REQUIRES: one thread at a
+  // time.
   uint64_t order() const { return order_; }
   void set_order(uint64_t order) { order_ = order; }
-  // Returns the kind of a request. Requests of one kind can read the same
-  // snapshots.
+  // Returns a key that is equal for requests that can read the same snapshots.
+  // It consists of the database, the column families, and whether the request
+  // is a clone.
   static std::string KindOf(const std::string& database,
                             const OpenRequest& request);
   const std::string& kind() const { return kind_; }
-  // Returns true if this request can read the snapshot.
+  // Returns true if a transfer with this request can read the snapshot.
   bool Serves(const std::string& database, const OpenRequest& request) const;
 
-  // Counts a transfer that takes or reads the snapshot. While the count is 0,
-  // taking and reading fail with kCancelled.
+  // Join() counts a transfer that takes or reads the snapshot, and Leave() ends
+  // that. While no transfer is counted, taking and reading fail with
+  // kCancelled.
   void Join() { ++readers_; }
   void Leave() { --readers_; }
 
-  // Makes Take() use the files that were pinned before.
+  // Makes Take() use files that were pinned earlier.
   void TakeOf(std::shared_ptr<const PinnedFiles> pinned) {
     pinned_ = std::move(pinned);
   }
   bool is_pinned() const { return pinned_ != nullptr; }
-  // Makes Take() use this snapshot instead of taking one.
+  // Makes this object use `snapshot`. Take() then takes no snapshot.
   void Use(std::unique_ptr<Snapshot> snapshot);
-  // Takes the snapshot, unless another caller has taken it; concurrent callers
-  // wait.
-  // Errors are those of Snapshot::Create(), and:
-  //   kSnapshotGone  the retained snapshot of another process cannot be used.
+  // Takes the snapshot if no other caller has taken it. If another caller is
+  // taking it, waits for that. Returns the errors of Snapshot::Create(), and:
+  //   kSnapshotGone  the retained snapshot of another process cannot be used
   [[nodiscard]] rocksdb::Status Take();
   bool is_taken() const { return taken_; }
-  // Returns true if the last Take() failed: no transfer should then join it.
+  // Returns true if the last Take() failed. No transfer must join the snapshot
+  // then.
   bool failed() const { return failed_; }
   // REQUIRES: is_taken().
   const Snapshot& snapshot() const { return *snapshot_; }
-  // Returns the lease of an adopted snapshot; null if this process took the
-  // snapshot.
+  // Returns the lease of a snapshot that another process took. Returns null if
+  // this process took the snapshot.
   const Lease* adopted() const {
     return adopted_.has_value() ? &*adopted_ : nullptr;
   }
 
-  // Returns the directory of an adopted snapshot; empty if this process took
-  // the snapshot.
+  // Returns the directory of a snapshot that another process took. Returns an
+  // empty path if this process took the snapshot.
   const std::string& adopted_path() const { return adopted_path_; }
 
-  // Returns the plan with this key. The first caller makes it; concurrent
-  // callers wait. If making it failed, or no transfer has the plan any more,
-  // the next caller makes it again. With an empty key the plan is not shared.
-  // `budget` is for its spooled chunks.
+  // Returns the plan with the key `key`. The first caller makes the plan with
+  // `make`; callers that come meanwhile wait for it. If `make` failed, or if no
+  // transfer has the plan any more, the next caller makes it again. A plan with
+  // an empty key is not shared. `budget` limits the files in which its chunks
+  // are stored (spools).
   [[nodiscard]] rocksdb::Status Plan(
       const std::string& key,
       const std::function<rocksdb::Status(TransferPlan*)>& make,
@@ -108,23 +111,26 @@ class SharedSnapshot {
   uint64_t pinned_bytes() const { return pinned_bytes_; }
   uint64_t read_bytes() const { return read_bytes_; }
   void CountRead(uint64_t bytes) { read_bytes_ += bytes; }
-  // Time at which Take() began, in seconds since 1970; 0 before. For snapshots
-  // that were pinned or retained earlier, or are of an archive, the time at
-  // which they were taken.
+  // Returns the point in time of the snapshot, in seconds since 1970; 0 before
+  // Take(). This usually is the start of Take(). A snapshot that was pinned or
+  // retained earlier, or that is in an archive, has an earlier point in time.
   uint64_t taken_seconds() const { return taken_seconds_; }
 
-  // Returns a time that is not before the last flush, in seconds since 1970:
-  // the last write of the MANIFEST, or the start of Take() if that is earlier.
-  // The snapshot lacks writes after the last flush that skipped the WAL. 0:
-  // unknown, or no process has the database open, or a WAL has an entry.
+  // The snapshot lacks writes that skipped the WAL after the last flush.
+  // Returns a time that is not before this flush, in seconds since 1970: the
+  // last write of the MANIFEST or the start of Take(), whichever is earlier.
+  // Returns 0 if the time is unknown, if no process has the database open, or
+  // if a WAL contains an entry.
   uint64_t unlogged_since_seconds() const { return unlogged_since_seconds_; }
 
-  // Lends a reader a directory from which another process can adopt the
-  // snapshot. The first reader gets the snapshot's own directory; later readers
-  // get *linked, a directory with links to the same files.
+  // Gives a reader a directory in which another process can adopt the snapshot.
+  // The first reader gets the snapshot's own directory, and *linked remains
+  // null. Later readers get *linked, a new directory with links to the same
+  // files.
   [[nodiscard]] rocksdb::Status Lend(std::unique_ptr<PrivateDir>* linked);
-  // Takes back the snapshot's own directory. `keep`: the directory outlives
-  // this object; otherwise it is removed with this object.
+  // Takes the snapshot's own directory back from the reader that got it from
+  // Lend(). If `keep` is true, the directory remains on the disk; otherwise the
+  // destructor removes it.
   void TakeBack(bool keep);
 
  private:
@@ -148,21 +154,22 @@ class SharedSnapshot {
   const std::string adopted_path_;
   std::shared_ptr<const PinnedFiles> pinned_;
   std::unique_ptr<PrivateDir> adopted_dir_;  // null after Take()
-  // snapshot_ adds to this counter, so it must be destroyed after snapshot_.
+  // Declared before snapshot_, because snapshot_ uses both counters until its
+  // destructor has ended.
   std::atomic<uint64_t> read_bytes_{0};
-  std::atomic<int> readers_{0};          // destroyed after snapshot_, too
+  std::atomic<int> readers_{0};          // transfers between Join() and Leave()
 
-  std::mutex take_mu_;                   // held while the snapshot is taken
-  std::unique_ptr<Snapshot> snapshot_;   // constant once taken_
+  std::mutex take_mu_;                   // locked while the snapshot is taken
+  std::unique_ptr<Snapshot> snapshot_;   // constant after taken_ is set
   std::atomic<bool> taken_{false};
   std::atomic<bool> failed_{false};
   std::atomic<uint64_t> pinned_bytes_{0};
   std::atomic<uint64_t> taken_seconds_{0};
   std::atomic<uint64_t> unlogged_since_seconds_{0};
 
-  std::mutex plan_mu_;  // held while a plan is made
-  // Weak: a plan ends with its last reader, because a target may request any
-  // number of plans.
+  std::mutex plan_mu_;  // locked while a plan is made
+  // Does not keep plans alive: a plan is destroyed with its last reader.
+  // Otherwise a target could fill the memory by requesting many plans.
   std::map<std::string, std::weak_ptr<const SharedPlan>> plans_;
 
   std::mutex lend_mu_;

@@ -3,9 +3,9 @@
 namespace sstferry {
 namespace {
 
-// Maximum number of remembered transfers, about 100 bytes each: more than a
-// server has in days. A target whose transfer was forgotten gets a new
-// snapshot.
+// Maximum number of remembered transfers. Each needs about 100 bytes. A server
+// has fewer transfers in several days. If the transfer of a target was
+// forgotten, the target gets a new snapshot.
 constexpr size_t kMostKnown = 65536;
 constexpr size_t kMostKinds = 4096;
 

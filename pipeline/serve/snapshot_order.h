@@ -1,7 +1,7 @@
-// Records the order in which a server took its snapshots, so that a pull of the
-// latest snapshot never gets one that is older than the target's data. Sequence
-// numbers and clocks cannot prove that, because databases are restored and
-// clocks are set.
+// Records the order in which a server took its snapshots. A pull of the latest
+// snapshot must never get a snapshot that is older than the target's data.
+// Sequence numbers and clocks cannot prove this, because databases are restored
+// and clocks are set.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,36 @@
 
 namespace sstferry {
 
-// The order of the snapshots of one server. Threads: one at a time.
+// The order of the snapshots of one server.
+//
+// Threads: one at a time.
 class SnapshotOrder {
  public:
-  // Called before the snapshot is taken for a pull. Does nothing the second
-  // time.
+  // Called before a snapshot is taken for a pull. Further calls for the same
+  // snapshot do nothing.
   void Begin(const std::shared_ptr<SharedSnapshot>& snapshot);
-  // Called when the transfer's snapshot has been taken.
+  // Called after the snapshot of the transfer has been taken.
   void Taken(const TransferId& transfer, const SharedSnapshot& snapshot);
-  // Returns the newest snapshot (by start) that a pull of `database` with
-  // `request` can share. Returns null if no such snapshot exists, or if the
-  // newest one was released. Also returns null if nothing proves that it is not
-  // older than the snapshot of request.newer_than: another server or an earlier
-  // process may have taken that one.
+  // Returns the snapshot that was started last, if a pull of `database` with
+  // `request` can share it. Returns null if it failed or was released.
+  // request.newer_than may name the transfer that made the target's data. Then
+  // also returns null unless it is certain that the snapshot is not older than
+  // this data. For example, it is not certain if an earlier process served that
+  // transfer.
   std::shared_ptr<SharedSnapshot> Newest(const std::string& database,
                                          const OpenRequest& request) const;
 
  private:
-  // Positions in the order of all events.
+  // Numbers of two events: the start of a transfer's snapshot, and the call of
+  // Taken(). All events are numbered together.
   struct Known {
-    uint64_t begun = 0;  // start of the transfer's snapshot
+    uint64_t begun = 0;  // 0: the snapshot has no position
     uint64_t taken = 0;
   };
   uint64_t events_ = 0;
   std::map<std::string, std::weak_ptr<SharedSnapshot>> newest_;  // by kind
   std::map<TransferId, Known> known_;
-  std::deque<TransferId> ids_;  // keys of known_, oldest first
+  std::deque<TransferId> ids_;  // the keys of known_, the oldest first
 };
 
 }  // namespace sstferry

@@ -18,9 +18,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Maximum number of seconds between two writes of a lease while a target is
-// connected. If the process is killed, its leases end early by at most this
-// time, or by a quarter of their length.
+// While a target is connected, its lease is written again after this time, or
+// after a quarter of its length if that is shorter. If the process is killed,
+// the lease ends early by at most this time.
 constexpr uint64_t kRenewSeconds = 30;
 constexpr uint64_t kSweepTicks = 10;
 constexpr std::chrono::milliseconds kOtherProcessRetry{2000};
@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kOtherProcessRetry{2000};
 double FreePercent(const std::string& directory) {
   struct statvfs info;
   if (statvfs(directory.c_str(), &info) != 0 || info.f_blocks == 0) {
-    return 100;  // unknown: release nothing
+    return 100;  // unknown: do not release snapshots
   }
   return 100.0 * static_cast<double>(info.f_bavail) /
          static_cast<double>(info.f_blocks);
@@ -47,8 +47,8 @@ Status Gone(const TransferId& id) {
                         " is retained here");
 }
 
-// Ends transfers concurrently, because each may wait a second for a peer that
-// does not read.
+// Calls `end` for all transfers at the same time. Each call may wait a second
+// for a peer that does not read.
 void ForEachAtOnce(const std::vector<std::shared_ptr<Transfer>>& transfers,
                    const std::function<void(Transfer*)>& end) {
   std::vector<std::thread> threads;
@@ -144,8 +144,8 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
                             std::chrono::milliseconds* retry_after) {
   const TransferId& id = request.named_transfer;
   if (database.origin != nullptr) {
-    // Nothing is retained for an archive. Adds a new transfer; the target
-    // compares its plan with the earlier plan.
+    // An archive keeps its data without leases. Adds a new transfer instead;
+    // the target checks that its plan is equal to the earlier plan.
     return Add(std::make_shared<Transfer>(database, *options_, request, target,
                                           /*peer=*/"", shares_),
                retry_after);
@@ -158,7 +158,7 @@ Status SnapshotStore::Adopt(const ServedDatabase& database,
   std::unique_ptr<PrivateDir> dir;
   Status status = PrivateDir::Adopt(path, &dir);
   if (EndStateOf(status) == EndState::kSnapshotGone) {
-    return Gone(id);  // a peer need not know the path
+    return Gone(id);  // does not tell the peer the path
   }
   if (status.ok() && dir == nullptr) {
     status = MakeStatus(EndState::kBusy,
@@ -201,12 +201,13 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
     const Status adopted =
         Adopt(database, request, target, control->identity(), retry_after);
     lock.lock();
-    // Another connection may have adopted it at the same time.
+    // Another connection may have adopted the snapshot at the same time.
     if (!adopted.ok() && FindLocked(request.named_transfer) == nullptr) {
       return adopted;
     }
   }
-  // Resume under the lock, so that the lease cannot expire in between.
+  // The lock is held until the transfer is resumed, so that its lease cannot
+  // expire before.
   const std::shared_ptr<Transfer> retained = FindLocked(request.named_transfer);
   if (retained == nullptr || stopping_) {
     return Gone(request.named_transfer);
@@ -256,8 +257,8 @@ void SnapshotStore::WriteLease(const std::shared_ptr<Transfer>& transfer) {
 void SnapshotStore::Remove(const std::shared_ptr<Transfer>& transfer) {
   std::lock_guard<std::mutex> lock(mu_);
   const auto found = entries_.find(transfer->id());
-  // If the transfer was parked, its target may have resumed it as another
-  // object.
+  // If the transfer was parked, its target may have resumed it, and then
+  // another object has the id.
   if (found != entries_.end() && found->second.transfer == transfer) {
     entries_.erase(found);
   }
@@ -335,8 +336,8 @@ void SnapshotStore::RenewLeases() {
   }
 }
 
-// Releases one snapshot per directory and call; the next call sees the space
-// that it freed.
+// In each directory that has too little free space, releases one snapshot. The
+// next call releases another one if the space is still too little.
 void SnapshotStore::KeepFree() {
   for (const std::string& parent : leased_.parents()) {
     const double free = options_->leases.free_percent
@@ -419,7 +420,7 @@ void SnapshotStore::ReleaseLargest(const std::string& parent,
   const std::vector<std::shared_ptr<Transfer>> readers =
       entries_.ReadersOfLargest(parent);
   lock.unlock();
-  // The sessions of these transfers report the end.
+  // Only fails the transfers. Their sessions report the end to the application.
   ForEachAtOnce(readers, [&why](Transfer* reader) {
     reader->Fail(MakeStatus(EndState::kSnapshotGone, why), "source");
   });
@@ -431,7 +432,7 @@ void SnapshotStore::EndLeases() {
       entries_.TakeExpired(SteadySeconds());
   lock.unlock();
   for (std::shared_ptr<Transfer>& transfer : expired) {
-    // A transfer that has already ended keeps its own reason.
+    // If the transfer has already ended, it keeps its first reason.
     Release(std::move(transfer),
             "no target was connected for " +
                 FormatDuration(options_->snapshot_ttl));
@@ -448,7 +449,8 @@ void SnapshotStore::TickLoop() {
   }
 }
 
-// Ends all transfers without the lock, because ending sessions need it.
+// Unlocks mu_ before it ends the transfers, because their sessions need mu_ to
+// end.
 void SnapshotStore::Stop() {
   TransferPlaces entries(options_);
   {
@@ -464,7 +466,7 @@ void SnapshotStore::Stop() {
     transfers.push_back(item.second.transfer);
     if (item.second.transfer->has_control() &&
         item.second.transfer->has_lease()) {
-      WriteLease(item.second.transfer);  // restarts the lease's time
+      WriteLease(item.second.transfer);  // restarts the time of the lease
     }
   }
   ForEachAtOnce(transfers, [](Transfer* transfer) {

@@ -1,4 +1,4 @@
-// Gives transfers their slots. Part of SnapshotStore.
+// The functions of SnapshotStore that give slots to transfers.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -12,9 +12,10 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum time by which a target asks later than it was told to.
+// A target may ask again this much later than it was told.
 constexpr uint64_t kLateSeconds = 10;
-// Targets that ask for a database within this time could share a snapshot.
+// If two targets ask for a database within this time, they could share a
+// snapshot.
 constexpr uint64_t kTogetherSeconds = 60;
 constexpr size_t kMostTakers = 1000;
 
@@ -90,8 +91,9 @@ std::string SnapshotStore::CountTaker(const Transfer& transfer) {
          "one snapshot and the chunks built from it";
 }
 
-// Keeps a shared snapshot for a pull that found no free slot, so that the pull
-// finds it on its return even if all other transfers have ended.
+// If there is no free slot for a pull that shares a snapshot, keeps the
+// snapshot. The pull then finds it when it asks again, even if all other
+// transfers have ended.
 Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                           std::chrono::milliseconds* retry_after) {
   std::shared_ptr<Transfer> evicted;
@@ -104,8 +106,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
     if (!Place(transfer, &evicted)) {
       const Clock::time_point now = Clock::now();
       *retry_after = returns_.Next(entries_.Uses(now), now);
-      // Does not keep an adopted snapshot: it has its own lease, and must be
-      // free so that the next attempt can adopt it.
+      // Does not keep an adopted snapshot. It has a lease, and the next attempt
+      // can adopt it only if nobody uses it.
       if (transfer->request().snapshot_use == SnapshotUse::kLatest &&
           transfer->shared()->adopted() == nullptr &&
           options_->share_snapshots.count() > 0) {
@@ -118,7 +120,8 @@ Status SnapshotStore::Add(const std::shared_ptr<Transfer>& transfer,
                             " transfer slots are in use; ask again in " +
                             FormatDuration(*retry_after));
     }
-    // A snapshot that was pinned earlier has no position in the order.
+    // A snapshot of files that were pinned earlier gets no position in the
+    // order.
     if (transfer->request().purpose == Purpose::kPull &&
         !transfer->shared()->is_pinned()) {
       order_.Begin(transfer->shared());

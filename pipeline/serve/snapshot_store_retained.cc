@@ -1,5 +1,5 @@
-// The functions of SnapshotStore that list snapshots and release them on
-// request.
+// The functions of SnapshotStore that list snapshots, and those that release
+// snapshots on request.
 #include <algorithm>
 #include <utility>
 
@@ -24,7 +24,8 @@ std::vector<RetainedSnapshot> SnapshotStore::List(
           " and " + std::to_string(one.readers - 1) + " more";
     }
     retained.ttl_left_seconds = one.left;
-    // Without a verified identity, it is unknown whether the peer is the owner.
+    // Hides the id from peers that are not the owner. A peer without a verified
+    // identity may not be the owner.
     if (peer == nullptr || !one.transfer->IsOwner(peer)) {
       CutId(&retained.transfer_id);
     }
@@ -67,16 +68,16 @@ std::string SnapshotStore::Drop(const ServedDatabase& database,
         return what + " was not released: it belongs to another target";
       }
       dropped = std::move(found->second.transfer);
-      // The end of the target's previous connection may not have arrived yet,
-      // or may never arrive. This connection replaces it, as when a target
-      // resumes.
+      // A previous connection of the target may still look open here. The
+      // connection that requests the drop replaces it, as a resuming connection
+      // would.
       dropped->Dismiss();
       entries_.erase(found);
     }
   }
   if (dropped != nullptr) {
-    // The target itself dropped the transfer, so the application gets no
-    // report.
+    // Does not report the end to the application, because the target itself
+    // wanted it.
     TransferReport report;
     EndAndLog(std::move(dropped), "its target starts over", &report);
     return what + " was released";
