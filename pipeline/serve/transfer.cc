@@ -28,9 +28,10 @@ uint32_t GrantedLanes(const OpenRequest& request, const ServeOptions& serve) {
   return std::clamp(request.lanes, 1u, std::min(serve.max_lanes, kMaxLanes));
 }
 
-// Returns the key of a plan. Targets with the same key get the same plan of a
-// snapshot: the key contains everything on which a plan depends, and nothing
-// that only one target or its operator needs, such as its directory.
+// Returns the key of the plan for a request. Requests with equal keys get the
+// same plan of a snapshot. The key contains everything that the plan depends
+// on, and nothing else; for example, it does not contain the target's
+// directory.
 std::string PlanKey(const OpenRequest& request, const Hello& target,
                     uint32_t plan_lanes) {
   OpenRequest asked;
@@ -109,7 +110,7 @@ Status Transfer::Pin() {
 Status Transfer::PinOnce() {
   const steady_clock::time_point start = steady_clock::now();
   SharedSnapshot* const shared = pinned_.shared().get();
-  // A verify may read a replica with a known fault.
+  // A verify may read a replica that has a known fault.
   Status status = request_.purpose == Purpose::kVerify
                       ? Status::OK()
                       : CheckNoKnownFault(database_dir());
@@ -132,8 +133,8 @@ Status Transfer::PinOnce() {
   return status;
 }
 
-// Makes the plan, or shares that of another transfer. The plan of a refresh is
-// not shared, because it depends on which families the target has.
+// Makes the plan, or uses the plan of another transfer. A plan for a refresh is
+// not shared, because it depends on the column families of the target.
 Status Transfer::MakePlan() {
   const auto make = [this](TransferPlan* plan) {
     plan->unknown_options = FindUnknownOptions(pinned_->options_text());
@@ -222,8 +223,8 @@ Status Transfer::ReadOther(const std::string& name, std::string* contents,
   return ReadOtherFile(database_dir(), name, contents, is_private);
 }
 
-// Lists the application's files. If that fails, the target does not get these
-// files, but the transfer continues.
+// Adds the list of the application's own files to *opened. If they cannot be
+// listed, adds a note; the transfer then continues without these files.
 void Transfer::AddOtherFiles(Opened* opened) const {
   if (request_.purpose == Purpose::kVerify || database_dir().empty()) {
     return;
@@ -258,8 +259,8 @@ Status Transfer::Announce(Channel* control, bool resumed) {
   if (database_.db != nullptr) {
     dirs = DirectoriesOf(database_.db);
   } else if (has_directory()) {
-    // If OPTIONS do not say where the WALs are, the snapshot found them in the
-    // directory itself.
+    // Ignores errors. If OPTIONS do not name a directory for the WALs, the
+    // snapshot found the WALs in the database directory.
     DirectoriesOf(database_.directory, &dirs).PermitUncheckedError();
   }
   if (!database_.wal_dir.empty()) {
@@ -286,11 +287,12 @@ std::string Transfer::file_path(const CloneFile& file) const {
 
 Status Transfer::WriteLease(uint64_t wall_seconds) {
   if (!planned_) {
-    // Not planned: there was no free slot for it.
+    // There was no free slot, so the transfer was not planned. It has a lease
+    // only if its snapshot was adopted.
     return pinned_.RenewLease(wall_seconds);
   }
-  // A refresh in place cannot resume after its source has restarted, so it
-  // needs no lease.
+  // A refresh in place needs no lease, because it cannot resume after its
+  // source has restarted.
   if (!may_keep() || is_refresh() || database_.directory.empty()) {
     return Status::OK();
   }
@@ -364,8 +366,8 @@ void Transfer::FailAnd(const Status& status, const std::string& where,
   }
   status_ = status;
   error_where_ = where;
-  // If an adopted snapshot was cancelled before it was planned, it can be
-  // adopted again.
+  // Also keeps an adopted snapshot that was cancelled before it was planned. It
+  // can be adopted again.
   pinned_.Leave(keep ||
                 (!planned_ && EndStateOf(status) == EndState::kCancelled));
   LeaveStore();

@@ -1,6 +1,6 @@
-// One transfer at the source: a pinned snapshot, its plan, and the totals that
-// its lanes have sent. The snapshot store, the control session of the connected
-// target (if any) and the lanes share it.
+// One transfer at the source: its pinned snapshot, its plan, and the totals
+// that its lanes have sent. The snapshot store, the lanes and the control
+// session of the connected target share it.
 #pragma once
 
 #include <atomic>
@@ -25,37 +25,40 @@ namespace sstferry {
 
 // The state of one transfer.
 //
-// Threads: Pin() fills the plan before any lane attaches; after that families()
-// and parts() are constant. All other members may be called from any thread.
+// Threads: Pin() sets families() and parts() before any lane attaches; later
+//   they do not change. All other members may be called from any thread.
 class Transfer {
  public:
-  // Reads `shared`; null: takes its own snapshot. If the request resumes a
-  // transfer, this object has the id of that transfer.
+  // Makes a transfer that reads the snapshot `shared`; if it is null, the
+  // transfer takes its own snapshot. If the request resumes an earlier
+  // transfer, the new one gets the same id.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const OpenRequest& request, const Hello& target,
            std::string peer, ServerShares* shares,
            std::shared_ptr<SharedSnapshot> shared = nullptr);
-  // Adopts a snapshot that another process of this source retained with `lease`
-  // in `dir`.
+  // Makes a transfer that adopts the snapshot in the directory `dir`. Another
+  // process of this source has retained it with `lease`.
   Transfer(const ServedDatabase& database, const ServeOptions& serve,
            const Lease& lease, std::unique_ptr<PrivateDir> dir,
            ServerShares* shares);
   ~Transfer();
 
-  // Pins the snapshot and plans the transfer. Refuses everything that cannot be
-  // moved faithfully, as far as that can be known without reading the data. The
-  // first caller does the work; concurrent callers wait.
-  //   kSnapshotGone  the retained snapshot of another process cannot be used.
+  // Takes the snapshot and plans the transfer, if no other caller has done so.
+  // If another caller is doing it, waits for that. Refuses what cannot be
+  // copied exactly, as far as this is known without reading the data.
+  //   kSnapshotGone  the retained snapshot of another process cannot be used
   [[nodiscard]] rocksdb::Status Pin();
-  // Writes the lease, the first time or again; its time starts now. Does
-  // nothing if the snapshot is never retained: if it is of an application's own
-  // database, or the time to live is 0.
+  // Writes the transfer's lease, which lasts --snapshot-ttl from now, or
+  // replaces it. Does nothing if the snapshot is never retained: in a refresh
+  // in place, a plan or a verify, for an archive or a database that is open in
+  // this process, or if --snapshot-ttl is 0.
   [[nodiscard]] rocksdb::Status WriteLease(uint64_t wall_seconds);
   bool has_lease() const { return pinned_.has_lease(); }
-  // Returns the private directory with the lease; empty if there is none.
+  // Returns the directory that contains the lease. Returns an empty path if
+  // there is no lease.
   std::string lease_directory() const { return pinned_.lease_directory(); }
-  // Returns true if the snapshot is in that directory. False before it is
-  // planned.
+  // Returns true if the snapshot is in the directory `parent`, and false before
+  // the transfer is planned.
   bool IsIn(const std::string& parent) const {
     return planned_ && pinned_->directory().rfind(parent + "/", 0) == 0;
   }
@@ -63,109 +66,118 @@ class Transfer {
   const std::shared_ptr<SharedSnapshot>& shared() const {
     return pinned_.shared();
   }
-  // Describes the snapshot, except the number of its readers and the time left.
-  // REQUIRES: planned().
+  // Describes the snapshot for a list. The caller sets the number of readers
+  // and the time until the lease ends. REQUIRES: planned().
   RetainedSnapshot Describe(uint64_t wall_seconds);
   bool is_refresh() const { return request_.mode == TransferMode::kRefresh; }
   bool is_clone() const { return request_.mode == TransferMode::kClone; }
-  // Adds a note for the target's operator. REQUIRES: before Announce().
+  // Adds a note for the target's operator. REQUIRES: Announce() was not called.
   void AddNote(const std::string& note) { own_notes_.push_back(note); }
 
-  // Sends the frames that describe the transfer to the target: Opened,
-  // Family..., Parts..., PlanItems (for a plan), PlanEnd.
+  // Sends the plan to the target in these frames: Opened, Family..., Parts...,
+  // PlanItems (only if the request is for a plan), PlanEnd.
   [[nodiscard]] rocksdb::Status Announce(Channel* control, bool resumed);
 
-  // Resumes the transfer on another control connection of the same target, and
-  // closes the previous one. kRefused names the field in which the request
-  // differs from the planned one; kSnapshotGone if the transfer has ended.
+  // Called when the target resumes the transfer with a new control connection.
+  // Closes the previous connection.
+  //   kRefused       the new request differs; the message names the field
+  //   kSnapshotGone  the transfer has ended
   [[nodiscard]] rocksdb::Status Resume(const OpenRequest& request,
                                        const Hello& target, std::string peer,
                                        Channel* control);
-  // Closes the control connection in the same way as Resume() closes the
-  // previous one: its session does not end the transfer.
+  // Closes the control connection. As after Resume(), the session of the closed
+  // connection does not end the transfer.
   void Dismiss();
-  // Checks a request as Resume() does.
+  // Returns kRefused if the request differs from that of this transfer.
   [[nodiscard]] rocksdb::Status CheckSame(const OpenRequest& request,
                                           const Hello& target) const;
-  // Called when `control` closes. Returns false if another connection has
-  // replaced it.
+  // Removes the connection `control`, which closes. Returns false if another
+  // connection has replaced it.
   bool Leave(const Channel* control) { return connections_.Leave(control); }
-  // Called when a lane has waited for the stall timeout. Tells the target why,
-  // and closes its lanes. Does nothing if the target connected less than that
-  // timeout ago: the wait proves nothing about the new connection. The target
-  // may resume. REQUIRES: may_keep().
+  // Called when a lane has waited for its target for the stall timeout. Tells
+  // the target why, and closes its lanes. The target may resume. Does nothing
+  // if the target connected less than the stall timeout ago, because the lane
+  // may have waited on an earlier connection. REQUIRES: may_keep().
   void Detach(const rocksdb::Status& status, const std::string& where) {
     connections_.Detach(status, where, serve_.timeouts.stall);
   }
-  // Returns why the connected target was detached; OK if it was not.
+  // Returns why Detach() closed the lanes of the connected target. Returns OK
+  // if it did not.
   rocksdb::Status detached() const { return connections_.detached(); }
   bool IsControl(const Channel* control) const {
     return connections_.IsControl(control);
   }
   bool has_control() const { return connections_.has_control(); }
-  // Returns the address and certificate of the target.
+  // Returns the address of the target and the subject of its certificate.
   std::string peer() const { return connections_.peer(); }
-  // Returns true when families and parts are set and constant.
+  // Returns true if families() and parts() are set. They do not change any more
+  // then.
   bool planned() const { return planned_; }
-  // Returns true if the source retains the snapshot while no target is
-  // connected.
+  // Returns true if the source retains the snapshot while the target is
+  // disconnected.
   bool may_keep() const {
     return request_.purpose == Purpose::kPull &&
            serve_.snapshot_ttl.count() > 0;
   }
 
-  // Returns the port of a lane, which is valid as long as the transfer. Returns
-  // kCancelled if the transfer has ended, kRefused for a lane number that was
-  // not granted.
+  // Sets *port to the port of a lane, which is valid as long as the transfer.
+  //   kCancelled  the transfer has ended
+  //   kRefused    the target was not granted a lane with this number
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
 
-  // Ends the transfer with a failure. The first failure becomes the end state,
-  // is sent to the target on the control connection, and stops every lane.
+  // Ends the transfer with a failure. The first failure becomes the end state.
+  // Sends it to the target on the control connection, and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
-  // Ends the transfer like Fail(), but retains a leased snapshot for later.
+  // Ends the transfer like Fail(), but leaves a snapshot with a lease on the
+  // disk.
   void Suspend(const rocksdb::Status& status, const std::string& where);
-  // Suspends a transfer that loses its slot to another one: its target can
-  // resume from the lease, even in this process. REQUIRES: has_lease().
+  // Suspends a transfer that has lost its slot to another transfer. Its target
+  // can resume it from the lease, also while this process runs. REQUIRES:
+  // has_lease().
   void Park(const rocksdb::Status& status, const std::string& where);
   bool parked() const { return pinned_.parked(); }
-  // Returns the status with the paths of the snapshot's files replaced by the
-  // paths of the database's files.
+  // Replaces the paths of the snapshot's files in the message of `status` by
+  // the paths of the database's files.
   rocksdb::Status InDatabaseNames(const rocksdb::Status& status) const;
-  // Ends the transfer after the target reported success, and stops every lane.
+  // Called after the target has reported success. Ends the transfer and stops
+  // every lane.
   void End();
   bool ended() const { return ended_.load(std::memory_order_relaxed); }
   rocksdb::Status status() const;
   std::string error_where() const;
 
-  // Closes all attached lanes. Called when the target will not connect again.
+  // Closes all attached lanes. Called when the target will not connect lanes
+  // again.
   void CloseLanes() { connections_.CloseLanes(); }
 
-  // Totals of each part that the lanes have sent.
+  // Records the totals of each part that was sent.
   TransferLedger* ledger() { return &ledger_; }
-  // Checks that symbolic links of the snapshot still lead to the files that
-  // were linked (CheckLinkedFiles()).
+  // A file that cannot be hard-linked is a symbolic link in the snapshot.
+  // Checks that these links still lead to the same files (see
+  // CheckLinkedFiles()).
   [[nodiscard]] rocksdb::Status CheckSnapshotFiles() const;
-  // Returns the totals of each family over the parts sent or received so far.
+  // Returns for each family the totals of the parts that were sent or that the
+  // target already has.
   Finish FinalTotals() const;
   Stats CurrentStats() const;
   TransferReport Report() const;
 
-  // Returns true if the target may request the application's files. In a
-  // refresh, only a swap by links requests them; the source does not know
-  // whether the refresh is such a swap.
+  // Returns true if the target may request the application's own files. Among
+  // refreshes, only a swap by links needs them, but the source does not know
+  // whether a refresh is such a swap.
   bool has_other_files() const { return request_.purpose == Purpose::kPull; }
-  // Reads one of the application's files, like ReadOtherFile().
+  // Reads one of the application's own files, like ReadOtherFile().
   [[nodiscard]] rocksdb::Status ReadOther(const std::string& name,
                                           std::string* contents,
                                           bool* is_private) const;
 
-  // Receives log lines about the transfer, of any level. May be null.
+  // Returns the function that gets the log lines of the transfer. May be null.
   const LogFunction& log() const { return serve_.log; }
   const TransferId& id() const { return id_; }
   const OpenRequest& request() const { return request_; }
   const std::string& name() const { return database_.name; }
-  // Returns false if the transfer reads an archive, or an application's own
-  // database in the same process.
+  // Returns false if the transfer reads an archive, or a database that is open
+  // in this process.
   bool has_directory() const { return !database_.directory.empty(); }
   uint32_t lanes() const { return connections_.lanes(); }  // granted
   const Snapshot& snapshot() const { return *pinned_; }
@@ -175,32 +187,33 @@ class Transfer {
     return plan_->sources;
   }
   const std::vector<Part>& parts() const { return plan_->parts; }
-  // Return the file of a unit, and the location of its bytes.
+  // unit_file() returns the file of a unit. unit_place() returns where the
+  // bytes of the unit are.
   const CloneFile& unit_file(const Part& unit) const {
     return plan_->clone->files[unit.file];
   }
   UnitPlace unit_place(const Part& unit) const;
-  // Returns true if the clone's files are on this machine; the files of a
-  // restore are not.
+  // Returns true if the clone's files are on this machine. The files of an
+  // archive are not.
   bool has_own_files() const { return pinned_->units() == nullptr; }
-  // REQUIRES: has_own_files()
+  // Returns the path of a file in the snapshot. REQUIRES: has_own_files().
   std::string file_path(const CloneFile& file) const;
-  // Returns true if no later unit belongs to the same file.
+  // Returns true if `unit` is the last unit of its file.
   bool is_last_unit(const Part& unit) const {
     return unit.id + 1 == parts().size() ||
            parts()[unit.id + 1].file != unit.file;
   }
   // Returns the store from which the lanes read parts. REQUIRES: planned().
   PartStore* part_store() const { return parts_; }
-  // Counts bytes that were read from the snapshot's files.
+  // Adds to the number of bytes that were read from the snapshot's files.
   void CountRead(uint64_t bytes) { pinned_.shared()->CountRead(bytes); }
   TransferCounters* counters() { return &counters_; }
   TransferPace* pace() { return &pace_; }
   std::chrono::milliseconds peer_timeout() const {
     return serve_.timeouts.peer;
   }
-  // Limit of a lane's sends: a target that answers but receives no byte on any
-  // lane for the stall timeout is too slow.
+  // Returns the limit for one send on a lane. The target is too slow if it
+  // answers, but receives no byte on any lane for the stall timeout.
   WaitLimit send_limit() const {
     return {serve_.timeouts.stall, Clock::time_point::max(),
             &counters_.sst_bytes};
@@ -210,10 +223,10 @@ class Transfer {
            (!plan_->application.is_known() ||
             plan_->application >= kReadsIngestedEntities);
   }
-  // Sets the first control connection.
+  // Sets the first control connection of the transfer.
   void set_control(Channel* control) { connections_.Join(control); }
-  // Sets the identity of the target that opened the transfer; lanes must have
-  // the same. REQUIRES: before lanes can connect.
+  // Sets the identity of the target that opened the transfer. Lanes must have
+  // the same identity. REQUIRES: no lane can connect yet.
   void set_owner(const PeerIdentity* owner) {
     owner_ = owner != nullptr ? *owner : PeerIdentity();
   }
@@ -227,7 +240,7 @@ class Transfer {
                bool keep);
   [[nodiscard]] rocksdb::Status PinOnce();
   [[nodiscard]] rocksdb::Status MakePlan();
-  // Ends the transfer's use of its part store.
+  // Tells the part store that this transfer no longer reads from it.
   void LeaveStore();
   std::string database_dir() const;
   void AddOtherFiles(Opened* opened) const;
@@ -241,15 +254,15 @@ class Transfer {
   const TransferId id_;
   const uint32_t plan_lanes_;  // number of lanes first granted; the plan is
                                // made for it
-  std::vector<std::string> own_notes_;  // in addition to the plan's notes
+  std::vector<std::string> own_notes_;  // added to the notes of the plan
 
   std::atomic<bool> ended_{false};
   PinnedSnapshot pinned_;
-  // Shared with transfers that have the same plan; empty until planned.
+  // Transfers with the same plan share it. Empty until planned_ is true.
   std::shared_ptr<const TransferPlan> plan_ =
       std::make_shared<TransferPlan>();
   PartStore* parts_ = nullptr;  // valid as long as plan_
-  std::atomic<bool> is_target_{false};  // counted as a target by parts_
+  std::atomic<bool> is_target_{false};  // parts_ counts this target
   std::mutex pin_mu_;
   std::atomic<bool> planned_{false};
   uint64_t snapshot_micros_ = 0;

@@ -47,8 +47,8 @@ void TransferConnections::Replace(Channel* control, std::string peer,
   }
 }
 
-// Closes the lanes first: a lane that waits for the same target must not detach
-// the connection that replaces this one.
+// Closes the lanes first. Another lane may wait for the same target at the same
+// time. It must not detach the connection with which the target resumes.
 void TransferConnections::Detach(const Status& status,
                                  const std::string& where,
                                  std::chrono::milliseconds after) {

@@ -1,5 +1,5 @@
-// The connections of a transfer: its target's control connection, and one port
-// for each lane.
+// The connections of a transfer: the control connection of its target, and the
+// connections of its lanes.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,10 @@
 
 namespace sstferry {
 
-// Keeps track of the connections of one transfer.
+// Tracks the connections of one transfer.
 //
-// Ownership: borrows a control channel from Join() or Replace() to its Leave().
+// Ownership: borrows a control channel from Join() or Replace() until Leave()
+//            is called for it.
 // Threads:   any.
 class TransferConnections {
  public:
@@ -26,33 +27,37 @@ class TransferConnections {
 
   // Sets the first control connection.
   void Join(Channel* control);
-  // Replaces the control connection by another connection of the same target;
-  // null: by no connection. Closes the previous control connection, and the
-  // lanes that are no longer granted.
+  // Closes the control connection and replaces it by `control`, another
+  // connection of the same target. If `control` is null, no control connection
+  // remains. Closes the lanes that are no longer granted: lane `lanes` and
+  // higher ones.
   void Replace(Channel* control, std::string peer, uint32_t lanes);
-  // Tells the target why the source stops serving it, and closes its lanes. The
-  // target may connect again. Does nothing while no target is connected, or if
-  // it connected less than `after` ago: a lane's wait on an earlier connection
-  // proves nothing about this one.
+  // Tells the target why the source stops serving it (`status`), and closes its
+  // lanes. The target may connect again. Does nothing if no target is
+  // connected. Also does nothing if the target connected less than `after` ago,
+  // because the lane that complains may have waited on an earlier connection.
   void Detach(const rocksdb::Status& status, const std::string& where,
               std::chrono::milliseconds after);
-  // Returns why the connected target was detached; OK if it was not.
+  // Returns why Detach() closed the lanes of the connected target. Returns OK
+  // if it did not.
   rocksdb::Status detached() const;
-  // Removes `control`. Returns false if another connection has replaced it.
+  // Removes the connection `control`, which closes. Returns false if another
+  // connection has replaced it.
   bool Leave(const Channel* control);
   bool IsControl(const Channel* control) const;
   bool has_control() const { return has_control_; }
-  uint32_t lanes() const;  // granted
+  uint32_t lanes() const;  // number of granted lanes
   std::string peer() const;
 
-  // Returns the port of a lane, which is valid as long as this object. Returns
-  // kRefused for a lane number that was not granted.
+  // Sets *port to the port of a lane, which is valid as long as this object.
+  // Returns kRefused if the target was not granted a lane with this number.
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
-  // Closes all attached lanes.
+  // Closes all attached lanes. The target may connect them again.
   void CloseLanes();
-  // Closes all lanes permanently.
+  // Closes all lanes. The target cannot connect them again.
   void StopLanes();
-  // Sends the end state to the target, then stops its lanes.
+  // Sends an End frame with the end state `status` to the target, and then
+  // stops all lanes.
   void End(const rocksdb::Status& status, const std::string& where);
 
  private:
@@ -62,7 +67,7 @@ class TransferConnections {
   Channel* control_ = nullptr;             // under mu_; null: none
   Clock::time_point joined_;               // under mu_
   rocksdb::Status detached_;               // under mu_
-  std::atomic<bool> has_control_{false};   // control_ is not null
+  std::atomic<bool> has_control_{false};   // true: control_ is not null
   const std::vector<std::unique_ptr<LanePort>> ports_;  // by lane number
 };
 

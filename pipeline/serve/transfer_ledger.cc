@@ -30,8 +30,8 @@ Status TransferLedger::RecordReceived(const Received& received) {
                             std::to_string(part.part_id));
     }
     Recorded& recorded = recorded_[part.part_id];
-    // Do not compare chunks or SST bytes: the same entries may be sent again in
-    // other files.
+    // Does not compare the numbers of chunks and SST bytes. If a part is sent
+    // again, its entries may be in other files.
     if (recorded.sent &&
         (recorded.totals->entries != part.totals.entries ||
          recorded.totals->key_value_bytes != part.totals.key_value_bytes)) {

@@ -1,5 +1,5 @@
-// Records the totals that a transfer's lanes have sent and its target has
-// received.
+// Records how much a transfer's lanes have sent, and how much its target
+// already had.
 #pragma once
 
 #include <atomic>
@@ -15,41 +15,40 @@
 
 namespace sstferry {
 
-// Counters of the lanes. Threads: any.
+// Counters to which all lanes of a transfer add. Threads: any.
 struct TransferCounters {
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> sst_bytes{0};
   std::atomic<uint64_t> wire_bytes{0};
-  std::atomic<uint64_t> acks{0};  // acknowledgements received by lanes
+  std::atomic<uint64_t> acks{0};  // acknowledgements of chunks
   std::atomic<uint64_t> send_blocked_micros{0};
   StageTotals stages;
 };
 
-// Totals of each part of a plan. Threads: any.
+// Records the totals of each part of a plan. Threads: any.
 class TransferLedger {
  public:
-  // Sets the number of parts. REQUIRES: before anything is recorded.
+  // Sets the number of parts. REQUIRES: no part is recorded yet.
   void Begin(size_t parts);
 
-  // Records a part that was sent to its end; `received` are the totals that the
-  // target already had.
+  // Called when a lane has sent a part to its end. The totals of the part are
+  // those of `end`, plus `received`, which the target had when it requested the
+  // part.
   void RecordPart(const PartEnd& end, const Totals& received);
-  // Records parts that the target has, but did not receive from this process.
-  // Returns kCorrupt for a part that is not in the plan, or if this process
+  // Records parts that the target already has from an earlier connection or
+  // process. Returns kCorrupt if a part is not in the plan, or if this process
   // sent the part with other totals.
   [[nodiscard]] rocksdb::Status RecordReceived(const Received& received);
-  // Returns the totals of each family over the parts sent or received so far.
+  // Returns for each family the totals of the parts that are recorded.
   std::vector<Totals> FamilyTotals(const TransferPlan& plan) const;
-  // Returns the number of parts that were not sent completely and that the
-  // target does not have.
+  // Returns the number of parts that are not recorded.
   size_t UnsentParts() const;
 
  private:
-  // The state of a part that the target has received, or will have received
-  // when all sent bytes have arrived.
+  // A part that the target has, or will have when all sent bytes have arrived.
   struct Recorded {
     std::optional<Totals> totals;
-    bool sent = false;  // sent by this process
+    bool sent = false;  // this process sent the part
   };
 
   mutable std::mutex mu_;

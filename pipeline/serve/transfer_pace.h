@@ -1,4 +1,5 @@
-// Rate limit and compression of a transfer, which its target may change.
+// How fast a transfer sends, and whether it compresses. Its target may change
+// both while the transfer runs.
 #pragma once
 
 #include <atomic>
@@ -13,19 +14,21 @@
 
 namespace sstferry {
 
-// Settings of the transfer's sends. Threads: any.
+// Rate limits and compression of one transfer. Threads: any.
 class TransferPace {
  public:
-  // Borrows `shares`. `database_dir` is empty for an application's own
-  // database.
+  // Borrows `shares`. `database_dir` is empty if the database is open in this
+  // process.
   TransferPace(ServerShares* shares, const std::string& database_dir)
       : shares_(shares),
         rate_bucket_(0),
         hold_back_(std::make_shared<HoldBack>(WatchUserOf(database_dir))) {}
 
-  // Applies a request, as far as the target's Hello allows.
+  // Sets rate limit, throttling and compression as the request wants. Does not
+  // compress if the target's Hello does not allow it.
   void Set(const OpenRequest& request, const Hello& target);
-  // Wakes all threads that wait for the rate limit or are throttled.
+  // Wakes all threads that wait for the rate limit or sleep because the
+  // transfer is slowed down.
   void Close() {
     rate_bucket_.Close();
     hold_back_->Close();
@@ -33,16 +36,17 @@ class TransferPace {
 
   ServerShares* shares() { return shares_; }
   TokenBucket* rate_bucket() { return &rate_bucket_; }
-  // Throttles the transfer's threads for the source's application. Shared,
-  // because the building of chunks for several transfers may outlive this one.
+  // Slows down the transfer's threads while the source's application waits. It
+  // is shared, because threads that build chunks for several transfers may
+  // outlive this transfer.
   const std::shared_ptr<HoldBack>& hold_back() { return hold_back_; }
-  // Blocks until `bytes` may be sent under the limit for all transfers
-  // together. The transfers take turns in small pieces, so that each one gets
-  // the same share of the rate, regardless of its number of lanes.
+  // Blocks until the server's rate limit allows to send `bytes` bytes. All
+  // transfers share this limit and take turns in small pieces. Each transfer
+  // gets the same share, however many lanes it has.
   [[nodiscard]] rocksdb::Status TakeFromAll(uint64_t bytes);
   WireCompression compression() const { return compression_; }
   int compression_level() const { return compression_level_; }
-  // Returns true if lanes compress now.
+  // Returns true if lanes compress at present.
   bool compressing() const {
     return compressing_.load(std::memory_order_relaxed);
   }
@@ -52,7 +56,7 @@ class TransferPace {
   ServerShares* const shares_;
   TokenBucket rate_bucket_;
   const std::shared_ptr<HoldBack> hold_back_;
-  std::mutex turn_mu_;  // held by the lane that waits for the common rate
+  std::mutex turn_mu_;  // locked by the lane that waits in TakeFromAll()
   std::atomic<WireCompression> compression_{WireCompression::kNone};
   std::atomic<int> compression_level_{0};
   std::atomic<bool> compressing_{false};

@@ -12,8 +12,8 @@ namespace sstferry {
 void TransferPlaces::LookWhatMoved(uint64_t now) {
   for (auto& [id, entry] : *this) {
     const Stats stats = entry.transfer->CurrentStats();
-    // Adds several counters, because some work increases only one of them: a
-    // comparison reads entries but sends no files, a clone sends files but
+    // Adds three counters, because some work changes only one of them. A
+    // comparison reads entries but sends no files. A clone sends files but
     // reads no entries.
     const uint64_t moved = stats.entries + stats.sst_bytes + stats.read_bytes;
     if (moved != entry.moved) {
@@ -59,9 +59,9 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   const uint64_t deadline = static_cast<uint64_t>(
       std::chrono::ceil<std::chrono::seconds>(options_->timeouts.stall)
           .count());
-  // Chooses a transfer of the peer with the most transfers; among these, an
-  // idle one before a connected one; among these, the one that has been idle,
-  // or whose target has received nothing, for longest.
+  // Chooses by rank. First counts the number of transfers of the peer, then
+  // whether the transfer has no connected target, then how long it has made no
+  // progress.
   std::tuple<uint64_t, bool, uint64_t> best{own, false, 0};
   auto chosen = end();
   for (auto it = begin(); it != end(); ++it) {
@@ -208,7 +208,8 @@ std::vector<ShownSnapshot> TransferPlaces::Show(
     std::set<TransferId>* listed) const {
   std::map<const SharedSnapshot*, ShownSnapshot> here;
   const uint64_t ttl = static_cast<uint64_t>(options_->snapshot_ttl.count());
-  // Prefer a transfer whose id the peer may see, then a pull over a verify.
+  // If several transfers read a snapshot, shows one whose id the peer may see.
+  // If there is none, shows a pull rather than a verify.
   const auto rank = [peer](const Transfer& transfer) {
     return std::pair(peer != nullptr && transfer.IsOwner(peer),
                      transfer.request().purpose == Purpose::kPull);

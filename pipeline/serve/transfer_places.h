@@ -1,5 +1,5 @@
-// Keeps the transfers of a server by id. Chooses which transfer loses its slot
-// to another one.
+// The transfers that have a slot at a server, by id. If no slot is free,
+// chooses which transfer loses its slot.
 #pragma once
 
 #include <cstdint>
@@ -16,74 +16,79 @@
 
 namespace sstferry {
 
-// A transfer that has a slot, and the times of its progress.
+// A transfer that has a slot, and when it last made progress.
 struct PlacedTransfer {
   std::shared_ptr<Transfer> transfer;
-  uint64_t idle_since = 0;  // steady seconds at which the target left
-  uint64_t moved = 0;       // work in CurrentStats() at LookWhatMoved()
-  uint64_t moved_at = 0;    // steady seconds at which `moved` last changed
+  uint64_t idle_since = 0;  // when the target left; steady seconds
+  uint64_t moved = 0;       // work done at the last LookWhatMoved()
+  uint64_t moved_at = 0;    // when `moved` last changed; steady seconds
   Clock::time_point placed_at = Clock::now();
-  uint64_t planned_bytes = 0;  // to be sent, estimated; 0: unknown
+  uint64_t planned_bytes = 0;  // estimate for the transfer; 0: unknown
 };
 
-// The readers of one snapshot in this process.
+// A snapshot in a list, with its readers in this process.
 struct ShownSnapshot {
-  std::shared_ptr<Transfer> transfer;  // its id names the snapshot
+  std::shared_ptr<Transfer> transfer;  // the list shows its id
   uint32_t readers = 0;                // number of connected targets
-  uint64_t left = 0;                   // seconds until it expires
+  uint64_t left = 0;                   // seconds until the lease expires
 };
 
 // The transfers that have a slot at one server. Times are seconds of the steady
 // clock.
 //
-// Ownership: shares the transfers; borrows the options.
-// Threads:   one at a time.
+// Ownership: shares the transfers; borrows the options. Threads:   one at a
+// time.
 class TransferPlaces : public std::map<TransferId, PlacedTransfer> {
  public:
   explicit TransferPlaces(const ServeOptions* options) : options_(options) {}
 
-  // Returns the progress of each transfer at `now`.
+  // Returns how long each transfer has had its slot, and the share of its bytes
+  // that was sent.
   std::vector<PlaceUse> Uses(Clock::time_point now);
-  // Adds a transfer. If all slots are in use, the transfer that Replaceable()
-  // chooses (*evicted) loses its slot. Returns false if it chooses none.
+  // Gives a slot to a transfer. If all slots are in use, another transfer must
+  // lose its slot. Replaceable() chooses it, and *evicted is set to it. Returns
+  // false if Replaceable() finds none.
   bool Insert(const std::shared_ptr<Transfer>& transfer, uint64_t now,
               std::shared_ptr<Transfer>* evicted);
-  // Called when the target is connected again: the time in which it received
-  // nothing starts now.
+  // Called when the target has connected again. The time in which the target
+  // has received nothing starts now.
   void Returned(const TransferId& id, uint64_t now);
   std::vector<std::shared_ptr<Transfer>> Pulls() const;
-  // Notes which transfers made progress since the last call.
+  // Records which transfers have made progress since the last call.
   void LookWhatMoved(uint64_t now);
 
-  // Returns the transfers whose snapshot is in that directory and has no
-  // connected reader, each with the time at which it became idle.
+  // Returns the transfers whose snapshots are in the directory `parent` and
+  // have no connected reader. Each has the time at which its target left.
   std::vector<std::pair<TransferId, uint64_t>> IdleIn(
       const std::string& parent) const;
-  // Removes and returns all readers of that transfer's snapshot; its disk space
-  // becomes free when the last reader is destroyed. Removes no reader if a
-  // target is connected to one of them.
+  // Removes all transfers that read the same snapshot as the transfer `id`, and
+  // returns them. The snapshot's disk space becomes free when the last of them
+  // is destroyed. If any of them has a connected target, removes none.
   std::vector<std::shared_ptr<Transfer>> TakeIdle(const TransferId& id);
-  // Returns all readers of the snapshot in that directory that pins most bytes.
+  // Finds the snapshot in the directory `parent` that pins the most bytes.
+  // Returns all its readers that are running.
   std::vector<std::shared_ptr<Transfer>> ReadersOfLargest(
       const std::string& parent) const;
-  // Returns one entry for each snapshot of databases with these names. Adds the
-  // ids of all its transfers to *listed.
+  // Returns one entry for each snapshot of the databases with these names. Adds
+  // the ids of all transfers that read them to *listed.
   std::vector<ShownSnapshot> Show(const std::set<std::string>& names,
                                   const PeerIdentity* peer, uint64_t now,
                                   std::set<TransferId>* listed) const;
-  // Removes transfers without a connected target that have ended or expired.
+  // Removes and returns the transfers without a connected target that have
+  // ended or whose lease has expired.
   std::vector<std::shared_ptr<Transfer>> TakeExpired(uint64_t now);
-  // Removes transfers whose private directory has a release request, if no
-  // target reads the snapshot; otherwise removes the request.
+  // Removes and returns the transfers whose directory contains a release
+  // request. If a target reads the snapshot, keeps the transfer and removes the
+  // request.
   std::vector<std::shared_ptr<Transfer>> TakeAskedFor();
 
  private:
-  // Returns the entry that loses its slot to a transfer of `owner`, or end().
-  // Chooses a transfer of the peer with the most transfers, if that peer has at
-  // least as many as `owner` would then have. Prefers the transfer that has
-  // been idle for longest. If none is idle, chooses the one whose connected
-  // target has received nothing for longest, if that time exceeds the stall
-  // timeout.
+  // Returns the transfer that loses its slot to a new transfer of `owner`, or
+  // end(). It belongs to the peer with the most transfers; that peer must have
+  // at least as many as `owner` would then have. A transfer without a connected
+  // target is chosen first, and among these the one whose target left first.
+  // Otherwise the one is chosen whose target has received nothing for the
+  // longest time; this time must exceed the stall timeout.
   iterator Replaceable(const PeerIdentity& owner, uint64_t now);
   // Returns the snapshots that connected targets read.
   std::set<const SharedSnapshot*> InUse() const;

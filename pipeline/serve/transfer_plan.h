@@ -1,4 +1,5 @@
-// The plan of a transfer: what it moves, and how. Constant after it is made.
+// The plan of a transfer. It says what the transfer copies and how. A plan does
+// not change after it is made.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,9 @@ namespace sstferry {
 
 class Snapshot;
 
-// Maximum number of files of a family that are merged without RocksDB. Limits
-// the memory of the list, some hundred bytes per file.
+// If a family has more files, RocksDB merges them for chunks, not sstferry.
+// This limits the memory for the list of files, which needs some hundred bytes
+// per file.
 inline constexpr size_t kMaxMergedFiles = 20000;
 
 // A column family at the source.
@@ -29,47 +31,50 @@ struct TransferFamily {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   rocksdb::Options chunk_options;
   uint64_t readahead_bytes = 0;
-  FamilyPlan plan;  // has files only while the plan is made
-  // All files with keys in the interval, if they contain all entries; otherwise
-  // empty.
+  FamilyPlan plan;  // its file list is empty after planning
+  // All files with keys in the interval. Empty if the files do not contain all
+  // entries, or are too many.
   std::vector<TableFile> merged_files;
 
-  // Returns null if RocksDB must iterate.
+  // Returns the files from which sstferry reads the entries itself. Returns
+  // null if it must read them with a RocksDB iterator.
   const std::vector<TableFile>* files_to_merge() const {
     return merged_files.empty() ? nullptr : &merged_files;
   }
 };
 
-// A plan, and what the source needs to send its parts. Transfers of one
-// snapshot may share it: each one completes `opened` for its own target.
+// A plan, with what the source needs to send its parts. Several transfers of
+// one snapshot may share a plan. Each of them copies `opened` and adds what is
+// special for its own target.
 struct TransferPlan : Plan {
   RocksDbRelease application;  // release of the application that opens the
                                // replica
-  RocksDbRelease written_by;   // from the source's OPTIONS
-  Needs needs;                 // what the sent data requires
+  RocksDbRelease written_by;   // RocksDB release in the source's OPTIONS
+  Needs needs;                 // RocksDB features that sent files need
   std::vector<TransferFamily> sources;  // by index of `families`
-  std::unique_ptr<RefreshAtSource> refresh;  // null: not a refresh
-  UnknownOptions unknown_options;  // in the source's OPTIONS
+  std::unique_ptr<RefreshAtSource> refresh;  // null: no refresh is planned
+  UnknownOptions unknown_options;  // of the source's OPTIONS
 };
 
-// Checks the names in a snapshot, whose number and lengths the wire format
-// limits but RocksDB does not.
-//   kRefused  there are too many, or one is too long
+// Checks the number of column families in a snapshot, and the lengths of the
+// names. RocksDB does not limit them, but the wire format does.
+//   kRefused  there are too many families, or a name is too long
 [[nodiscard]] rocksdb::Status CheckNames(const Snapshot& snapshot);
 
-// Sets in *opened what is the same for all targets of the plan: facts about the
-// snapshot, and the releases of RocksDB that can open the files.
+// Sets the fields of *opened that are equal for all targets of the plan: the
+// facts about the snapshot, and the RocksDB releases that can open the files.
 void DescribeSource(const Snapshot& snapshot, const TransferPlan& plan,
                     Opened* opened);
 
-// Appends the notes of a transfer to those of its plan, which may have one for
-// each family. Drops notes of the plan so that there is room for one more.
+// Joins the notes of a plan and the notes of a transfer. A plan may have a note
+// for each family. If there are too many notes, drops notes of the plan. Leaves
+// room for one more note.
 std::vector<std::string> JoinNotes(std::vector<std::string> of_plan,
                                    const std::vector<std::string>& own);
 
-// Sets *release to the application's RocksDB release from the request; unknown
-// if the request has none.
-//   kRefused  the request's text is not a release
+// Sets *release to the release of RocksDB that the request names. If it names
+// none, the release is unknown.
+//   kRefused  the text in the request is not a release
 [[nodiscard]] rocksdb::Status ReleaseAsked(const OpenRequest& request,
                                            RocksDbRelease* release);
 

@@ -122,8 +122,8 @@ Status TransferPlanner::DescribeFamilies() {
   return Status::OK();
 }
 
-// Refuses a seed that works now, while all entries are in WALs, but whose
-// replica could not be refreshed later.
+// Without this check, a seed would work now, while all entries are in WALs. But
+// its replica could not be refreshed later.
 Status TransferPlanner::CheckNextTables(const FamilyDescription& family) {
   Needs needs;
   for (const NamedValue& option : family.table_options) {
@@ -174,9 +174,9 @@ Status TransferPlanner::CheckOwnIndex(const FamilyDescription& family) const {
                                   "chunks do not have");
 }
 
-// Refuses the option: RocksDB then reserves the last level for older ingested
-// data. Chunks fill that level, and have no deletions that would hide such
-// data: a deleted key could come back.
+// With this option, RocksDB reserves the last level for older data that is
+// ingested later. Chunks fill this level and contain no deletions. Without
+// deletions to hide the older data, a deleted key could come back.
 Status TransferPlanner::CheckIngestsBehind(
     const std::string& where, const std::string& option,
     const std::vector<NamedValue>& options) {
@@ -219,8 +219,8 @@ Status TransferPlanner::ChooseFormat(TransferFamily* family) {
   return status;
 }
 
-// Lists the files of all families before it cuts any, because the sizes of
-// parts depend on the total.
+// Lists the files of all families before it divides any family into parts,
+// because the sizes of the parts depend on the total.
 Status TransferPlanner::PlanFamilies() {
   Status status;
   uint64_t rebuilt_bytes = 0;
@@ -308,14 +308,14 @@ void TransferPlanner::EndFiles(TransferFamily* family) const {
   files->shrink_to_fit();
 }
 
-// Returns true if the files contain all entries, and are few enough for their
-// list to be kept in memory.
+// Returns true if sstferry can merge the files itself: they contain all
+// entries, and the list of files is short enough.
 bool TransferPlanner::CanMerge(const FamilyPlan& plan) const {
   return asked_.request.purpose == Purpose::kPull &&
          !entries_are_in_memory() && plan.files.size() <= kMaxMergedFiles;
 }
 
-// Adds a plan item for each file, with its first and its last key.
+// Adds a plan item for each file, with the file's first and last key.
 void TransferPlanner::AddPlanItems(const TransferFamily& family) {
   for (const FilePlan& file : family.plan.files) {
     PlanItem item;

@@ -1,5 +1,5 @@
-// Plans a transfer: its families and its parts. RefreshAtSource decides how a
-// refresh handles a family.
+// Plans a transfer: finds its column families and divides them into parts. For
+// a refresh, RefreshAtSource decides how each family is sent.
 #pragma once
 
 #include <functional>
@@ -14,24 +14,28 @@
 
 namespace sstferry {
 
-// Input of a plan. Ownership: borrows all members; polls `ended`.
+// What a planner needs to know about a transfer.
+//
+// Ownership: borrows all members.
 struct PlanOrder {
   const OpenRequest& request;
   const Hello& target;
   uint32_t lanes = 1;
-  std::function<bool()> ended;  // returns true if the plan is no longer needed
+  std::function<bool()> ended;  // true: nobody needs the plan any more
 
   bool is_refresh() const { return request.mode == TransferMode::kRefresh; }
 };
 
-// Return the input of CutFamily().
+// Return the arguments for CutFamily().
 PlannerOptions PlannerOptionsOf(const PlanOrder& order);
 PlannerFamily PlannerFamilyOf(const TransferFamily& family, const Family& told);
 
-// Makes one plan. Ownership: borrows the constructor's arguments. Threads: one.
+// Makes one plan.
+//
+// Ownership: borrows the constructor's arguments. Threads: one.
 class TransferPlanner {
  public:
-  // `make_refresh` may be null: then Run() refuses refreshes.
+  // If `make_refresh` is null, Run() refuses refreshes.
   TransferPlanner(const Snapshot& snapshot, const PlanOrder& asked,
                   const RefreshFactory& make_refresh, TransferPlan* plan)
       : snapshot_(snapshot),
@@ -39,8 +43,8 @@ class TransferPlanner {
         make_refresh_(make_refresh),
         plan_(plan) {}
 
-  // Fills the plan. Refuses everything that cannot be moved faithfully, as far
-  // as that can be known without reading the data.
+  // Makes the plan. Refuses what cannot be copied exactly, as far as this is
+  // known without reading the data.
   //   kRefused, kIncompatible  the snapshot cannot be moved in the requested
   //                            way.
   //   kCancelled               ended() returned true.
@@ -49,20 +53,21 @@ class TransferPlanner {
 
  private:
   [[nodiscard]] rocksdb::Status DescribeFamilies();
-  // Checks the format_version of tables that the source's application will
-  // write; its present files may have a lower one.
-  //   kIncompatible  it is a seed, and the linked RocksDB cannot read such
-  //                  tables
+  // Checks whether this RocksDB can read the tables that the source's
+  // application will write according to its OPTIONS. The present tables may
+  // have a lower format_version. For a refresh, only adds a note.
+  //   kIncompatible  it cannot, and the transfer is a seed
   [[nodiscard]] rocksdb::Status CheckNextTables(
       const FamilyDescription& family);
-  // Checks for options with which the replica's application opens only tables
-  // that have a user-defined index.
-  //   kRefused  the family has such options: chunks have no such index, so
-  //             RocksDB could not open their tables
+  // Some options make the application open only tables with a user-defined
+  // index. Chunks have no such index.
+  //   kRefused  the family has such an option, so RocksDB could not open the
+  //             tables
   [[nodiscard]] rocksdb::Status CheckOwnIndex(
       const FamilyDescription& family) const;
-  // Checks an option of `where` with which the application ingests older data
-  // below all that the database has (IngestExternalFileOptions::ingest_behind).
+  // Checks the option with which an application may ingest older data below the
+  // existing data (IngestExternalFileOptions::ingest_behind). `where` says
+  // whose options these are.
   //   kRefused  the application has set that option
   [[nodiscard]] static rocksdb::Status CheckIngestsBehind(
       const std::string& where, const std::string& option,
@@ -72,28 +77,31 @@ class TransferPlanner {
   [[nodiscard]] rocksdb::Status ChooseFormat(TransferFamily* family);
   [[nodiscard]] rocksdb::Status CutFamilyAt(size_t index,
                                             uint64_t target_bytes);
-  // Keeps the list of files that lanes need, and drops the rest.
+  // Called when the family is planned. Copies the list of its files to
+  // merged_files if lanes need it, and frees the list in the plan.
   void EndFiles(TransferFamily* family) const;
-  // Adds a plan item for each file. Called for `sstferry plan`.
+  // Adds a plan item for each file. Called for the command `sstferry plan`.
   void AddPlanItems(const TransferFamily& family);
-  // Returns the description of the family that is sent to the target.
+  // Returns the description of the family that the target gets.
   Family& told(const TransferFamily& family) const {
     return plan_->families[family.index];
   }
   bool is_refresh() const { return asked_.is_refresh(); }
-  // Returns true if the snapshot is open read-only and has replayed a WAL.
+  // Returns true if entries of the snapshot are only in memory: RocksDB has
+  // opened it read-only and replayed WALs.
   bool entries_are_in_memory() const {
     return snapshot_.wal_not_flushed() &&
            snapshot_.counters().wal_bytes_copied > 0;
   }
   bool CanMerge(const FamilyPlan& plan) const;
-  // Decides for which RocksDB release chunks are built: the release of the
+  // Chooses the RocksDB release for which chunks are built: the release of the
   // application that will open the replica.
   [[nodiscard]] rocksdb::Status ChooseApplication();
-  // Returns the highest format_version that this application and the RocksDB of
-  // both processes can read.
+  // Returns the highest format_version that can be read by the application and
+  // by sstferry on both sides.
   uint32_t MaxChunkFormatVersion() const;
-  // Returns true if chunks may have blocks that RocksDB reads only since 11.1.
+  // Returns true if chunks may contain blocks that RocksDB reads only since
+  // 11.1.
   bool reads_marked_blocks() const {
     return (asked_.target.features & kFeatureMarkedBlocks) != 0 &&
            (!plan_->application.is_known() ||
