@@ -491,8 +491,8 @@ Status ControlSession::StartOpening() {
   return status.ok() ? StartThread([this] { Open(); }, &worker_) : status;
 }
 
-// Pins the snapshot. If RocksDB cannot start a thread, it throws; returns
-// kInternal then.
+// Pins the snapshot. RocksDB throws if it cannot start a thread; then returns
+// kInternal.
 Status ControlSession::Pin() {
   RETURN_IF_ERROR(CheckThreads(kThreadsToOpen));
   try {
@@ -504,9 +504,9 @@ Status ControlSession::Pin() {
 }
 
 void ControlSession::Open() {
-  // Lowers the priority of this thread, except for a database that is open in
-  // this process: to take its snapshot, this thread flushes it for the
-  // application.
+  // Lowers the priority of this thread. Does not do so for a database that is
+  // open in this process, because this thread then flushes the application's
+  // data.
   if (transfer_->pace()->hold_back()->allowed() &&
       transfer_->has_directory()) {
     StepBack();

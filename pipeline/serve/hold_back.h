@@ -65,8 +65,8 @@ class HoldBack {
   // Measures the application's waits since the last Look(). Decides for how
   // much of the time the threads may work until the next Look().
   void Look();
-  // Lets the threads work again if they rest. Called when no more Look() will
-  // come soon.
+  // Lets the threads work again if they rest. Called when Look() will not be
+  // called for a while.
   void EndRest();
   // Wakes all sleeping threads. Later calls of Pass() do not sleep.
   void Close();
@@ -109,7 +109,7 @@ class HoldBack {
 
     double waited_lately = 0;  // a sum in which old waits fade
     double time_lately = 0;
-    std::optional<double> at_rest;  // waits during rests, per time
+    std::optional<double> at_rest;  // during rests: waits / time
   };
   void Sleep(std::chrono::duration<double> time);
   void SetShare(double share);

@@ -1,6 +1,7 @@
 // Finds snapshots that no transfer of this process uses. Such a snapshot is in
-// a directory of its own next to the database (a private directory), with a
-// lease: a file that names its transfer and says how long it is retained.
+// a directory of its own next to the database (a private directory). A file in
+// it, the lease, names the snapshot's transfer and how long the snapshot is
+// retained.
 #pragma once
 
 #include <set>

@@ -9,7 +9,7 @@ namespace sstferry {
 
 using rocksdb::Status;
 
-// An adopted snapshot has a lease already, namely that of this transfer.
+// An adopted snapshot already has the lease of this transfer.
 PinnedSnapshot::PinnedSnapshot(std::shared_ptr<SharedSnapshot> shared)
     : shared_(std::move(shared)),
       has_lease_(shared_->adopted() != nullptr),

@@ -49,8 +49,8 @@ class PinnedSnapshot {
   // Writes the lease, or replaces it. Fills the fields of `lease` that describe
   // the snapshot.
   [[nodiscard]] rocksdb::Status WriteLease(Lease lease, uint64_t wall_seconds);
-  // Renews the lease of a snapshot that was adopted from another process. It
-  // need not be opened yet. Does nothing for other snapshots.
+  // Renews the lease of a snapshot that was adopted from another process. The
+  // snapshot need not be opened yet. Does nothing for other snapshots.
   [[nodiscard]] rocksdb::Status RenewLease(uint64_t wall_seconds);
 
  private:
@@ -60,7 +60,7 @@ class PinnedSnapshot {
   mutable std::mutex lease_mu_;  // locked while the lease is written
   bool left_ = false;            // under lease_mu_, and all below
   bool borrows_ = false;         // has a directory: that of shared_, or linked_
-  std::unique_ptr<PrivateDir> linked_;  // until Leave()
+  std::unique_ptr<PrivateDir> linked_;  // null after Leave()
   std::string linked_path_;
 };
 

@@ -91,13 +91,14 @@ class RefreshAtSource {
                                             uint64_t target_bytes,
                                             TransferFamily* family) = 0;
   // Makes the object that compares parts on one lane. `salt` is the id of the
-  // transfer. It is random and part of all digests, so that nobody can prepare
-  // two entries with the same digest.
+  // transfer, which is random. All digests depend on `salt`, so that nobody can
+  // prepare two entries with the same digest.
   virtual std::unique_ptr<LaneDeltas> MakeDeltas(
       const TransferId& salt) const = 0;
 };
 
-// Makes the RefreshAtSource of a plan. It borrows the snapshot and the plan.
+// Makes the RefreshAtSource of a plan. The object borrows the snapshot and the
+// plan.
 using RefreshFactory = std::function<std::unique_ptr<RefreshAtSource>(
     const Snapshot& snapshot, TransferPlan* plan)>;
 

@@ -26,9 +26,9 @@ struct PlaceUse {
 // Threads: one at a time.
 class ReturnTimes {
  public:
-  // Returns the time after which the next target must ask again. It is between
-  // kMinRetryAfterMillis and kMaxRetryAfterMillis, and partly random, so that
-  // targets do not ask at the same time.
+  // Returns the time after which the next target must ask again. This time is
+  // between kMinRetryAfterMillis and kMaxRetryAfterMillis, and partly random,
+  // so that targets do not ask at the same time.
   std::chrono::milliseconds Next(const std::vector<PlaceUse>& uses,
                                  Clock::time_point now);
 

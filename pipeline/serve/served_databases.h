@@ -17,8 +17,8 @@
 
 namespace sstferry {
 
-// Returns the snapshot directory of a database, an argument of
-// SnapshotParent(). `of_server` is ServeOptions::snapshot_dir; if it is set,
+// Returns the snapshot directory of a database, which is passed to
+// SnapshotParent(). If `of_server` (ServeOptions::snapshot_dir) is not empty,
 // returns it.
 const std::string& SnapshotDirOf(const ServedDatabase& database,
                                  const std::string& of_server);
@@ -35,8 +35,8 @@ struct ServedSet {
   // The directories that contain the private directories with snapshots.
   std::set<std::string> snapshot_parents;
   uint64_t file_system = 0;  // file system of the tree; 0: no tree
-  bool is_complete = false;      // as in the last DatabaseTree
-  std::set<std::string> others;  // as in the last DatabaseTree
+  bool is_complete = false;      // result of the last search
+  std::set<std::string> others;  // directories and links without a database
   // Returns the database with this name; null if there is none.
   const ServedDatabase* Find(const std::string& name) const;
 };

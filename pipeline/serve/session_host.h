@@ -1,4 +1,4 @@
-// The objects and functions of a server that its sessions use.
+// Gives sessions access to the objects of their server.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@
 
 namespace sstferry {
 
-// What a server gives to its sessions. All objects belong to the server.
+// The objects and functions of a server that a session uses. The server owns
+// all objects.
 struct SessionHost {
   const ServeOptions* options = nullptr;
   ServedDatabases* databases = nullptr;

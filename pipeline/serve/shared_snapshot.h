@@ -64,9 +64,9 @@ class SharedSnapshot {
   // Returns true if a transfer with this request can read the snapshot.
   bool Serves(const std::string& database, const OpenRequest& request) const;
 
-  // Join() counts a transfer that takes or reads the snapshot, and Leave() ends
-  // that. While no transfer is counted, taking and reading fail with
-  // kCancelled.
+  // Join() counts a transfer that takes or reads the snapshot. Leave() removes
+  // the transfer from the count. While the count is 0, taking and reading fail
+  // with kCancelled.
   void Join() { ++readers_; }
   void Leave() { --readers_; }
 
@@ -78,7 +78,8 @@ class SharedSnapshot {
   // Makes this object use `snapshot`. Take() then takes no snapshot.
   void Use(std::unique_ptr<Snapshot> snapshot);
   // Takes the snapshot if no other caller has taken it. If another caller is
-  // taking it, waits for that. Returns the errors of Snapshot::Create(), and:
+  // taking it, waits until that caller is done. Returns the errors of
+  // Snapshot::Create(), and:
   //   kSnapshotGone  the retained snapshot of another process cannot be used
   [[nodiscard]] rocksdb::Status Take();
   bool is_taken() const { return taken_; }
@@ -116,11 +117,11 @@ class SharedSnapshot {
   // retained earlier, or that is in an archive, has an earlier point in time.
   uint64_t taken_seconds() const { return taken_seconds_; }
 
-  // The snapshot lacks writes that skipped the WAL after the last flush.
-  // Returns a time that is not before this flush, in seconds since 1970: the
-  // last write of the MANIFEST or the start of Take(), whichever is earlier.
+  // Returns a time since which writes that skipped the WAL may be missing from
+  // the snapshot, in seconds since 1970: the last write of the MANIFEST or the
+  // start of Take(), whichever is earlier. It is not before the last flush.
   // Returns 0 if the time is unknown, if no process has the database open, or
-  // if a WAL contains an entry.
+  // if a WAL has an entry.
   uint64_t unlogged_since_seconds() const { return unlogged_since_seconds_; }
 
   // Gives a reader a directory in which another process can adopt the snapshot.

@@ -207,7 +207,7 @@ Status SnapshotStore::Resume(const ServedDatabase& database,
     }
   }
   // The lock is held until the transfer is resumed, so that its lease cannot
-  // expire before.
+  // expire in the meantime.
   const std::shared_ptr<Transfer> retained = FindLocked(request.named_transfer);
   if (retained == nullptr || stopping_) {
     return Gone(request.named_transfer);

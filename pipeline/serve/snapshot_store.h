@@ -44,10 +44,10 @@ class SnapshotStore {
   void Start();
 
   // Returns the newest snapshot that the request can read, and keeps it until
-  // the end of its window. It is not older than the target's data. Its age is
-  // below ServeOptions::share_snapshots, or was below it when the target first
-  // asked. If there is no such snapshot, returns a new one that has not been
-  // taken yet.
+  // the end of its window. This snapshot is not older than the target's data.
+  // Its age is, or was when the target first asked, below
+  // ServeOptions::share_snapshots. If there is no such snapshot, returns a new
+  // one that has not been taken yet.
   std::shared_ptr<SharedSnapshot> Latest(const ServedDatabase& database,
                                          const OpenRequest& request);
   // Adds a transfer. Find() finds it from then on. If there are too many
@@ -118,7 +118,7 @@ class SnapshotStore {
   struct Idle {
     uint64_t seconds = 0;  // since the target left
     TransferId id{};
-    std::string path;      // empty: in this process; else: its directory
+    std::string path;      // empty if this process has the transfer
   };
 
   uint64_t SteadySeconds() const {
@@ -142,7 +142,7 @@ class SnapshotStore {
              std::shared_ptr<Transfer>* evicted);
   // Records that the target of `transfer` takes a snapshot of its own. If
   // several targets do this for one database within a minute, returns a line
-  // for the log that suggests to share a snapshot. REQUIRES: mu_ is locked.
+  // for the log that suggests sharing a snapshot. REQUIRES: mu_ is locked.
   std::string CountTaker(const Transfer& transfer);
   // Ends a transfer that lost its slot to another one and is in leaving_. If it
   // has a lease, its target can resume it later. REQUIRES: mu_ is not locked.
@@ -187,9 +187,9 @@ class SnapshotStore {
   ReturnTimes returns_;     // under mu_
   SnapshotOrder order_;     // under mu_
   std::set<TransferId> leaving_;  // under mu_; their leases are not ready yet
-  // own_takers_: database -> target that took a snapshot of its own -> time of
-  // this. told_to_share_: database -> time at which the log suggested to share
-  // a snapshot. Times are seconds of the steady clock. Under mu_.
+  // own_takers_: for each database, the targets that took snapshots of their
+  // own, and when. told_to_share_: for each database, when the log suggested
+  // sharing a snapshot. Times are seconds of the steady clock. Under mu_.
   std::map<std::string, std::map<std::string, uint64_t>> own_takers_;
   std::map<std::string, uint64_t> told_to_share_;
   bool stopping_ = false;  // under mu_

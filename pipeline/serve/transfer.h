@@ -102,7 +102,7 @@ class Transfer {
     connections_.Detach(status, where, serve_.timeouts.stall);
   }
   // Returns why Detach() closed the lanes of the connected target. Returns OK
-  // if it did not.
+  // if they were not closed.
   rocksdb::Status detached() const { return connections_.detached(); }
   bool IsControl(const Channel* control) const {
     return connections_.IsControl(control);
@@ -125,8 +125,8 @@ class Transfer {
   //   kRefused    the target was not granted a lane with this number
   [[nodiscard]] rocksdb::Status Attach(uint32_t lane, LanePort** port);
 
-  // Ends the transfer with a failure. The first failure becomes the end state.
-  // Sends it to the target on the control connection, and stops every lane.
+  // Ends the transfer with a failure. The first failure becomes the end state
+  // of the transfer. Sends the end state to the target and stops every lane.
   void Fail(const rocksdb::Status& status, const std::string& where);
   // Ends the transfer like Fail(), but leaves a snapshot with a lease on the
   // disk.

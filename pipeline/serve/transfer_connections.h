@@ -39,7 +39,7 @@ class TransferConnections {
   void Detach(const rocksdb::Status& status, const std::string& where,
               std::chrono::milliseconds after);
   // Returns why Detach() closed the lanes of the connected target. Returns OK
-  // if it did not.
+  // if they were not closed.
   rocksdb::Status detached() const;
   // Removes the connection `control`, which closes. Returns false if another
   // connection has replaced it.

@@ -59,9 +59,8 @@ TransferPlaces::iterator TransferPlaces::Replaceable(
   const uint64_t deadline = static_cast<uint64_t>(
       std::chrono::ceil<std::chrono::seconds>(options_->timeouts.stall)
           .count());
-  // Chooses by rank. First counts the number of transfers of the peer, then
-  // whether the transfer has no connected target, then how long it has made no
-  // progress.
+  // Chooses by rank. The rank is the number of transfers of the peer; if equal,
+  // whether no target is connected; if equal, the time without progress.
   std::tuple<uint64_t, bool, uint64_t> best{own, false, 0};
   auto chosen = end();
   for (auto it = begin(); it != end(); ++it) {

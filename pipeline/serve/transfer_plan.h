@@ -20,9 +20,9 @@ namespace sstferry {
 
 class Snapshot;
 
-// If a family has more files, RocksDB merges them for chunks, not sstferry.
-// This limits the memory for the list of files, which needs some hundred bytes
-// per file.
+// While chunks are built, sstferry itself merges the files of a family, or
+// RocksDB does so if there are more files than this. The limit bounds the
+// memory of the list of files, which needs some hundred bytes per file.
 inline constexpr size_t kMaxMergedFiles = 20000;
 
 // A column family at the source.

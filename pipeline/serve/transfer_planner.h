@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// What a planner needs to know about a transfer.
+// The facts about a transfer that a planner needs.
 //
 // Ownership: borrows all members.
 struct PlanOrder {
@@ -56,13 +56,13 @@ class TransferPlanner {
   // Checks whether this RocksDB can read the tables that the source's
   // application will write according to its OPTIONS. The present tables may
   // have a lower format_version. For a refresh, only adds a note.
-  //   kIncompatible  it cannot, and the transfer is a seed
+  //   kIncompatible  it is a seed, and RocksDB cannot read such tables
   [[nodiscard]] rocksdb::Status CheckNextTables(
       const FamilyDescription& family);
-  // Some options make the application open only tables with a user-defined
-  // index. Chunks have no such index.
-  //   kRefused  the family has such an option, so RocksDB could not open the
-  //             tables
+  // With some options, the application opens only tables that have a
+  // user-defined index. Chunks have no such index.
+  //   kRefused  the family has such an option; the application could not open
+  //             the replica's tables
   [[nodiscard]] rocksdb::Status CheckOwnIndex(
       const FamilyDescription& family) const;
   // Checks the option with which an application may ingest older data below the

@@ -250,8 +250,8 @@ Status Multiplexer::Start(Descriptor in, Descriptor out,
         }
         channels->WriterEnded(writer.error());
         if (writer.error() != 0) {
-          // Wakes the reading thread. It first reads all bytes that have
-          // arrived, and then stops.
+          // Wakes the reading thread. The thread first reads all bytes that
+          // have arrived, and then stops.
           stop_reading->Raise();
         }
       },

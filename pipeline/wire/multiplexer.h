@@ -98,7 +98,7 @@ class Multiplexer {
 
   std::shared_ptr<StreamChannels> channels_;
   Descriptor in_;
-  Descriptor out_;  // if it is not open, in_ is written, too
+  Descriptor out_;  // not open: in_ is used for both directions
   std::unique_ptr<WakeSignal> stop_reading_;
   std::unique_ptr<WakeSignal> stop_writing_;
   std::thread reader_;

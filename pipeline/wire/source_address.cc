@@ -198,8 +198,8 @@ Status ParseSourceAddress(const std::string& text, SourceAddress* out) {
     out->directory = text;
     return Status::OK();
   }
-  // Before NAME, an address has a slash, or a colon after the path of a Unix
-  // socket. The host or path before it does not contain this character.
+  // NAME follows a slash, or a colon if the address is a Unix socket. Neither a
+  // host nor the path of a socket contains that character.
   const size_t begin = std::strlen(is_unix ? kUnixScheme : kScheme);
   const size_t end = text.find(is_unix ? ':' : '/', begin);
   HostPort host_port;

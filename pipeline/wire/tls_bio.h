@@ -8,8 +8,9 @@
 
 namespace sstferry {
 
-// The socket that OpenSSL uses, and the result of the last call on it. OpenSSL
-// does not report this result: its errors differ between versions.
+// The socket that OpenSSL uses, and the result of the last call on it.
+// OpenSSL's own errors for such a call are not used, because they differ
+// between versions.
 struct SocketIo {
   ConnectedSocket* socket = nullptr;
   bool more_follows = false;  // more bytes will be written immediately

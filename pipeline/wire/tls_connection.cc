@@ -156,8 +156,8 @@ class TlsConnection final : public Connection {
   SSL* ssl_ = nullptr;  // under mu_, as are all members below
   SocketIo io_;
   VerifyFailure verify_failure_;
-  Status failure_;        // set: the session cannot be used
-  Status write_failure_;  // set: writing failed; reading still works
+  Status failure_;        // not OK: the session cannot be used
+  Status write_failure_;  // not OK: writing failed; reading still works
   uint64_t bytes_since_rekey_ = 0;
   bool peer_ended_ = false;
   bool closing_ = false;

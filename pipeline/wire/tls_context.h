@@ -1,5 +1,6 @@
 // The TLS settings of a listener or dialer. They are loaded from files once,
-// and all its connections share them. Only tls_*.cc include this header.
+// and all connections of the listener or dialer share them. Only tls_*.cc
+// include this header.
 #pragma once
 
 #include <openssl/ssl.h>

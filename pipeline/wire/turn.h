@@ -9,8 +9,9 @@
 
 namespace sstferry {
 
-// A mutex with a time limit. Replaces std::timed_mutex, which uses
-// pthread_mutex_clocklock: the ThreadSanitizer of GCC 12 does not support it.
+// A mutex with a time limit. Replaces std::timed_mutex, which calls
+// pthread_mutex_clocklock. The ThreadSanitizer of GCC 12 does not support this
+// call.
 //
 // Threads: any.
 class Turn {

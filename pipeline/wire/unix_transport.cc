@@ -25,7 +25,8 @@ using rocksdb::Status;
 
 constexpr int kUnixBacklog = 128;
 // A full backlog is temporary, and so is another server that starts in the same
-// directory. Retries wait kLookAgain; a directory is tried for kBeginLimit.
+// directory. A retry waits kLookAgain. A server tries to lock its directory for
+// kBeginLimit.
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kBeginLimit{5000};
 
