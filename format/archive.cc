@@ -36,9 +36,9 @@ struct Date {
   unsigned day = 0;
 };
 
-// Days are counted from 1 March of the year 0, so that a leap day is the last
-// day of its year. Every 400 years of the Gregorian calendar have the same
-// number of days.
+// Constants for counting days from 1 March of the year 0. If a year begins in
+// March, a leap day is its last day. Every 400 years of the Gregorian calendar
+// have the same number of days.
 constexpr uint64_t kDaysBefore1970 = 719'468;
 constexpr uint64_t kDaysOf400Years = 146'097;
 
@@ -150,8 +150,8 @@ bool ParseArchiveTime(const Slice& text, uint64_t* seconds) {
                                   static_cast<unsigned>(date % 100)});
   *seconds = day * kDaySeconds + clock / 10000 * 3600 + clock / 100 % 100 * 60 +
              clock % 100;
-  // Compares with the canonical text, which rejects dates and times that do not
-  // exist, such as 31 February.
+  // Rejects dates and times that do not exist, such as 31 February: their
+  // canonical text is different.
   return *seconds <= kMaxArchiveSeconds && ArchiveTimeText(*seconds) == digits;
 }
 
@@ -208,8 +208,7 @@ bool ParseArchiveKey(const Slice& text, ArchiveKey* key) {
       key->identity.low = key->identity.low << 8 | digest[8 + i];
     }
   }
-  // Compares with the canonical text, which rejects any other spelling of the
-  // key.
+  // Rejects any other spelling of the key: its canonical text is different.
   return ArchiveKeyText(*key) == name;
 }
 
@@ -237,8 +236,7 @@ bool ParseLogKey(const Slice& text, LogKey* key) {
         std::from_chars(begin, begin + digits, *value, 16);
     return error == std::errc() && stop == begin + digits;
   };
-  // Compares with the canonical text, which rejects any other spelling of the
-  // key.
+  // Rejects any other spelling of the key: its canonical text is different.
   return number(kNumber, 8, &key->number) &&
          number(kBegin, 16, &key->begin_micros) &&
          number(kEnd, 16, &key->end_micros) && key->number > 0 &&
@@ -310,7 +308,8 @@ Status DecodeArchiveHead(const Slice& object, ArchiveHead* head) {
   Slice payload;
   RETURN_IF_ERROR(UnsealFile(ArchiveHead::kName, kHeadMagic,
                              kMaxArchiveHeadBytes, object, &payload));
-  // A later format may have other fields after `format`.
+  // Checks `format` first, because a later format may have other fields after
+  // it.
   Decoder in(ArchiveHead::kName, payload);
   const uint32_t format = in.Fixed32("format");
   if (in.ok() && format != kArchiveFormat) {

@@ -1,6 +1,7 @@
-// Objects of an archive, except the record of a set (archive_set.h): their
-// names, and the bytes of the small objects. Normative text: format/FORMAT.md,
-// "Archive". Each small object is a file of format/sealed_file.h.
+// Names and contents of the objects of an archive, a store of backups ("sets").
+// archive_set.h describes the record of a set. Each small object is a file in
+// the format of format/sealed_file.h. Normative text: format/FORMAT.md,
+// "Archive".
 //
 //   ARCHIVE                                identity of the archive
 //   files/<hh>/<identity>-<bytes>-<set>    a table or blob file, unchanged
@@ -12,8 +13,8 @@
 //   wal/<lineage>/<segment>                a segment of the log (archive_log.h)
 //   CHECKED                                faults that the last check found
 //
-// An object's name contains everything that its reader needs to know. Names are
-// made from fields (ArchiveKey, LogKey, ...), never copied from a record.
+// Each name can be parsed into its fields (ArchiveKey, LogKey, ...). To open an
+// object, code makes the name from these fields.
 #pragma once
 
 #include <array>
@@ -30,7 +31,8 @@
 
 namespace sstferry {
 
-// Random, so that two pushes never write objects with the same name.
+// Random id of a set. Two pushes have different ids, so they never write
+// objects with the same name.
 using SetId = std::array<uint8_t, 8>;
 std::string ToHex(const SetId& id);  // 16 digits
 
@@ -45,23 +47,26 @@ inline constexpr char kArchiveMarksPrefix[] = "marks/";
 inline constexpr char kArchiveLogPrefix[] = "wal/";
 
 inline constexpr uint32_t kMaxStoreKeyBytes = 512;
-// Returns true for 1 to 512 bytes of A-Z a-z 0-9 _ . - in components between
-// single slashes, none of which begins with a dot. So a key never leads out of
-// a directory, and needs no encoding in signatures.
+// Returns true if `key` has 1 to 512 bytes and consists of components separated
+// by single slashes. A component has only A-Z a-z 0-9 _ . - and does not begin
+// with a dot. Such a key cannot leave its directory ("..") and needs no
+// encoding in a signed request.
 bool IsStoreKey(const rocksdb::Slice& key);
 
-// The last second of the year 9999. Up to it, sorting names by their text sorts
-// them by time.
+// The last second of the year 9999. Up to this time, the year has four digits,
+// so names sorted as text are also sorted by time.
 inline constexpr uint64_t kMaxArchiveSeconds = 253'402'300'799;
 
-// Returns "20261124T030000Z", in UTC. REQUIRES: at most kMaxArchiveSeconds.
+// Returns the time in UTC as text: "20261124T030000Z". REQUIRES: `seconds` is
+// at most kMaxArchiveSeconds.
 std::string ArchiveTimeText(uint64_t seconds);
-// Parses exactly what ArchiveTimeText() makes.
+// Parses a text that ArchiveTimeText() can return. Returns false for other
+// texts.
 [[nodiscard]] bool ParseArchiveTime(const rocksdb::Slice& text,
                                     uint64_t* seconds);
 
-// Name of a set: its time by the store's clock, and its id. Newer sets compare
-// greater.
+// Name of a set: a time by the store's clock, and the set's id. A newer set has
+// a greater name.
 struct SetName {
   uint64_t seconds = 0;
   SetId id{};
@@ -85,12 +90,12 @@ inline std::string MarkKey(const SetId& id) {
 // Parses 16 lower-case hex digits.
 [[nodiscard]] bool ParseSetId(const rocksdb::Slice& text, SetId* id);
 
-// Key of the object that stores a database file. The key of a shared file
-// contains the file's identity and the set that uploaded it; later sets may use
-// the object too. The key of any other file contains its kind and number; only
-// its own set uses it.
+// Key of the object that stores a database file. A shared file may be used by
+// later sets, so its key contains its identity and the set that uploaded it.
+// Any other file is used only by its own set. Its key contains this set and the
+// file's kind and number.
 struct ArchiveKey {
-  SetId set{};  // the set that uploaded it
+  SetId set{};  // the set that uploaded the file
   bool is_shared = false;
   Digest128 identity;  // only if shared
   uint64_t bytes = 0;
@@ -100,21 +105,23 @@ struct ArchiveKey {
 };
 // Returns "files/0a/0a..-4711-01..", or "parts/01../MANIFEST-000005".
 std::string ArchiveKeyText(const ArchiveKey& key);
-// Parses exactly what ArchiveKeyText() makes.
+// Parses a text that ArchiveKeyText() can return. Returns false for other
+// texts.
 [[nodiscard]] bool ParseArchiveKey(const rocksdb::Slice& text,
                                    ArchiveKey* key);
 
-// Key of a log segment. A lineage is the unbroken log that one follower wrote,
-// from its start to its end. If it begins with a set, its id is the set's id.
-// If it continues an earlier lineage, its id is random, and its segment numbers
-// continue those of the earlier lineage.
+// Key of a segment of the log. A lineage is the unbroken log that one follower
+// wrote. If a lineage begins with a set, it has the set's id. If it continues
+// an earlier lineage, it has a random id, and its segment numbers continue
+// those of the earlier lineage.
 struct LogKey {
   SetId lineage{};
-  uint64_t number = 0;  // from 1
-  // Any time from begin to end can be restored with this segment and the
-  // earlier ones, because the follower lagged the source by at most some
-  // milliseconds. Microseconds since 1970, follower's clock. Both 0: the
-  // follower always lagged more, so only sequence numbers can be restored.
+  uint64_t number = 0;  // the first segment of a log is 1
+  // With this segment and all earlier ones, any time from begin_micros to
+  // end_micros can be restored. The times are in microseconds since 1970, by
+  // the follower's clock. Both are 0 if the follower always lagged the source
+  // by more than some milliseconds. Then only a sequence number can be
+  // restored.
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
   friend auto operator<=>(const LogKey&, const LogKey&) = default;
@@ -123,7 +130,7 @@ inline constexpr uint64_t kMaxLogNumber = 0xffff'ffff;
 inline constexpr uint64_t kMaxLogMicros = kMaxArchiveSeconds * 1'000'000;
 // Returns "wal/01../0000002a-0006..-0006..".
 std::string LogKeyText(const LogKey& key);
-// Parses exactly what LogKeyText() makes.
+// Parses a text that LogKeyText() can return. Returns false for other texts.
 [[nodiscard]] bool ParseLogKey(const rocksdb::Slice& text, LogKey* key);
 
 // --- the small objects -------------------------------------------------------
@@ -142,39 +149,42 @@ inline constexpr uint32_t kMaxMarkSets = 1u << 16;
 inline constexpr uint32_t kMaxMarkKeys = 1u << 17;
 inline constexpr uint32_t kMaxMarkSegments = 1u << 17;
 
-// ARCHIVE. Written once, by `archive init`.
+// Object ARCHIVE. The command `archive init` writes it once.
 struct ArchiveHead {
   static constexpr char kName[] = "archive";
 
   uint32_t format = kArchiveFormat;
   TransferId archive_id{};  // random
   uint64_t created_seconds = 0;
-  // The store supports puts that succeed only if the key is absent: of several
-  // such puts of one key at the same time, only one succeeds.
+  // True if the store supports conditional puts, which succeed only if the key
+  // is absent. If several clients put one key at the same time, one put
+  // succeeds.
   bool has_if_absent = false;
-  // The store refuses requests that were signed more than 15 minutes ago.
+  // True if the store rejects a request that was signed more than 15 minutes
+  // ago.
   bool refuses_old_signatures = false;
-  // A prune may delete an object that no set has used for this time.
+  // Grace period of a prune: it may delete an object that no set has used for
+  // this time.
   uint64_t grace_seconds = 0;
   friend bool operator==(const ArchiveHead&, const ArchiveHead&) = default;
 };
 void EncodeArchiveHead(const ArchiveHead& head, std::string* out);
 // Decodes the object.
-//   kIncompatible  it has another format
+//   kIncompatible  the archive has another format
 [[nodiscard]] rocksdb::Status DecodeArchiveHead(const rocksdb::Slice& object,
                                                 ArchiveHead* head);
 
-// A running push. While this object exists, a prune does not count these
-// objects as orphans: objects whose names contain the push's set id, and
-// objects of other sets that the push uses.
+// States that a push is running. While this object exists, a prune does not
+// treat the objects of the push as orphans. These are the objects whose names
+// contain the push's set id, and the objects of other sets that the push uses.
 struct ArchiveIntent {
   static constexpr char kName[] = "intent";
 
   uint64_t begun_seconds = 0;  // by the store's clock
   uint64_t renewed_seconds = 0;
   std::string host;  // for people only
-  // This push may use the objects that these sets uploaded, and the objects in
-  // their records.
+  // Ids of earlier sets. The push may use the objects that these sets uploaded,
+  // and the objects that the records of these sets name.
   std::vector<SetId> uses;
   friend bool operator==(const ArchiveIntent&, const ArchiveIntent&) = default;
 };
@@ -184,8 +194,9 @@ void EncodeArchiveIntent(const ArchiveIntent& intent, std::string* out);
 
 struct MarkedSet {
   SetName name;
-  // True if the set was committed when it was marked. A prune that keeps the
-  // set resets this. A committed set is deleted only if this is true.
+  // True if the set was committed when a prune marked it. If a later prune
+  // decides to keep the set, the prune changes this to false. A committed set
+  // is deleted only if this is true.
   bool was_done = false;
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
@@ -206,24 +217,25 @@ void EncodeArchiveMark(const ArchiveMark& mark, std::string* out);
 [[nodiscard]] rocksdb::Status DecodeArchiveMark(const rocksdb::Slice& object,
                                                 ArchiveMark* mark);
 
-// done/...: written after the set record, when every object in the record
-// exists.
+// Object done/..., which commits a set. A push writes it after the set record,
+// when all objects that the record names exist.
 struct ArchiveDone {
   static constexpr char kName[] = "done";
 
   Digest128 set;  // digest of the set record's bytes
   friend bool operator==(const ArchiveDone&, const ArchiveDone&) = default;
 };
-// CHECKED: written by each check that has write access, and by each repair that
-// reads wrong bytes. Lists damaged objects. Pushes do not reuse them, and
-// prunes count each set that uses one as damaged. An object stays listed until
-// a check reads it and finds it undamaged, or until it is deleted.
+// Object CHECKED, a list of damaged objects. It is written by each check with
+// write access, and by each repair that reads wrong bytes. A push does not
+// reuse a listed object. A prune treats a set that uses a listed object as
+// damaged. An object stays in the list until a check finds it undamaged, or
+// until it is deleted.
 inline constexpr uint64_t kMaxCheckedBytes = 4u << 20;
 inline constexpr uint32_t kMaxFoundFaults = 1u << 12;
 struct FoundFault {
   std::string key;      // key of the object
   std::string problem;  // description of the fault
-  uint64_t seconds = 0; // when it was first found
+  uint64_t seconds = 0; // when the fault was first found
   friend bool operator==(const FoundFault&, const FoundFault&) = default;
 };
 struct ArchiveChecked {

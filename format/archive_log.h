@@ -1,16 +1,17 @@
-// A segment of an archive's log: the WAL bytes that a source wrote between two
-// sets, or after the last set, as stored by a follower. Normative text:
+// A segment of an archive's log. A follower stores in it the WAL bytes that the
+// source wrote between two sets, or after the last set. Normative text:
 // format/FORMAT.md, "Archive".
 //
 //   object:  head     a file of format/sealed_file.h, LogHead
 //            payload  WAL bytes, complete records, one WAL after the other;
-//                     in a sealed segment in chunks, as in a sealed set
+//                     a sealed segment stores them as encrypted chunks, like
+//                     a sealed set
 //
-// Heads form a chain: each stores the SHA-256 of the previous head and the
-// digest of its own payload. So the heads alone prove the order and content of
-// the log, and each payload can be checked with its head. The head of a sealed
-// segment also has an authentication code over the complete head, which only
-// the holder of the key can make.
+// The heads form a chain: each head contains the SHA-256 of the previous head
+// and the digest of its own payload. So the heads alone prove the order and
+// content of the log. The head of a sealed segment also contains an
+// authentication code over the complete head. Only a holder of the key can
+// compute this code.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +28,34 @@
 namespace sstferry {
 
 inline constexpr uint64_t kMaxLogHeadBytes = 1u << 20;
-// Maximum size. A payload normally ends after the round that makes it larger
-// than --segment.
+// Maximum size of a payload. A follower normally ends a payload earlier: after
+// the first round (an answer of the source) that makes it larger than
+// --segment.
 inline constexpr uint64_t kMaxSegmentBytes = 256ull << 20;
 inline constexpr uint32_t kMaxSegmentWals = 1u << 12;
 inline constexpr uint32_t kMaxSegmentMoments = 1u << 14;
 
-// Bytes of one WAL in a payload. The first entry continues its WAL where the
-// previous segment ended; each later WAL begins at offset 0.
+// The bytes of one WAL in a payload. If the first WAL is the one in which the
+// previous segment ended, its bytes continue there. Every other WAL begins at
+// offset 0.
 struct LogWal {
   uint64_t wal_number = 0;
   uint64_t bytes = 0;
   friend bool operator==(const LogWal&, const LogWal&) = default;
 };
 
-// Maps a time to the number of bytes that had been read by then.
+// Maps a time to the number of payload bytes that the follower had at this
+// time.
 struct LogMoment {
   uint64_t micros = 0;    // by the follower's clock; ascending
-  uint64_t bytes = 0;     // size of the payload up to the end of a record
-  uint64_t sequence = 0;  // the source's number at this byte; 0: unknown
+  uint64_t bytes = 0;     // payload bytes at this time; end with a record
+  uint64_t sequence = 0;  // source's sequence after these bytes; 0: unknown
   friend bool operator==(const LogMoment&, const LogMoment&) = default;
 };
 
-// Start of a segment: the cut with which the log began, identified by its
-// MANIFEST, and a position in the WALs.
+// Position at which a segment begins: the MANIFEST of the cut with which the
+// log began, and a position in the WALs. (A cut is a clone of the source at one
+// moment.)
 struct LogBegin {
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
@@ -64,41 +69,43 @@ struct LogHead {
   static constexpr char kName[] = "segment";
 
   LogKey key;  // equal to the object's key
-  // Link to the previous segment (number - 1): its lineage, and the SHA-256 of
-  // its head. Zeros: a log begins here.
+  // Lineage of the previous segment, which has the number key.number - 1, and
+  // the SHA-256 of its head. Both are zeros in the first segment of a log.
   SetId previous_lineage{};
   Sha256Digest previous{};
   LogBegin begin;
-  // The part of the MANIFEST in `begin` that the source had checked. Valid only
-  // for a reader that has the complete payload.
+  // How much of the MANIFEST in `begin` the source had checked for records that
+  // require a cut. Valid only for a reader that has the complete payload.
   FollowJudged judged;
-  // If not kNone, why the log ends with this segment. The note is for people.
+  // Reason why the log ends with this segment; kNone: the log continues. `note`
+  // describes the reason for people.
   CutReason ended = CutReason::kNone;
   std::string note;
   std::string host;      // name of the follower's machine
   std::string software;
-  std::vector<LogWal> wals;        // ascending numbers; covers the payload
-  std::vector<LogMoment> moments;  // the last one covers the complete payload
+  std::vector<LogWal> wals;  // in ascending order; their bytes are the payload
+  std::vector<LogMoment> moments;  // the last moment has the complete payload
   Digest128 payload;  // digest of the payload as stored (sealed)
-  // The payload is sealed. `seal` authenticates the head: it is a code over the
-  // head in which the bytes of `seal` are zero.
+  // True if the payload is sealed (encrypted). Then `seal` authenticates the
+  // head: it is a code over the head in which the bytes of `seal` are zero.
   bool is_sealed = false;
   SealKeyId key_id{};
   SealSalt salt{};
   Sha256Digest seal{};
-  // The source's history: the database id, and XXH3-128 over the WAL in which
-  // the payload ends, from its first byte to this end. Zeros in heads of older
-  // releases; then nothing proves that a later segment continues this one.
+  // Identity of the source's history: the database's id, and the XXH3-128 of
+  // the WAL in which the payload ends, from its first byte to the payload's
+  // end. Heads of older releases have zeros. After such a head, nothing proves
+  // that a later segment continues the log.
   std::string database_id;
   Digest128 wal{};
   uint64_t payload_bytes() const;
   // Returns the stored size of the payload, in bytes.
   uint64_t stored_bytes() const;
-  // Returns the end of the payload as a position in the WALs, with the cut of
-  // `begin`.
+  // Returns the position in the WALs at which the payload ends. The MANIFEST in
+  // the result is the one in `begin`.
   LogBegin end() const;
-  // Returns the position after the payload. Without a database id it is not
-  // equal to any other position.
+  // Returns the position after the payload. If the head has no database id,
+  // this position is not equal to the position of any database.
   FollowPosition position() const;
   // Returns the newest known sequence number; 0: unknown.
   uint64_t last_sequence() const;

@@ -35,8 +35,8 @@ Status Decompress(const Slice& frame, std::string* raw) {
                   std::to_string(frame.size()) +
                   " bytes, found a damaged one or bytes after it");
   }
-  // Rejects a content size that the frame cannot have, before allocating it:
-  // zstd needs at least 4 bytes for each 128 KiB of content.
+  // Rejects a content size that is impossible for the frame before allocating
+  // it. zstd needs at least 4 bytes for each 128 KiB of content.
   constexpr uint64_t kMostRatio = 64u << 10;
   if (bytes / kMostRatio > frame.size()) {
     return BadSetRecord("expected at most " + std::to_string(kMostRatio) +
@@ -152,8 +152,8 @@ void Fields(A& a, M& m) {
   a.Bool("is_sealed", m.is_sealed);
   a.Id("key_id", m.key_id);
   a.Id("seal", m.seal);
-  // Records of older releases end here. They must be encoded without the later
-  // fields, so that their seal stays valid.
+  // Records of older releases end here. Such a record must be encoded without
+  // the later fields, because its seal does not cover them.
   if (a.HasMore(m.host_seconds != 0 || m.repairs != SetId())) {
     Number(a, "host_seconds", m.host_seconds, kMaxArchiveSeconds);
     a.Id("repairs", m.repairs);
