@@ -1,5 +1,5 @@
-// Encodes and decodes messages and records, using their field lists
-// (format/fields.h). A struct with a field list has its name in kName.
+// Encodes and decodes messages and records. The code uses the field list of a
+// struct (format/fields.h). A struct with a field list has its name in kName.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace sstferry {
 template <typename Message>
 void Encode(const Message& message, std::string* out);
 
-// Decodes exactly one complete message. Before using a length or count,
-// compares it with its limit and with the remaining bytes.
-//   kCorrupt  the message names the struct, the field, the expected and the
-//             found value
+// Decodes a payload that is exactly one complete message. Compares each length
+// and count with its limit and with the remaining bytes before using it.
+//   kCorrupt  the message text names the struct, the field, the expected value
+//             and the found value
 template <typename Message>
 [[nodiscard]] rocksdb::Status Decode(const rocksdb::Slice& payload,
                                      Message* message);

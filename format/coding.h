@@ -28,7 +28,7 @@ void PutFixed64(std::string* out, uint64_t value);
 // Appends a fixed32 length, then the bytes. REQUIRES: data.size() < 2^32.
 void PutBytes(std::string* out, const rocksdb::Slice& data);
 
-// Returns true if all bytes are 0. No bytes count as zeros.
+// Returns true if all bytes are 0, or if there are no bytes.
 bool AllZero(const rocksdb::Slice& bytes);
 
 // Returns lower-case hex digits, two per byte.
@@ -38,13 +38,13 @@ std::string ToHex(const rocksdb::Slice& data);
 //
 // Ownership: borrows the input and all names; returned slices point into the
 //   input.
-// Errors:    the Decoder keeps the first error; every later read returns zero
-//   or an empty slice and does not advance. Messages have the form
+// Errors:    the Decoder keeps the first error. After an error, every read
+//   returns zero or an empty slice and does not advance. Messages have the form
 //   "Parts: parts[3].id: expected at most 7, found 9, offset 12".
 class Decoder {
  public:
-  // `what` is the structure's name for messages. Offsets in messages start at
-  // `base_offset`.
+  // `what` is the name of the structure in messages. Offsets in messages start
+  // at `base_offset`.
   Decoder(const char* what, const rocksdb::Slice& input,
           uint64_t base_offset = 0);
 
@@ -57,13 +57,13 @@ class Decoder {
   rocksdb::Slice Raw(const char* field, size_t bytes);
   // Reads a fixed32 length, at most `max_bytes`, then this many bytes.
   rocksdb::Slice Bytes(const char* field, uint32_t max_bytes);
-  // Reads a fixed32 count, at most `max_count`, of items that have at least
-  // `min_item_bytes` bytes each. A count that cannot fit into the remaining
-  // bytes is an error.
+  // Reads a fixed32 count of items, at most `max_count`. Each item has at least
+  // `min_item_bytes` bytes. If so many items cannot fit into the remaining
+  // bytes, records an error.
   uint32_t Count(const char* field, uint32_t max_count, size_t min_item_bytes);
 
-  // From now on, messages call a field "list[index].field". If `list` is null,
-  // they call it "field" again.
+  // Makes later messages call a field "list[index].field". If `list` is null,
+  // later messages call it "field" again.
   void EnterItem(const char* list, size_t index);
 
   // Returns "field", or "list[index].field" inside a list.
@@ -76,7 +76,7 @@ class Decoder {
   bool ok() const { return !failed_; }
   uint64_t offset() const { return base_offset_ + position_; }
   size_t remaining() const { return input_.size() - position_; }
-  // Returns the bytes read since `offset`.
+  // Returns the input bytes from `offset` to the current position.
   rocksdb::Slice Since(uint64_t offset) const;
 
   // Returns the first error, or Corruption if unread bytes remain.

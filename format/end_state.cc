@@ -80,7 +80,8 @@ Prefix PrefixOf(const Status& status) {
   return {};
 }
 
-// Returns the sentence and its command, without the prefix.
+// Returns the sentence and the command that a status carries, without the
+// prefix.
 std::string TextOf(const Status& status) {
   const Prefix prefix = PrefixOf(status);
   return prefix.row != nullptr ? status.getState() + prefix.length

@@ -1,7 +1,8 @@
-// One field list per message serves its encoder, its decoder and the annotated
-// dump: a function template Fields(archive, message) lists each field once, in
-// order, with its limits. The archive encodes, decodes or prints it. The field
-// lists are in format/message_fields.h, format/message_fields_lane.h and
+// The field list of a message serves its encoder, its decoder and the annotated
+// dump. It is a function template Fields(archive, message), which lists each
+// field once, in order, with its limits. The `archive` (a parameter, not a
+// store of backups) encodes, decodes or prints each field. The field lists are
+// in format/message_fields.h, format/message_fields_lane.h and
 // format/journal_fields.h.
 #pragma once
 
@@ -21,7 +22,7 @@
 
 namespace sstferry {
 
-// M is T or const T, so that one Fields() serves writing and reading.
+// Accepts T and const T as M, so that one Fields() can both read and write.
 template <typename M, typename T>
 concept FieldsOf = std::same_as<std::remove_const_t<M>, T>;
 
@@ -78,10 +79,11 @@ class FieldEncoder {
       each(*this, item);
     }
   }
-  // Does nothing: only reading archives check rules between fields.
+  // Does nothing. Only an archive that reads fields checks rules between
+  // fields.
   void Check(const char*, bool, const char*) {}
-  // Returns true if optional fields follow, which a later release added at the
-  // end of the message. `wanted`: the message to encode uses any of them.
+  // Returns true if the message has the optional fields that a later release
+  // added at its end. `wanted`: at least one of these fields is used.
   bool HasMore(bool wanted) const { return wanted; }
 
  private:
@@ -135,7 +137,7 @@ class FieldDecoder {
     ListWith(*this, name, items, max_count, min_item_bytes, each);
   }
 
-  // Performs List() for an archive that wraps this one.
+  // Implements List() for an archive that wraps this one.
   template <typename Archive, typename T, typename Each>
   void ListWith(Archive& archive, const char* name, std::vector<T>& items,
                 uint32_t max_count, size_t min_item_bytes, Each each) {
@@ -179,7 +181,8 @@ rocksdb::Status Decode(const rocksdb::Slice& payload, Message* message) {
   return in.Finish();
 }
 
-// Instantiates the codec in the only .cc file that sees the message's Fields().
+// Instantiates Encode() and Decode() for a message. Use it in the only .cc file
+// that includes the message's Fields().
 #define SSTFERRY_CODEC(Message)                        \
   template void Encode(const Message&, std::string*);  \
   template rocksdb::Status Decode(const rocksdb::Slice&, Message*);

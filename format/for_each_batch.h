@@ -7,8 +7,9 @@
 
 namespace sstferry {
 
-// Calls each(std::vector<Item>) -> Status for every batch in order, until a
-// call fails; returns this failure. Does not call `each` for an empty list.
+// Calls each(batch) for every batch in order; a batch is a std::vector<Item>.
+// Stops at the first call that fails, and returns its status. Does not call
+// `each` for an empty list.
 template <typename Item, typename Each>
 [[nodiscard]] rocksdb::Status ForEachBatch(const std::vector<Item>& items,
                                            Each each) {

@@ -14,8 +14,8 @@
 //   24      8     digest         XXH3-64 of the payload, seeded with the
 //                                XXH3-64 of bytes [0, 24)
 //
-// The sequence reveals a dropped, repeated or swapped frame; the digest covers
-// header and payload in one pass.
+// The sequence number reveals a dropped, repeated or swapped frame. The digest
+// covers the header and the payload.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ inline constexpr uint16_t kMandatoryFrameFlags = 0xff00;
 // if both sides agreed on compression.
 inline constexpr uint16_t kFrameFlagZstd = 1u << 8;
 
-// Values never change. format/FORMAT.md, "Conversation", says who sends each
-// type.
+// Types of frames. The values never change. format/FORMAT.md, "Conversation",
+// says which side sends each type.
 enum class FrameType : uint8_t {
   // Any connection.
   kHello = 1,     // target -> source, first frame of every connection
@@ -90,8 +90,8 @@ enum class FrameType : uint8_t {
   kDeltaRequest = 53,  // target: its entries in groups that differ
   kFileDigestRequest = 54,  // target: requests digests of a clone's file piece
   kFileDigestReply = 55,    // source
-  kSiftRequest = 56,  // target: marks of its entries in groups that differ
-  kSiftReply = 57,    // source
+  kSiftRequest = 56,  // target: hashes of its entries in groups that differ
+  kSiftReply = 57,    // source: which of these hashes it has, too
 };
 
 // Returns "Hello", "ChunkData", ..., or "unknown" for a value not in the enum.
@@ -106,7 +106,7 @@ struct FrameHeader {
   uint64_t digest = 0;
 };
 
-// Writes the header, with its digest, of a frame whose payload is the
+// Writes the header of a frame, including the digest. The payload is the
 // concatenation of `parts`. Sets *digest (may be null) to the frame's digest.
 // REQUIRES: `out` has room for kFrameHeaderBytes, and the parts together have
 // at most kMaxPayloadBytes.
@@ -121,8 +121,9 @@ void EncodeFrameHeader(FrameType type, uint64_t sequence,
 [[nodiscard]] rocksdb::Status DecodeFrameHeader(const rocksdb::Slice& input,
                                                 FrameHeader* header);
 
-// Returns Corruption if header and payload do not match the header's digest.
-// `header_bytes` are the kFrameHeaderBytes from which the header was decoded.
+// Checks the digest of a frame. Returns Corruption if it does not match the
+// header and the payload. `header_bytes` are the kFrameHeaderBytes that
+// `header` was decoded from.
 [[nodiscard]] rocksdb::Status CheckFrameDigest(
     const char* header_bytes, const FrameHeader& header,
     const rocksdb::Slice& payload);

@@ -28,8 +28,8 @@ inline constexpr uint16_t kOldestProtocolVersion = 1;
 inline constexpr uint64_t kFeatureEntities = 1u << 1;
 // ChunkData frames may be compressed if the OpenRequest asks for it.
 inline constexpr uint64_t kFeatureWireCompression = 1u << 3;
-// The target accepts chunks with the block layouts that RocksDB 11.1 marks:
-// values separate from keys, uniform keys.
+// The target accepts chunks with block layouts that RocksDB 11.1 and later mark
+// in the block: values stored apart from keys, or uniform keys.
 inline constexpr uint64_t kFeatureMarkedBlocks = 1u << 4;
 inline constexpr uint64_t kSupportedFeatures =
     kFeatureEntities | kFeatureWireCompression | kFeatureMarkedBlocks;
@@ -88,10 +88,10 @@ struct End {
 // Approximate payload size of one batch of a list.
 inline constexpr size_t kBatchBytes = 256u << 10;
 
-// Returns the end of the batch that begins at items[begin]: at least one item,
-// then as many as fit into kBatchBytes. Item is Part, PlanItem or EntryDigest.
-// If keys are within kMaxKeyBytes, a batch always fits into one frame.
-// REQUIRES: begin < items.size().
+// Returns the index after the last item of the batch that begins at
+// items[begin]. A batch has one item, and further ones as long as they fit into
+// kBatchBytes. Item is Part, PlanItem or EntryDigest. If all keys are within
+// kMaxKeyBytes, a batch fits into one frame. REQUIRES: begin < items.size().
 template <typename Item>
 size_t BatchEnd(const std::vector<Item>& items, size_t begin) {
   size_t bytes = EncodedBytes(items[begin]);

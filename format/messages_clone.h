@@ -12,7 +12,8 @@
 
 namespace sstferry {
 
-// Precedes the list of a clone's files: a FileSet without its files.
+// Announces the list of a clone's files. It has the members of a FileSet except
+// the files.
 struct CloneSet {
   static constexpr char kName[] = "CloneSet";
 
@@ -25,7 +26,7 @@ struct CloneSet {
 // Returns the encoded size in bytes of the item in a CloneFiles payload.
 size_t EncodedBytes(const CloneFile& item);
 
-// Part of the list of files; sent in as many messages as needed.
+// Some files of a clone. A long list is sent in several messages.
 struct CloneFiles {
   static constexpr char kName[] = "CloneFiles";
 

@@ -26,11 +26,12 @@ struct ListReply {
 
   std::vector<std::string> names;
   // Id of the file system of the directory in which the source searches for
-  // databases. The target compares it with the id in an earlier answer. 0: the
-  // source has no such directory.
+  // databases; 0: the source has no such directory. The target compares this id
+  // with the id in an earlier ListReply.
   uint64_t file_system = 0;
-  // False if the source may have more databases: it could not look everywhere,
-  // or a known one is neither listed nor certainly gone.
+  // False if the source may have databases that it does not list. For example,
+  // it could not read a directory, or it does not list a database in `known`
+  // and cannot prove that the database is gone.
   bool is_complete = false;
   friend bool operator==(const ListReply&, const ListReply&) = default;
 };
@@ -40,11 +41,15 @@ enum class Purpose : uint8_t { kPull = 0, kPlan = 1, kVerify = 2 };
 // The snapshot that an OpenRequest asks for.
 enum class SnapshotUse : uint8_t {
   kNew = 0,     // a new snapshot
-  kResume = 1,  // named_transfer's snapshot, to resume this transfer; pull only
-  kShare = 2,   // named_transfer's snapshot, unchanged
-  kInstead = 3, // a new one; the source may release named_transfer's; pull only
-  kLatest = 4,  // a recent snapshot that other targets got, or a new one;
-                // named_transfer, if not zeros, as with kInstead
+  // The snapshot of named_transfer, to resume that transfer; only for a pull.
+  kResume = 1,
+  kShare = 2,   // the snapshot of named_transfer, unchanged
+  // A new snapshot. The source may release the snapshot of named_transfer. Only
+  // for a pull.
+  kInstead = 3,
+  // A recent snapshot that another target got, or a new one. If named_transfer
+  // is not zeros, the source may release its snapshot, as with kInstead.
+  kLatest = 4,
 };
 
 enum class TransferMode : uint8_t {
@@ -56,7 +61,7 @@ enum class TransferMode : uint8_t {
 struct OpenRequest {
   static constexpr char kName[] = "OpenRequest";
 
-  std::string database;               // NAME; checked for allowed characters
+  std::string database;               // NAME of the served database
   Purpose purpose = Purpose::kPull;
   std::vector<std::string> families;  // empty: all
   KeyInterval interval;               // --begin, --end, in each family's order
@@ -74,26 +79,29 @@ struct OpenRequest {
   SnapshotUse snapshot_use = SnapshotUse::kNew;
   TransferId named_transfer{};           // zero with kNew
   TransferMode mode = TransferMode::kSeed;
-  // Only for a new refresh: families in which the target has entries, as many
-  // as fit. The source expects to compare these, and to send the others.
+  // Only for a new refresh: names of families in which the target has entries,
+  // as many as fit into the message. The source expects to compare these
+  // families, and to send the others.
   std::vector<std::string> replica_families;
-  // With kLatest: seconds since the target first asked and got Busy, rounded
-  // up. A snapshot that was recent enough then is accepted now.
+  // With kLatest: seconds since the target asked for the first time and got
+  // Busy, rounded up. A snapshot that was recent enough at that time is
+  // accepted now.
   uint64_t waited_seconds = 0;
-  // With kLatest: the transfer in TARGET_DIR; zeros: no transfer. The target
-  // does not get a snapshot that may be older than this transfer's.
+  // With kLatest: id of the transfer in TARGET_DIR; zeros: no transfer. The
+  // target gets no snapshot that may be older than the snapshot of that
+  // transfer.
   TransferId newer_than{};
   // The target's machine and directory, for the source's operator.
   std::string target;
   friend bool operator==(const OpenRequest&, const OpenRequest&) = default;
 };
 
-// Identifies a directory among all directories of one machine, and reveals
-// nothing to another machine: XXH3-128 over the machine's boot id, device and
-// inode.
+// Identifies a directory among all directories of one machine. The id is
+// XXH3-128 over the machine's boot id and the directory's device and inode, so
+// it reveals nothing to another machine.
 struct Place {
   Digest128 id;
-  bool is_own = false;  // a directory of the source; false: a parent of one
+  bool is_own = false;  // a directory of the source; false: a parent of it
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -104,29 +112,30 @@ struct Opened {
   std::string source_database_id;
   uint64_t snapshot_sequence = 0;
   uint32_t lanes = 0;                 // the number that the source grants
-  uint32_t family_count = 0;          // Family frames that follow
+  uint32_t family_count = 0;          // number of Family frames that follow
   std::vector<NamedValue> database_options;
   std::vector<std::string> notes;     // for the operator
   uint64_t snapshot_micros = 0;
   uint64_t plan_micros = 0;
   bool resumed = false;               // an earlier transfer is resumed
-  uint64_t lease_seconds = 0;         // lifetime without a connected target
+  // Time for which the source keeps the snapshot without a connected target.
+  uint64_t lease_seconds = 0;
   // The source's directories and their parents.
   std::vector<Place> places;
   uint64_t taken_seconds = 0;  // since 1970: start of the snapshot
-  // RocksDB release of the application that will open the replica: the release
-  // in the request or, if the request has none, the one in the source's
-  // OPTIONS. Empty: unknown.
+  // RocksDB release of the application that will open the replica; empty:
+  // unknown. This is the release in the request. If the request has none, it is
+  // the release in the source's OPTIONS.
   std::string application;
   // RocksDB release that wrote the source's OPTIONS; empty: unknown.
   std::string written_by;
   // The first RocksDB release that can open the files, and the feature that
-  // requires this release. Empty: every release since 6.6.
+  // requires this release. Empty: every release since 6.6 can open them.
   std::string opens_since;
   std::string opens_because;
-  // Set if a process has the database open and its WALs are empty: the last
-  // flush was at this time, since 1970, or earlier. 0: not the case, or
-  // unknown.
+  // Set only if a process has the database open and its WALs are empty. Then
+  // the last flush was at this time or earlier, in seconds since 1970. 0 if
+  // this is not so, or if it is unknown.
   uint64_t unlogged_since_seconds = 0;
   std::vector<OtherFile> other_files;
   friend bool operator==(const Opened&, const Opened&) = default;
@@ -159,7 +168,8 @@ struct Family {
 // Returns the encoded size in bytes of the item in a Parts payload.
 size_t EncodedBytes(const Part& item);
 
-// Parts of a plan, in as many messages as needed; ids ascend without gaps.
+// Some parts of a plan, with ascending ids and without gaps. A long list is
+// sent in several messages.
 struct Parts {
   static constexpr char kName[] = "Parts";
 
@@ -222,15 +232,15 @@ struct Stats {
   uint64_t send_wait_micros = 0;
   uint64_t idle_micros = 0;
   uint64_t read_bytes = 0;  // from files; grows even while nothing is sent
-  // The portion of send_wait in which lanes did nothing but wait for the
-  // connection or for the source's own rate limit.
+  // Portion of send_wait_micros in which lanes only waited for the connection
+  // or for the source's own rate limit.
   uint64_t send_blocked_micros = 0;
-  // Times for which lanes were throttled because the application waited for
-  // CPUs or for its disk.
+  // Times for which the source slowed lanes down, because the application
+  // waited for CPUs (cpu) or for its disk (io).
   uint64_t held_cpu_micros = 0;
   uint64_t held_io_micros = 0;
-  // The same for CPUs, judged by the waits of this process's own threads, if
-  // the application's waits cannot be measured.
+  // Time for which the source slowed lanes down, because its own threads waited
+  // for CPUs. Used if the application's waits cannot be measured.
   uint64_t held_latency_micros = 0;
   friend bool operator==(const Stats&, const Stats&) = default;
 };
@@ -243,8 +253,8 @@ struct Compress {
   friend bool operator==(const Compress&, const Compress&) = default;
 };
 
-// Requests the bytes of a file in Opened::other_files from `offset` on. Offset
-// 0 makes the source read the file again.
+// Requests the bytes from `offset` on of a file in Opened::other_files. At
+// offset 0, the source reads the file again.
 struct OtherFileRequest {
   static constexpr char kName[] = "OtherFileRequest";
 
@@ -264,13 +274,15 @@ struct OtherFilePart {
   std::string problem;  // why the file cannot be sent; empty: it is sent
   uint64_t file_bytes = 0;
   Digest128 content{};      // digest of the complete file
-  // At the source, fewer accounts can read the file than can read the database.
+  // True if fewer accounts of the source's machine can read the file than can
+  // read the database.
   bool is_private = false;
   std::string bytes;
   friend bool operator==(const OtherFilePart&, const OtherFilePart&) = default;
 };
 
-// A part whose chunks were all received by the target.
+// A part that the source need not send, and the totals of the chunks that the
+// target received for it earlier.
 struct ReceivedPart {
   uint32_t part_id = 0;
   Totals totals;
@@ -280,9 +292,9 @@ struct ReceivedPart {
 // Returns the encoded size in bytes of the item in a Received payload.
 size_t EncodedBytes(const ReceivedPart& item);
 
-// Sent before Finish in a resumed transfer: parts that the source need not
-// send, so that the source's totals cover all parts. Sent in as many messages
-// as needed.
+// Lists parts that the source need not send. The target sends it before Finish,
+// so that the source's totals cover all parts. A long list is sent in several
+// messages.
 struct Received {
   static constexpr char kName[] = "Received";
 

@@ -11,28 +11,29 @@
 
 namespace sstferry {
 
-// Position that a target has reached, and the history to which it belongs. A
-// database that was recreated, or restored from an older copy, may have the
-// same file numbers and the same MANIFEST, but then the bytes in its WALs
-// differ. All zero: the target has nothing.
+// Position that a target has reached, and the history to which the position
+// belongs. A database that was recreated, or restored from an older copy, may
+// have the same file numbers and the same MANIFEST. But its WALs have other
+// bytes. All zero: the target has no data.
 struct FollowPosition {
-  // The source's id. Empty: unknown, and equal to no id.
+  // Database id of the source. An empty id is unknown and equal to no other id.
   std::string database_id;
   uint64_t manifest_number = 0;
   // Size of the MANIFEST's complete records at the cut with which the target
   // began.
   uint64_t cut_bytes = 0;
-  // Size of the start of the MANIFEST that a source has already checked for
-  // this target, and XXH3-128 over it. No record in it after cut_bytes requires
-  // a cut if the target has the WALs up to this position. So another process
-  // that reads the source, and never saw the WALs that were removed, need not
-  // check these records again. Initially equal to cut_bytes.
+  // Number of MANIFEST bytes that a source has already checked for this target,
+  // and their XXH3-128. A target with the WALs up to this position needs no cut
+  // for any record between cut_bytes and manifest_bytes. So another process
+  // that reads the source need not check these records again, even if it never
+  // saw the WALs that were removed. Initially equal to cut_bytes.
   uint64_t manifest_bytes = 0;
   Digest128 manifest{};
   // The newest WAL of which the target has a record, the end of its complete
-  // records, and XXH3-128 over its bytes up to this end. If no WAL has a
-  // record: the oldest WAL, and 0 bytes. An empty WAL may exist before the
-  // previous WAL is complete (manual_wal_flush, async_wal_precreate).
+  // records, and the XXH3-128 of its bytes up to this end. If no WAL has a
+  // record, this is the oldest WAL, with 0 bytes. A newer WAL without records
+  // does not count, because it may exist before the previous WAL is complete
+  // (manual_wal_flush, async_wal_precreate).
   uint64_t wal_number = 0;
   uint64_t wal_bytes = 0;
   Digest128 wal{};
@@ -40,15 +41,15 @@ struct FollowPosition {
                          const FollowPosition&) = default;
 };
 
-// The part of its MANIFEST that a source has checked, as in a FollowPosition.
-// All zero: unknown.
+// How much of its MANIFEST a source has checked, as in a FollowPosition. All
+// zero: unknown.
 struct FollowJudged {
   uint64_t manifest_bytes = 0;
   Digest128 manifest{};  // XXH3-128 over these bytes
   friend bool operator==(const FollowJudged&, const FollowJudged&) = default;
 };
 
-// Why received data does not continue the target's data; kNone: it does.
+// Reason why received data does not continue the target's data; kNone: it does.
 struct Gap {
   CutReason reason = CutReason::kNone;
   std::string note;
@@ -58,19 +59,21 @@ struct Gap {
 struct FollowRequest {
   static constexpr char kName[] = "FollowRequest";
 
-  std::string database;  // NAME
+  std::string database;  // NAME of the served database
   FollowPosition position;
-  // A compaction of a family with a compaction filter requires a new cut.
+  // True if a compaction of a family with a compaction filter requires a new
+  // cut.
   bool exact_filters = false;
-  // How long the source waits for new data before it sends an empty answer, in
-  // milliseconds.
+  // Time in milliseconds that the source waits for new data before it sends an
+  // empty answer.
   uint32_t wait_millis = 0;
   std::string target;  // as in an OpenRequest, for the source's operator
   friend bool operator==(const FollowRequest&, const FollowRequest&) = default;
 };
 
-// Bytes of a WAL from an offset on. The target's WAL with this number must have
-// the same bytes before it. In a message, the bytes may end inside a record.
+// Bytes of a WAL, beginning at an offset. Before this offset, the target's WAL
+// with the same number must have the same bytes. The bytes in one message may
+// end inside a record.
 struct WalBytes {
   static constexpr char kName[] = "WalBytes";
 
@@ -88,33 +91,37 @@ const char* SourceProcessName(SourceProcess process);
 struct FollowEnd {
   static constexpr char kName[] = "FollowEnd";
 
-  // If not kNone, the answer has no WalBytes, and the source sends no bytes
-  // until the target has taken a cut.
+  // Reason why the target must take a cut; kNone: it need not. With a reason,
+  // the answer has no WalBytes, and the source sends none until the target has
+  // taken a cut.
   CutReason cut = CutReason::kNone;
   std::string note;            // reason for the cut, for people
-  uint64_t last_sequence = 0;  // the source's, after all these bytes
-  // The source's clock, since 1970, before it read the WALs. The target has
-  // everything that was in the WALs at this time, unless more_bytes is not 0.
+  uint64_t last_sequence = 0;  // source's sequence number after these bytes
+  // Time before the source read the WALs, in microseconds since 1970, by the
+  // source's clock. If more_bytes is 0, the target has everything that was in
+  // the WALs at this time.
   uint64_t read_micros = 0;
-  uint64_t more_bytes = 0;  // bytes after these; 1 if their number is unknown
+  uint64_t more_bytes = 0;  // WAL bytes that are still to be sent; 1: unknown
   // True if no process had the database open after the request arrived, and the
-  // source has checked everything that it read then. So the database cannot
-  // change until a process opens it.
+  // source has checked everything that it read after this moment. Then the
+  // database cannot change until a process opens it.
   bool source_closed = false;
-  // As of the moment when the source last read the database.
+  // State of the source when it last read the database.
   SourceProcess source_process = SourceProcess::kUnknown;
-  // The checked part of the MANIFEST, for the position after these bytes; set
-  // when more_bytes is 0. If `cut` is kNewLife: when the source's MANIFEST had
-  // only these bytes, the source had everything up to the request's position.
+  // The checked part of the MANIFEST, for the position after this answer. Set
+  // only if more_bytes is 0. If `cut` is kNewLife, `judged` has another
+  // meaning: when the source's MANIFEST had only these bytes, the source had
+  // everything up to the request's position.
   FollowJudged judged;
-  // XXH3-128 over the WAL in which these bytes end, from its first byte to this
-  // end, as read by the source. Zeros if there are no bytes.
+  // XXH3-128 of the WAL in which this answer's bytes end, from the WAL's first
+  // byte to this end, as read by the source. Zeros if the answer has no bytes.
   Digest128 wal{};
   friend bool operator==(const FollowEnd&, const FollowEnd&) = default;
 };
 
-// Maximum bytes of one WalBytes, and of all WalBytes in one answer. An
-// answer ends with a complete record, so a larger record requires a cut.
+// Maximum bytes of one WalBytes, and of all WalBytes in one answer. An answer
+// ends with a complete record, so a record larger than an answer requires a
+// cut.
 inline constexpr uint32_t kMaxFollowBytes = kMaxPayloadBytes - 64;
 inline constexpr uint64_t kMaxFollowAnswerBytes = 64ull << 20;
 // Maximum wait of a FollowRequest, in milliseconds.

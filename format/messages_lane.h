@@ -15,16 +15,17 @@ struct PartRequest {
   static constexpr char kName[] = "PartRequest";
 
   uint32_t part_id = 0;
-  // The key after which the source continues a resumed part; absent: the source
-  // starts at the part's first key. The target has received everything up to
-  // this key. The next chunk's ordinal is received.chunks.
+  // The last key that the target has received of a resumed part. The source
+  // continues after this key; absent: it starts at the part's first key. The
+  // ordinal of the next chunk is received.chunks.
   std::optional<std::string> after;
   Totals received;
-  // Bytes of a unit that the target already has; the source continues after
-  // them.
+  // Number of bytes that the target already has of an incomplete unit. The
+  // source continues after these bytes.
   uint64_t open_bytes = 0;
-  // If not 0, chunks end at this size in bytes, smaller than the transfer's
-  // chunk size. For a lane whose connections break before a chunk is complete.
+  // Size in bytes at which the source ends chunks of this part; 0: the
+  // transfer's chunk size. A target requests a smaller size if its connections
+  // broke before a chunk was complete.
   uint64_t chunk_bytes = 0;
   friend bool operator==(const PartRequest&, const PartRequest&) = default;
 };
@@ -36,15 +37,15 @@ struct ChunkBegin {
   uint32_t ordinal = 0;  // index of the chunk in its part: 0, 1, ...
   PartKind kind = PartKind::kRebuilt;
   uint64_t file_bytes = 0;  // 0: unknown (the chunk is being built)
-  // Offset of the first byte that follows: for a unit, the request's
-  // open_bytes; otherwise 0.
+  // Offset of the first byte that follows. For a unit, this is open_bytes of
+  // the request; otherwise it is 0.
   uint64_t first_byte = 0;
   friend bool operator==(const ChunkBegin&, const ChunkBegin&) = default;
 };
 
-// Acknowledges a chunk that the target has received and handed over. Each chunk
-// is acknowledged once, in order. So the source notices a target that still
-// answers but no longer accepts chunks.
+// Acknowledges a chunk that the target has received and handed over. The target
+// acknowledges each chunk once, in order. If the acknowledgements stop, the
+// source notices a target that still answers but no longer accepts chunks.
 struct ChunkAck {
   static constexpr char kName[] = "ChunkAck";
 
@@ -98,10 +99,10 @@ struct UnitDigestRequest {
                          const UnitDigestRequest&) = default;
 };
 
-// Requests the digests of a piece of a clone's file, before the file's units
-// are requested. If the offset is 0, the source first checks a table or blob
-// file by the file's own checksums; a piece of 0 bytes requests only this
-// check.
+// Requests the digests of a piece of a clone's file. The target sends it before
+// it requests the units in the piece. If the offset is 0 and the file is a
+// table or blob file, the source first checks the file by its own checksums. A
+// request for 0 bytes asks only for this check.
 struct FileDigestRequest {
   static constexpr char kName[] = "FileDigestRequest";
 

@@ -28,8 +28,8 @@ struct StatusReply {
   friend bool operator==(const StatusReply&, const StatusReply&) = default;
 };
 
-// Requests the size and age of a served database and, before a pull, also the
-// facts that decide the method of the pull.
+// Requests the size and age of a served database. Before a pull, also requests
+// the facts by which the target chooses the method of the pull.
 struct FactsRequest {
   static constexpr char kName[] = "FactsRequest";
 
@@ -69,20 +69,22 @@ struct PinRequest {
   friend bool operator==(const PinRequest&, const PinRequest&) = default;
 };
 
-// One database of a PinRequest. Its point in time is between begin_micros and
-// end_micros, by a clock that all databases of one reply share.
+// Result for one database of a PinRequest. Its point in time is between
+// begin_micros and end_micros. All databases of one reply use the same clock.
 struct PinnedDatabase {
   uint64_t begin_micros = 0;
   uint64_t end_micros = 0;
-  // Since 1970; becomes Opened::taken_seconds of its snapshots.
+  // Seconds since 1970. Snapshots of this database have this value as
+  // Opened::taken_seconds.
   uint64_t taken_seconds = 0;
-  std::string problem;  // why it is not pinned; empty: it is pinned
+  std::string problem;  // why the database is not pinned; empty: it is pinned
   friend bool operator==(const PinnedDatabase&,
                          const PinnedDatabase&) = default;
 };
 
-// One entry per name in the request, in the same order. An OpenRequest with
-// kShare and this id opens the pinned files of its database.
+// Has one entry for each name in the request, in the same order. To open the
+// pinned files of a database, a target sends an OpenRequest with kShare and
+// with this id as named_transfer.
 struct PinReply {
   static constexpr char kName[] = "PinReply";
 
@@ -99,8 +101,8 @@ struct PinEnd {
   friend bool operator==(const PinEnd&, const PinEnd&) = default;
 };
 
-// Sent instead of Opened when all transfer slots of the source are in use. The
-// target reconnects and retries after this time.
+// Sent instead of Opened if all transfer slots of the source are in use. The
+// target reconnects and retries after retry_after_millis.
 struct Busy {
   static constexpr char kName[] = "Busy";
 

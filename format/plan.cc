@@ -40,7 +40,7 @@ CloneSet Announced(const FileSet& set) {
   return {set.unit_bytes, static_cast<uint32_t>(set.files.size()), set.content};
 }
 
-// Calls each() for every message that contains a batch of the list.
+// Calls each() with messages that together contain all items of the list.
 template <typename Batch, typename Item>
 Status EncodeBatches(FrameType type, const std::vector<Item>& items,
                      const PlanSink& each) {
@@ -248,8 +248,8 @@ Status PlanDecoder::AddItems(PlanItems batch) {
   return Status::OK();
 }
 
-// Checks that the plan's units are those into which the source's files must be
-// split. Both sides compute them from the list of files.
+// Checks that the plan's units are exactly those into which both sides split
+// the files in the list.
 Status PlanDecoder::CheckUnits() const {
   const FileSet& clone = *plan_.clone;
   if (clone.files.size() != file_count_) {

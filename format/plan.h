@@ -21,40 +21,44 @@ namespace sstferry {
 struct Plan {
   Opened opened;                   // the transfer, its snapshot, and notes
   std::vector<Family> families;    // by index
-  std::optional<FileSet> clone;    // the files that units belong to
+  std::optional<FileSet> clone;  // files of a clone, which are split into units
   std::vector<Part> parts;         // by id
-  std::vector<PlanItem> items;     // only if no data will be moved
+  std::vector<PlanItem> items;     // only for purpose plan, which moves no data
 
   uint64_t bytes() const;  // sum over all parts
-  // Returns the digest of the plan without `opened`, items and estimates. If
-  // two plans of one snapshot have the same digest, they are equal.
+  // Returns the digest of the plan without `opened`, items and estimates. Two
+  // plans of one snapshot are equal if their digests are equal.
   Digest128 Digest() const;
 };
 
-// Calls each(type, payload) for the messages of a plan, in order, until a call
-// fails, and returns that failure. Uses `opened` instead of plan.opened.
+// Calls each(type, payload) for each message of a plan, in order. Stops at the
+// first call that fails, and returns its status. Uses `opened` instead of
+// plan.opened.
 using PlanSink = std::function<rocksdb::Status(FrameType type,
                                                const std::string& payload)>;
 [[nodiscard]] rocksdb::Status EncodePlan(const Opened& opened, const Plan& plan,
                                          const PlanSink& each);
 
-// Maximum memory for the keys, names and reasons of a plan: for the maximum of
-// parts with their files, or with keys of 100 bytes, and for the maximum of
-// families with 150 options each.
+// Maximum memory for the keys, names and reasons of a plan. It is enough for
+// kMaxParts parts with their files or with keys of 100 bytes, and for
+// kMaxFamilies families with 150 options each.
 inline constexpr uint64_t kMaxPlanBytes =
     uint64_t{kMaxParts} * 512 + uint64_t{kMaxFamilies} * (24u << 10);
 
-// Returns PlanDecoder::bytes() of this plan with any `opened`, or a little more.
+// Returns the value of PlanDecoder::bytes() for this plan with any `opened`, or
+// a slightly larger value.
 uint64_t PlanBytes(const Plan& plan);
-// Checks before a plan is sent that the target's PlanDecoder takes it.
-//   kRefused  it is too large: the message says what to pull instead
+// Checks that a plan is not too large for the target's PlanDecoder. The source
+// calls it before it sends the plan.
+//   kRefused  the plan is too large; the message says what to pull instead
 [[nodiscard]] rocksdb::Status CheckPlanSize(const Plan& plan,
                                             uint64_t max_bytes = kMaxPlanBytes);
 
 // Assembles a plan from its messages, which come from a peer or a file. Limits
-// the plan's size, and checks its structure: families and parts are numbered 0,
-// 1, ...; units are those into which both sides split the files. (Code that
-// knows the comparators checks that the parts' keys cover their family.)
+// the plan's size and checks its structure: families and parts must be numbered
+// 0, 1, ...; the units must be those into which CutIntoUnits() splits the
+// files. (Other code, which knows the comparators, checks that the parts' keys
+// cover their families.)
 class PlanDecoder {
  public:
   // Adds the next message.
@@ -69,7 +73,7 @@ class PlanDecoder {
   // is_complete().
   Plan TakePlan() { return std::move(plan_); }
   // Returns the size of the received messages, plus the additional memory that
-  // they need.
+  // the plan needs for them.
   uint64_t bytes() const { return bytes_; }
 
  private:

@@ -19,9 +19,10 @@
 //                                Open, Close: 0
 //   12      ...   payload        only in Data
 //
-// Each side grants credit per channel: its hello grants the initial credit,
-// Credit frames add to it, and Data uses it. So a channel with a slow reader
-// fills neither the peer's memory nor the stream.
+// Each side grants credit for each channel. Its hello grants the initial
+// credit, its Credit frames add to it, and the peer's Data frames use it up. So
+// if the reader of a channel is slow, the channel fills neither the reader's
+// memory nor the stream.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,7 @@ struct StreamHello {
   uint32_t credit_bytes = 0;  // initial credit of each channel
 };
 
-// Values never change.
+// Kinds of frames. The values never change.
 enum class StreamFrameKind : uint8_t {
   kOpen = 1,    // the dialing side: the channel begins
   kData = 2,    // either: bytes of the channel

@@ -37,10 +37,10 @@ class WireCompressor {
   WireCompressor(const WireCompressor&) = delete;
   WireCompressor& operator=(const WireCompressor&) = delete;
 
-  // Returns true if `raw` (1 to kMaxPayloadBytes), compressed and with its
-  // header, fits into max_bytes; *payload is then valid until the next call.
-  // Returns false if it does not fit or memory ran out; the caller then sends
-  // the raw bytes.
+  // Compresses `raw`, which has 1 to kMaxPayloadBytes. Returns true if the
+  // result with its header fits into max_bytes. Then *payload is valid until
+  // the next call. Returns false if it does not fit, or if memory ran out. Then
+  // the caller sends the raw bytes.
   bool Compress(const rocksdb::Slice& raw, size_t max_bytes,
                 rocksdb::Slice* payload);
 
@@ -61,18 +61,18 @@ struct CompressedPayload {
   rocksdb::Slice zstd;  // inside the payload
 };
 
-// Parses a compressed payload. Corruption: too short, raw_bytes out of bounds,
-// or the remaining bytes are not exactly one zstd frame of this content size.
-// Rejects skippable frames and frames of zstd before 1.0, so their decoders are
-// never called.
+// Parses a compressed payload. Returns Corruption if it is too short, if
+// raw_bytes is out of bounds, or if the other bytes are not exactly one zstd
+// frame of this content size. Rejects skippable frames and frames of zstd
+// before 1.0, so the decoders of such frames never run.
 [[nodiscard]] rocksdb::Status ParseCompressedPayload(
     const rocksdb::Slice& payload, CompressedPayload* out);
 
 // Decompresses the payloads of ChunkData frames.
 //
-// Memory:  one zstd context, made by the first call. Frames are decompressed in
-//   one pass into the caller's memory, so no window is allocated, whatever
-//   window size a frame announces.
+// Memory:  one zstd context, made by the first call. A frame is decompressed in
+//   one pass into the caller's memory. So zstd allocates no window, even if a
+//   frame announces a large one.
 // Threads: one.
 class WireDecompressor {
  public:
@@ -81,9 +81,10 @@ class WireDecompressor {
   WireDecompressor(const WireDecompressor&) = delete;
   WireDecompressor& operator=(const WireDecompressor&) = delete;
 
-  // Writes payload.raw_bytes bytes to `out`, which has room for them; after an
-  // error their contents are unspecified.
-  // Corruption: damaged, not exactly raw_bytes, or a different digest.
+  // Writes payload.raw_bytes bytes to `out`, which must have room for them.
+  // After an error, the contents of `out` are unspecified. Returns Corruption
+  // if the frame is damaged, has another size than raw_bytes, or has a
+  // different digest.
   [[nodiscard]] rocksdb::Status Decompress(const CompressedPayload& payload,
                                            char* out);
 
