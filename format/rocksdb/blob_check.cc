@@ -19,7 +19,8 @@ constexpr uint32_t kMagic = 2395959;  // 0x00248f37
 constexpr size_t kHeaderBytes = kBlobHeaderBytes;
 constexpr size_t kRecordBytes = kBlobRecordHeadBytes;
 constexpr size_t kFooterBytes = kBlobFooterBytes;
-// Kind of reference that RocksDB writes: to a blob that does not expire.
+// The only kind of reference that RocksDB writes: to a blob that does not
+// expire.
 constexpr char kPlainBlob = 1;
 constexpr size_t kBlobPieceBytes = 256u << 10;
 
@@ -82,9 +83,9 @@ Status CheckRecord(const ByteSource& source, uint64_t end, uint64_t* at) {
 
 }  // namespace
 
-// Checks a header as RocksDB does. RocksDB opens only blob files of version 1
-// whose blobs do not expire. It compares family and compression with each
-// reference.
+// Checks a header as RocksDB does, which opens only blob files of version 1
+// whose blobs do not expire. RocksDB compares the header's family and
+// compression with each reference, so they are not checked here.
 Status CheckBlobHeader(const Slice& header) {
   if (header.size() != kHeaderBytes) {
     return Bad("expected a header, found a truncated one", 0);

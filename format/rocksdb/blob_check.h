@@ -18,11 +18,11 @@
 
 namespace sstferry {
 
-// Reads the whole file. Returns OK if every record and the footer have the
-// correct checksum, records follow each other without gaps, and their number
-// equals the footer's count (*count). The header has a magic but no checksum.
-// Otherwise returns Corruption, or errors of the source's Read(). Memory: 512
-// KiB.
+// Reads a whole blob file and sets *count to the number of its records. Returns
+// OK if every record and the footer have the correct checksum, records follow
+// each other without gaps, and the footer has the same count. The header has a
+// magic but no checksum. Otherwise returns Corruption, or errors of the
+// source's Read(). Memory: 512 KiB.
 [[nodiscard]] rocksdb::Status CheckBlobFile(const ByteSource& source,
                                             uint64_t* count);
 
@@ -30,28 +30,30 @@ inline constexpr uint64_t kBlobHeaderBytes = 30;
 inline constexpr uint64_t kBlobRecordHeadBytes = 32;
 inline constexpr uint64_t kBlobFooterBytes = 32;
 
-// Checks the header of a blob file. Corruption: it is damaged.
-// CheckBlobFooter() does the same for the footer.
+// Checks the header of a blob file. Returns Corruption if it is damaged.
+// CheckBlobFooter() does the same for the footer, and sets *count to the number
+// of records in the footer.
 [[nodiscard]] rocksdb::Status CheckBlobHeader(const rocksdb::Slice& header);
 [[nodiscard]] rocksdb::Status CheckBlobFooter(const rocksdb::Slice& footer,
                                               uint64_t offset,
                                               uint64_t* count);
 
-// Checks that `record`, at `offset` in its file, is exactly one record with
-// `key`. Corruption: it is not.
+// Returns Corruption unless `record` is exactly one record with `key`. `offset`
+// is the offset of the record in its file.
 [[nodiscard]] rocksdb::Status CheckBlobRecord(const rocksdb::Slice& record,
                                               const rocksdb::Slice& key,
                                               uint64_t offset);
 
-// Reference from a table to a value in a blob file.
+// Reference to a value in a blob file. Tables contain such references.
 struct BlobReference {
   uint64_t file = 0;
-  uint64_t offset = 0;  // offset of the value, which follows the key
+  uint64_t offset = 0;  // offset of the value, which follows its key
   uint64_t bytes = 0;   // size of the stored value
 };
 
-// Decodes the value of an entry of type kSstTypeBlobIndex. Returns false if it
-// is damaged, or of a kind that RocksDB does not write.
+// Decodes the value of an entry of type kSstTypeBlobIndex. Returns false if the
+// value is damaged, or if it is a kind of reference that RocksDB does not
+// write.
 [[nodiscard]] bool DecodeBlobReference(rocksdb::Slice value,
                                        BlobReference* reference);
 

@@ -10,10 +10,10 @@
 
 namespace sstferry {
 
-// Reads the whole file except the blocks that were `checked` (CheckSstFile()).
-// Sets *facts for a table; for a blob file *facts has default values.
-// Corruption: a checksum is wrong; errors of the source's Read(). REQUIRES: a
-// table or a blob file.
+// Reads a whole table or blob file, except the blocks in `checked` (see
+// CheckSstFile()). Returns Corruption if a checksum is wrong, or errors of the
+// source's Read(). Sets *facts for a table. For a blob file, *facts has default
+// values. REQUIRES: `kind` is a table or a blob file.
 [[nodiscard]] rocksdb::Status CheckDataFile(const ByteSource& source,
                                             CloneFileKind kind,
                                             std::vector<ByteSpan> checked,

@@ -44,9 +44,9 @@ bool FindRemoved(const VersionEdit& edit, const ManifestFamily& family,
   return true;
 }
 
-// Returns true if the keys of `file` are within those of `removed`. The order
-// of an application's own comparator is unknown; for such families only
-// sequence numbers and epochs are compared.
+// Returns true if the keys of `file` are within those of `removed`. If the
+// application has its own comparator, the order of keys is unknown. Then
+// returns true, and only sequence numbers and epochs are compared.
 bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
                    const std::string& comparator) {
   const int sign = comparator == kBytewise    ? 1
@@ -63,8 +63,8 @@ bool HasKeysWithin(const ManifestFile& file, const Removed& removed,
   return begins && ends;
 }
 
-// Returns why the added tables may contain data that the removed tables do not
-// have; empty if they cannot.
+// Returns the reason why the added tables may have data that the removed tables
+// do not have; empty if they cannot have such data.
 std::string CompactionProblem(const VersionEdit& edit,
                               const ManifestFamily& family) {
   if (edit.new_files.empty()) {
@@ -122,7 +122,7 @@ EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
   EditKind kind = EditKind::kBookkeeping;
   const auto family = before.families.find(edit.family_id);
   if (!problem.empty()) {
-    // The record is already known to be a barrier.
+    // The record is a barrier; nothing else needs to be checked.
   } else if (!edit.deleted_files.empty()) {
     kind = EditKind::kCompaction;
     problem = family == before.families.end()

@@ -1,14 +1,14 @@
-// Classifies the records of a MANIFEST: a record is either harmless, because it
-// does not change what a recovery finds, or a barrier.
+// Classifies the records of a MANIFEST. A record is harmless if it does not
+// change the contents that a recovery finds. Any other record is a barrier.
 //
 // Assume that a standby has the MANIFEST and the tables of an earlier moment,
-// and all WALs since. It recovers the database's present contents as long as
-// later MANIFEST records only move entries: from WALs into tables (a flush), or
-// from tables into other tables (a compaction). Any other record may refer to
-// data that no WAL has, or to data in WALs that the tables no longer have. So a
-// record is a barrier unless it is proved to be harmless. An unnecessary
-// barrier only costs a copy of the files. A missed barrier could make the
-// standby wrong, and nobody would notice.
+// and all WALs that were written since. RocksDB recovers the source's present
+// contents from them if later MANIFEST records only move entries: from WALs
+// into tables (a flush), or from tables into other tables (a compaction). Any
+// other record is dangerous. It may add data that is in no WAL, or remove data
+// that the WALs still contain. So a record is a barrier unless it is proved to
+// be harmless. An unnecessary barrier only costs a copy of the files. A missed
+// barrier could make the standby wrong, and nobody would notice.
 //
 //   flush        adds tables of level 0, removes none, and sets the number of
 //                the WAL up to which the family's entries are in tables. An
@@ -24,7 +24,7 @@
 // without output); full_history_ts_low; tags that this version does not know,
 // even tags that RocksDB lets a reader ignore.
 //
-// A compaction filter changes what readers see, but leaves no record.
+// A compaction filter also changes the contents, but no record shows this.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ namespace sstferry {
 
 enum class EditKind : uint8_t { kBookkeeping, kFlush, kCompaction, kBarrier };
 
-// Classifies an edit. `before` is the state to which it is applied. For a
-// barrier, sets *why to what the edit does; `why` may be null. Threads: any.
+// Classifies an edit. `before` is the state before the edit is applied. For a
+// barrier, sets *why to a description of what the edit does; `why` may be null.
+// Threads: any.
 EditKind JudgeEdit(const VersionEdit& edit, const ManifestState& before,
                    std::string* why);
 

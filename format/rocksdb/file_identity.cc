@@ -6,7 +6,8 @@
 namespace sstferry {
 namespace {
 
-// Prefix of the digested text, so that identities of different kinds differ.
+// First byte of the digested text. Identities of different kinds have different
+// first bytes, so they differ.
 enum class Known : uint8_t {
   kUniqueId = 1,
   kOrigin = 2,
@@ -19,8 +20,8 @@ void PutDigest(std::string* out, const Digest128& digest) {
   PutFixed64(out, digest.high);
 }
 
-// A session id is two numbers in base 36; the second has 12 digits. Together
-// they have 128 bits; the second has 62 of them.
+// A session id consists of two numbers in base 36. The second number has 12
+// digits and 62 bits. Both numbers together have 128 bits.
 constexpr size_t kLowDigits = 12;
 constexpr int kLowBits = 62;
 constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
@@ -87,8 +88,8 @@ Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
   } else {
     *is_weak = true;
     PutFixed8(&text, static_cast<uint8_t>(Known::kDescription));
-    // A newer RocksDB that opens the database writes a function name even
-    // without a checksum.
+    // A newer RocksDB that opens the database writes the name of a function
+    // even if there is no checksum. So the name is used only with a checksum.
     PutBytes(&text, file.checksum.empty() ? "" : file.checksum_function);
     PutBytes(&text, file.checksum);
     PutDigest(&text, origin.properties);

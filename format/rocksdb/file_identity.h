@@ -1,8 +1,8 @@
 // Identities of table and blob files, and a digest of a database's contents.
-// Each side of a clone computes them from its own files. The target need not
-// receive a file if it has a file with the same identity, and it is current if
-// its content digest equals the source's. FORMAT.md, "Identities", is
-// normative.
+// The source and the target of a clone compute them from their own files. If
+// the target has a file with the same identity, it need not receive the file.
+// If both sides have the same content digest, the target is current. Normative
+// text: format/FORMAT.md, "Identities".
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sstferry {
 
-// The origin of a table, from its properties. Empty or 0: unknown.
+// The origin of a table according to its properties. Empty or 0: unknown.
 struct TableOrigin {
   std::string database_id;
   std::string session_id;
@@ -22,33 +22,34 @@ struct TableOrigin {
   Digest128 properties{};  // digest of all properties; all zero: no properties
 };
 
-// Returns an identity made of the unique id in the MANIFEST, or else of the
-// origin; and of the size, both sequence numbers and the creation time, because
-// one external file may be ingested twice. If a table has neither id nor origin
-// (RocksDB before 6.29 wrote none), uses its checksum in the MANIFEST, its
-// properties and its bounds instead. Then *is_weak is true: another table may
-// have the same identity, and only a comparison of bytes proves that the two
-// are equal.
+// Returns an identity that is computed from the table's unique id in the
+// MANIFEST or, without one, from the table's origin. It also depends on the
+// size, both sequence numbers and the creation time, because one external file
+// may be ingested twice. Tables of RocksDB before 6.29 have neither id nor
+// origin. For such a table, the identity depends on its checksum in the
+// MANIFEST, its properties and its bounds, and *is_weak is true: another table
+// may have the same identity, so only a comparison of bytes proves that two
+// tables are equal.
 Digest128 TableIdentity(const ManifestFile& file, const TableOrigin& origin,
                         bool* is_weak);
 
-// Returns false if a table with this origin cannot be the file in the MANIFEST,
-// because RocksDB derives the unique id from the origin. Returns true if it is
-// the file, or if the id or the origin is unknown.
+// Returns false if the file in the MANIFEST is not the table with this origin.
+// RocksDB derives the unique id from the origin, so the two must match. Returns
+// true if they match, or if the id or the origin is unknown.
 bool MayBeFile(const ManifestFile& file, const TableOrigin& origin);
 
-// Returns the identity of a blob file. Blob files have no id, so this uses the
-// file's number, counts and modification time. All zero: the modification time
-// is unknown. *is_weak is true for a time in whole seconds, as for a table:
-// images and packages give all their files one such time, and some file systems
-// have no others.
+// Returns the identity of a blob file. Blob files have no id, so it is computed
+// from the file's number, count, size and modification time. Returns zeros if
+// the modification time is unknown. Sets *is_weak to true for a time in whole
+// seconds. Images and packages give all their files one such time, and some
+// file systems store only whole seconds.
 Digest128 BlobIdentity(const ManifestBlobFile& file, uint64_t modified_ns,
                        bool* is_weak);
 
-// Adds the families and files of a MANIFEST to a digest: the files' contents,
-// and the order in which RocksDB reads them, but nothing that opening or
-// closing the database changes. Returns false if a file has no identity in
-// `identities` (by file number).
+// Adds the families and files of a MANIFEST to a digest. It covers the contents
+// of the files and the order in which RocksDB reads them, but nothing that
+// opening or closing the database changes. Returns false if the number of a
+// file is not in `identities`.
 [[nodiscard]] bool AddContent(const ManifestState& state,
                               const std::map<uint64_t, Digest128>& identities,
                               Digest128Stream* content);

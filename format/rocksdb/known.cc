@@ -97,9 +97,10 @@ bool HasKnownMembers(std::string_view option) {
          option == "metadata_cache_options" || option == "cache_usage_options";
 }
 
-// Returns the later of two releases for a name that was first a database option
-// and then a family option (experimental_mempurge_threshold), because files
-// contain it as the family option.
+// If a name belongs to several kinds of options, the later of their first
+// releases is returned. For example, experimental_mempurge_threshold was first
+// a database option and then a family option. OPTIONS files have it as the
+// family option.
 RocksDbRelease FirstWithOption(const std::string& name) {
   RocksDbRelease first;
   for (const KnownKind kind : kOptionKinds) {

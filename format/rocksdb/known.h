@@ -1,9 +1,9 @@
-// All names in RocksDB 6.8 to 11.8 that a database's files may contain, and
-// their effects on sstferry: options as named in OPTIONS files and option
-// structs, record types of WALs, types of entries, tags of a MANIFEST, kinds of
-// files. There is no other list. The source omits names that the application's
-// release does not know from a replica's OPTIONS. Names that are missing in
-// this table are reported to the operator.
+// All names in RocksDB 6.8 to 11.8 that a database's files may contain, and the
+// effect of each name on sstferry. The names are options in OPTIONS files and
+// option structs, record types of WALs, types of entries, tags of a MANIFEST,
+// and kinds of files. From a replica's OPTIONS, the source omits names that the
+// application's RocksDB release does not know. sstferry reports names that are
+// missing in this table to the operator.
 //
 // To add the names of a new release, edit known_table.h. README.md describes
 // how, and which tests report missing names.
@@ -30,9 +30,10 @@ enum class KnownKind : uint8_t {
   // Members of structs that are option values: compression_opts,
   // compaction_options_..., metadata_cache_options, cache_usage_options.
   kOptionMember,
-  // Option values newer than 6.8, of options that are older than the value.
+  // Values that an option got after release 6.8, although the option is older.
   kOptionValue,
-  // The following kinds have the names and numbers of RocksDB's enumerators.
+  // The names and numbers of the following kinds are those of RocksDB's
+  // enumerators.
   kWalRecord,
   kValueType,
   kManifestTag,
@@ -49,11 +50,11 @@ enum class Handling : uint8_t {
 
 struct Effect {
   Handling handling = Handling::kNone;
-  const char* word = "";  // file, reason or effect
+  const char* word = "";  // handled: the file; refused: the reason
 };
 
-// Effects of a name on a clone, on chunks, and on the two readers of the
-// records between two cuts, `follow` and `log`. A cut itself is a clone.
+// Effects of a name on a clone, on chunks, and on the commands `follow` and
+// `log`, which read the records between two cuts. A cut itself is a clone.
 struct Effects {
   Effect clone = {};
   Effect chunks = {};
@@ -66,11 +67,12 @@ struct KnownName {
   std::string_view name;
   // Number of an enumerator; absent if it differs between releases.
   std::optional<uint32_t> number;
-  // The first release with this name. For an option, the first release that
-  // writes it to OPTIONS files, even if the struct had it earlier.
+  // The first release with this name. For an option, this is the first release
+  // that writes it to OPTIONS files, although an earlier struct may have it.
   RocksDbRelease since;
-  // The first release whose headers no longer have the name; unknown: all later
-  // releases have it. RocksDB still accepts such names in OPTIONS files.
+  // The first release whose headers no longer have the name. An unknown release
+  // means that all later releases have it. RocksDB still accepts removed names
+  // in OPTIONS files.
   RocksDbRelease until;
   const Effects* effects = nullptr;
 };
@@ -84,9 +86,9 @@ const std::vector<KnownName>& KnownNames();
 // Returns the row of a name; null: not found.
 const KnownName* FindKnown(KnownKind kind, std::string_view name);
 
-// Returns the kind of the options in a section of an OPTIONS file, by the
-// section's title: "DBOptions", "CFOptions", "TableOptions/BlockBasedTable".
-// nullopt: the table has no such section.
+// Returns the kind of the options in a section of an OPTIONS file. `title` is
+// the section's title: "DBOptions", "CFOptions",
+// "TableOptions/BlockBasedTable". Returns nullopt for other sections.
 std::optional<KnownKind> OptionsOfSection(std::string_view title);
 
 // Returns true for an option whose value is a struct with known members

@@ -1,8 +1,8 @@
 // The table for known.h. Only known.cc includes this file.
 //
-// The effect "In(FILE)" means that FILE handles the name. Add a new release's
-// names to the list of their kind, in a row with that release and their
-// effects.
+// The effect In(FILE) means that FILE handles the name. To add a name of a new
+// release, add it to the list of its kind, in a row with this release and with
+// the name's effects.
 #pragma once
 
 #include <span>
@@ -38,8 +38,8 @@ inline constexpr Effect kEdits = In("format/rocksdb/version_edit.cc");
 inline constexpr Effect kJudge = In("format/rocksdb/edit_judge.cc");
 inline constexpr Effect kTableCheck = In("format/rocksdb/sst_file_check.cc");
 
-// Returns effects on a clone, on chunks, and on both readers of the records
-// between two cuts (follow and log).
+// Returns effects on a clone, on chunks, and on `follow` and `log`, which read
+// the records between two cuts.
 constexpr Effects With(Effect clone, Effect chunks, Effect following) {
   return {clone, chunks, following, following};
 }
@@ -95,8 +95,9 @@ inline constexpr Effects kWalFilter =
 inline constexpr Effects kInplaceCallback =
     Chunks(Refused("where WALs have entries, as inplace_update_support"));
 
-// The private copy, and the database that chunks fill, are opened with other
-// values than the source's; the replica's OPTIONS have the source's values.
+// sstferry opens two databases with other option values than the source's: its
+// private copy of the source, and the database into which it ingests chunks.
+// The replica's OPTIONS still have the source's values.
 inline constexpr Effects kCopySets = Chunks(kCopy);
 inline constexpr Effects kCopyQuiets = Chunks(kCompat);
 inline constexpr Effects kFamilySets = Chunks(kFamily);
@@ -115,7 +116,8 @@ inline constexpr Effects kBlobs = With(kClone, kFamily, kFollowed);
 inline constexpr Effects kBlobsInWals =
     Everywhere(Refused("values in blob files that no MANIFEST names yet"));
 inline constexpr Effects kInplace = Chunks(kCopy);
-// The ages of chunks start again at zero; a note says so where this matters.
+// Entries in chunks lose their ages, which start again at zero. A note tells
+// the operator if this matters.
 inline constexpr Effects kAges = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kStyle = With(kNothing, kFamily, kJudge);
 inline constexpr Effects kLevels =
@@ -161,14 +163,15 @@ inline constexpr Effects kEntity = With(kBatches, kCompat, kBatches);
 inline constexpr Effects kStampedEntry =
     Chunks(Refused("user-defined timestamps"));
 inline constexpr Effects kEditTag = Everywhere(kEdits);
-// RocksDB lets a reader ignore these tags, but a follower takes a cut.
+// RocksDB lets a reader ignore these tags. A follower that finds one takes a
+// cut.
 inline constexpr Effects kIgnoredTag = With(kEdits, kEdits, kJudge);
 inline constexpr Effects kOfOneRelease =
     Everywhere(Refused("RocksDB 6.14 alone knew it"));
 
 // --- names -------------------------------------------------------------------
-// In each kind, rows without an effect come before rows with an effect; both
-// are sorted by release. A name with a number is an enumerator's name.
+// In each list, rows without an effect come before rows with an effect. Both
+// are sorted by release. A name with a number is the name of an enumerator.
 struct NameRow {
   RocksDbRelease since;
   RocksDbRelease until;
@@ -177,8 +180,9 @@ struct NameRow {
 };
 
 inline constexpr RocksDbRelease kStays{};
-// For options that RocksDB accepts in OPTIONS files but ignores: at that
-// release, the structs no longer had them, or never had them.
+// Value of `until` for options that RocksDB accepts in OPTIONS files but
+// ignores. RocksDB's structs had no such members in the oldest known release,
+// or never had them.
 inline constexpr RocksDbRelease kGone = kOldestKnown;
 
 // DBOptions. OPTIONS files contain env only if it is not the default.
@@ -705,7 +709,7 @@ inline constexpr NameRow kWalFields[] = {
      "kClosed=3"},
 };
 
-// rocksdb/types.h, FileType. A replica gets no files of the kinds without
+// rocksdb/types.h, FileType. A replica gets no files of a kind without an
 // effect.
 inline constexpr NameRow kFileKinds[] = {
     {{6, 8, 0}, kStays, kNoEffect,

@@ -32,12 +32,12 @@ constexpr uint8_t kRecyclableTimestampSizes = 11;
 constexpr uint8_t kFirstIgnorable = 128;
 constexpr uint8_t kRecyclablePredecessor = 131;
 
-// Record types that messages say were expected.
+// Expected record types, as written in messages.
 constexpr char kWalTypes[] = "record types 1 to 11 and zstd";
 constexpr char kManifestTypes[] = "record types 1 to 4";
 
-// Position of a physical record in its logical record, for types 1 to 4 and 5
-// to 8.
+// Position of a physical record in its logical record. Types 1 to 4 and types 5
+// to 8 have these positions, in this order.
 enum class Fragment : uint8_t { kWhole, kFirst, kMiddle, kLast };
 
 bool IsRecyclable(uint8_t type) {
@@ -75,7 +75,7 @@ struct LogFollower::Physical {
 struct LogFollower::Reading {
   bool in_record = false;
   std::string record;  // collected parts, or decompressed bytes
-  std::string wrong;   // why the last record is wrong
+  std::string wrong;   // reason why the last record is wrong
 };
 
 // Decompresses logical records part by part.
@@ -184,7 +184,7 @@ void LogFollower::SkipTo(uint64_t end) {
 }
 
 // Parses the physical record at the start of `rest`, the unread bytes of a
-// block. If it returns kNextBlock, physical->bytes > 0 means that `rest` had
+// block. If the result is kNextBlock, physical->bytes is not 0 if `rest` has
 // room for a header.
 LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
                                     Physical* physical,
@@ -231,7 +231,8 @@ LogFollower::Step LogFollower::Look(const Slice& rest, bool whole_block,
   return Step::kNext;
 }
 
-// Ends the log at a record that is complete, but wrong or out of place.
+// Ends the log at a record that has all of its bytes but is wrong or out of
+// place.
 LogFollower::Step LogFollower::Wrong(const std::string& expected,
                                      const std::string& found,
                                      Reading* reading) const {
@@ -316,7 +317,8 @@ Status LogFollower::TakeMeta(const Physical& physical, Reading* reading,
   const Slice& payload = physical.payload;
   bool fits = !reading->in_record;
   if (kind_ == LogKind::kManifest && type < kFirstIgnorable) {
-    // A small file could decompress to a huge edit.
+    // Refuses types that are legal only in WALs. For example, a small
+    // compressed file could decompress to a huge edit.
     return NotKnown("a record of type " + std::to_string(type),
                     physical.end_offset);
   }
@@ -362,8 +364,8 @@ Status LogFollower::NotKnown(const std::string& found, uint64_t offset) const {
 
 namespace {
 
-// Presents `bytes` at offset `begin` of a log, for a follower that is
-// positioned there and reads nothing before it.
+// A source for the bytes of a log from `begin` on. The follower that uses it is
+// positioned at `begin` and reads nothing before it.
 class TailSource : public ByteSource {
  public:
   TailSource(uint64_t begin, const Slice& bytes)

@@ -97,8 +97,8 @@ Status ManifestReader::Add(const Slice& record) {
   return Status::OK();
 }
 
-// Applies an edit. As in RocksDB, an edit that adds or drops a family, or is
-// about WALs, cannot add files.
+// Applies an edit. As in RocksDB, an edit cannot add files if it adds or drops
+// a family, or is about WALs.
 Status ManifestReader::Apply(VersionEdit* edit) {
   if (watch_) {
     watch_(*edit, state_);
@@ -160,7 +160,8 @@ Status ManifestReader::ApplyFiles(VersionEdit* edit, ManifestFamily* family) {
       return Against("table " + std::to_string(number),
                      "one addition", "a second one");
     }
-    // Blob files that are not in the MANIFEST (from a BlobDB) do not count.
+    // A table may refer to a blob file that is not in the MANIFEST (from a
+    // BlobDB). Such a file does not count.
     if (family->blobs.count(blob) > 0) {
       ++links[blob];
     }
@@ -243,7 +244,8 @@ Status ManifestReader::ApplyWals(const VersionEdit& edit) {
       return Against("WAL " + std::to_string(number),
                      "one addition", "a second one");
     }
-    // RocksDB may record additions to a WAL in another order than its writes.
+    // RocksDB may record the sizes of a WAL in another order than it wrote the
+    // bytes.
     wal->second = wal->second == kUnknownWalBytes
                       ? bytes
                       : std::max(wal->second, bytes);

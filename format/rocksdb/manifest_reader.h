@@ -5,11 +5,11 @@
 // A record is a version edit: pairs of a varint32 tag and its fields, in any
 // order, about one column family (0 unless a tag specifies another).
 //
-// A MANIFEST may end inside a record or a group, if its owner is writing it, or
-// crashed while writing it. RocksDB opens such a database without the
-// incomplete end. It does not open a database with a damaged record, or with
-// too few records. All readers of MANIFESTs use Follow(), which decides like
-// RocksDB.
+// A MANIFEST may end inside a record or inside an atomic group, because its
+// owner is writing it, or crashed while writing it. RocksDB opens such a
+// database without the incomplete end. It does not open a database with a
+// damaged record or with too few records. All code that reads a MANIFEST uses
+// Follow(), which decides like RocksDB.
 #pragma once
 
 #include <cstdint>
@@ -33,53 +33,55 @@ namespace sstferry {
 // Owner:   borrows nothing.
 // Threads: one at a time.
 // Memory:  the state with the records of an open atomic group, and one record
-//          of the log, each at most kMaxManifestMemoryBytes. They have only
-//          bytes that were read, so a false length allocates nothing.
+//          of the log, each at most kMaxManifestMemoryBytes. Only bytes that
+//          were read take memory, so a false length allocates nothing.
 class ManifestReader {
  public:
-  // Receives each edit before it is applied to the state; end() already has its
-  // value after the edit's record or group.
+  // Receives each edit before it is applied to the state. During the call,
+  // end() is already the offset after the edit's record or group.
   using Watch = std::function<void(const VersionEdit& edit,
                                    const ManifestState& before)>;
 
-  // `watch` may be null. `max_memory_bytes`: for the state and an open group.
+  // `watch` may be null. `max_memory_bytes` limits the memory of the state and
+  // an open group.
   explicit ManifestReader(Watch watch = nullptr,
                           uint64_t max_memory_bytes = kMaxManifestMemoryBytes);
   ManifestReader(const ManifestReader&) = delete;
   ManifestReader& operator=(const ManifestReader&) = delete;
 
-  // Applies the complete records after those of earlier calls. May be called
-  // again after the MANIFEST has grown. After a failure the reader must not be
-  // used, unless the error is one of `source`, or is_damaged().
-  //   Corruption  as Add(); or is_damaged(), with the record's offset, and what
-  //               was expected and found there
+  // Applies the complete records that earlier calls have not applied. May be
+  // called again after the MANIFEST has grown. After an error, the reader must
+  // not be used, unless it is an error that `source` returned, or is_damaged()
+  // is true.
+  //   Corruption  as Add(); or is_damaged(): the text has the record's offset,
+  //               and what was expected and found there
   //   others      errors of LogFollower::Follow(), Add() and `source`
   [[nodiscard]] rocksdb::Status Follow(const ByteSource& source);
 
   // Returns true if the last Follow() found that RocksDB opens no database with
-  // this MANIFEST: a record is damaged (LogFollower::is_damaged()), or no
-  // record has a log number, the next file or the last sequence. A later
-  // Follow() may find no damage, because this one may have read while the owner
-  // was writing.
+  // this MANIFEST. Either a record is damaged (LogFollower::is_damaged()), or
+  // no record has a log number, the next file or the last sequence. A later
+  // Follow() may find no damage, because the owner may have been writing during
+  // the last one.
   bool is_damaged() const { return is_damaged_; }
 
   // Returns the offset after the last complete record or group that Follow()
   // has read.
   uint64_t end() const { return end_; }
 
-  // Applies one record. After a failure the reader must not be used.
-  //   Corruption    damaged, or in conflict with the state (a file that is
-  //                 added twice or deleted while absent, a broken atomic
-  //                 group).
-  //   NotSupported  a tag that this version does not know and RocksDB does not
-  //                 let a reader ignore; or the state needs too much memory.
+  // Applies one record. After an error, the reader must not be used.
+  //   Corruption    the record is damaged, or in conflict with the state: it
+  //                 adds a file twice, deletes an absent file, or breaks an
+  //                 atomic group.
+  //   NotSupported  this version does not know a tag, and RocksDB does not let
+  //                 a reader ignore it; or the state needs too much memory.
   [[nodiscard]] rocksdb::Status Add(const rocksdb::Slice& record);
 
   // Returns the state after all complete records and groups.
   const ManifestState& state() const { return state_; }
 
-  // Returns true inside an incomplete atomic group, whose records are not yet
-  // in state().
+  // Returns true inside an incomplete atomic group. The records of such a group
+  // are not yet in state().
   bool in_group() const { return !group_.empty(); }
 
  private:
@@ -98,7 +100,7 @@ class ManifestReader {
   LogFollower log_;
   uint64_t end_ = 0;
   bool is_damaged_ = false;
-  // True if a record has set this number.
+  // True if a record has set the number with this name.
   bool has_log_number_ = false;
   bool has_next_file_ = false;
   bool has_last_sequence_ = false;
@@ -107,8 +109,8 @@ class ManifestReader {
   uint64_t group_bytes_ = 0;   // of group_
   std::vector<VersionEdit> group_;
   uint64_t group_size_ = 0;
-  // By family and blob file: the number of tables whose oldest blob file this
-  // is.
+  // For each family and blob file: the number of tables whose oldest blob file
+  // it is.
   std::map<uint32_t, std::map<uint64_t, uint64_t>> blob_links_;
 };
 

@@ -17,8 +17,9 @@ struct ManifestFile {
   uint32_t path_id = 0;
   int level = 0;
   uint64_t bytes = 0;
-  // Internal keys: the user key and 8 bytes of sequence and type. The user
-  // timestamp is omitted if `has_timestamps` is false.
+  // Smallest and largest internal key: the user key, then 8 bytes of sequence
+  // number and type. The user key lacks its timestamp if `has_timestamps` is
+  // false.
   std::string smallest;
   std::string largest;
   uint64_t smallest_sequence = 0;
@@ -30,9 +31,9 @@ struct ManifestFile {
   uint64_t tail_bytes = 0;             // 0: unknown
   uint8_t temperature = 0;             // 0: unknown
   bool marked_for_compaction = false;
-  // The file's keys include their user timestamps.
+  // True if the file's keys include their user timestamps.
   bool has_timestamps = true;
-  // The id's 16 bytes as two little-endian integers, `high` first.
+  // The 16 bytes of the unique id as two little-endian integers, `high` first.
   bool has_unique_id = false;
   Digest128 unique_id;
   std::string checksum;
@@ -46,8 +47,7 @@ struct ManifestBlobFile {
   uint64_t garbage_count = 0;
   uint64_t garbage_bytes = 0;
 
-  // Returns the size of the whole file, because `total_bytes` counts only
-  // records.
+  // Returns the size of the file. `total_bytes` counts only the records.
   uint64_t file_bytes() const {
     return kBlobHeaderBytes + total_bytes + kBlobFooterBytes;
   }
@@ -61,12 +61,13 @@ struct ManifestFamily {
   std::string full_history_ts_low;
   uint64_t log_number = 0;  // oldest WAL with entries that are not in `files`
   std::map<uint64_t, ManifestFile> files;      // by number
-  // The blob files that RocksDB keeps: files that are not all garbage, and not
-  // older than the oldest blob file to which a table in `files` refers.
+  // The blob files that RocksDB keeps. RocksDB drops files older than the
+  // oldest blob file to which a table in `files` refers. It also drops files
+  // that are all garbage, unless they are the oldest blob file of a table.
   std::map<uint64_t, ManifestBlobFile> blobs;  // by number
 };
 
-// Marks a WAL that the MANIFEST tracks without its size.
+// Size of a WAL that the MANIFEST tracks without a size.
 inline constexpr uint64_t kUnknownWalBytes = UINT64_MAX;
 
 struct ManifestState {
@@ -77,16 +78,16 @@ struct ManifestState {
   uint32_t max_family = 0;
   uint64_t min_log_number_to_keep = 0;
   uint64_t prev_log_number = 0;
-  // WALs tracked by track_and_verify_wals_in_manifest: number -> synced bytes,
-  // or kUnknownWalBytes.
+  // WALs that are tracked by track_and_verify_wals_in_manifest: a map from the
+  // WAL's number to its synced bytes, or to kUnknownWalBytes.
   std::map<uint64_t, uint64_t> wals;
   uint64_t deleted_wals_before = 0;
 };
 
 // Returns the number of the oldest WAL that recovery replays. As in RocksDB,
-// this is the oldest WAL that the MANIFEST keeps and, without allow_2pc, at
-// least the smallest `log_number` of the families to open: `opened`, or all
-// families.
+// recovery skips WALs that the MANIFEST no longer keeps. Without allow_2pc, it
+// also skips WALs before the smallest `log_number` of the families to open,
+// which are those in `opened`, or all families if it is null.
 uint64_t OldestNeededWal(const ManifestState& state, bool allow_2pc,
                          const std::set<std::string>* opened = nullptr);
 

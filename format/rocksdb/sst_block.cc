@@ -191,9 +191,9 @@ Status SstBlockCursor::ReadTail() {
   return hashed ? CheckBuckets(end, buckets_end) : Status::OK();
 }
 
-// Rejects marks that the properties do not declare. A RocksDB that does not
-// know a mark reads it as part of the restart count, and a RocksDB that knows
-// separated values asserts that the properties declare them.
+// Rejects marks that the properties do not declare. An old RocksDB that does
+// not know a mark reads it as part of the restart count. A RocksDB that knows
+// separated values aborts, in builds with assertions, if they are not declared.
 Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   const bool separated = (packed & kSeparatedBit) != 0;
   const bool uniform = (packed & kUniformBit) != 0;
@@ -216,7 +216,7 @@ Status SstBlockCursor::CheckMarks(uint32_t packed) const {
   return Status::OK();
 }
 
-// Moves *end from the end of the buckets' count back to the first bucket.
+// Moves *end from the end of the bucket count back to the first bucket.
 Status SstBlockCursor::SkipBuckets(size_t* end) {
   if (!layout_.is_data || contents_.size() > kMaxHashedBlockBytes) {
     return Bad("packed count: expected no hash index, found its bit set");
@@ -281,8 +281,8 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
     if (!sst::GetSignedVarint64(input, &delta)) {
       return Bad("handle delta: expected a varint, found none");
     }
-    // Unsigned arithmetic wraps; the code that reads the block checks the
-    // handle.
+    // A malformed delta may make the sum wrap. The code that reads the block
+    // checks the handle.
     handle_ = {handle_.offset + handle_.size + kSstBlockTrailerBytes,
                handle_.size + static_cast<uint64_t>(delta)};
   } else if (!GetSstBlockHandle(input, &handle_)) {
@@ -302,7 +302,7 @@ Status SstBlockCursor::DecodeHandle(bool is_shared, Slice* input) {
 
 // Checks the state after the last entry.
 Status SstBlockCursor::CheckEnd() const {
-  // An empty block also has one restart, at 0.
+  // A block without entries also has one restart, at 0.
   const uint32_t unseen = num_restarts_ - next_restart_;
   if (unseen != 0 && (entries_ != 0 || unseen != 1)) {
     return Bad("restarts: expected an entry at each restart, found " +

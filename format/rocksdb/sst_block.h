@@ -40,15 +40,15 @@
 
 namespace sstferry {
 
-// Maximum size of a block. A block has at least one entry, which may be as
-// large as the largest value.
+// Maximum size of a block. A block has at least one entry, and this entry may
+// be as large as the largest value.
 inline constexpr uint64_t kMaxSstBlockBytes =
     kMaxValueBytes + 2 * uint64_t{kMaxKeyBytes} + kMinChunkBytes;
 // Maximum size of a metaindex, properties or dictionary block: much larger than
 // any writer makes.
 inline constexpr uint64_t kMaxSstMetaBlockBytes = 64u << 20;
-// Maximum padding: alignment pads data blocks to at most one block or super
-// block.
+// Maximum size of the padding between blocks. To align data blocks, a writer
+// pads at most one block or super block.
 inline constexpr uint64_t kMaxSstPaddingBytes = 4u << 20;
 
 // Owns a block's decompressed bytes. Not copyable, because contents() may point
@@ -75,10 +75,10 @@ class SstBlock {
 };
 
 // Reads, verifies and decompresses the block at `handle`.
-// Corruption   the block does not end before the footer, is larger than
-//              max_bytes (stored or decompressed), has a wrong checksum (for
-//              checksum type none: not 0), or cannot be decompressed.
-// NotSupported an unknown compression type.
+// Corruption   the block reaches into the footer, is larger than max_bytes
+//              (stored or decompressed), cannot be decompressed, or has a wrong
+//              checksum (for checksum type none, a checksum that is not 0).
+// NotSupported the compression type is unknown.
 [[nodiscard]] rocksdb::Status ReadSstBlock(const ByteSource& source,
                                            const SstFooter& footer,
                                            const SstBlockHandle& handle,
@@ -91,19 +91,20 @@ class SstBlock {
                                              const SstFooter& footer,
                                              const SstBlockHandle& handle);
 
-// Verifies the checksum of a block (payload and trailer) that is already in
-// memory. Does not decompress. Corruption: `bytes` is not this block.
+// Verifies the checksum of a block that is already in memory. `bytes` has the
+// payload and the trailer. Does not decompress. Returns Corruption if `bytes`
+// is not the block at `handle`.
 [[nodiscard]] rocksdb::Status VerifySstBlockBytes(const SstFooter& footer,
                                                   const SstBlockHandle& handle,
                                                   const rocksdb::Slice& bytes);
 
-// Returns Corruption: a block has `found` bytes instead of the handle's size
-// and a trailer.
+// Returns the error Corruption for a block that has `found` bytes instead of
+// the handle's size and a trailer.
 [[nodiscard]] rocksdb::Status WrongSstBlockLength(const SstBlockHandle& handle,
                                                   uint64_t found);
-// Compares `computed`, the checksum of a block with the context modifier, with
-// the checksum in `trailer`, which has kSstBlockTrailerBytes. Corruption: they
-// differ.
+// Compares two checksums of a block: `computed`, which includes the context
+// modifier, and the one in `trailer`, which has kSstBlockTrailerBytes. Returns
+// Corruption if they differ.
 [[nodiscard]] rocksdb::Status CompareSstChecksums(SstChecksum type,
                                                   const SstBlockHandle& handle,
                                                   uint32_t computed,
@@ -113,8 +114,10 @@ struct SstBlockLayout {
   bool is_data = false;             // may have a hash index
   bool separated = false;           // bit 28 (separated values) must be set
   bool uniform = false;             // bit 29 (uniform keys) may be set
-  bool values_are_handles = false;  // an index block
-  // Entries have no value size; size deltas follow `shared`.
+  bool values_are_handles = false;  // true in an index block
+  // True if handles are delta-encoded. An entry then has no value size. Its
+  // value is the change of the block size if `shared` is not 0, and a handle
+  // otherwise.
   bool delta_handles = false;
   bool has_first_key = false;       // each handle is followed by a first key
 };
@@ -126,23 +129,24 @@ struct SstBlockLayout {
 // Borrows the contents. One thread.
 class SstBlockCursor {
  public:
-  // Starts before the first entry. `file_offset` is used only in messages.
-  // Corruption: the end of the block is malformed.
+  // Positions the cursor before the first entry. `file_offset` is used only in
+  // messages. Returns Corruption if the end of the block is malformed.
   [[nodiscard]] rocksdb::Status Init(const rocksdb::Slice& contents,
                                      const SstBlockLayout& layout,
                                      uint64_t file_offset);
 
-  // Moves to the next entry; after the last entry, valid() is false.
-  // Corruption: malformed entry or restart array.
+  // Moves to the next entry. After the last entry, valid() is false. Returns
+  // Corruption if the entry or the restart array is malformed.
   [[nodiscard]] rocksdb::Status Next();
 
   bool valid() const { return valid_; }
   // Returns the key, valid until the next call of Next(). After the last entry,
   // returns the last key.
   const std::string& key() const { return key_; }
-  // Returns the value; in index blocks, the encoded handle (and first key).
+  // Returns the value. In an index block, this is the encoded handle (and first
+  // key).
   const rocksdb::Slice& value() const { return value_; }
-  // REQUIRES: values_are_handles.
+  // Return the parts of an index entry's value. REQUIRES: values_are_handles.
   const SstBlockHandle& handle() const { return handle_; }
   const rocksdb::Slice& first_key() const { return first_key_; }
   uint64_t entries() const { return entries_; }
@@ -167,7 +171,8 @@ class SstBlockCursor {
   uint64_t file_offset_ = 0;
   uint32_t num_restarts_ = 0;
   size_t restarts_at_ = 0;
-  size_t entries_end_ = 0;    // restarts_at_, or start of separated values
+  // restarts_at_, or the offset at which separated values begin.
+  size_t entries_end_ = 0;
   size_t next_value_at_ = 0;  // only with separated values
   bool separated_ = false;
   size_t next_at_ = 0;        // offset of the next entry

@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Usage: call Add() with payload and trailer in order, then Finish(). One
+// Call Add() with the payload and the trailer in order, then Finish(). One
 // thread.
 class SstBlockVerifier {
  public:

@@ -86,11 +86,12 @@ class ChunkChecker {
   [[nodiscard]] Status CheckInternalKey(const Slice& key,
                                         uint64_t offset) const;
   [[nodiscard]] Status CheckRangeDeletions() const;
-  // Returns true if the chunk may have the range deletion [begin, end) after a
-  // range deletion that ends at `before` (null: it is the first one).
+  // Returns true if the range deletion [begin, end) is allowed in the chunk.
+  // `before` is the end of the previous range deletion; null: there is none.
   bool MayDelete(const Slice& begin, const Slice& end,
                  const std::string* before) const;
-  // Returns the number of deletions. RocksDB includes range deletions in it.
+  // Returns the number of deletions, including range deletions, as RocksDB
+  // counts.
   uint64_t deletions() const {
     return expected_.is_delta ? reader_.properties().num_deletions : 0;
   }
@@ -108,10 +109,10 @@ class ChunkChecker {
   uint64_t data_end_ = 0;
   uint64_t entries_seen_ = 0;
   SstBlockHandle last_;
-  // Separators of the block before `last_`, and of `last_`.
+  // Separator of the block before `last_`, and separator of `last_`.
   std::string before_separator_;
   std::string separator_;
-  std::string block_first_key_;  // user keys of the block checked last
+  std::string block_first_key_;  // user keys of the last checked block
   std::string block_last_key_;
 };
 
@@ -309,8 +310,8 @@ Status ChunkChecker::CheckInternalKey(const Slice& key, uint64_t offset) const {
   return Status::OK();
 }
 
-// Checks the next index entry in file order; separator_ still belongs to the
-// previous block.
+// Checks the next index entry in file order. At the call, separator_ is still
+// the separator of the previous block.
 Status ChunkChecker::OnIndexEntry(const SstIndexEntry& entry) {
   if (blocks_ != 0 && expected_.order(separator_, entry.separator) >= 0) {
     return BadChunk("index order: expected a key above " +
@@ -395,8 +396,8 @@ Status ChunkChecker::CheckLastBlock() {
                 : s;
 }
 
-// Returns false if num_data_blocks may be too small: since 10.9, RocksDB does
-// not count the blocks that it buffers while it builds a dictionary.
+// Returns false if num_data_blocks may be too small. While RocksDB 10.9 or
+// later builds a dictionary, it buffers blocks and does not count them.
 bool CountsAllBlocks(const SstProperties& properties) {
   const std::string& options = properties.compression_options;
   const size_t at = options.find("max_dict_bytes=");

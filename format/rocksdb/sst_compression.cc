@@ -20,8 +20,9 @@ using rocksdb::Status;
 
 namespace {
 
-// Maximum output bytes per input byte. A payload that announces more is
-// rejected before memory is reserved. (zstd and bzip2 have no useful maximum.)
+// Maximum number of output bytes for each input byte. If a payload announces a
+// larger size, it is rejected before memory is reserved. (zstd and bzip2 have
+// no useful maximum.)
 constexpr uint64_t kLz4MaxRatio = 255;
 constexpr uint64_t kZlibMaxRatio = 1032;
 constexpr uint64_t kSnappyMaxRatio = 64;

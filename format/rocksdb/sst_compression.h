@@ -31,8 +31,8 @@ enum class SstCompression : uint8_t {
 
 const char* SstCompressionName(SstCompression type);
 
-// A buffer whose memory is untouched until it is written, so that a large
-// announced size costs nothing until bytes arrive.
+// A buffer whose memory is not initialized. So a large announced size costs
+// nothing until bytes are written.
 struct SstBuffer {
   std::unique_ptr<char[]> data;
   size_t size = 0;
@@ -41,7 +41,8 @@ struct SstBuffer {
 // Decompresses `payload`.
 // Corruption   the payload is damaged, its size differs from the announced
 //              size, or the announced size is above max_bytes.
-// NotSupported an unknown type; below format version 2 any of 2-5.
+// NotSupported the type is unknown, or it is one of 2 to 5 in a file of format
+//              version 0 or 1.
 // REQUIRES: type != kNone.
 [[nodiscard]] rocksdb::Status DecompressSstBlock(
     SstCompression type, uint32_t format_version, const rocksdb::Slice& payload,

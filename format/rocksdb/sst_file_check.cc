@@ -16,8 +16,8 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 // Maximum number of meta blocks and partitions whose positions (16 bytes each)
-// are kept. A file with more counts as unchecked, because gaps between its
-// blocks cannot be found.
+// are kept. A file with more of them is reported as unchecked, because gaps
+// between its blocks cannot be found.
 constexpr size_t kMaxExtents = 1u << 20;
 constexpr size_t kPieceBytes = 64u << 10;
 
@@ -54,8 +54,8 @@ class FileChecker {
   }
 
  private:
-  // Returns true if the block is in a checked span. Must be called in file
-  // order.
+  // Returns true if the block is in a checked span. The blocks must be passed
+  // in file order.
   bool IsChecked(const SstBlockHandle& handle) {
     while (span_ < checked_.size() && checked_[span_].end < handle.end()) {
       ++span_;
@@ -114,7 +114,7 @@ class FileChecker {
     return CheckGap(end, reader_.footer().footer_offset);
   }
 
-  // Searches for nonzero bytes between blocks: padding is zeros, and other
+  // Searches for nonzero bytes between blocks. Zeros are padding, but other
   // bytes belong to no known block.
   [[nodiscard]] Status CheckGap(uint64_t begin, uint64_t end) {
     std::string scratch;

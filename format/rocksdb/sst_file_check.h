@@ -19,15 +19,16 @@ struct ByteSpan {
 
 struct SstFileFacts {
   uint32_t format_version = 0;  // 0: not a block-based table
-  // No checksum covers some of the bytes: another kind of table, blocks without
-  // checksums, or bytes that are in no known block.
+  // True if no checksum covers some of the bytes. The file is another kind of
+  // table, has blocks without checksums, or has bytes that are in no known
+  // block.
   bool unchecked = false;
 };
 
-// Reads the whole file except data blocks inside one of the `checked` spans,
-// which SstPartCheck has verified. OK means that every checksum matches (see
-// `facts->unchecked`), and that footer, metaindex, properties and index are
-// valid. Otherwise returns Corruption, or errors of the source's Read().
+// Reads a whole table file, except data blocks inside one of the `checked`
+// spans, which SstPartCheck has verified. OK means that every checksum matches
+// (see `facts->unchecked`), and that footer, metaindex, properties and index
+// are valid. Otherwise returns Corruption, or errors of the source's Read().
 // Memory: an index block, one index partition, and 512 KiB.
 [[nodiscard]] rocksdb::Status CheckSstFile(const ByteSource& source,
                                            std::vector<ByteSpan> checked,

@@ -235,7 +235,7 @@ Status ReadSstFooter(const ByteSource& source, SstFooter* footer) {
                decoded.footer_offset + kVersionOffset);
   }
   if (decoded.format_version > kMaxSstFormatVersion) {
-    // For callers that report this version.
+    // Sets the version for callers that report it.
     footer->format_version = decoded.format_version;
     return MakeStatus(EndState::kRefused,
                       "footer: format version: expected 1 to 7, found " +

@@ -57,7 +57,7 @@ struct SstBlockHandle {
 [[nodiscard]] bool HandleFits(const SstBlockHandle& handle, uint64_t limit);
 
 enum class SstChecksum : uint8_t {
-  kNone = 0,     // writers store 0
+  kNone = 0,     // writers store 0 as the checksum
   kCrc32c = 1,   // masked
   kXxh32 = 2,
   kXxh64 = 3,    // low 32 bits
@@ -66,20 +66,22 @@ enum class SstChecksum : uint8_t {
 
 const char* SstChecksumName(SstChecksum type);
 
-// Returns the checksum of a block (including its compression type byte) or of a
-// footer, without context modifier. REQUIRES: bytes is not empty.
+// Returns the checksum of a block, including its compression type byte, or of a
+// footer. Does not include the context modifier. REQUIRES: `bytes` is not
+// empty.
 uint32_t ComputeSstChecksum(SstChecksum type, const rocksdb::Slice& bytes);
 
-// For kXxh3, combines the hash of all bytes except the last with the last byte.
+// Returns the kXxh3 checksum of bytes. `xxh3` is the hash of all bytes except
+// the last one, and `last` is the last byte.
 uint32_t MixLastByte(uint64_t xxh3, char last);
 
 struct SstFooter {
   uint32_t format_version = 0;
   SstChecksum checksum = SstChecksum::kNone;
   uint64_t footer_offset = 0;          // offset in the file
-  uint32_t base_context_checksum = 0;  // 0 below version 6
+  uint32_t base_context_checksum = 0;  // 0 if the version is below 6
   SstBlockHandle metaindex;
-  bool has_index_handle = false;       // below version 6
+  bool has_index_handle = false;       // true if the version is below 6
   SstBlockHandle index;
 
   // Returns the value that is added to the checksum of a block at `offset`, so
@@ -88,11 +90,13 @@ struct SstFooter {
   uint32_t ContextModifier(uint64_t offset) const;
 };
 
-// Reads and checks the footer of a table file.
-// Corruption   not a table file, a field out of its range, padding not zero.
-// NotSupported another kind of table (the message says which), the format of
-//              LevelDB, a format version above kMaxSstFormatVersion.
-// If OK, both handles fit into the bytes before the footer.
+// Reads and checks the footer of a table file. If it returns OK, both handles
+// fit into the bytes before the footer.
+// Corruption   the file is not a table, a field is out of its range, or the
+//              padding is not zero.
+// NotSupported the file is another kind of table (the message says which), has
+//              the format of LevelDB, or a format version above
+//              kMaxSstFormatVersion.
 [[nodiscard]] rocksdb::Status ReadSstFooter(const ByteSource& source,
                                             SstFooter* footer);
 

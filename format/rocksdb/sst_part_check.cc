@@ -12,10 +12,10 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A block larger than this is not kept in memory until it is complete.
+// Maximum size of a block that is collected in memory until it is complete.
 constexpr uint64_t kMaxBlockBytes = 1u << 20;
 
-// A file of which only the end is readable.
+// A source of which only the bytes from `readable_from` on can be read.
 class EndOfSource : public ByteSource {
  public:
   EndOfSource(const ByteSource& source, uint64_t readable_from)

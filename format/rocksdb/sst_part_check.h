@@ -18,11 +18,11 @@ namespace sstferry {
 // Checks the data blocks of one part. Threads: one.
 class SstPartCheck {
  public:
-  // Makes a check of the data blocks that are completely inside `part`. Reads
+  // Creates a check of the data blocks that are completely inside `part`. Reads
   // `table` only from `readable_from` on, where the index is expected. Returns
-  // null if the blocks cannot be determined, for any reason: another kind of
-  // table, no checksums, an index that begins earlier, padding, damage.
-  // CheckSstFile() then reads the part and reports the error.
+  // null if it cannot find the blocks, for example in another kind of table,
+  // without checksums, with an index that begins earlier, with padding, or
+  // after damage. CheckSstFile() then reads the part and reports the error.
   static std::unique_ptr<SstPartCheck> Make(const ByteSource& table,
                                             uint64_t readable_from,
                                             const ByteSpan& part);
@@ -31,8 +31,8 @@ class SstPartCheck {
   // is wrong.
   [[nodiscard]] rocksdb::Status Add(rocksdb::Slice bytes);
 
-  // Returns the span in which every block matched; empty until all bytes of the
-  // span were added.
+  // Returns the span of checked blocks, which all matched. It is empty until
+  // all bytes of the span were added.
   ByteSpan checked() const;
 
  private:

@@ -110,8 +110,8 @@ Status DecodeSstProperties(const Slice& contents, uint64_t file_offset,
   std::string previous;
   uint64_t total_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Limits the names, because shared prefixes let a small block expand to
-    // long names.
+    // Limits the total size. Keys share prefixes, so a small block may expand
+    // to very long names.
     total_bytes += cursor.key().size() + cursor.value().size();
     if (total_bytes > kMaxSstMetaBlockBytes) {
       return BadProperties("names and values: expected at most " +

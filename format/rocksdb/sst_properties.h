@@ -1,8 +1,8 @@
-// Decodes those properties of a table file that sstferry needs.
+// Decodes the properties of a table file that sstferry needs.
 //
-// The block has one entry per property, with keys that strictly increase
-// bytewise. Numbers are varint64 except where noted; other values are text or
-// raw bytes.
+// A properties block has one entry for each property, with keys that strictly
+// increase bytewise. A number is a varint64 except where noted. Other values
+// are text or raw bytes.
 #pragma once
 
 #include <algorithm>

@@ -14,8 +14,9 @@ namespace {
 
 constexpr char kRangeDeletionsName[] = "rocksdb.range_del";
 constexpr char kOldPropertiesName[] = "rocksdb.stats";
-// Stored suffix of the property "rocksdb.external_sst_file.global_seqno". A
-// block may omit a key's shared prefix, but never this suffix.
+// End of the name "rocksdb.external_sst_file.global_seqno". A block may omit
+// the prefix that this key shares with the previous key, but never omits this
+// end.
 constexpr std::string_view kStampName = "_sst_file.global_seqno";
 constexpr size_t kStampBytes = 8;
 
@@ -47,8 +48,8 @@ class UnstampedSource : public ByteSource {
 };
 constexpr char kIndexBlockName[] = "rocksdb.index";
 constexpr char kDictionaryName[] = "rocksdb.compression_dict";
-// Prefixes of the compression property. The compression manager's name ends at
-// the first semicolon; it is empty if no block is compressed.
+// Prefixes of the compression property. The name of the compression manager
+// ends at the first semicolon. The name is empty if no block is compressed.
 constexpr char kBuiltinCompressions[] = "BuiltinV2;";
 constexpr char kNoCompressions[] = ";";
 
@@ -109,8 +110,8 @@ Status SstReader::ReadMetaindex() {
   }
   uint64_t name_bytes = 0;
   for (; s.ok() && cursor.valid(); s = cursor.Next()) {
-    // Limits the names, because shared prefixes let a small block expand to
-    // long names.
+    // Limits the total size. Keys share prefixes, so a small block may expand
+    // to very long names.
     name_bytes += cursor.key().size();
     if (name_bytes > kMaxSstMetaBlockBytes) {
       return BadTable("metaindex names: expected at most " +
@@ -156,8 +157,9 @@ Status SstReader::ReadProperties() {
   return s.ok() ? s : WithContext(s, EndState::kCorrupt, "properties");
 }
 
-// Reads a properties block in which an ingestion has replaced the original zero
-// with the file's sequence number, without updating the block's checksum.
+// Reads a properties block that an ingestion has changed. The ingestion
+// replaced the zero in the block by the file's sequence number, but did not
+// update the block's checksum.
 bool SstReader::ReadStampedProperties(const SstBlockHandle& handle) {
   std::string scratch;
   Slice raw;
@@ -314,8 +316,8 @@ Status SstReader::ForEachIndexEntry(const IndexVisitor& visitor) const {
                         &walk);
 }
 
-// Walks a top-level block of an index or of a filter: both have the format of
-// an index block.
+// Visits the entries of a top-level block of an index or a filter. Both have
+// the format of an index block.
 Status SstReader::ForEachPartition(const SstBlockHandle& top,
                                    const BlockVisitor& visitor) const {
   SstBlockLayout layout;
@@ -386,13 +388,13 @@ Status SstReader::VisitEntries(const SstBlockHandle& handle,
 Status SstReader::Anchors(size_t max_count,
                           std::vector<SstAnchor>* anchors) const {
   anchors->clear();
-  // A wrong property only makes the spread uneven.
+  // If the property is wrong, the anchors are only spread unevenly.
   const uint64_t total =
       std::min(properties_.data_bytes, footer_.footer_offset);
   SstAnchor last;
   Status s = ForEachIndexEntry([&](const SstIndexEntry& entry) {
     last.file_bytes = entry.handle.end();
-    // Leaves room for the last block's anchor.
+    // Keeps one anchor for the last block.
     if (anchors->size() + 1 < max_count &&
         static_cast<double>(last.file_bytes) * max_count >=
             static_cast<double>(total) * (anchors->size() + 1)) {

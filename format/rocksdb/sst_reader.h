@@ -27,7 +27,7 @@
 
 namespace sstferry {
 
-// Values of the type byte in a trailer of kSstKeyTrailerBytes.
+// Types of entries: values of the type byte in the trailer of an internal key.
 inline constexpr uint8_t kSstTypeDeletion = 0x00;
 inline constexpr uint8_t kSstTypeValue = 0x01;
 inline constexpr uint8_t kSstTypeRangeDeletion = 0x0f;
@@ -35,7 +35,7 @@ inline constexpr uint8_t kSstTypeBlobIndex = 0x11;
 inline constexpr uint8_t kSstTypeWideColumnEntity = 0x16;
 
 inline constexpr char kSstPropertiesName[] = "rocksdb.properties";
-// Prefix of the name of a filter block that lists filter partitions.
+// Prefix of the name of a block that lists the partitions of a filter.
 inline constexpr char kPartitionedFilterPrefix[] = "partitionedfilter.";
 
 struct SstMetaBlock {
@@ -45,18 +45,20 @@ struct SstMetaBlock {
 
 // One entry of the index: a data block. Slices are valid only during a visit.
 struct SstIndexEntry {
-  // Not below any user key of the block, and below every user key of the next
-  // block (in some old formats equal to that block's first key).
-  rocksdb::Slice separator;  // user key
+  // User key that is not below any user key of the block, and below every user
+  // key of the next block. In some old formats, it may equal the first user key
+  // of the next block.
+  rocksdb::Slice separator;
   // Handle of the data block. The block ends before the footer; handles are in
   // file order and do not overlap.
   SstBlockHandle handle;
-  // Internal key, only for kBinarySearchWithFirstKey; else empty.
+  // Internal key of the block's first entry. Empty if the index type is not
+  // kBinarySearchWithFirstKey.
   rocksdb::Slice first_key;
 };
 
-// A position at which a file can be split: all user keys up to and including
-// `user_key` are in the first `file_bytes` bytes.
+// A position at which a file can be split. The first `file_bytes` bytes contain
+// all user keys up to and including `user_key`.
 struct SstAnchor {
   std::string user_key;
   uint64_t file_bytes = 0;
@@ -88,21 +90,22 @@ class SstReader {
   // Returns the handle of the (top-level) index block.
   const SstBlockHandle& index_handle() const { return index_handle_; }
 
-  // Visits the index entry of every data block; stops at the visitor's first
+  // Visits the index entry of every data block. Stops at the visitor's first
   // failure and returns it. Checks that handles end before the footer, increase
-  // and do not overlap, and checks every partition of a two-level index. A
+  // and do not overlap. Also checks every partition of a two-level index. A
   // table with only range deletions has no index entries.
   [[nodiscard]] rocksdb::Status ForEachIndexEntry(
       const IndexVisitor& visitor) const;
 
-  // Visits the partitions of the index or of a filter, which the block at `top`
-  // lists. Stops at the visitor's first failure and returns it.
+  // Visits the partitions that the block at `top` lists. `top` is the top-level
+  // block of the index or of a filter. Stops at the visitor's first failure and
+  // returns it.
   [[nodiscard]] rocksdb::Status ForEachPartition(
       const SstBlockHandle& top, const BlockVisitor& visitor) const;
 
   // Reads a data block into *block, and positions *cursor before its first
-  // entry. The cursor borrows the block. It does not check that keys have the
-  // 8-byte trailer of an internal key.
+  // entry. The cursor borrows the block. The cursor does not check that a key
+  // has the 8-byte trailer of an internal key.
   [[nodiscard]] rocksdb::Status OpenDataBlock(const SstBlockHandle& handle,
                                               SstBlock* block,
                                               SstBlockCursor* cursor) const;
@@ -112,15 +115,15 @@ class SstReader {
   [[nodiscard]] rocksdb::Status ForEachEntry(const SstBlockHandle& handle,
                                              const EntryVisitor& visitor) const;
 
-  // Visits every range deletion: the internal key at which it begins, and the
-  // user key (exclusive) at which it ends. A key shorter than 8 bytes is
-  // Corruption.
+  // Visits every range deletion. The key is the internal key at which the
+  // deletion begins, and the value is the user key (exclusive) at which it
+  // ends. A key shorter than 8 bytes is Corruption.
   [[nodiscard]] rocksdb::Status ForEachRangeDeletion(
       const EntryVisitor& visitor) const;
 
-  // Returns at most max_count anchors, spread evenly over the bytes of the data
-  // blocks; the last anchor is the end of the last block. Keeps at most
-  // max_count keys in memory. REQUIRES: max_count > 0.
+  // Finds at most max_count anchors, which are spread evenly over the bytes of
+  // the data blocks. The last anchor is the end of the last block. Keeps at
+  // most max_count keys in memory. REQUIRES: max_count > 0.
   [[nodiscard]] rocksdb::Status Anchors(size_t max_count,
                                         std::vector<SstAnchor>* anchors) const;
 
@@ -156,8 +159,8 @@ class SstReader {
   std::string dictionary_;
 };
 
-// Adds a table's requirements to *needs. `reader` has tried to open the table;
-// if it does not support the table, only the format_version is known.
+// Adds to *needs the releases that a table requires. `reader` has tried to open
+// the table. If it returned NotSupported, only the format_version is known.
 void AddTableNeeds(const SstReader& reader, Needs* needs);
 
 }  // namespace sstferry

@@ -32,7 +32,8 @@ enum Tag : uint32_t {
   kBlobAddition = 400,
   kBlobGarbage = 401,
 
-  // After an unknown tag with this bit come a length and that many bytes.
+  // Readers may ignore an unknown tag with this bit. A length and that many
+  // bytes follow the tag.
   kIgnorable = 1u << 13,
   kDatabaseId = kIgnorable + 1,
   kBlobAdditionOld = kIgnorable + 2,
@@ -407,7 +408,8 @@ class EditReader {
     return Take(bytes.size()) ? bytes.ToString() : std::string();
   }
 
-  // Counts memory that the edit is about to take.
+  // Counts memory that the edit is about to take. Records an error above the
+  // limit.
   bool Take(uint64_t bytes) {
     edit_->memory_bytes += bytes;
     if (status_.ok() && edit_->memory_bytes > max_memory_bytes_) {
@@ -454,7 +456,8 @@ class EditReader {
 }  // namespace
 
 uint64_t MemoryOf(const ManifestFile& file) {
-  // A node in ManifestFamily::files, and one in ManifestReader::blob_links_.
+  // Counts one node in ManifestFamily::files, and one in
+  // ManifestReader::blob_links_.
   return sizeof(file) + 2 * kNodeBytes + file.smallest.size() +
          file.largest.size() + file.checksum.size() +
          file.checksum_function.size();

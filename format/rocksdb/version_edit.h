@@ -23,7 +23,7 @@ struct VersionEdit {
   std::vector<std::pair<int, uint64_t>> deleted_files;  // level, number
   std::vector<ManifestFile> new_files;
   std::vector<ManifestBlobFile> blob_additions;
-  // Only the garbage counts are set.
+  // Garbage in blob files; only the garbage counts are set.
   std::vector<ManifestBlobFile> blob_garbage;
   std::vector<std::pair<uint64_t, uint64_t>> wal_additions;  // number, bytes
   uint64_t wals_deleted_before = 0;
@@ -38,9 +38,9 @@ struct VersionEdit {
   std::optional<uint64_t> min_log_number_to_keep;
   std::optional<uint32_t> max_family;
   bool in_group = false;
-  uint32_t records_behind = 0;  // number of records after this one in the group
-  // True if the edit has a tag or a field that this version does not know but
-  // RocksDB lets a reader ignore.
+  uint32_t records_behind = 0;  // number of later records in the group
+  // True if the edit has an unknown tag or field that RocksDB lets a reader
+  // ignore.
   bool has_unknown = false;
   uint64_t memory_bytes = 0;  // memory of its items and texts
 
@@ -49,20 +49,22 @@ struct VersionEdit {
   }
 };
 
-// Bytes of memory that a node of a std::map takes in addition to its value, and
-// that a blob file and a WAL take in a ManifestState.
+// Bytes of memory in addition to a value in a std::map, and bytes that a blob
+// file and a WAL take in a ManifestState.
 inline constexpr uint64_t kNodeBytes = 48;
 inline constexpr uint64_t kBlobBytes = sizeof(ManifestBlobFile) + kNodeBytes;
 inline constexpr uint64_t kWalMemoryBytes = sizeof(uint64_t) + kNodeBytes;
 // Returns the bytes that a table takes in a ManifestState.
 uint64_t MemoryOf(const ManifestFile& file);
-// Returns kRefused: a MANIFEST needs more than `max_bytes`.
+// Returns the error kRefused for a MANIFEST that needs more than `max_bytes` of
+// memory.
 [[nodiscard]] rocksdb::Status ManifestTooLarge(uint64_t max_bytes);
 
-// Decodes `record`. Corruption: damaged. NotSupported: a tag that this version
-// does not know and RocksDB does not let a reader ignore; or the edit needs
-// more than `max_memory_bytes`.
-// Threads: any. Memory: copies of bytes of `record`.
+// Decodes `record`. Threads: any. Memory: copies of bytes of `record`.
+//   Corruption    the record is damaged.
+//   NotSupported  this version does not know a tag, and RocksDB does not let a
+//                 reader ignore it; or the edit needs more than
+//                 `max_memory_bytes`.
 [[nodiscard]] rocksdb::Status DecodeVersionEdit(
     const rocksdb::Slice& record, VersionEdit* edit,
     uint64_t max_memory_bytes = kMaxManifestMemoryBytes);

@@ -13,9 +13,11 @@ using rocksdb::Status;
 
 namespace {
 
-// Much larger than the number of Excuse() calls between two rounds.
+// Maximum number of excused sequence numbers. It is much larger than the number
+// of Excuse() calls between two rounds.
 constexpr size_t kMaxExcused = 1u << 16;
-// If there are more holes, the first two are merged into one that spans both.
+// Maximum number of holes. If there are more, the first two become one hole
+// that spans both.
 constexpr size_t kMaxHoles = 4096;
 
 Status RefusedPolicy() {
@@ -28,7 +30,7 @@ Status RefusedPolicy() {
 
 }  // namespace
 
-// Counts the sequence numbers that one batch takes.
+// Counts the sequence numbers that one batch consumes.
 class WalContinuity::Handler : public BatchHandler {
  public:
   Handler(PreparedSections* prepared, uint64_t wal)
@@ -37,9 +39,10 @@ class WalContinuity::Handler : public BatchHandler {
   uint64_t sequences() const { return counter_.sequences(); }
   bool takes_any() const { return counter_.takes_any(); }
   bool is_known() const { return counter_.is_known(); }
-  // Returns the fewest numbers that the batch took if numbers were counted per
-  // batch instead of per entry; 0 if this is impossible, or would not be fewer
-  // than sequences().
+  // Returns how many numbers the batch consumed at least, if numbers were
+  // counted for each batch instead of each entry. Returns 0 if the batch cannot
+  // have been counted in this way, or if this gives no smaller number than
+  // sequences().
   uint64_t least() const {
     const bool may_count_batches = run_ == 0 && batches_ > 0 && !is_of_2pc_;
     return may_count_batches && batches_ < sequences() ? batches_ : 0;
@@ -87,9 +90,9 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
          excused_.erase(next_sequence_) > 0) {
     ++next_sequence_;
   }
-  // After a batch that may have taken fewer numbers, only the next record of
-  // the same WAL shows how many. Before a record of another WAL, there may be
-  // an unseen record.
+  // The last batch may have consumed fewer numbers than it has entries. Only
+  // the next record of the same WAL shows how many. Before a record of another
+  // WAL, this record may be missing.
   const bool is_unsure = unsure_ != 0 && takes_any && wal != last_wal_;
   const bool continues =
       trusts_next_ || (trusts_unknown_ && next_sequence_ == 0) ||
@@ -108,9 +111,9 @@ Status WalContinuity::Add(uint64_t wal, const Slice& record, WalStep* step) {
   }
   const uint64_t end = header.sequence + handler.sequences();
   if (last_end_ == 0) {
-    // The first record: starts over from its sequence number. The MANIFEST's
-    // last sequence number may be higher, because it also counts entries that
-    // only tables have.
+    // The first record: starts over from its sequence number. The last sequence
+    // number of the MANIFEST may be higher, because it includes entries that
+    // are only in tables.
     holes_.clear();
     AddHole(0, header.sequence);
     last_sequence_ = 0;

@@ -1,25 +1,26 @@
 // Checks that the records of a database's WALs, in order, have an entry for
 // each sequence number.
 //
-// If no record has some number, the number belongs to something outside the
-// WALs: writes without a WAL, an ingestion, or a WAL that was created and
-// removed unseen. The reverse is not true: an ingestion may take no number.
+// If no record has a sequence number, something outside the WALs consumed it: a
+// write without a WAL, an ingestion, or a WAL that was created and removed
+// unseen. But not everything outside the WALs leaves such a gap. For example,
+// an ingestion may consume no number.
 //
-// Entries that were written without a WAL are lost if the source crashes before
-// a flush writes them to a table. So this class remembers the numbers that no
-// WAL has: a table that may have one of them contains entries that no follower
+// If the source crashes, it loses entries that were written without a WAL and
+// not yet flushed to a table. So this class remembers the numbers that are in
+// no WAL. A table that may have such a number contains entries that no follower
 // has.
 //
-// A batch takes a number for each entry. Entries of a prepared section
-// (two-phase commit) take their numbers at the commit, in a later record
-// (batch_sequences.h). So after a commit whose section was not seen, the next
-// number is unknown.
+// A batch consumes a number for each entry. The entries of a prepared section
+// (two-phase commit) consume their numbers at the commit, which is in a later
+// record (batch_sequences.h). So after a commit whose section was not seen, the
+// next number is unknown.
 //
-// WRITE_PREPARED is refused: there a batch takes one number for all its
-// entries, and ends with a no-op marker (kNoop). Under other policies a record
-// also ends with a no-op marker if the last of several transactions that were
-// written together is empty. So the numbers of such a record are certain only
-// after the next record of its WAL confirms them.
+// WRITE_PREPARED is refused. Under this policy, a batch consumes one number for
+// all its entries, and ends with a no-op marker (kNoop). Under other policies,
+// a record may also end with a no-op marker: several transactions were written
+// together, and the last one is empty. So how many numbers such a record
+// consumed is certain only after the next record of the same WAL.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ namespace sstferry {
 
 enum class WalStep : uint8_t {
   kContinues,
-  kGap,        // numbers are missing before the record, or may be missing
-  kBlobIndex,  // an entry refers to a blob; no WAL has its bytes
+  kGap,        // numbers before the record are missing, or may be
+  kBlobIndex,  // an entry refers to a blob file, and no WAL has the value
 };
 
 // Follows the records of all WALs of one database.
@@ -45,56 +46,57 @@ enum class WalStep : uint8_t {
 // Threads: one. Memory: as PreparedSections.
 class WalContinuity {
  public:
-  // Expects the first record to continue after `last_sequence`.
+  // Expects that the first record begins with the number after `last_sequence`.
   explicit WalContinuity(uint64_t last_sequence)
       : next_sequence_(last_sequence + 1), holes_{{0, last_sequence + 1}} {}
 
   // Adds the next record, which is in WAL number `wal`.
-  //   kRefused  a policy that does not count entries (WRITE_PREPARED,
-  //             WRITE_UNPREPARED), an unknown entry, too many open
-  //             transactions.
-  //   kCorrupt  a damaged batch
+  //   kRefused  the write policy counts batches instead of entries
+  //             (WRITE_PREPARED, WRITE_UNPREPARED), an entry is unknown, or
+  //             there are too many open transactions.
+  //   kCorrupt  the batch is damaged
   [[nodiscard]] rocksdb::Status Add(uint64_t wal, const rocksdb::Slice& record,
                                     WalStep* step);
 
-  // Marks a sequence number as found in a table of the MANIFEST, so that no WAL
-  // needs to have it.
+  // Declares that no WAL needs to have `sequence`, because a table in the
+  // MANIFEST has it.
   void Excuse(uint64_t sequence);
 
-  // If `are_lost` is true, the entries of the following records count as
-  // missing in all WALs. Set this after a WAL that ends inside a record, if no
-  // earlier record had entries: RocksDB's recovery continues after such a WAL
-  // only with the sequence number that it expects, and it does not yet expect
-  // any.
+  // If `are_lost` is true, entries of the following records count as missing in
+  // all WALs. The caller sets it after a WAL that ends inside a record, if no
+  // earlier record had entries. After such a WAL, RocksDB's recovery continues
+  // only with the sequence number that it expects. Without an earlier entry, it
+  // expects none yet.
   void SetLost(bool are_lost) { are_lost_ = are_lost; }
   bool has_entries() const { return last_end_ != 0; }
 
-  // Returns the name of a transaction that was prepared in a WAL before this
-  // WAL and has not ended; empty if there is no such transaction. RocksDB does
-  // not delete the WAL of an open transaction.
+  // Returns the name of a transaction that was prepared in a WAL before `wal`
+  // and has not ended; empty if there is none. RocksDB does not delete the WAL
+  // of an open transaction.
   std::string PreparedBefore(uint64_t wal) const;
-  // Removes all transactions that were prepared before this WAL, because they
-  // have ended in a WAL that was not seen.
+  // Removes all transactions that were prepared before `wal`. They have ended
+  // in a WAL that was not seen.
   void ForgetPreparedBefore(uint64_t wal) { prepared_.CloseBefore(wal); }
 
   // Records that tables have all entries up to `sequence`, even if WALs do not.
   void SkipTo(uint64_t sequence);
-  // Declares that the records so far belong to a cut at `sequence`. Their gaps
-  // are known and no longer count; later records must continue the cut. If the
-  // last record leaves the next number unknown, assumes that the next record
-  // continues it. If `has_all` is false, the records of the cut were not added;
-  // then also assumes this for the record after the commit of a transaction
-  // that the cut's records prepared.
+  // Declares that the records so far belong to a cut at `sequence`. Gaps in
+  // these records no longer count, and later records must continue the cut. If
+  // the number after the last record is unknown or uncertain, the next record
+  // may have any number. `has_all` is false if the records of the cut were not
+  // added. Then the record after a commit may also have any number, because the
+  // cut may contain the section of this transaction.
   void BeginBehindCut(uint64_t sequence, bool has_all = true);
   // Accepts any sequence number in the next record.
   void TrustNext() { trusts_next_ = true; }
 
-  // Returns false if any number from `first` to `last` may be missing in all
-  // WALs. Numbers above last_sequence() are not checked.
+  // Returns false if a number from `first` to `last` may be missing in all
+  // WALs. Does not check numbers above last_sequence().
   bool Covers(uint64_t first, uint64_t last) const;
 
-  // Returns the last number that an entry or a table (SkipTo) has; before the
-  // first entry, the number after which the first entry must continue.
+  // Returns the last number that an entry has, or that SkipTo() has declared.
+  // Before the first entry, returns the number after which the first entry must
+  // continue.
   uint64_t last_sequence() const { return last_sequence_; }
 
  private:
@@ -104,21 +106,21 @@ class WalContinuity {
 
   uint64_t next_sequence_;  // 0: unknown
   uint64_t last_sequence_ = next_sequence_ - 1;
-  // First number of the last batch that took any number, and the number after
-  // the batch's last.
+  // First number that the last batch consumed, and the number after its last
+  // one. Batches without numbers do not count.
   uint64_t last_begin_ = 0;
   uint64_t last_end_ = 0;
-  // First number that the last batch may not have taken; 0: it took all its
-  // numbers.
+  // First number that the last batch may not have consumed; 0: it certainly
+  // consumed a number for each entry.
   uint64_t unsure_ = 0;
-  uint64_t last_wal_ = 0;  // WAL of the last batch that took any number
+  uint64_t last_wal_ = 0;  // WAL of the last batch that consumed a number
   bool are_lost_ = false;
   bool trusts_next_ = false;
   bool trusts_unknown_ = false;
   PreparedSections prepared_;
   std::set<uint64_t> excused_;
-  // Ranges [begin, end) of numbers that no WAL has, by begin. Includes all
-  // numbers below the first record's.
+  // Numbers that no WAL has: a map from begin to end of ranges [begin, end).
+  // Includes all numbers below the first record's number.
   std::map<uint64_t, uint64_t> holes_;
 };
 

@@ -17,11 +17,11 @@
 
 namespace sstferry {
 
-// Maximum number of blob files that are remembered.
+// Maximum number of blob files whose numbers are kept.
 inline constexpr size_t kMaxWalBlobFiles = 1u << 20;
 
-// Counts the entries that the WALs write in one column family, including those
-// of all prepared transactions, committed or not.
+// Counts the entries in WALs that belong to one column family. The entries of
+// prepared transactions are included, committed or not.
 struct WalFamily {
   uint64_t entries = 0;
   bool has_merges = false;
@@ -36,10 +36,11 @@ struct WalFamily {
 //          families, with their overhead.
 class WalFacts {
  public:
-  // Adds one record of WAL `log_number`; messages contain this number. Returns
-  // Corruption and NotSupported like ReadWriteBatch(); also NotSupported for
-  // too many prepared transactions or column families, including dropped
-  // families. If a record fails, some of its entries may be counted.
+  // Adds one record of WAL `log_number`; messages contain this number. If an
+  // error is returned, some entries of the record may be counted.
+  //   Corruption    as ReadWriteBatch().
+  //   NotSupported  as ReadWriteBatch(); or the WALs have too many prepared
+  //                 transactions or column families (including dropped ones).
   [[nodiscard]] rocksdb::Status Add(uint64_t log_number,
                                     const rocksdb::Slice& record);
 
@@ -48,8 +49,8 @@ class WalFacts {
   // counts_batches(); 0: no entry. Includes prepared entries that were
   // committed (SequenceCounter). If the last record commits a transaction whose
   // section is in no WAL, tables may have later entries. A batch without
-  // entries takes no number: after RocksDB has recovered up to damage, it
-  // writes such a batch with the number of the next entry.
+  // entries consumes no number. RocksDB writes such a batch, with the number of
+  // the next entry, after it has recovered up to damage.
   uint64_t newest_sequence() const {
     return counts_batches_ ? last_sequence_ : newest_sequence_;
   }
@@ -66,30 +67,31 @@ class WalFacts {
   // allow_2pc understands prepare sections.
   bool has_prepare_sections() const { return has_prepare_sections_; }
 
-  // Returns true if a section prepares a transaction that is already prepared:
-  // the record that ended the earlier transaction of this name is missing.
-  // RocksDB built with assertions aborts on this.
+  // Returns true if a section prepares a transaction that is already prepared.
+  // The record that ended the earlier transaction of this name is missing.
+  // RocksDB built with assertions aborts if it reads such WALs.
   bool prepares_twice() const { return prepares_twice_; }
 
   // Returns true if a section prepares a wide-column entity or a reference to a
-  // blob, for which RocksDB before 9.4 replays a plain value.
+  // blob. RocksDB before 9.4 replays a plain value instead.
   bool prepares_entities() const { return prepares_entities_; }
 
   // Returns true if an entry is a SingleDelete.
   bool has_single_deletes() const { return has_single_deletes_; }
 
-  // Numbers of the blob files to which entries refer. Contains 0, which no file
-  // has, if a reference cannot be read, or if there are more than
-  // kMaxWalBlobFiles.
+  // Returns the numbers of the blob files to which entries refer. Contains 0,
+  // which is the number of no file, if a reference cannot be read, or if there
+  // are more than kMaxWalBlobFiles.
   const std::set<uint64_t>& blob_files() const { return blob_files_; }
 
   // Returns true if the WALs were written with WRITE_PREPARED or
-  // WRITE_UNPREPARED. Then sequence numbers belong to batches, not to entries,
-  // and a plain open recovers other sequence numbers than were written. The
-  // evidence is a marker of these policies, or a batch whose sequence number is
-  // within the numbers that the previous batch would take if entries were
-  // counted, but not the first of them. (Without such evidence, both ways of
-  // counting agree.)
+  // WRITE_UNPREPARED. Under these policies, sequence numbers belong to batches
+  // instead of entries, and a plain open recovers other sequence numbers than
+  // were written. There are two kinds of evidence: a marker of these policies,
+  // or a batch that begins within the numbers of the previous batch. For
+  // example, if a batch at 10 has three entries and the next batch begins at
+  // 11, the first batch consumed only one number. (Without such evidence, both
+  // ways of counting give the same numbers.)
   bool counts_batches() const { return counts_batches_; }
 
  private:
@@ -98,8 +100,8 @@ class WalFacts {
   void KeepBlobFile(const rocksdb::Slice& value);
 
   uint64_t entries_ = 0;
-  // First sequence number of the last batch, and the number after its last one
-  // if entries are counted; 0 before the first batch.
+  // First sequence number of the last batch, and the number after its last
+  // entry if entries are counted. Both are 0 before the first batch.
   uint64_t last_sequence_ = 0;
   uint64_t last_end_ = 0;
   uint64_t newest_sequence_ = 0;

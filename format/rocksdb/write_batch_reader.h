@@ -64,8 +64,8 @@ struct BatchHeader {
 };
 
 // Receives the entries and markers of a batch in order. Slices point into the
-// record. ReadWriteBatch stops at the first status that is not OK and returns
-// it.
+// record. If a function returns a status that is not OK, ReadWriteBatch() stops
+// and returns this status.
 class BatchHandler {
  public:
   virtual ~BatchHandler() = default;
@@ -75,15 +75,15 @@ class BatchHandler {
   [[nodiscard]] virtual rocksdb::Status OnEntry(
       BatchEntryKind kind, uint32_t family_id, const rocksdb::Slice& key,
       const rocksdb::Slice& value) = 0;
-  // Receives a marker. `name` (of the transaction) is empty for kBegin... and
-  // kNoop.
+  // Receives a marker. `name` is the name of the transaction. It is empty for
+  // kBegin... and kNoop.
   [[nodiscard]] virtual rocksdb::Status OnMarker(
       BatchMarker marker, const rocksdb::Slice& name) = 0;
 };
 
-// Reads `record`; if `handler` is null, reads only the header.
-//   Corruption    damaged: a field that does not fit, a wrong count.
-//   NotSupported  an entry of a type that this version does not know.
+// Reads `record`. If `handler` is null, reads only the header.
+//   Corruption    a field does not fit, or the count is wrong.
+//   NotSupported  this version does not know the type of an entry.
 // Threads: any. Memory: none.
 [[nodiscard]] rocksdb::Status ReadWriteBatch(const rocksdb::Slice& record,
                                              BatchHeader* header,
