@@ -1,5 +1,5 @@
-// Random access to bytes (of a file or a string), so that the parsers in
-// format/ do not depend on files.
+// Random access to the bytes of a file or a string. The parsers in format/ read
+// through this interface, so they do not depend on files.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,16 @@
 
 namespace sstferry {
 
-// Threads: as Read() of the implementation allows. The parsers call Read() from
-// one thread.
+// Provides random access to bytes. The parsers call Read() from one thread. An
+// implementation decides if several threads may call it.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // Points *out at the n bytes at offset, which are in *scratch or in memory
-  // that outlives the source. If OK is returned, out->size() == n. The parsers
-  // never read past size(), and never more than their block limit at once.
+  // Sets *out to the n bytes at `offset`. These bytes are in *scratch, or in
+  // memory that outlives the source. If Read() returns OK, out->size() is n. A
+  // parser never reads past size(), and never more bytes at once than its limit
+  // for a block.
   [[nodiscard]] virtual rocksdb::Status Read(uint64_t offset, size_t n,
                                              std::string* scratch,
                                              rocksdb::Slice* out) const = 0;
@@ -27,7 +28,8 @@ class ByteSource {
   virtual uint64_t size() const = 0;
 };
 
-// Reads the bytes [offset, offset + bytes) of a source that must outlive it.
+// A source that has the bytes [offset, offset + bytes) of another source.
+// `whole` must outlive this object.
 class SourcePart : public ByteSource {
  public:
   SourcePart(const ByteSource& whole, uint64_t offset, uint64_t bytes)
@@ -47,8 +49,8 @@ class SourcePart : public ByteSource {
   const uint64_t bytes_;
 };
 
-// Reads from a slice whose bytes must outlive the source. Threads: any,
-// concurrently.
+// A source that has the bytes of a slice. The slice's bytes must outlive this
+// object. Threads: any, concurrently.
 class SliceSource : public ByteSource {
  public:
   explicit SliceSource(rocksdb::Slice bytes) : bytes_(bytes) {}

@@ -30,8 +30,8 @@ constexpr Naming kNamings[] = {
     {CloneFileKind::kOptions, "OPTIONS-", ""},
 };
 
-// Much longer than the numbers that a database reaches; such numbers also fit
-// into the buffer of NumberedName().
+// Maximum number of digits of a file number. Databases do not reach such
+// numbers, and they still fit into the buffer of NumberedName().
 constexpr size_t kMaxDigits = 19;
 
 bool ParseNumber(const std::string& digits, uint64_t* number) {
@@ -147,8 +147,8 @@ Status CutIntoUnits(const std::vector<CloneFile>& files, uint64_t unit_bytes,
 }
 
 Status CheckCloneFiles(const std::vector<CloneFile>& files) {
-  // RocksDB numbers all files with one counter, but a WAL may have the number of
-  // another file (clone_file.h).
+  // RocksDB numbers all files with one counter, but a WAL may have the number
+  // of another file (clone_file.h).
   std::set<std::pair<bool, uint64_t>> numbers;
   std::set<CloneFileKind> once;
   for (const CloneFile& file : files) {

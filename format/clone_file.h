@@ -1,6 +1,6 @@
-// The files of a clone, which both sides number and split in the same way. The
-// wire carries a file's kind and number, never its name; each side makes the
-// name from them.
+// The files of a clone. The source and the target number them and split them
+// into units in the same way. A message contains a file's kind and number, but
+// never its name. Each side makes the name from the kind and the number.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ struct CloneFile {
   CloneFileKind kind = CloneFileKind::kTable;
   uint64_t number = 0;
   uint64_t bytes = 0;
-  // Offset after the last complete record of a WAL or a MANIFEST, as read by
-  // the source. A reader that stops before this offset has found damage. 0 for
-  // other files.
+  // Offset after the last complete record that the source read in a WAL or a
+  // MANIFEST. If a reader finds fewer records, the file is damaged. 0 for other
+  // files.
   uint64_t records_end = 0;
-  // Identity of a table or a blob file (rocksdb/file_identity.h). All zero:
-  // unknown.
+  // Identity of a table or a blob file (rocksdb/file_identity.h). All zero: the
+  // identity is unknown.
   Digest128 identity{};
-  // Another table may have the same identity; only a comparison of bytes proves
-  // that two tables are equal.
+  // True if another table may have the same identity. Then only a comparison of
+  // the bytes proves that two tables are equal.
   bool identity_is_weak = false;
   // Modification time of a blob file at the source, in nanoseconds since 1970;
   // 0 for other files.
@@ -54,10 +54,10 @@ struct FileSet {
   friend bool operator==(const FileSet&, const FileSet&) = default;
 };
 
-// Returns true for a table or a blob file. No two of these have the same
-// number, but one of them may have the number of a WAL: if RocksDB writes a
-// table while it recovers WALs of another directory (wal_dir), it does not yet
-// know the numbers of the later WALs.
+// Returns true for a table or a blob file. All tables and blob files of a
+// database have different numbers, but one of them may have the number of a
+// WAL. For example, RocksDB recovers WALs from another directory (wal_dir) and
+// writes a table before it knows the numbers of the later WALs.
 inline bool IsDataFile(const CloneFile& file) {
   return file.kind == CloneFileKind::kTable ||
          file.kind == CloneFileKind::kBlob;
@@ -66,37 +66,43 @@ inline bool IsDataFile(const CloneFile& file) {
 // Returns "000012.sst", "MANIFEST-000004", ...
 std::string CloneFileName(const CloneFile& file);
 
-// Parses kind and number from a name in a database's directory. Returns false
-// if a clone cannot have a file of this name.
+// Parses a file's kind and number from its name in a database's directory.
+// Returns false if no file of a clone has such a name.
 [[nodiscard]] bool ParseCloneFileName(const std::string& name,
                                       CloneFile* file);
 
-// A table of at least this size gets an extra unit for its tail, unless the
-// tail is larger than a unit. The tail is the last 1/32 of the table, starting
-// at a multiple of kCloneTailAlignment. It contains the index, whose block
-// boundaries are needed to check the other units while they arrive.
+// Constants for the tail of a table: its last 1/32, beginning at a multiple of
+// kCloneTailAlignment. A table of at least kMinTailedTableBytes gets an extra
+// unit for its tail, unless the tail is larger than a unit. The tail contains
+// the index, which shows where blocks begin. With the index, the target checks
+// the other units while they arrive.
 inline constexpr uint64_t kMinTailedTableBytes = 1u << 20;
 inline constexpr uint64_t kCloneTailShare = 32;
 inline constexpr uint64_t kCloneTailAlignment = 64u << 10;
-// Units of this size have no tails: a table up to this size is one unit. For
-// databases with so many tables that two units of each would exceed kMaxParts.
+// With units of this size, no table gets an extra unit for its tail, so a table
+// up to this size is one unit. Used for databases with so many tables that two
+// units for each table would exceed kMaxParts.
 inline constexpr uint64_t kUntailedUnitBytes =
     kMaxChunkBytes - kCloneTailAlignment;
-// Tables and blob files of a clone with units of kUntailedUnitBytes. Leaves
-// parts for other files, and for files of several units.
+// Maximum number of tables and blob files in a clone with units of
+// kUntailedUnitBytes. The other parts are for other files, and for files of
+// several units.
 inline constexpr uint64_t kMaxCloneDataFiles = kMaxParts - 4096;
 
-// Splits each file into units of `unit_bytes` (the last one may be smaller),
-// followed by a table's tail. An empty file has no units. kRefused: more than
-// kMaxParts units. The units of a file do not depend on the other files.
+// Splits each file into units of `unit_bytes` bytes; the last unit may be
+// smaller. If a table gets an extra unit for its tail, this unit follows the
+// others. An empty file has no units. How a file is split does not depend on
+// the other files. Returns kRefused if there are more than kMaxParts units.
 // REQUIRES: unit_bytes > 0.
 [[nodiscard]] rocksdb::Status CutIntoUnits(const std::vector<CloneFile>& files,
                                            uint64_t unit_bytes,
                                            std::vector<Part>* units);
 
-// Checks a list of files that a peer sent: no duplicates, one MANIFEST, at most
-// one OPTIONS and one IDENTITY, none of these three above its limit (limits.h),
-// and only file numbers that RocksDB can use. Otherwise returns Corruption.
+// Checks a list of files that a peer sent. Returns Corruption unless there is
+// exactly one MANIFEST, at most one OPTIONS and at most one IDENTITY, and none
+// of these is larger than its limit (limits.h). RocksDB must be able to use the
+// file numbers. No two files may have the same number, except a WAL and another
+// file.
 [[nodiscard]] rocksdb::Status CheckCloneFiles(
     const std::vector<CloneFile>& files);
 

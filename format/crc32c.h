@@ -7,16 +7,18 @@
 
 namespace sstferry {
 
-// Returns the checksum of a + data, where `crc` is the checksum of a. Uses the
-// CPU's CRC instruction if available. Safe from any thread.
+// Returns the checksum of some bytes followed by `data`. `crc` is the checksum
+// of the bytes before `data`. Uses the CPU's CRC instruction if available. Safe
+// from any thread.
 uint32_t Crc32cExtend(uint32_t crc, const char* data, size_t n);
 
 inline uint32_t Crc32c(const char* data, size_t n) {
   return Crc32cExtend(0, data, n);
 }
 
-// Masks a checksum for storage, because a checksum over bytes that contain
-// checksums would be weak. Rotates right by 15 and adds 0xa282ead8.
+// Masks a checksum before it is stored: rotates it right by 15 and adds
+// 0xa282ead8. Without the mask, a checksum over bytes that contain checksums
+// would be weak.
 inline uint32_t MaskCrc32c(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }

@@ -13,8 +13,8 @@ using rocksdb::Slice;
 
 namespace {
 
-// Large enough that the cost of calling the hash does not matter, small enough
-// to stay in the first-level cache.
+// Size of the gathering buffer. It is large enough that the cost of calls to
+// the hash does not matter, and small enough to stay in the first-level cache.
 constexpr size_t kGatherBytes = 4096;
 
 Digest128 FromHash(const XXH128_hash_t& hash) {

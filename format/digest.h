@@ -62,14 +62,14 @@ class Digest128Stream {
   std::unique_ptr<State> state_;
 };
 
-// Adds the bytes [begin, end) of a source.
+// Adds the bytes [begin, end) of `source` to `digest`.
 [[nodiscard]] rocksdb::Status AddToDigest(const ByteSource& source,
                                           uint64_t begin, uint64_t end,
                                           Digest128Stream* digest);
 
-// Computes the digest of a chunk: XXH3-128 over the 8-byte little-endian
-// digests of the chunk's ChunkData frames, in order. So each side hashes each
-// byte only once.
+// Computes the digest of a chunk: XXH3-128 over the digests of the chunk's
+// ChunkData frames, in order, 8 bytes each, little-endian. Because a frame's
+// digest is used, each side hashes each byte only once.
 class ChunkDigest {
  public:
   ChunkDigest();

@@ -13,7 +13,7 @@ namespace sstferry {
 // data whose digests or sums collide (FORMAT.md, "Groups").
 class DigestKey {
  public:
-  // Derives the secret from these bytes.
+  // Derives the secret from the bytes in `origin`.
   explicit DigestKey(const rocksdb::Slice& origin);
   Digest128 DigestOf(const rocksdb::Slice& data) const;
 

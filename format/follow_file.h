@@ -1,7 +1,7 @@
-// The files that make a directory a standby: it follows a source, and no
-// RocksDB opens it, or makes a database in it, because its CURRENT names no
-// MANIFEST. Normative text: format/FORMAT.md, "Standby". The two records are
-// files of format/sealed_file.h.
+// The files that make a directory a standby, which follows a source. Its
+// CURRENT names no MANIFEST. So RocksDB neither opens the directory (unless
+// with best_efforts_recovery) nor creates a database in it. The two records are
+// files of format/sealed_file.h. Normative text: format/FORMAT.md, "Standby".
 //
 //   CURRENT            kStandbyCurrent
 //   sstferry.follow    "SFFOLLO1"  the cut with which the directory began;
@@ -12,10 +12,10 @@
 //                                  slots of kFollowMarkSlotBytes, written in
 //                                  turn
 //
-// A mark is only a hint where to start reading. The WAL records themselves,
-// with their checksums, determine how far the standby has followed. If a power
-// failure tears or loses a mark, the only cost is to read again the WALs
-// written since the previous mark.
+// A mark only tells a reader where to start reading. The WAL records and their
+// checksums determine how far the standby has followed. If a power failure
+// damages or loses a mark, the next reader reads again the WALs written since
+// the previous mark. Nothing else is lost.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,10 @@
 
 namespace sstferry {
 
-// The contents of CURRENT in a standby. Without a CURRENT, RocksDB's option
-// create_if_missing would make a database there and delete the standby's
-// tables. Every RocksDB refuses a CURRENT without a line end before it writes
-// anything but LOG and LOCK.
+// The contents of CURRENT in a standby. Without CURRENT, RocksDB with the
+// option create_if_missing would create a database in the directory and delete
+// the standby's tables. Every RocksDB refuses a CURRENT without a line end
+// before it writes any file except LOG and LOCK.
 inline constexpr char kStandbyCurrent[] =
     "sstferry standby: only sstferry promote makes it a database";
 inline constexpr char kFollowFileName[] = "sstferry.follow";
@@ -46,7 +46,7 @@ inline constexpr uint32_t kFollowMarkSlots = 2;
 inline constexpr size_t kMaxUnprovenDirs = 4;
 inline constexpr size_t kMaxCutWals = 16'384;
 
-// The end of the complete records of a WAL, as of a cut.
+// A WAL of a cut, and the size of its complete records at the time of the cut.
 struct CutWal {
   uint64_t number = 0;
   uint64_t bytes = 0;
@@ -58,49 +58,51 @@ struct FollowFile : StandbyOrigin {
   static constexpr char kName[] = "standby record";
 
   // The MANIFEST, which has the same number at the source and in the standby.
-  // The cut consists of its first manifest_bytes (complete records), which have
-  // this digest.
+  // The cut consists of its first manifest_bytes bytes, which are complete
+  // records. manifest_digest is the digest of these bytes.
   uint64_t manifest_number = 0;
   uint64_t manifest_bytes = 0;
   Digest128 manifest_digest;
-  // The cut's WALs, up to the newest one with a record; if there are more than
-  // kMaxCutWals, only the newest. If one of these bytes is missing, the standby
-  // is damaged.
+  // The WALs of the cut up to the newest one with a record, but at most the
+  // newest kMaxCutWals. If a byte of these WALs is missing, the standby is
+  // damaged.
   std::vector<CutWal> wals;
   uint64_t sequence = 0;           // sequence number of the cut
   CutReason reason = CutReason::kFirst;  // why the cut was taken
-  // If true, a compaction of a family with a compaction filter requires a new
+  // True if a compaction of a family with a compaction filter requires a new
   // cut.
   bool exact_filters = false;
-  // Number of cuts by reason, since the standby was made.
+  // Number of cuts for each reason since the standby was created.
   std::vector<uint64_t> cuts = std::vector<uint64_t>(kMaxCutReason + 1);
   friend bool operator==(const FollowFile&, const FollowFile&) = default;
 };
 
 void EncodeFollowFile(const FollowFile& record, std::string* out);
-// Decodes a file. Corruption: not exactly one complete file.
+// Decodes a file. Returns Corruption unless `file` is exactly one complete
+// file.
 [[nodiscard]] rocksdb::Status DecodeFollowFile(const rocksdb::Slice& file,
                                                FollowFile* record);
 
-// End of the data in a standby.
+// Position up to which a standby has the source's data.
 struct StandbyPosition {
-  // As in a FollowPosition: the newest WAL with a record. 0: there is no WAL.
+  // Number of the newest WAL with a record, as in FollowPosition; 0: there is
+  // no WAL.
   uint64_t wal_number = 0;
   uint64_t wal_bytes = 0;  // up to the end of a record
-  Digest128 wal{};         // set only by a Standby; no mark has it
+  Digest128 wal{};         // only a Standby sets it; a mark does not store it
   uint64_t last_sequence = 0;
-  // The standby has everything that the source had written up to this time, by
-  // the source's clock, since 1970; 0: unknown.
+  // The standby has everything that the source had written before this time. In
+  // microseconds since 1970, by the source's clock; 0: unknown.
   uint64_t read_micros = 0;
   FollowJudged judged;  // from the source's last answer
-  // At some time after this one (by the standby's clock, since 1970), the
-  // source was closed, and the standby had everything. 0: unknown.
+  // At some moment after this time, the source was closed and the standby had
+  // everything. In microseconds since 1970, by the standby's clock; 0: unknown.
   uint64_t closed_micros = 0;
   friend bool operator==(const StandbyPosition&,
                          const StandbyPosition&) = default;
 };
 
-// A mark: how far the WALs were durable at some moment.
+// A mark: the position up to which the WALs were durable at some moment.
 struct FollowMark : StandbyPosition, SourceHeard {
   static constexpr char kName[] = "standby mark";
 
@@ -110,8 +112,8 @@ struct FollowMark : StandbyPosition, SourceHeard {
 
 // Appends one slot of kFollowMarkSlotBytes bytes.
 void EncodeFollowMark(const FollowMark& mark, std::string* out);
-// Finds the newest mark in a file that may be truncated or damaged. Without a
-// valid mark, returns a mark whose members are all 0.
+// Returns the newest valid mark in a file that may be truncated or damaged. If
+// there is none, returns a mark whose members are all 0.
 FollowMark NewestFollowMark(const rocksdb::Slice& file);
 
 }  // namespace sstferry

@@ -17,10 +17,11 @@ namespace sstferry {
 
 inline constexpr char kHealthFileName[] = "sstferry.health";
 inline constexpr char kHealthMagic[9] = "SFHEALT1";
-// Maximum payload size in bytes; mostly family names.
+// Maximum size of the payload in bytes. Most of it is for names of families.
 inline constexpr uint64_t kMaxHealthPayloadBytes = 64u << 20;
 
-// Ordered by severity. A lesser fault never replaces a worse one.
+// Faults in order of severity. In the file, a less severe fault never replaces
+// a more severe one.
 enum class ReplicaFault : uint8_t {
   kNone = 0,       // never stored in a file
   kDifferent = 1,  // entries differ from the source's
@@ -38,8 +39,8 @@ struct HealthFile {
   TransferId id{};             // random id of this finding
   uint64_t found_seconds = 0;  // since 1970
   std::string what;            // message of the check that found the fault
-  // The selection that was checked; no families: all families. Only a refresh
-  // that compares at least this selection proves that the entries are equal
+  // The families (empty: all) and the interval of keys that were checked. Only
+  // a refresh that compares at least these proves that the entries are equal
   // again.
   std::vector<std::string> families;
   KeyInterval interval;
@@ -49,7 +50,8 @@ struct HealthFile {
 // Appends a complete file. Truncates `what` to the maximum length.
 void EncodeHealthFile(const HealthFile& health, std::string* out);
 
-// Decodes a file. Corruption: not exactly one complete file.
+// Decodes a file. Returns Corruption unless `file` is exactly one complete
+// file.
 [[nodiscard]] rocksdb::Status DecodeHealthFile(const rocksdb::Slice& file,
                                                HealthFile* health);
 

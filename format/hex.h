@@ -15,8 +15,8 @@ inline std::optional<uint8_t> HexDigit(char c) {
   return std::nullopt;
 }
 
-// Returns the byte that two digits represent; nullopt if one is not a hex
-// digit.
+// Returns the byte that two hex digits represent; nullopt if a character is not
+// a hex digit.
 inline std::optional<uint8_t> HexByte(char high, char low) {
   const auto upper = HexDigit(high);
   const auto lower = HexDigit(low);

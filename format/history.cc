@@ -27,7 +27,7 @@ Standing StandingOf(FileBegin begin, bool is_same) {
 Status FindStanding(const FollowPosition& position, const History& history,
                     Standing* standing) {
   *standing = Standing::kAnother;
-  // An unknown id is not equal to any id.
+  // An unknown id is not equal to any other id.
   if (position.database_id.empty() ||
       position.database_id != history.database_id() ||
       position.manifest_number != history.manifest_number()) {

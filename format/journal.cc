@@ -12,8 +12,9 @@ using rocksdb::Status;
 namespace {
 
 constexpr size_t kRecordDigestOffset = 8;
-// Maximum bytes that the search after a damaged record may hash: much more than
-// a real journal needs, and a limit on the time that a crafted journal costs.
+// Maximum number of bytes that the search after a damaged record hashes. A real
+// journal needs much less. The maximum limits the time that a crafted journal
+// can cost.
 constexpr uint64_t kMaxSearchBytes = 64u << 20;
 
 // Returns a record's payload. REQUIRES: the complete payload follows the
@@ -76,9 +77,9 @@ bool DigestMatches(const char* header, uint64_t offset) {
          RecordDigest(header, offset, PayloadOf(header));
 }
 
-// Returns true if a complete record follows anywhere after `offset`; the bytes
-// at `offset` are then damaged, not a torn tail. Also returns true if hashing
-// kMaxSearchBytes is not enough to decide.
+// Returns true if a complete record begins anywhere after `offset`. Then the
+// bytes at `offset` are damaged, not a torn tail. Also returns true if the
+// search would have to hash more than kMaxSearchBytes to decide.
 bool RecordFollows(const Slice& journal, uint64_t offset) {
   uint64_t searched_bytes = 0;
   for (uint64_t at = offset + 1; at + kJournalHeaderBytes <= journal.size();

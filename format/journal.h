@@ -1,7 +1,8 @@
-// The journal records what a target has made durable, in order. It is an
-// append-only file of records. A torn tail (from a crash while appending) is
-// normal and ends the journal; a damaged record before the tail is Corruption.
-// Normative text: format/FORMAT.md, "Journal".
+// The journal of a target records, in order, what the target has made durable.
+// It is an append-only file of records. A crash during an append leaves an
+// incomplete record at the end (a torn tail). This is normal, and the journal
+// then ends before the torn tail. A damaged record before the tail is
+// Corruption. Normative text: format/FORMAT.md, "Journal".
 //
 //   file:    offset  size  field
 //            0       8     magic 53 46 4a 4f 55 52 4e 31 ("SFJOURN1")
@@ -29,32 +30,34 @@ namespace sstferry {
 inline constexpr char kJournalMagic[9] = "SFJOURN1";
 inline constexpr uint32_t kJournalMagicBytes = 8;
 inline constexpr uint32_t kJournalHeaderBytes = 16;
-// A message of the plan, and the fields before it in its record.
+// Room for a message of the plan, and for the fields before it in a record.
 inline constexpr uint32_t kMaxJournalPayloadBytes = kMaxPayloadBytes + 16;
 
 enum class JournalRecordType : uint8_t {
-  // The transfer of this journal. It is the first record; each run that resumes
-  // the transfer with another command line adds another such record.
+  // The transfer of this journal, always the first record. If a later run
+  // resumes the transfer with another command line, the run appends another
+  // such record.
   kTransfer = 1,
   kPlan = 2,      // the plan's messages (format/plan.h), one per record
-  kChunk = 3,     // a chunk is durable in staging, perhaps not ingested
-  kPartDone = 4,  // every chunk of the part has its record
-  kComplete = 5,  // both sides agree on the totals; only the rename is missing
+  kChunk = 3,     // a chunk is durable in staging, but may not be ingested
+  kPartDone = 4,  // the journal has a record of every chunk of the part
+  kComplete = 5,  // both sides have the same totals; only the rename is left
   kIngested = 6,  // the chunk was ingested
   kTargetFiles = 7,  // the target's table files when they were examined
 };
 inline constexpr uint8_t kMaxJournalRecordType = 7;
 const char* JournalRecordTypeName(JournalRecordType type);
 
-// How a pull builds the new contents of TARGET_DIR. A pull can resume an
-// unfinished pull of the same mode, even if another command began it.
+// Ways in which a pull builds the new contents of TARGET_DIR. A pull can resume
+// an unfinished pull only if the mode is the same, but another command may have
+// begun it.
 inline constexpr char kIngestMode[] = "ingest";
 inline constexpr char kLinkedMode[] = "ingest into links";
 inline constexpr char kCloneMode[] = "clone";
 // First cuts of a follower. They become standbys, so no pull may resume them.
 inline constexpr char kFollowMode[] = "follow";
 inline constexpr char kAdoptMode[] = "follow --adopt";
-// A clone that is removed at the end of the pull.
+// A clone that the pull removes at its end.
 inline constexpr char kDrillMode[] = "drill";
 inline constexpr char kInPlaceMode[] = "in place";
 
@@ -71,14 +74,14 @@ struct JournalTransfer {
   KeyInterval interval;
   uint64_t chunk_bytes = 0;
   std::string application;  // as in the OpenRequest; empty: same as the source
-  // Each chunk was durable before its record was written. If false, the records
-  // are valid only until the machine restarts.
+  // True if each chunk was durable before its record was written. If false, the
+  // records are valid only until the machine restarts.
   bool durable = true;
-  std::string boot_id;             // this machine's, when the pull began
+  std::string boot_id;  // boot id of this machine when the pull began
   std::string command_line;        // shell-quoted; empty: unknown
-  bool verify = false;             // requested; later runs keep this
+  bool verify = false;  // a verify was requested; later runs keep this
   // Id of the finding (format/health_file.h) that TARGET_DIR had when the pull
-  // began. The pull compares everything to repair it. Zeros: no finding.
+  // began; zeros: none. To repair the fault, the pull compares everything.
   TransferId mends{};
   friend bool operator==(const JournalTransfer&,
                          const JournalTransfer&) = default;
@@ -99,19 +102,19 @@ struct JournalChunk {
 
   ChunkEnd chunk;
   PartKind kind = PartKind::kRebuilt;
-  // The SST file's unique id (database id, session id and file number of its
-  // creator, from the file's properties), to compare with the target's
+  // The SST file's unique id, from its properties: the database id, session id
+  // and file number of its creator. It is compared with the ids in the target's
   // MANIFEST.
   std::string creating_database_id;
   std::string creating_session_id;
   uint64_t original_file_number = 0;
-  bool unchecked = false;  // its blocks have no checksums
-  Digest128 content{};     // only a unit: XXH3-128 of its bytes
+  bool unchecked = false;  // the blocks of the chunk have no checksums
+  Digest128 content{};     // XXH3-128 of a unit's bytes; zeros for other chunks
   friend bool operator==(const JournalChunk&, const JournalChunk&) = default;
 };
 
-// Marks a chunk of a refresh as ingested. The target's MANIFEST cannot show
-// this, because a compaction may merge the chunk with other files at any time.
+// Records that a chunk of a refresh was ingested. The target's MANIFEST cannot
+// show this later, because a compaction may merge the chunk with other files.
 struct JournalIngested {
   static constexpr char kName[] = "JournalIngested";
 
@@ -121,11 +124,11 @@ struct JournalIngested {
                          const JournalIngested&) = default;
 };
 
-// Identifies the table files of a refresh's target, excluding chunks, at the
-// time of its examination. If the set of files differs later, another process
-// has written to the database. For a pull that links files,
-// PullTarget::OriginOfLinks() identifies their directory; a clone has only
-// this, and no digest.
+// Identifies the table files that a refresh's target had when the pull examined
+// it, without the pull's own chunks. If the table files differ later, another
+// process has written to the database.
+// For a pull that links files, PullTarget::OriginOfLinks() identifies the
+// directory of the links. A clone has only this origin, and no digest.
 struct JournalTargetFiles {
   static constexpr char kName[] = "JournalTargetFiles";
 
@@ -169,14 +172,14 @@ struct JournalRecord {
   rocksdb::Slice payload;  // points into the input
 };
 
-// Reads the record at `offset` of a journal's bytes; the first record is at
+// Reads the record at `offset` of a journal. The first record is at
 // kJournalMagicBytes.
 // OK           *record is set.
 // NotFound     `offset` is the end of the file.
-// Incomplete   a torn tail begins here; no later record was ever durable.
-//              Damage to the last record looks the same.
-// Corruption   damaged, and a complete record follows (the search for it reads
-//              the remaining journal once).
+// Incomplete   a torn tail begins here, so no later record was ever durable.
+//              Damage to the last record gives the same result.
+// Corruption   the record is damaged, but a complete record follows. (To find
+//              one, the rest of the journal is read once.)
 [[nodiscard]] rocksdb::Status ReadJournalRecord(const rocksdb::Slice& journal,
                                                 uint64_t offset,
                                                 JournalRecord* record);

@@ -43,7 +43,7 @@ void Fields(A& a, M& m) {
   if (m.kind == PartKind::kUnit) {
     a.Digest("content", m.content);
   } else if constexpr (!std::is_const_v<M>) {
-    m.content = Digest128();  // other kinds lack this field
+    m.content = Digest128();  // a chunk that is not a unit lacks this field
   }
 }
 

@@ -37,8 +37,8 @@ void Fields(A& a, M& m) {
 
 namespace {
 
-// Returns true if all fields are within their maximums. Certificates and paths
-// themselves have no maximum.
+// Returns true if all fields are within their maximums. The fields from
+// certificates and paths have no natural maximum.
 bool Fits(const Lease& lease) {
   return lease.directory.size() <= kMaxPathBytes &&
          lease.owner_subject.size() <= kMaxMessageTextBytes &&

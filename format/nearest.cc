@@ -7,7 +7,8 @@ namespace sstferry {
 namespace {
 
 constexpr size_t kMaxSuggestions = 3;
-// Longer than any option. Comparing longer words would only cost time.
+// Maximum length of a compared word. No option is longer, and comparing longer
+// words would only cost time.
 constexpr size_t kMaxWordBytes = 64;
 constexpr size_t kMinPrefixBytes = 2;
 

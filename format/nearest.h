@@ -6,10 +6,11 @@
 
 namespace sstferry {
 
-// Returns up to three words of `known` that need the fewest edits (a character
-// inserted, omitted, changed, or swapped with its neighbour) to become `word`,
-// but no more edits than a third of its length. If there is no such word,
-// returns words that begin with `word`.
+// Returns at most three words of `known` that need the fewest edits to become
+// `word`. An edit inserts, omits or changes a character, or swaps two
+// neighbours. Omits words that need more edits than a third of the length of
+// `word`, but always allows one edit. If no word is left, returns words that
+// begin with `word`.
 std::vector<std::string> Nearest(const std::string& word,
                                  const std::vector<std::string>& known);
 

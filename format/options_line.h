@@ -33,14 +33,14 @@ std::string UnescapeOptionText(std::string_view text);
 bool SplitOptionLine(const std::string& line, std::string* name,
                      std::string* value);
 
-// Prefix of the comment in an OPTIONS file that names the release of the
-// application for which the file was made. Written only if this release is
-// older than the release that wrote the file.
+// Prefix of a comment in an OPTIONS file. The comment names the RocksDB release
+// of the application for which the file was made. It is written only if this
+// release is older than the release that wrote the file.
 inline constexpr char kMadeForComment[] = "# made for RocksDB ";
 
-// Returns the release of the application that an OPTIONS file is for: the
-// release in the comment, or else the release that wrote the file; unknown if
-// the text has neither.
+// Returns the RocksDB release of the application that an OPTIONS file is for.
+// This is the release in the comment or, without the comment, the release that
+// wrote the file. Returns an unknown release if the text has neither.
 RocksDbRelease ReleaseOfOptions(const std::string& options_text);
 
 }  // namespace sstferry

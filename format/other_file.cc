@@ -18,8 +18,8 @@ constexpr std::string_view kBeforeNumber[] = {
     "MANIFEST-", "OPTIONS-", "METADB-", "COMPACTION_PROGRESS-"};
 constexpr std::string_view kWholeNames[] = {"CURRENT", "IDENTITY", "LOCK",
                                             "LOG"};
-// RocksDB writes a file with the first suffix before renaming it, and renames a
-// file to the second suffix before deleting it.
+// RocksDB adds the first suffix to the name of a file that it is still writing.
+// It adds the second suffix to the name of a file that it will delete.
 constexpr std::string_view kTemporary[] = {".dbtmp", ".trash"};
 
 // Converts without the locale, so that the result does not depend on the

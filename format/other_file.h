@@ -1,7 +1,6 @@
 // The application's own files in a database's directory, which a seed also
-// copies. Only these files have names that come from a peer: both sides check
-// each name with MayBeCopied(). Normative text: format/FORMAT.md, "Other
-// files".
+// copies. No other names of files come from a peer, so both sides check each
+// name with MayBeCopied(). Normative text: format/FORMAT.md, "Other files".
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@ enum class KeptBack : uint8_t {
   kName = 2,     // targets may not create this name
   kSecret = 3,   // a core dump or a private key, judging by its name
   kSize = 4,     // too large, alone or with the files before it
-  kAccount = 5,  // another owner than the directory's
+  kAccount = 5,  // owner of the file is not the directory's owner
 };
 inline constexpr uint8_t kMaxKeptBack = 5;
 
@@ -47,9 +46,9 @@ struct OtherFile {
 // database's directory, including temporary files.
 bool IsDatabaseFileName(std::string_view name);
 
-// Returns why a file with this name is not sent: kName, kSecret or kNo. Files
-// whose names resemble those of database files, in upper or lower case, are
-// never sent.
+// Returns the reason why a file with this name is not sent (kName or kSecret),
+// or kNo. A file is never sent if its name resembles the name of a database
+// file, in upper or lower case.
 KeptBack JudgeOtherName(std::string_view name);
 
 // Returns true if a peer may request this file, and a target may create it.
@@ -57,9 +56,9 @@ inline bool MayBeCopied(std::string_view name) {
   return JudgeOtherName(name) == KeptBack::kNo;
 }
 
-// Checks a list of files that a peer sent. The names of the files to send must
-// be allowed and unique, ignoring case, and their sizes within the limits.
-// Otherwise returns Corruption.
+// Checks a list of files that a peer sent. Returns Corruption unless the names
+// of the files to send are allowed and, ignoring case, unique, and the sizes
+// are within the limits.
 [[nodiscard]] rocksdb::Status CheckOtherFiles(
     const std::vector<OtherFile>& files);
 

@@ -1,5 +1,5 @@
-// Makes text from others safe for terminals and logs. The result has no C0 or
-// C1 control characters, no marks that change the text direction, no line
+// Makes untrusted text safe for terminals and logs. The result has no C0 or C1
+// control characters, no marks that change the text direction, no line
 // separators, and only well-formed UTF-8.
 #pragma once
 

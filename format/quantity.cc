@@ -42,8 +42,8 @@ std::string FormatMillis(int64_t millis) {
     return std::to_string(millis) + " ms";
   }
   const int64_t seconds = millis / 1000;
-  // Shows 90 s in seconds, as usually configured; 600 s is easier to read in
-  // minutes.
+  // Shows up to 119 s in seconds, because operators configure times like 90 s.
+  // Longer times, like 600 s, are easier to read in minutes.
   if (seconds < 120) {
     return std::to_string(seconds) + " s";
   }

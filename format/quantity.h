@@ -10,7 +10,7 @@ namespace sstferry {
 std::string FormatBytes(uint64_t bytes);
 // Returns a text like "6,950".
 std::string FormatNumber(uint64_t number);
-// Returns "1 chunk" or "6,950 chunks". `plural` is needed unless it is
+// Returns "1 chunk" or "6,950 chunks". `plural` may be empty if it is
 // `singular` with an s.
 std::string FormatCount(uint64_t count, const std::string& singular,
                         const std::string& plural = "");

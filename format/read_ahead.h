@@ -47,8 +47,8 @@ class ReadAhead : public ByteSource {
       return rocksdb::Status::OK();
     }
     // Copies the bytes, because a later Read() may move the window while the
-    // parser still uses them: a parser that walks an index reads partitions
-    // while it uses the block that lists them.
+    // parser still uses them. For example, a parser uses a block that lists
+    // partitions while it reads these partitions.
     scratch->assign(bytes, n);
     *out = *scratch;
     return rocksdb::Status::OK();

@@ -1,7 +1,7 @@
 // Releases of RocksDB, and the first release that can read each format feature.
-// Only this file has these facts. The source builds for the release of the
-// application that will open the replica, not for the RocksDB linked into
-// sstferry. rocksdb/known.h lists names, by release.
+// All such facts are in this file; rocksdb/known.h lists names by release. A
+// source builds files for the RocksDB release of the application that will open
+// the replica. This release may be older than the RocksDB linked into sstferry.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -24,9 +24,9 @@ struct RocksDbRelease {
                           const RocksDbRelease&) = default;
 };
 
-// Returns "10.4.2", or "10.4" if the patch number is 0; "" for an unknown
-// release, and "(unknown)" for the release of a format_version that no known
-// release can read.
+// Returns "10.4.2", or "10.4" if the patch number is 0. Returns "" for an
+// unknown release. Returns "(unknown)" for the result of FirstWithFormat() if
+// no known release can read the format_version.
 std::string ReleaseName(const RocksDbRelease& release);
 
 // Returns all three numbers, such as "10.4.0", as in an OPTIONS file.
@@ -39,8 +39,9 @@ std::string ReleaseNumbers(const RocksDbRelease& release);
 [[nodiscard]] bool ParseRelease(const rocksdb::Slice& text,
                                 RocksDbRelease* release);
 
-// The first releases that can read the feature in the constant's name. Sources:
-// RocksDB's HISTORY.md, or its code if HISTORY.md does not name the feature.
+// First releases that can read a feature; the name of a constant names the
+// feature. Sources: RocksDB's HISTORY.md, or its code if HISTORY.md does not
+// name the feature.
 inline constexpr RocksDbRelease kReadsXxh3Checksums{6, 27, 0};
 inline constexpr RocksDbRelease kReadsBlobFiles{6, 18, 0};
 inline constexpr RocksDbRelease kReadsCompressedWals{7, 1, 0};
@@ -52,16 +53,16 @@ inline constexpr RocksDbRelease kReadsStrippedTimestamps{8, 6, 0};
 // table that contains a wide-column entity.
 inline constexpr RocksDbRelease kReadsIngestedEntities{8, 6, 0};
 // Wide-column entities of prepared transactions in WALs. Older releases replay
-// them as plain values: the encoded columns.
+// such an entity as a plain value that contains the encoded columns.
 inline constexpr RocksDbRelease kReadsPreparedEntities{9, 4, 0};
-// This release and later ones ignore unknown record types from 128 on.
+// This release and later ones ignore unknown types of WAL records from 128 on.
 inline constexpr RocksDbRelease kIgnoresWalRecords{10, 0, 0};
 // Blocks that store values separately from keys, and uniform index blocks.
 // Older releases report such blocks as damaged.
 inline constexpr RocksDbRelease kReadsMarkedBlocks{11, 1, 0};
 
-// Since this release, WALs are also recycled with kPointInTimeRecovery, and
-// recovery stops at the old records in such a file.
+// Since this release, RocksDB also recycles WALs with kPointInTimeRecovery. A
+// recycled file may contain old records, and recovery stops at the first one.
 inline constexpr RocksDbRelease kStopsAtOldRecords{9, 1, 0};
 
 // Returns the highest format_version of block-based tables that a release can
@@ -81,8 +82,9 @@ constexpr uint32_t MaxFormatVersion(const RocksDbRelease& release) {
 // known release can, returns a release above all others.
 RocksDbRelease FirstWithFormat(uint32_t format_version);
 
-// Earlier releases write wal_dir into OPTIONS even if the WALs are in the
-// database's directory (facebook/rocksdb#8582).
+// The first release that writes wal_dir into OPTIONS only if the WALs are in
+// another directory than the database. Earlier releases always write it
+// (facebook/rocksdb#8582).
 inline constexpr RocksDbRelease kNamesOnlyOtherWalDirs{6, 24, 0};
 
 // A feature of files, and the first release that can read it.
@@ -91,15 +93,15 @@ struct Need {
   std::string what;  // "format_version 7"
 };
 
-// Finds the oldest release of RocksDB that can open a set of files: the highest
-// release among their needs. Without needs, every release since 6.6 can open
-// the files.
+// Finds the oldest RocksDB release that can open a set of files: the highest
+// release that one of their features requires. If no feature was added, every
+// release since 6.6 can open the files.
 class Needs {
  public:
   void Add(const RocksDbRelease& release, const std::string& what);
   void AddFormatVersion(uint32_t format_version);
-  // Adds the need of a WAL record type (`rocksdb/log_format.h`), unless it is a
-  // data record that every release can read.
+  // Adds the release that is required by WAL records of this type
+  // (`rocksdb/log_format.h`). Every release can read the types of data records.
   void AddWalRecord(uint8_t type);
 
   const RocksDbRelease& release() const { return latest_.release; }

@@ -24,9 +24,9 @@ inline constexpr uint32_t kSealedHeaderBytes = 24;
 void SealFile(const char* magic, const rocksdb::Slice& payload,
               std::string* out);
 
-// Checks a file and finds its payload; *payload points into the file.
-// Corruption: not exactly one complete file with this magic; the message begins
-// with `name`.
+// Checks a file and sets *payload to its payload, which points into the file.
+// Returns Corruption unless `file` is exactly one complete file with this
+// magic. The message begins with `name`.
 [[nodiscard]] rocksdb::Status UnsealFile(const char* name, const char* magic,
                                          uint64_t max_payload_bytes,
                                          const rocksdb::Slice& file,

@@ -18,8 +18,8 @@ void SealRecord(const char* magic, const Record& record, std::string* out) {
   SealFile(magic, payload, out);
 }
 
-// Decodes a complete file. Corruption: not exactly one complete file with this
-// magic; the message begins with Record::kName.
+// Decodes a file. Returns Corruption unless `file` is exactly one complete file
+// with this magic. The message begins with Record::kName.
 template <typename Record>
 [[nodiscard]] rocksdb::Status UnsealRecord(const char* magic,
                                            uint64_t max_payload_bytes,
