@@ -1,5 +1,5 @@
-// Runs the commands with --all on each database of a source, and shows the
-// results.
+// Runs a command with --all, such as pull --all: one operation for each
+// database of a source. Prints the results as one table or one JSON object.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,17 @@
 
 namespace sstferry {
 
-// Returns the address of one database's archive, below the address `all`.
+// Returns the address of the archive of the database `name`: `all`, a slash and
+// the name. For example, "s3://backups" and "orders" give
+// "s3://backups/orders".
 StoreAddress ArchiveOfDatabase(const StoreAddress& all,
                                const std::string& name);
-// Returns the common beginning of all addresses that ArchiveOfDatabase()
-// returns for `all`: the part before the database's name.
+// Returns what ArchiveOfDatabase() puts before the database's name, such as
+// "s3://backups/".
 std::string ArchivesBegin(const StoreAddress& all);
 
-// Run one command for all databases and return the exit code. `reload` is
-// called on SIGHUP, with the operation that covers all databases.
+// Run one command for all databases and return the exit code. When SIGHUP
+// arrives, PullAll() passes its operation on all databases to `reload`.
 int PullAll(const PullArguments& arguments, Console* console,
             const MetricsWriter& write_metrics,
             const std::function<void(Operation*)>& reload);

@@ -1,4 +1,4 @@
-// Metrics of sstferry archive push, check and prune.
+// Makes the metrics of sstferry archive push, check and prune.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 namespace sstferry {
 
 // Returns the new text of the metrics file after a push, check or prune.
-// `before` is the file's old text: values that this command did not determine
-// are copied from it.
+// `before` is the old text of the file. Copies the values that the command did
+// not determine from `before`: after a push, for example, those of a check.
 std::string ArchiveMetricsText(const ArchiveOptions& options,
                                const ArchiveReport& report,
                                const std::string& before);
 
-// Locks the metrics file's directory, so that jobs which share the file do not
-// overwrite each other's values. Waits at most two seconds for another job. The
-// lock ends when the returned descriptor is closed; if there is no lock, the
-// descriptor is not open.
+// Locks the directory of the metrics file `file`. Jobs that share a metrics
+// file need the lock, because each job copies the values of the other jobs.
+// Waits at most two seconds for a job that holds the lock. Closing the returned
+// descriptor releases the lock. If locking failed, the descriptor is not open.
 Descriptor LockMetrics(const std::string& file);
 
 }  // namespace sstferry

@@ -2,8 +2,9 @@
 // command from its command line and its config file. Accesses no database, no
 // network and no standard output.
 //
-// Errors: every function returns InvalidArgument whose getState() is the
-// sentence for the operator ("--lanes: expected 1 to 64, found 0").
+// Errors: every function returns InvalidArgument. Its getState() is the message
+// for the operator, such as "--begin: expected only hex digits after 0x, found
+// "0xyz"".
 #pragma once
 
 #include <chrono>
@@ -18,36 +19,39 @@
 
 namespace sstferry {
 
-// Returns "WHAT: expected EXPECTED, found "FOUND"".
+// Returns InvalidArgument with the message
+// "WHAT: expected EXPECTED, found "FOUND"".
 [[nodiscard]] rocksdb::Status Wrong(const std::string& what,
                                     const std::string& expected,
                                     const std::string& found);
 
-// Returns InvalidArgument "OPTION: needs NEEDED", for an option that works only
-// together with something else. `found`: what was given instead; may be empty.
+// Returns InvalidArgument with the message "OPTION: needs NEEDED, found FOUND".
+// If `found` is empty, the message ends after NEEDED. For an option that works
+// only together with another option.
 [[nodiscard]] rocksdb::Status OnlyWith(const std::string& option,
                                        const std::string& needed,
                                        const std::string& found = "");
 
-// Returns the usage error `status` with "WHERE: " before its sentence.
+// Returns the usage error `status` with "WHERE: " before its message.
 [[nodiscard]] rocksdb::Status WithPlace(const std::string& where,
                                         const rocksdb::Status& status);
 
-// Parses "64M", "1.5G" or "64MiB": a number and K M G T (powers of 1000) or Ki
-// Mi Gi Ti (powers of 1024) in any case, each with or without a final B. At
-// least 1. `what` names the option in errors.
+// Parses a number of bytes such as "64M", "1.5G" or "64MiB". K M G T are powers
+// of 1000, and Ki Mi Gi Ti are powers of 1024. Accepts units in lower case, and
+// a B after a unit. The result is at least 1. `what` is the name of the option
+// in errors.
 [[nodiscard]] rocksdb::Status ParseByteCount(const std::string& what,
                                              const std::string& text,
                                              uint64_t* bytes);
 
-// Parses "90s", "1h30m" or "1d": whole numbers with d, h, m, s or ms, each at
-// most once and in this order; 1 ms to 365 days.
+// Parses a duration from 1 ms to 365 days, such as "90s", "1h30m" or "1d". Each
+// unit (d, h, m, s, ms) may occur once. Larger units must come first.
 [[nodiscard]] rocksdb::Status ParseDuration(const std::string& what,
                                             const std::string& text,
                                             std::chrono::milliseconds* out);
 
-// Parses a key: 0x and an even number of hex digits is hex ("0x" alone: the
-// empty key); anything else is taken literally.
+// Parses a key. Text that begins with 0x is hexadecimal and must have an even
+// number of digits; "0x" alone is the empty key. Other text is the key itself.
 [[nodiscard]] rocksdb::Status ParseKey(const std::string& what,
                                        const std::string& text,
                                        std::string* key);
@@ -63,8 +67,9 @@ namespace sstferry {
                                            const std::string& text,
                                            uint64_t most, double* percent);
 
-// Parsed from "[NAME=]DIR": the text before the first '=' is the name unless it
-// contains a '/'. Default name: DIR's last component.
+// A directory and its name, parsed from "NAME=DIR" or "DIR". If there is no
+// '=', or a '/' before the first '=', the complete text is DIR. The name is
+// then the last component of DIR.
 struct NamedDirectory {
   std::string name;
   std::string directory;
@@ -73,9 +78,9 @@ struct NamedDirectory {
                                                   const std::string& text,
                                                   NamedDirectory* out);
 
-// The section of a command's help that lists an option. kEvery: every command
-// has the option. kHidden: not in help, but for tests, or suggested by an error
-// message.
+// The section of a command's help that lists an option. Every command has the
+// options of kEvery. Help does not list the options of kHidden: they are for
+// tests, or an error message suggests them.
 enum class OptionGroup {
   kCommon,
   kNetwork,
@@ -86,34 +91,38 @@ enum class OptionGroup {
   kHidden,
 };
 
-// One option, as used by the command line, the config file and the manuals.
-// option_rows.h makes the options that set a member of a command's arguments.
+// One option. The command line, the config file and the manuals are made from
+// it. Row() in option_rows.h makes an option that sets a member of a struct.
 struct OptionSpec {
   const char* name;
-  const char* value;   // "BYTES", or choices such as "a|b"; null: a switch
+  const char* value;   // "BYTES", or choices such as "a|b"; null for a switch
   OptionGroup group;
-  // A noun phrase or an imperative. States the default unless `initial` does.
+  // The help text: a noun phrase or an imperative, without the bounds. If the
+  // option has a default and `initial` is empty, the text states the default.
   const char* help;
   bool repeatable = false;
-  std::string bounds{};   // "1 to 64", as checked; empty: none
-  std::string initial{};  // default value; empty: in `help`, or none
-  // Sets the option's member in the struct that `arguments` points to. Null:
-  // the code that reads the command's arguments sets the member.
+  std::string bounds{};   // "1 to 64", for help; empty if there are none
+  std::string initial{};  // the default value, for help; may be empty
+  // Parses `text` and sets a member of the struct at `arguments`. If `read` is
+  // null, the function that parses the command's arguments sets the member.
   std::function<rocksdb::Status(const std::string& text, void* arguments)>
       read{};
-  // True for an option that permits one act, such as --adopt. It is refused in
-  // config files: a unit would permit the act again at each start, even if the
-  // directory has become a primary meanwhile.
+  // True for an option that permits a dangerous step once, such as --adopt. A
+  // config file must not contain the option: a systemd unit would then permit
+  // the step at each start, even if the directory has become a primary.
   bool is_once = false;
 };
-// Returns the option's help, followed by its bounds and its default.
+// Returns the option's help text with its bounds and its default, for example
+// "Move N parts at once. 1 to 64. Default: 4."
 std::string HelpText(const OptionSpec& spec);
 
-// The option texts given to one command.
+// The options that a command got from its command line and its config file, as
+// unparsed text.
 class OptionTexts {
  public:
   bool Has(const std::string& name) const { return values_.count(name) != 0; }
-  // Returns the value of a non-repeatable option; `otherwise` if not given.
+  // Returns the value of a non-repeatable option. If the option was not given,
+  // returns `otherwise`.
   std::string Get(const std::string& name,
                   const std::string& otherwise = "") const;
   // Returns all values of a repeatable option, in order.
@@ -132,12 +141,12 @@ class OptionTexts {
   std::set<std::string> switches_;
 };
 
-// Reads `arguments` (without program and command name), then the TOML file of
-// --config. An option on the command line replaces the file's value, or all of
-// its values for a repeatable option. Operands (SOURCE, TARGET_DIR...) are also
-// options of the same names; arguments that are not options set them in order.
-// `specs` must contain the option "config". If that option sets a member of the
-// command's arguments, the command reads the file itself.
+// Reads `arguments`, the command line without the program's and the command's
+// name, and then the TOML file of --config. If both have an option, the command
+// line wins; the file then adds no values, even to a repeatable option.
+// `operands` are the names of options that words without "--" set in this
+// order, such as "source" and "target". `specs` must contain the option
+// "config". If its `read` is not null, the caller reads the file instead.
 [[nodiscard]] rocksdb::Status ReadOptions(
     const std::vector<OptionSpec>& specs,
     const std::vector<std::string>& operands,

@@ -1,6 +1,6 @@
-// Times at which jobs run, in the form of systemd's OnCalendar (systemd.time,
-// section 7 of the manual): "02:00", "Mon..Fri *-*-* 04:30", "*:0/15",
-// "Sun 07:00 UTC", "daily".
+// Parses the times at which jobs run. They have the form of OnCalendar= in a
+// systemd timer, see systemd.time(7): "02:00", "Mon..Fri *-*-* 04:30",
+// "*:0/15", "Sun 07:00 UTC" or "daily".
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@ namespace sstferry {
 
 struct Calendar {
   std::string text;
-  // The same times as the five fields of a crontab line, which has no time
-  // zone; empty: cron cannot express them.
+  // The same times as the five time fields of a crontab line, without the time
+  // zone. Empty if cron cannot express the times.
   std::string cron;
-  std::string zone;  // "UTC", "Europe/Berlin"...; empty: the machine's zone
+  std::string zone;  // "UTC", "Europe/Berlin"...; the machine's zone if empty
 };
 
-// Parses an expression. InvalidArgument: as in arguments.h.
+// Parses `text`. Returns InvalidArgument, with a message as in arguments.h, if
+// `text` does not have the form above. `what` is the name in the message.
 [[nodiscard]] rocksdb::Status ParseCalendar(const std::string& what,
                                             const std::string& text,
                                             Calendar* out);

@@ -28,14 +28,15 @@ struct CommonArguments {
   LogFormat log_format = LogFormat::kText;
 };
 
-// Where metrics are published.
+// The outputs of a command's metrics: an HTTP address, a file, or both.
 struct MetricsArguments {
   std::optional<HostPort> listen;
-  std::string file;  // empty: none
+  std::string file;  // empty if there is none
   bool insecure = false;  // serves other machines without TLS
 };
 
-// The commands that a job runs at its end; empty: none.
+// The shell commands of --on-success and --on-failure. An empty command is not
+// run.
 struct EndCommands {
   CommonArguments common;
   std::string on_success;
@@ -46,11 +47,11 @@ struct EndCommands {
 struct ServeArguments {
   CommonArguments common;
   MetricsArguments metrics;
-  ServeOptions options;  // without the callbacks
+  ServeOptions options;  // serve.cc sets the callbacks
   HostPort listen{"127.0.0.1", kDefaultPort};
-  std::string stdio_directory;         // instead of listen; empty: listen
-  std::vector<uint32_t> allowed_uids;  // for a Unix socket
-  TlsFiles tls;  // empty: no TLS
+  std::string stdio_directory;         // if not empty, `listen` is not used
+  std::vector<uint32_t> allowed_uids;  // clients of a Unix socket
+  TlsFiles tls;  // empty if the server does not use TLS
   bool once = false;
   bool insecure = false;
   bool allow_missing = false;
@@ -59,11 +60,11 @@ struct ServeArguments {
 struct PullArguments {
   CommonArguments common;
   MetricsArguments metrics;
-  PullOptions options;  // without the hooks
-  std::string before_swap;  // commands; empty: none
+  PullOptions options;  // pull.cc sets the hooks from the two commands
+  std::string before_swap;  // a shell command; empty if there is none
   std::string after_swap;
-  uint32_t keep_old = 1;      // swap: replaced databases to keep
-  bool summary_only = false;  // plan: no line per family and file
+  uint32_t keep_old = 1;      // number of replaced databases that swap keeps
+  bool summary_only = false;  // plan prints no line per family and file
   bool all = false;           // every database of the source
   uint32_t jobs = 4;          // only with `all`
   bool delete_vanished = false;  // only with `all`
@@ -79,36 +80,36 @@ struct VerifyArguments {
 struct StatusArguments {
   CommonArguments common;
   StatusOptions options;
-  bool all = false;          // show all jobs of a host
+  bool all = false;          // shows all jobs of a host
   std::string host_file;     // only with `all`; see host_file.h
-  std::string metrics_file;  // only with `all`; empty: none
+  std::string metrics_file;  // only with `all`; empty if there is none
 };
 
 struct ReleaseArguments {
   CommonArguments common;
-  SourceAddress source;  // a directory, here or over ssh
+  SourceAddress source;  // a directory on this machine or over ssh
   SourceAccess options;
-  std::string id;  // first hex digits of a transfer's id
+  std::string id;  // the first hex digits of a transfer's id
 };
 
 struct ArchiveArguments {
   CommonArguments common;
-  MetricsArguments metrics;  // a file only
+  MetricsArguments metrics;  // only `file` is used
   ArchiveOptions options;
-  bool all = false;   // push: every database of the source
+  bool all = false;   // pushes every database of the source
   uint32_t jobs = 4;  // only with `all`
 };
 
 struct FollowArguments {
   CommonArguments common;
   MetricsArguments metrics;
-  FollowOptions options;  // without the callback
+  FollowOptions options;  // follow.cc sets the callback
 };
 
 struct PromoteArguments {
   CommonArguments common;
-  PromoteOptions options;  // without the hooks
-  std::string before;      // commands; empty: none
+  PromoteOptions options;  // follow.cc sets the hooks from the two commands
+  std::string before;      // a shell command; empty if there is none
   std::string after;
 };
 
@@ -120,7 +121,7 @@ struct ViewArguments {
 struct UnitsArguments {
   CommonArguments common;
   std::string config;     // the host's file (host_file.h)
-  std::string directory;  // empty: the default one
+  std::string directory;  // the default directory if empty
   bool check = false;
   bool start = false;
   bool cron = false;
@@ -130,15 +131,15 @@ struct UnitsArguments {
 struct CertArguments {
   CommonArguments common;
   std::string dir;                 // the CA's directory
-  std::vector<std::string> hosts;  // empty: make the CA
+  std::vector<std::string> hosts;  // if empty, the command makes the CA
   uint32_t days = kDefaultCertificateDays;
 };
 
-// The functions below return InvalidArgument for wrong usage, as in
-// arguments.h. They open no database and no connection.
+// For wrong usage, the functions below return InvalidArgument with a message as
+// in arguments.h. They open no database and no connection.
 
-// Parses --on-success and --on-failure of any command; both stay empty for a
-// command without them.
+// Parses --on-success and --on-failure of any command. If the command does not
+// have these options, both texts in *out stay empty.
 [[nodiscard]] rocksdb::Status ParseEndCommands(
     const std::string& command, const std::vector<std::string>& arguments,
     EndCommands* out);
@@ -148,8 +149,9 @@ struct CertArguments {
 [[nodiscard]] rocksdb::Status ParsePull(
     PullMode mode, const std::vector<std::string>& arguments,
     PullArguments* out);
-// Parses the arguments of plan. The first word may name the planned command;
-// default: pull. TARGET_DIR and the NAME of a URL are optional.
+// Parses the arguments of plan. The first word may be the planned command: pull
+// (the default), refresh or swap. TARGET_DIR may be missing, and so may the
+// database's NAME at the end of SOURCE.
 [[nodiscard]] rocksdb::Status ParsePlan(
     const std::vector<std::string>& arguments, PullArguments* out);
 [[nodiscard]] rocksdb::Status ParseVerify(
@@ -161,8 +163,8 @@ struct CertArguments {
     const std::vector<std::string>& arguments, StatusArguments* out);
 [[nodiscard]] rocksdb::Status ParseRelease(
     const std::vector<std::string>& arguments, ReleaseArguments* out);
-// Parses the arguments of archive. Refuses options that the action does not
-// use.
+// Parses the arguments of archive. Refuses options that the given action, such
+// as push, does not use.
 [[nodiscard]] rocksdb::Status ParseArchive(
     const std::vector<std::string>& arguments, ArchiveArguments* out);
 [[nodiscard]] rocksdb::Status ParseFollow(

@@ -1,5 +1,5 @@
-// The commands and their options: tables that define the command line, help,
-// manual pages, docs/commands.md and completions.
+// Defines the commands and their options as tables. The command line's parser,
+// help, the manual pages, docs/commands.md and completions use these tables.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace sstferry {
 
-// A command line for a manual.
+// An example of a command line, for help and the manuals.
 struct CommandExample {
   const char* about;
   const char* line;
@@ -31,30 +31,32 @@ struct Command {
 
 // Returns all commands, in the order of help.
 const std::vector<Command>& Commands();
-const Command* FindCommand(const std::string& name);  // null: unknown
+// Returns the command `name`, or null if there is no such command.
+const Command* FindCommand(const std::string& name);
 
-// Returns the options of every command.
+// Returns the options that all commands have, such as --json.
 const std::vector<OptionSpec>& CommonOptions();
 
 // Returns the command's own options, then CommonOptions().
 std::vector<OptionSpec> AllOptions(const Command& command);
-// Returns `plan JOB` as a command: the options of `job` (pull, refresh or
-// swap), and those that only a plan has.
+// Returns a description of `plan JOB`, where `job` is pull, refresh or swap.
+// Its options are the options of `job` and --summary.
 Command Planned(const Command& job);
-// Returns `status --all` as a command: its --config names the host file.
+// Returns a description of `status --all`, whose --config is the host file.
 Command StatusOfAll();
 
-// Returns the archive actions that accept each option. All actions accept an
-// option that is missing here.
+// Returns the names of archive's options, each with the actions that accept the
+// option. All actions accept an option that is not in the map.
 const std::map<std::string, std::set<ArchiveAction>>& ArchiveOptionUses();
-// Returns one action of archive as a command with the action's own options;
-// nullopt: no such action.
+// Returns an action of archive, such as push, as a command that has only the
+// options of this action. Returns nullopt if there is no such action.
 std::optional<Command> FindArchiveAction(const std::string& name);
-// Returns the actions of a command, in the order of help; empty: it has none.
+// Returns the actions of a command, in the order of help. For example, those of
+// plan are pull, refresh and swap. Most commands have no actions.
 std::vector<std::string> ActionsOf(const std::string& command);
-// Returns `command action` for the pages of help and for completions, without
-// the action among its operands: an action of archive, a command that plan
-// plans, or cert for each of its actions; nullopt: no such action.
+// Returns `command action`, such as "archive push", as a command for help and
+// completions. Its operands do not contain the action. Returns nullopt if the
+// command has no such action.
 std::optional<Command> FindAction(const std::string& command,
                                   const std::string& action);
 
