@@ -8,18 +8,20 @@
 
 namespace sstferry {
 
-// Returns true if a component of the path has one of * ? [.
+// Returns true if the path is a pattern: it contains *, ? or [.
 bool IsPattern(const std::string& path);
 
-// Returns false for names of sstferry's own files beside a database, and for
-// other names that sstferry does not serve.
+// Returns true if a database that sstferry serves may have this directory name.
+// Returns false, for example, for directories that sstferry makes beside a
+// database, such as "orders.sstferry" and "orders.old-1".
 bool IsNameOfDatabase(const std::string& name);
 
-// Finds the databases and standbys whose paths match an absolute pattern, in
-// order of their names. Follows no link below the first component with a *, ?
-// or [. *others: matching directories without a database.
-//   kRefused  a directory cannot be read, or no database matches: an unmounted
-//             volume must not look as if its databases had been removed
+// Finds the databases and standbys whose paths match an absolute pattern such
+// as "/var/lib/app/*", in the order of their paths. Does not follow symbolic
+// links in the part of the path that begins with the first *, ? or [. Adds
+// directories that match but have no database to *others.
+//   kRefused  a directory cannot be read, or no database matches. (A volume
+//             that is not mounted must not look like an empty one.)
 [[nodiscard]] rocksdb::Status FindDatabases(const std::string& pattern,
                                             std::vector<std::string>* paths,
                                             std::vector<std::string>* others);

@@ -1,5 +1,6 @@
-// Reads values from a host file (host_file.h). Each error begins with the line
-// and the column of the value; all are InvalidArgument, as in arguments.h.
+// Reads values from a host file (host_file.h). All errors are InvalidArgument
+// with a message as in arguments.h, which begins with the line and the column
+// of the wrong value.
 #pragma once
 
 #include <string>
@@ -12,12 +13,12 @@
 
 namespace sstferry {
 
-// Returns "line 12, column 3".
+// Returns the position of a value in its file, such as "line 12, column 3".
 std::string PositionOf(const toml::node& node);
 
-// A form of values: a regular expression, and its description for errors. No
-// value may have control characters, because units, cron lines and manifests
-// must not contain them.
+// A form that values must have: a regular expression, and a description of the
+// form for errors. In addition, ReadValue() refuses control characters, because
+// systemd units, cron lines and Kubernetes manifests must not contain them.
 struct HostForm {
   const char* pattern;
   const char* expected;
@@ -25,48 +26,57 @@ struct HostForm {
 inline constexpr HostForm kTextForm = {
     ".+", "a text without control characters"};
 inline constexpr HostForm kPathForm = {"/.*", "a path that begins with /"};
-// For lines of a unit in which systemd accepts no quotes.
+// A path without special characters. Some lines of a systemd unit need it,
+// because systemd does not accept quotes there.
 inline constexpr HostForm kPlainPathForm = {
     "/[A-Za-z0-9/._@+=,:{}-]*", "a path of letters, digits and /._@+=,:-"};
-// Allows no relative path, because a unit runs in the directory /.
+// An address or an absolute path. A relative path would be wrong, because
+// systemd runs a unit in the directory /.
 inline constexpr HostForm kPlaceForm = {
     "/.*|[^-].*:.*", "an address, or a path that begins with /"};
 inline constexpr HostForm kAccountForm = {
     "[A-Za-z0-9_.][A-Za-z0-9_.-]{0,31}", "the name or number of an account"};
 
-// Reads a value. Removes the slash at the end of a path.
+// Sets *text to the value `node` of the key `name`. Returns an error if the
+// value does not have the form. If the form is a path, removes slashes from its
+// end.
 [[nodiscard]] rocksdb::Status ReadValue(const std::string& name,
                                         const toml::node& node,
                                         const HostForm& form,
                                         std::string* text);
 
-// A key of a table. Null `out`: the caller reads its value.
+// A key that a table may have, and where ReadKeys() stores its value. If `out`
+// is null, ReadKeys() does not read the value.
 struct HostKey {
   std::string name;
   std::string* out = nullptr;
   HostForm form = kTextForm;
 };
-// Reads the keys of a table, and refuses unknown ones. `what` names the table.
+// Reads the values of `keys` from a table. Returns an error if the table has a
+// key that is not in `keys`. `what` is the table's name for the error.
 [[nodiscard]] rocksdb::Status ReadKeys(const std::string& what,
                                        const toml::table& table,
                                        const std::vector<HostKey>& keys);
 
-// Reads the table that is the value of the key `name`.
+// Sets *table to the table `node`, the value of the key `name`. Returns an
+// error if the value is not a table.
 [[nodiscard]] rocksdb::Status ReadTable(const std::string& name,
                                         const toml::node& node,
                                         const toml::table** table);
 
-// Replaces each "{name}" in `text` by `name`.
+// Returns `text` with `name` in place of each "{name}".
 std::string Named(std::string text, const std::string& name);
 
-// Appends the options in a job's table, except `own_keys`, to the job's words,
-// and checks the complete command line. If leaving out one option makes it
-// valid, the error names that option's line.
+// Appends the options in a job's table to the job's command line, and checks
+// the complete command line. Ignores `own_keys`, which are keys of the job that
+// are not options, such as "when". If the command line is wrong only because of
+// one option, the error has the line of this option.
 [[nodiscard]] rocksdb::Status ReadJobOptions(
     const std::vector<OptionSpec>& specs, const toml::table& table,
     const std::vector<std::string>& own_keys, HostJob* job);
 
-// Adds the options in the job's packaged unit that the table does not set.
+// Appends options to the job's command line: those that the packaged unit of
+// the job sets and the job's table does not set.
 void AddPackagedOptions(const toml::table& table, HostJob* job);
 
 }  // namespace sstferry

@@ -1,4 +1,5 @@
-// Reads options that depend on each other, or have a special form.
+// Reads options that a table row (option_rows.h) cannot read, because they
+// depend on other options or have a special form.
 #pragma once
 
 #include "rocksdb/status.h"
@@ -8,21 +9,22 @@
 
 namespace sstferry {
 
-// Reads --compact and --source-id of pull, refresh and swap, and refuses
-// options that cannot be used with the method or the selection of keys.
-// REQUIRES: the mode is set, and the table rows have set their members.
-// InvalidArgument: as in arguments.h.
+// Reads --compact and --source-id of pull, refresh and swap. Returns
+// InvalidArgument (see arguments.h) if options exclude each other, for example
+// --begin and --method clone.
+// REQUIRES: the mode and the members that table rows set have their values.
 [[nodiscard]] rocksdb::Status ReadJob(const OptionTexts& texts,
                                       PullArguments* out);
 
 // Reads --owner and --permissions: the owner and the mode of a new database.
-// InvalidArgument: as in arguments.h, and for an account or group name that
-// this machine does not know.
+// Returns InvalidArgument (see arguments.h) for a wrong value, such as the name
+// of an account that this machine does not know.
 [[nodiscard]] rocksdb::Status ReadTargetAccess(const OptionTexts& texts,
                                                PullOptions* options);
 
-// Reads --metrics, --metrics-insecure and --metrics-file. `tls`: the command's
-// TLS files, which serving other machines requires.
+// Reads --metrics and --metrics-file. Without the TLS files `tls`, allows only
+// a loopback address for --metrics, unless out->insecure is set.
+// REQUIRES: the table rows have set out->insecure.
 [[nodiscard]] rocksdb::Status ReadMetrics(const OptionTexts& texts,
                                           const TlsFiles& tls,
                                           MetricsArguments* out);

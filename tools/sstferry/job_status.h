@@ -1,5 +1,5 @@
-// Finds the state of all jobs of a host from the records that the jobs leave in
-// their directories and in their metrics files.
+// Finds the state of all jobs of a host file, for sstferry status --all. Reads
+// the replicas, standbys and metrics files that the jobs write.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,23 @@ namespace sstferry {
 struct JobState {
   std::string database;
   JobKind kind = JobKind::kServe;
-  // Time of the last success, in seconds since 1970. For a follower: the time
-  // up to which it has all writes of its source. 0: never; unset: unknown.
+  // The time of the job's last success, in seconds since 1970. For a follower,
+  // it is the time up to which the target has all writes of the source. For a
+  // server, it is the time at which it wrote its metrics last. 0 means never.
+  // Unset if unknown.
   std::optional<uint64_t> last_good_seconds;
-  // Age of a replica. For a follower: how long its oldest missing data has been
-  // waiting to be received or stored. For other jobs: time since the last
-  // success. Unset: unknown.
+  // The age of a replica's or a standby's data. For a follower into an archive,
+  // how long data has been waiting to be received or stored. For an archive
+  // job, the time since its last success. Unset if unknown.
   std::optional<double> lag_seconds;
-  std::string when;     // as in the file; empty: runs forever
-  std::string problem;  // empty: none is known
+  std::string when;     // as in the host file; empty if the job runs forever
+  std::string problem;  // empty if no problem is known
 };
 
-// Reads the records of all jobs, in the order of the file. Changes nothing.
+// Returns the states of all jobs, in the order of host.jobs. Changes nothing.
 std::vector<JobState> ReadJobStates(const HostFile& host, std::time_t now);
 
-// Returns kRefused if a job has a problem.
+// Returns kRefused if at least one job has a problem, otherwise OK.
 [[nodiscard]] rocksdb::Status StatusOfJobs(const HostFile& host,
                                            const std::vector<JobState>& jobs);
 
@@ -38,7 +40,7 @@ std::string JobStatesText(const HostFile& host,
                           const std::vector<JobState>& jobs);
 std::string JobStatesJson(const HostFile& host,
                           const std::vector<JobState>& jobs);
-// Returns the metrics of all jobs, for one file.
+// Returns the text of one metrics file with the states of all jobs.
 std::string JobStatesMetrics(const HostFile& host,
                              const std::vector<JobState>& jobs);
 

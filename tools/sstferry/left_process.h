@@ -1,5 +1,5 @@
-// Recognizes and ends a process that has outlived the process that waited for
-// it.
+// Ends a process that still runs although the process that waited for it was
+// killed. Finds the process by a line that a file has kept.
 #pragma once
 
 #include <sys/types.h>
@@ -12,18 +12,19 @@
 
 namespace sstferry {
 
-// Returns one line that identifies the process: its id, its start time and the
-// boot's id, because process ids are reused. Empty: there is no such process.
+// Returns a line that identifies a process (its name): the process id, its
+// start time and the id of the boot. A process id alone is not enough, because
+// the kernel reuses it. Returns "" if the process does not run.
 std::string NameOfProcess(pid_t process);
 
-// Returns true if the process with this name still runs.
+// Returns true if the process that NameOfProcess() called `name` still runs.
 bool IsRunning(const std::string& name);
 
-// Ends the process group whose leader has this name and was started with `mark`
-// ("NAME=VALUE") in its environment. Sends SIGTERM, and SIGKILL after `grace`.
-// Logs this, with `what` as the description. Returns OK if the leader no longer
-// runs.
-//   kBusy  it still runs after SIGKILL, or belongs to another user
+// Ends the process group of the process `name` (see NameOfProcess()). Sends
+// SIGTERM, and SIGKILL after the time `grace`. Logs a warning that begins with
+// `what`. Does nothing and returns OK if the process does not run, or if its
+// initial environment does not contain `mark` ("NAME=VALUE").
+//   kBusy  the process still runs after SIGKILL, or belongs to another user
 [[nodiscard]] rocksdb::Status EndLeftProcess(const std::string& name,
                                              const std::string& mark,
                                              const std::string& what,

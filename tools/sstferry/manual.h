@@ -1,5 +1,5 @@
-// Generates the manuals from the tables of options: docs/commands.md and the
-// manual pages.
+// Generates docs/commands.md and the manual pages from the tables of options
+// (commands.h).
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct ManualPage {
   std::string text;  // roff with the man macros
 };
 
-// Returns sstferry(1), a page per command, sstferry.toml(5), and a page per
-// systemd unit.
+// Returns all manual pages: sstferry(1), one page for each command,
+// sstferry.toml(5), and one page for each systemd unit.
 std::vector<ManualPage> ManualPages(const std::string& version);
 
 }  // namespace sstferry

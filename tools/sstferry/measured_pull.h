@@ -1,4 +1,4 @@
-// Metrics of sstferry pull.
+// Makes the metrics of sstferry pull, refresh and swap.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,13 @@
 
 namespace sstferry {
 
-// WriteMetricsFile(), or a function that writes the file as root.
+// A function that writes a metrics file: WriteMetricsFile(), or a function that
+// asks root's process to write it (run_as.h).
 using MetricsWriter = std::function<rocksdb::Status(const std::string& path,
                                                     const std::string& text)>;
 
-// Returns the value of the label "target" for a directory: its absolute path,
-// without a slash at the end.
+// Returns the value that the label "target" has for a directory: its absolute
+// path without a slash at the end.
 std::string TargetLabel(const std::string& target_dir);
 
 // Runs a pull, and updates the metrics in the file of --metrics-file.
@@ -26,14 +27,14 @@ std::string TargetLabel(const std::string& target_dir);
 // Threads:   as for Operation.
 class MeasuredPull : public Operation {
  public:
-  // `before`: the text of the metrics file, or its series of this target. The
-  // metrics start from these values.
+  // `before` is the old text of the metrics file, or the part of the text with
+  // the label of this target. Counters continue from the values in `before`.
   MeasuredPull(const PullArguments& arguments, std::unique_ptr<Operation> pull,
                MetricsWriter write, const std::string& before);
 
-  // Runs the pull. Then writes the file of --metrics-file, also if the pull
-  // failed. Writes it before the pull, too, if the file was missing or empty.
-  // Only logs a failure to write it.
+  // Runs the pull and returns its status. With --metrics-file, then writes the
+  // metrics file, even if the pull failed. If the file was missing or empty,
+  // also writes it before the pull. If writing fails, only logs the error.
   [[nodiscard]] rocksdb::Status Run(Summary* summary) override;
   void Cancel() override { pull_->Cancel(); }
   void SetMaxRate(uint64_t bytes_per_sec) override {
@@ -43,17 +44,17 @@ class MeasuredPull : public Operation {
 
  private:
   void FillEmpty();
-  // Reads the time of TARGET_DIR's snapshot from its record.
+  // Sets the metrics that describe the replica and its disk.
   void ReadReplica();
   // REQUIRES: mu_ is locked, or no other thread uses this object.
   void FillLastPull(const Summary& summary);
   void CountEnd(const Summary& summary);
-  // Writes the metrics that are kept between two runs.
+  // Writes all metrics to the metrics file.
   void WriteFile();
 
   const PullOptions options_;
-  const std::string file_;  // empty: no metrics were requested
-  const bool is_first_;     // the file was missing or empty
+  const std::string file_;  // empty if no metrics were requested
+  const bool is_first_;     // the metrics file was missing or empty
   const std::string target_;  // the value of the label "target"
   const std::unique_ptr<Operation> pull_;
   const MetricsWriter write_;

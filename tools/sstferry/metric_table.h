@@ -1,5 +1,6 @@
-// Every metric that sstferry publishes: name, type, labels and help.
-// docs/metrics.md explains them; a test keeps both consistent.
+// Defines every metric that sstferry publishes: its name, type, labels and
+// help. docs/metrics.md explains the metrics. A test compares this file with
+// docs/metrics.md.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,9 @@ namespace sstferry {
 enum class MetricKind { kCounter, kGauge };
 
 struct MetricSpec {
-  // Adds this metric to All(). `with_labels`: names, separated by ", ". If
-  // `does_last`, the file of --metrics-file keeps the metric across runs.
+  // Adds the new metric to All(). `with_labels` are the names of its labels,
+  // separated by ", ". If `does_last` is true, a run copies the metric's old
+  // value from the metrics file.
   MetricSpec(const char* of_name, MetricKind of_kind, const char* with_labels,
              const char* with_help, bool does_last = false)
       : name(of_name),
@@ -23,8 +25,8 @@ struct MetricSpec {
   MetricSpec(const MetricSpec&) = delete;
   MetricSpec& operator=(const MetricSpec&) = delete;
 
-  // Returns all metrics in the order of their definitions, which is that of
-  // the output.
+  // Returns all metrics in the order of their definitions in this file. The
+  // output has the same order.
   static std::vector<const MetricSpec*>& All() {
     static std::vector<const MetricSpec*> all;
     return all;

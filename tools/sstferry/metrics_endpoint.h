@@ -1,4 +1,5 @@
-// Serves metrics to Prometheus over HTTP, and over HTTPS to other machines.
+// Serves metrics to Prometheus: over HTTP on this machine, and over HTTPS to
+// other machines.
 #pragma once
 
 #include <atomic>
@@ -16,29 +17,31 @@
 
 namespace sstferry {
 
-// Answers GET /metrics until destroyed, on at most eight connections at once,
-// each for at most five seconds.
+// An HTTP server that answers GET /metrics until it is destroyed. Serves at
+// most eight connections at once, and each connection for at most five seconds.
 //
-// Threads: one that accepts, and one per connection.
+// Threads: one thread accepts connections; each connection has a thread.
 class MetricsEndpoint {
  public:
-  // Calls `text` for each answer, from threads of this object, also
-  // concurrently.
+  // Starts a server at the address where.listen. The server calls `text` for
+  // each request to get the metrics. Several threads may call it at once.
   //
-  // Uses TLS with the files `tls` and requires a client certificate. With
-  // where.insecure, or at a loopback address, uses plain HTTP. REQUIRES:
-  // where.listen.
-  //   kRefused  it cannot listen there, or the TLS files cannot be used
+  // At a loopback address, or if where.insecure is set, the server uses plain
+  // HTTP. Otherwise it uses HTTPS with the files `tls`, and requires a
+  // certificate of the client.
+  // REQUIRES: where.listen has a value.
+  //   kRefused  cannot listen at the address, or cannot use the TLS files
   [[nodiscard]] static rocksdb::Status Start(
       const MetricsArguments& where, const TlsFiles& tls,
       std::function<std::string()> text,
       std::unique_ptr<MetricsEndpoint>* endpoint);
   ~MetricsEndpoint();
 
-  // Returns "http://127.0.0.1:9420/metrics", with the bound port.
+  // Returns the URL of the metrics, such as "http://127.0.0.1:9420/metrics".
   const std::string& url() const { return url_; }
-  // Uses other certificates for later connections; does nothing without TLS. On
-  // failure (kRefused) nothing changes.
+  // Reads the TLS files again and uses them for new connections. Does nothing
+  // if the server uses plain HTTP. On failure returns kRefused, and the old
+  // certificates stay in use.
   [[nodiscard]] rocksdb::Status Reload(const TlsFiles& tls);
 
  private:
@@ -61,7 +64,7 @@ class MetricsEndpoint {
 
   const std::function<std::string()> text_;
   std::string url_;
-  // Accepted names in a Host header; empty: any name.
+  // The names that the Host header of a request may have. Any name if empty.
   std::set<std::string> hosts_;
   std::unique_ptr<Listener> listener_;
   ReloadTls reload_;
@@ -69,14 +72,15 @@ class MetricsEndpoint {
   std::thread accepting_;
 };
 
-// The outputs of metrics while a command runs.
+// The objects that publish the metrics of a running command.
 struct ShownMetrics {
   std::unique_ptr<MetricsEndpoint> endpoint;
   std::unique_ptr<MetricsFileWriter> file;
 };
 
-// Starts the outputs that `where` names. `text` makes an answer to Prometheus,
-// `file_text` the file; both are called from threads of *shown.
+// Starts to publish metrics as `where` requests: over HTTP, in a file, or both.
+// `text` returns the metrics for HTTP, and `file_text` returns the content of
+// the file. Threads of *shown call both functions.
 [[nodiscard]] rocksdb::Status ShowMetrics(
     const MetricsArguments& where, const TlsFiles& tls,
     std::function<std::string()> text, std::function<std::string()> file_text,

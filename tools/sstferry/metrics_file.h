@@ -1,5 +1,5 @@
-// Reads and writes the file of --metrics-file, which other programs read at any
-// time.
+// Reads and writes the metrics file, that is, the file of --metrics-file.
+// Programs such as node_exporter may read the file at any time.
 #pragma once
 
 #include <condition_variable>
@@ -14,33 +14,35 @@
 
 namespace sstferry {
 
-// Maximum size of a metrics file. The file of 4096 replicas has 20 MB.
+// Maximum size of a metrics file. A file with the metrics of 4096 replicas has
+// about 20 MB.
 inline constexpr size_t kMaxMetricsBytes = 64u << 20;
 
-// Returns the text of the file; empty if it is missing, or not a regular file
-// of at most kMaxMetricsBytes.
+// Returns the content of the file. Returns "" if the file cannot be read, is
+// not a regular file, or is larger than kMaxMetricsBytes.
 std::string ReadMetricsFile(const std::string& path);
 
-// Replaces a file atomically, with mode 0644. kInternal: the file is unchanged;
-// the message begins with `what`.
+// Replaces the content of the file `path` atomically, and sets its mode to
+// 0644. On failure returns kInternal with a message that begins with `what`,
+// and the file is unchanged.
 [[nodiscard]] rocksdb::Status WriteWholeFile(const std::string& what,
                                              const std::string& path,
                                              const std::string& text);
 
-// Replaces the file of --metrics-file by WriteWholeFile(). Its mode lets
-// node_exporter, which runs as another user, read it.
+// Writes the metrics file with WriteWholeFile(). Because its mode is 0644,
+// node_exporter can read the file as another user.
 [[nodiscard]] rocksdb::Status WriteMetricsFile(const std::string& path,
                                                const std::string& text);
 
-// Writes the file of a running command every 15 seconds.
+// Writes the metrics file every 15 seconds while a command runs.
 //
-// Threads: one of its own, which calls `text` and `log`.
+// Threads: a thread of this object calls `text` and `log`.
 class MetricsFileWriter {
  public:
-  // Logs when the file cannot be written any more, and when it can be again.
+  // Logs the first failure to write the file, and the first success after it.
   MetricsFileWriter(std::string path, std::function<std::string()> text,
                     LogFunction log);
-  ~MetricsFileWriter();  // writes it once more
+  ~MetricsFileWriter();  // writes the file for the last time
 
  private:
   void Run();

@@ -1,4 +1,4 @@
-// Deletes databases that swaps have replaced, after a run.
+// Deletes the old databases that sstferry swap keeps beside a new one.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace sstferry {
 
-// Deletes the databases that earlier swaps of these directories have replaced,
-// except for the newest --keep-old of each. SIGINT and SIGTERM stop it. Called
-// after the run has reported its result. A failure is only a warning, because
-// the replicas are current and in use.
+// Deletes the databases that swaps have replaced by new ones in `target_dirs`.
+// Keeps the newest arguments.keep_old of each directory. Call this function
+// when the swap has reported its result. SIGINT or SIGTERM stops the function.
+// If deleting fails, only logs a warning, because the swap itself succeeded.
 void RemoveOldDatabases(const PullArguments& arguments,
                         const std::vector<std::string>& target_dirs,
                         Console* console);

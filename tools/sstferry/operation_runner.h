@@ -1,4 +1,5 @@
-// The common part of pull, plan and verify: signals, progress, exit code.
+// Runs pull, plan and verify: handles signals, shows progress, prints the
+// result and determines the exit code.
 #pragma once
 
 #include <functional>
@@ -13,34 +14,39 @@
 
 namespace sstferry {
 
-// Runs `operation` with progress on standard error. SIGINT and SIGTERM cancel
-// it, and SIGHUP calls `reload` unless that is null (then HoldReloadSignal()
-// must have been called). With --json, prints the JSON object. Otherwise prints
-// the text of `human` if the operation succeeded, if verify found differences,
-// or if plan has received a plan from the source. Returns the exit code.
+// Runs `operation`, shows its progress on standard error, prints its result and
+// returns the exit code. SIGINT or SIGTERM cancels the operation. SIGHUP calls
+// `reload`.
+//
+// With --json, prints a JSON object. Otherwise prints the text that `human`
+// returns, if one of these is true: the operation succeeded; it ended with
+// kDifferent or kChangedSince; or the source has sent a plan to `plan`.
+// REQUIRES: HoldReloadSignal() was called, unless `reload` is null.
 int RunOperation(const std::string& command, const CommonArguments& arguments,
                  Console* console, Operation* operation,
                  const std::function<std::string(const Summary&)>& human,
                  const std::function<void()>& reload = nullptr);
 
-// Return results for an operator, each ending in a newline.
+// Returns the result of pull, refresh or swap as text that ends in a newline.
 std::string PullReport(const Summary& summary);
-// Returns a line with the first RocksDB release that opens what the pull moved;
-// empty if every release does.
+// Returns a line with the first RocksDB release that can open the database
+// which the pull has made. Returns "" if every release can open it.
 std::string OpensLine(const Summary& summary);
-// Returns which method was used, and why; empty for other commands.
+// Returns a line with the method of a pull, such as clone, and the reason for
+// it. Returns "" for other commands.
 std::string MethodLine(const Summary& summary);
-// `brief`: no line per family and file.
+// Returns the result of plan. If `brief` is true, leaves out the lines for
+// column families and files.
 std::string PlanReport(const Summary& summary, bool brief);
 std::string VerifyReport(const Summary& summary);
-// Returns the result of an archive's command as a JSON object.
+// Returns the result of sstferry archive as a JSON object.
 std::string ArchiveToJson(const ArchiveOptions& options,
                           const ArchiveReport& report);
 // Return the result of sstferry status as text and as a JSON object.
 std::string StatusText(const std::string& place, const StatusReport& report);
 std::string StatusToJson(const std::string& place, const StatusReport& report);
-// Return the result of sstferry ls as text and as a JSON object.
-// `is_directory`: `place` is a directory, not a server.
+// Return the result of sstferry ls as text and as a JSON object. `place` is a
+// directory if `is_directory` is true, otherwise the address of a server.
 std::string LsText(const std::string& place, bool is_directory,
                    const StatusReport& report);
 std::string LsToJson(const std::string& place, const StatusReport& report);

@@ -1,12 +1,13 @@
-// Makes the rows of the tables of options. A row binds an option to a member of
-// its command's arguments: the default that help prints is the member's initial
-// value, and the bounds that help prints are those that are checked.
+// Makes the rows of the tables of options (commands.cc). A row connects an
+// option with the member of a struct that stores its value. Help then cannot
+// differ from the program: it prints the member's initial value as the default,
+// and the bounds that the program checks.
 //
 //   Row<PullArguments>("lanes", Group::kCommon, "Move N parts at once.",
 //                      [](auto& a) -> auto& { return a.options.lanes; },
 //                      NumberValue(1, kMaxLanes))
 //
-// gives "Move N parts at once. 1 to 64. Default: 4."
+// The help of this row is "Move N parts at once. 1 to 64. Default: 4."
 #pragma once
 
 #include <chrono>
@@ -22,12 +23,12 @@
 
 namespace sstferry {
 
-// Each class below describes one kind of value:
-//   value()   its form in help
-//   Bounds()  its bounds, for help
-//   Text()    formats a value as it may be typed; returns `unset` for a value
-//             that cannot be typed
-//   Read()    parses a value; errors as in arguments.h
+// Each class below describes one kind of value that an option may have:
+//   value()   returns the word for the value in help, such as "N"
+//   Bounds()  returns the bounds of the value, for help
+//   Text()    formats the default value for help; returns `unset` for a default
+//             that a user cannot type, such as 0 where 0 is not allowed
+//   Read()    parses a value; returns errors as in arguments.h
 
 // A whole number.
 class NumberValue {
@@ -47,10 +48,10 @@ class NumberValue {
   const char* const unset_;
 };
 
-// Bytes, or bytes per second.
+// A number of bytes, or of bytes per second.
 class BytesValue {
  public:
-  // `zero`: the meaning of "0"; null: "0" is not allowed.
+  // `zero` explains in help what "0" means. If it is null, "0" is an error.
   explicit BytesValue(const char* unset = "", const char* zero = nullptr,
                  uint64_t least = 1, uint64_t most = UINT64_MAX)
       : unset_(unset), zero_(zero), least_(least), most_(most) {}
@@ -71,8 +72,9 @@ class BytesValue {
   const uint64_t most_;
 };
 
-// A limit in bytes per second, or "none": no limit, and neither side slows down
-// to spare an application. Sets members of PullOptions or ServeOptions.
+// A limit in bytes per second, or "none". "none" means that there is no limit
+// and that neither side slows down to spare an application on its machine. Sets
+// two members of PullOptions or ServeOptions.
 class RateValue {
  public:
   const char* value() const { return "BYTES|none"; }
@@ -94,13 +96,14 @@ class RateValue {
   }
 
  private:
-  // Refuses a small number without a unit, which other tools read as KiB.
+  // Parses a limit. Refuses a number below 64000 without a unit: the user may
+  // expect KiB, because other tools read such a number as KiB.
   [[nodiscard]] static rocksdb::Status ReadRate(const std::string& what,
                                                 const std::string& text,
                                                 uint64_t* out);
 };
 
-// A duration. Rounded up for members that are in seconds.
+// A duration. If the member is in seconds, the duration is rounded up.
 class DurationValue {
  public:
   explicit DurationValue(const char* unset = "") : unset_(unset) {}
@@ -122,7 +125,8 @@ class DurationValue {
   const char* const unset_;
 };
 
-// The duration of a lease, in whole seconds. `zero`: the meaning of 0.
+// The duration of a lease, in whole seconds. A lease is the time for which a
+// source keeps a snapshot. `zero` explains in help what 0 means.
 class LeaseValue {
  public:
   explicit LeaseValue(const char* zero) : zero_(zero) {}
@@ -137,7 +141,8 @@ class LeaseValue {
   const char* const zero_;
 };
 
-// An optional duration in whole seconds; its default is in the help.
+// A duration in whole seconds for a member that may be unset. The help text of
+// the option states the default.
 class GraceValue {
  public:
   const char* value() const { return "DURATION"; }
@@ -168,7 +173,8 @@ class PercentValue {
   const uint64_t most_;
 };
 
-// A non-empty text. `what` describes it in errors. Its default is in the help.
+// A text that is not empty. `what` describes the text in errors, for example "a
+// path". The help text of the option states the default.
 class TextValue {
  public:
   TextValue(const char* value, const char* what) : value_(value), what_(what) {}
@@ -198,7 +204,7 @@ class ReleaseValue {
                                      std::string* out) const;
 };
 
-// HOST:PORT or unix:/PATH.
+// An address of the form HOST:PORT or unix:/PATH.
 class AddressValue {
  public:
   const char* value() const { return "ADDRESS"; }
@@ -209,7 +215,8 @@ class AddressValue {
                                      HostPort* out) const;
 };
 
-// Finds the index of `text` in `names` ("a|b|c").
+// Sets *index to the position of `text` in a list such as "a|b|c". Returns
+// InvalidArgument if the list does not contain `text`.
 [[nodiscard]] rocksdb::Status FindChoice(const std::string& what,
                                          const std::string& names,
                                          const std::string& text,
@@ -247,7 +254,8 @@ class ChoiceValue {
   const std::vector<Value> values_;
 };
 
-// `help`: a noun phrase or an imperative, without numbers.
+// Makes a row for an option with a value. `field` returns the member of
+// Arguments that stores the value, and `kind` is an object of a class above.
 template <typename Arguments, typename Field, typename Kind>
 OptionSpec Row(const char* name, OptionGroup group, const char* help,
                Field field, const Kind& kind) {
@@ -274,7 +282,7 @@ OptionSpec Row(const char* name, OptionGroup group, const char* help,
   return spec;
 }
 
-// Makes a row for --adopt, which is refused in config files.
+// Makes a row for --adopt. A config file must not contain the option (is_once).
 template <typename Arguments>
 OptionSpec AdoptRow(OptionGroup group, const char* help) {
   OptionSpec spec = Row<Arguments>(

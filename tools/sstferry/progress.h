@@ -1,4 +1,4 @@
-// Formats progress as text, and shows it from a thread.
+// Formats the progress of an operation, and shows it while the operation runs.
 #pragma once
 
 #include <array>
@@ -17,20 +17,21 @@
 
 namespace sstferry {
 
-// Turns observations of an operation into lines. Percent, bytes and entries
-// never decrease. 100 percent only when finished.
+// Formats progress as a line of text or a JSON object. Percent, bytes and
+// entries never decrease. Shows 100 percent only for a finished operation.
 //
-// Threads: one.
+// Threads: not thread-safe.
 class ProgressFormatter {
  public:
-  // `now_seconds`: any monotonic clock; rates are averages over about its last
-  // ten seconds.
+  // Stores the progress at the time `now_seconds` of a monotonic clock.
+  // Computes the rates as averages over about the last ten seconds.
   void Observe(const Progress& progress, double now_seconds);
 
-  // Returns " 42.3 % transfer  12.3 GB of 40.1 GB  512.4 MB/s  ETA 0:54
-  // waiting for: network  4 lanes  1883000 entries/s", or "    - % snapshot
-  // 0:03" while nothing is planned. If the source cannot be reached, the reason
-  // replaces the rates. "100.0 % done      40.1 GB  took 0:54" at the end.
+  // Returns the progress line, for example " 42.3 % transfer  12.3 GB of 40.1
+  // GB  512.4 MB/s  ETA 0:54  waiting for: network  4 lanes". Before the amount
+  // of data is known, the line is "    - % snapshot  0:03". While the source
+  // cannot be reached, the line has the reason instead of the rates. When the
+  // operation has finished, it is "100.0 % done  40.1 GB  took 0:54".
   std::string Line() const;
   // Returns the columns of Line(), the most important ones first.
   std::vector<std::string> Columns() const;
@@ -43,21 +44,21 @@ class ProgressFormatter {
  private:
   bool is_planned() const { return last_.planned_bytes > 0 || percent_ > 0; }
   std::string Where() const;  // " 42.3 % transfer  12.3 GB of 40.1 GB"
-  double EtaSeconds() const;  // negative: unknown
-  // Averages what the lanes spent their time on since the last observation.
+  double EtaSeconds() const;  // negative if unknown
+  // Updates stages_ with the time that the lanes spent in each stage since the
+  // last call.
   void ObserveStages(const ProgressStages& now, double elapsed,
                      double now_seconds);
-  // Returns what the lanes recently spent most of their time on: "source CPU or
-  // disk", "network", "target CPU", "target disk" or "max-rate"; empty:
-  // unknown.
+  // Returns what limits the transfer, because the lanes recently spent most of
+  // their time in its stage: "source CPU or disk", "network", "target CPU",
+  // "target disk" or "max-rate". Returns "" if it is unknown.
   std::string Bottleneck() const;
 
   Progress last_;
   double percent_ = 0;
   double bytes_per_second_ = 0;
   double entries_per_second_ = 0;
-  // Microseconds per second spent in each stage, in the order of
-  // ProgressStages.
+  // The time that the lanes spend in each stage, in microseconds per second.
   std::array<double, 6> stages_{};
   double last_seconds_ = 0;
   bool observed_ = false;
@@ -65,25 +66,28 @@ class ProgressFormatter {
 
 // Returns "3:07" or "1:02:45".
 std::string FormatClock(double seconds);
-// Returns "0.08 s", or from a minute on like FormatClock().
+// Returns "0.08 s". For a minute or more, returns the same as FormatClock().
 std::string FormatTook(double seconds);
-// Joins the first columns to a line of at most `width` characters. Leaves out
-// columns that do not fit, except the first one, which it truncates.
+// Joins as many columns as fit into a line of `width` characters, beginning
+// with the first one. If the first column is too long, truncates it.
 std::string FitColumns(const std::vector<std::string>& columns, size_t width);
-// Returns true if progress is one line that is redrawn on this console.
+// Returns true if the console redraws one line of progress in place. Otherwise
+// it prints a new line each time.
 bool ShowsInPlace(ProgressMode mode, const Console& console);
-// Shows the progress of one operation on standard error until destroyed.
+// Shows the progress of one operation on standard error until destroyed. Calls
+// `look` to get the progress.
 //
-// Ownership: borrows the console and what `look` refers to.
-// Threads:   `look` is called from a thread of its own.
+// Ownership: the console and the objects that `look` uses must outlive it.
+// Threads:   also calls `look` from a thread of its own.
 class ProgressReporter {
  public:
   ProgressReporter(const CommonArguments& arguments, Console* console,
                    std::function<Progress()> look);
   ~ProgressReporter();  // calls Stop()
 
-  // Joins the thread and shows the final progress. If nothing was planned,
-  // removes the redrawn line instead.
+  // Ends the thread and shows the final progress. If the amount of data never
+  // became known, removes the progress line instead; with JSON, still writes
+  // the final object.
   void Stop();
 
  private:
@@ -96,7 +100,7 @@ class ProgressReporter {
   Console* const console_;
   const std::function<Progress()> look_;
   const std::chrono::steady_clock::time_point started_;
-  ProgressFormatter formatter_;  // used by the thread; after the join by Stop()
+  ProgressFormatter formatter_;  // used by thread_, and by Stop() after its end
 
   std::mutex mu_;
   std::condition_variable changed_;

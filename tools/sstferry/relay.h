@@ -1,6 +1,7 @@
-// Relays standard output and error of a process of another account through
-// pipes. Without this, the process could write control sequences to root's
-// terminal, which executes them, and may answer them as if somebody typed.
+// Copies the output of a child process that runs as another account to root's
+// standard output and error. The child writes to pipes, not to root's terminal,
+// because control sequences can make a terminal send text to root's shell as if
+// root had typed it.
 #pragma once
 
 #include <memory>
@@ -12,43 +13,45 @@
 
 namespace sstferry {
 
-// Passes only what may be written to root's terminal: text, line ends, and the
-// few sequences that Console writes. Everything else becomes '?'.
+// A filter that makes text safe for root's terminal. It passes printable text,
+// line ends, tabs and the control sequences that Console writes, such as
+// colours. It replaces every other byte by '?'.
 class TerminalText {
  public:
-  // Returns the complete sequences in earlier, pending bytes and `bytes`. Keeps
-  // an incomplete one at the end pending.
+  // Returns the filtered `bytes`. If `bytes` end inside a control sequence or a
+  // UTF-8 character, keeps its first bytes for the next call.
   std::string Pass(const rocksdb::Slice& bytes);
-  // Returns a '?' for each pending byte.
+  // Returns a '?' for each byte that the last Pass() has kept.
   std::string End();
 
  private:
   std::string pending_;
 };
 
-// Copies from a pipe to a descriptor of this process, through TerminalText if
-// the descriptor is a terminal.
+// Copies bytes from a pipe to a descriptor of this process. If the descriptor
+// is a terminal, filters them with TerminalText.
 //
-// Threads: one caller, and one thread that copies.
+// Threads: all members are called by one thread; another thread copies.
 class OutputRelay {
  public:
-  // The caller still owns `to`.
+  // Makes a pipe whose bytes are copied to `to`. Does not close `to`.
   [[nodiscard]] static rocksdb::Status Open(int to,
                                             std::unique_ptr<OutputRelay>* relay);
   ~OutputRelay();
   OutputRelay(const OutputRelay&) = delete;
   OutputRelay& operator=(const OutputRelay&) = delete;
 
-  int pipe() const { return in_; }  // the child's end
-  // Closes the child's end in this process and starts copying.
+  // Returns the end of the pipe to which the child writes.
+  int pipe() const { return in_; }
+  // Closes pipe() in this process and starts copying.
   void Begin();
-  // Copies the bytes that are in the pipe now, and stops copying, even if
-  // another process still has the other end of the pipe open. Returns false if
-  // any bytes could not be written.
+  // Copies the bytes that are in the pipe now, and stops copying. Does not wait
+  // for other processes that still have pipe() open. Returns false if some
+  // bytes could not be written.
   bool Finish();
 
  private:
-  // Owns `in`, `out` and `end`.
+  // The object closes `in`, `out` and `end`.
   OutputRelay(int to, bool is_terminal, int in, int out, int end)
       : to_(to), is_terminal_(is_terminal), in_(in), out_(out), end_(end) {}
   void Copy();
@@ -57,9 +60,9 @@ class OutputRelay {
 
   const int to_;
   const bool is_terminal_;
-  int in_;
-  int out_;        // -1: closed, as for in_
-  const int end_;  // an eventfd
+  int in_;         // -1 if closed
+  int out_;        // -1 if closed
+  const int end_;  // an eventfd that ends the thread
   TerminalText text_;
   bool failed_ = false;  // used by the thread until the join
   std::thread thread_;

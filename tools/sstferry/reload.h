@@ -1,4 +1,4 @@
-// Applies a command line and a config file that were read again on SIGHUP.
+// Changes the log level and the rate limit of a running command after SIGHUP.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,10 @@
 
 namespace sstferry {
 
-// `parsed` is the status of reading both again: if it is not OK, nothing
-// changes, and a warning is logged. Otherwise the console gets the log level of
-// `again`, and set_max_rate gets max_rate_bytes_per_sec; 0: no limit.
+// Applies the command line and the config file that were read again after
+// SIGHUP. `parsed` is the status of reading them. If it is OK, sets the log
+// level of `again` and calls set_max_rate(max_rate_bytes_per_sec), where 0
+// means no limit. Otherwise changes nothing and logs a warning.
 void ApplyReload(const rocksdb::Status& parsed, const CommonArguments& again,
                  uint64_t max_rate_bytes_per_sec,
                  const std::function<void(uint64_t)>& set_max_rate,

@@ -1,5 +1,4 @@
-// The head of the JSON object of a command that has no Summary, and helpers for
-// its members.
+// Makes the JSON objects of commands that have no Summary, such as status.
 #pragma once
 
 #include <optional>
@@ -11,8 +10,9 @@
 
 namespace sstferry {
 
-// Returns an object with schema, command, status, exit_code and error, as in
-// docs/json.md. `where`: the path or address that the command worked on.
+// Returns an object with the members that the objects of all commands have:
+// schema, command, status, exit_code and error (docs/json.md). `where` is the
+// path or address that the command worked on.
 inline nlohmann::ordered_json ResultJson(const std::string& command,
                                          const rocksdb::Status& status,
                                          const std::string& where) {
@@ -36,7 +36,7 @@ inline nlohmann::ordered_json ResultJson(const std::string& command,
   return json;
 }
 
-// Returns null for an unknown value.
+// Return `value` as JSON, or null if it is unknown.
 template <typename Value>
 nlohmann::ordered_json OrNull(bool is_known, const Value& value) {
   return is_known ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
@@ -45,13 +45,13 @@ template <typename Value>
 nlohmann::ordered_json OrNull(const std::optional<Value>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
-// Returns null for an empty text.
+// Returns `text` as JSON, or null if it is empty.
 inline nlohmann::ordered_json OrNull(const std::string& text) {
   return OrNull(!text.empty(), text);
 }
 
-// Formats an object for people, with a newline at its end. A byte that is not
-// UTF-8 becomes U+FFFD.
+// Formats an object with indented lines and a newline at its end. Replaces
+// bytes that are not UTF-8 by U+FFFD.
 inline std::string DumpJson(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace) +

@@ -1,4 +1,4 @@
-// The entry points of the sub-commands, one file each.
+// Declares the functions that run the commands of sstferry.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace sstferry {
 
-// Run one command to its end and return the exit code.
+// Run one command to its end and return the exit code. `arguments` are the
+// words after the command's name.
 int RunServe(const std::vector<std::string>& arguments);
 int RunPull(const std::vector<std::string>& arguments);
 int RunRefresh(const std::vector<std::string>& arguments);

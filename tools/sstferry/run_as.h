@@ -1,16 +1,16 @@
-// Runs a command that root starts for another account's directory, such as a
-// pull or a promotion, as that account, so that no code that reads bytes of a
-// peer or a database runs as root. The process that root started does only what
-// root must do: it runs the hooks, reads the config file and the TLS files, and
-// writes the metrics file.
+// Runs a command as the account that owns its directory if root has started the
+// command, for example a pull. Code that reads a peer's bytes or a database
+// then does not run as root. Root's process starts a child process for the
+// command. It does only what root must do: it runs the hooks, reads the config
+// file and the TLS files, and writes the metrics file.
 //
 //   root:     parse -- fork -------- hook, metrics file ----- wait
 //                        \           ^ |  (messages)           ^
 //   account:              drop -- pull -------- exchange ----- end
 //
-// The account's process has no access to root's terminal. Root's process copies
-// its output from pipes to standard output and error, and forwards Ctrl-C,
-// Ctrl-Z and the terminal's width.
+// The child has no access to root's terminal. Root's process copies the child's
+// output to its own standard output and error (relay.h). It passes Ctrl-C,
+// Ctrl-Z and the terminal's width to the child.
 #pragma once
 
 #include <sys/types.h>
@@ -26,46 +26,51 @@
 
 namespace sstferry {
 
-// Work that root's process does when the child requests it.
+// The work that root's process does for the child, and the values it needs.
 struct RootDuties {
   std::string target_dir;
-  SwapHook before_swap;  // may be null; of a promotion: --before
-  SwapHook after_swap;
+  SwapHook before_swap;  // may be null; for a promotion the hook of --before
+  SwapHook after_swap;   // may be null; for a promotion the hook of --after
   std::function<rocksdb::Status(const std::string& text)> write_metrics;
-  // RunAs() changes these paths to those of copies that any account may read.
+  // The TLS files. RunAs() copies the files, and replaces the paths by the
+  // paths of the copies, which any account may read.
   TlsFiles* tls = nullptr;
   LogFunction log;
-  bool uses_ssh = false;  // the log then says that ssh uses the account's keys
+  bool uses_ssh = false;  // RunAs() logs that ssh uses the account's keys
   std::string command = "pull";  // for messages
 };
 
-// Called by the child, for work that only root's process may do. Threads: any,
-// one at a time.
+// The functions by which the child asks root's process to work for it.
+//
+// Threads: any thread may call them, but only one at a time.
 class RootSide {
  public:
   virtual ~RootSide() = default;
-  // Runs a hook of the command. The event's stopped() ends it.
+  // Runs before_swap or after_swap of RootDuties. Ends the hook if stopped() of
+  // the event returns true.
   [[nodiscard]] virtual rocksdb::Status RunHook(bool before,
                                                 const SwapEvent& event) = 0;
   [[nodiscard]] virtual rocksdb::Status WriteMetrics(
       const std::string& text) = 0;
-  // Sends the JSON object of the command.
+  // Sends the JSON object of the command to root's process.
   virtual void SendResult(const std::string& json) = 0;
-  // Returns the destination of the account's standard error.
+  // Describes root's standard error, to which the child's output is copied.
   virtual Screen screen() const = 0;
 };
 
-// Returns the destination of standard error of this process. `root`: null if it
-// is not relayed.
+// Describes the stream to which this process's standard error finally goes:
+// root's standard error in a child, or its own if `root` is null.
 Screen ScreenFor(const RootSide* root);
 
-// Runs `child` in a process of account `uid`, with the TLS files and the config
-// file in `arguments` replaced by copies that it may read, and logs this.
-// Returns the child's exit code and passes its result to the receiver
-// (console.h). Returns in root's process only; the child ends here. Forwards
-// SIGINT, SIGTERM, SIGHUP and SIGTSTP. The account may read the TLS key,
-// because its pulls use the key.
-// REQUIRES: this process is root's and has one thread; HoldSignals() and
+// Forks a child process that calls `child` as the account `uid` and exits with
+// its return value. In root's process, waits for the child and returns its exit
+// code. Passes the child's JSON object to the ResultReceiver (console.h), and
+// passes SIGINT, SIGTERM, SIGHUP and SIGTSTP to the child.
+//
+// Copies the TLS files and the config file in `arguments` to files that the
+// account may read. The account may read the TLS key, because the pull needs
+// it. Logs the name of the account.
+// REQUIRES: this process is root's and has only one thread. HoldSignals() and
 // HoldReloadSignal() were called.
 int RunAs(uid_t uid, const RootDuties& duties,
           std::vector<std::string> arguments,

@@ -1,4 +1,4 @@
-// Metrics of sstferry serve.
+// Makes the metrics of sstferry serve.
 #pragma once
 
 #include <cstdint>
@@ -12,41 +12,44 @@
 
 namespace sstferry {
 
-// Counts what a server's transfers have moved, also while they run.
+// Counts the bytes and entries that a server has sent. Includes transfers that
+// still run.
 //
 // Threads: all members from any thread.
 class ServeMetrics {
  public:
-  // Borrows the options. `listen`: the address of the process, which
-  // distinguishes it from others on this machine.
+  // `options` must outlive this object. `listen` is the server's address; as a
+  // label it distinguishes the metrics of several servers on a machine.
   ServeMetrics(const ServeOptions* options, const std::string& listen);
 
-  // Sets the certificates that new connections use.
+  // Sets the times at which the server's certificates expire.
   void SetCertificates(const TlsFiles& files);
-  // Adds a report, as passed to ServeOptions::on_transfer_end.
+  // Counts a transfer whose connection has ended. ServeOptions::on_transfer_end
+  // gets the report.
   void Report(const TransferReport& report);
-  // Returns the metrics of a server in that state.
+  // Returns all metrics of the server, whose present state is `state`.
   MetricSet Collect(const ServerState& state);
-  // Returns these metrics and the time of writing, as text for --metrics-file.
+  // Returns the same metrics and the present time as text for a metrics file.
   std::string FileText(const ServerState& state);
 
  private:
-  // The part of a transfer that is already counted.
+  // The last report of a transfer. counters_ already contain its numbers.
   struct Counted {
     TransferReport report;
-    uint64_t used = 0;  // clock_ at the last use
+    uint64_t used = 0;  // value of clock_ when the transfer was last counted
   };
 
-  // REQUIRES for these: mu_ is locked.
+  // The next three functions require that mu_ is locked.
   void Count(const TransferReport& report);
   void Count(const FollowedState& followed);
-  // Starts counters of new databases at 0, and removes those of missing ones.
+  // Sets the counters of new databases to 0, and removes the counters of
+  // databases that no longer exist.
   void FollowDatabases(const ServerState& state);
   void AddDisks(const std::vector<ServedDatabase>& databases,
                 MetricSet* set) const;
 
   const ServeOptions* const options_;
-  const MetricLabels process_;  // labels of metrics without a database
+  const MetricLabels process_;  // labels of metrics that concern the server
   std::mutex mu_;
   MetricSet counters_;                       // guarded by mu_, like all below
   std::map<std::string, Counted> counted_;   // by transfer id

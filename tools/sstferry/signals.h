@@ -1,4 +1,5 @@
-// Turns SIGINT, SIGTERM and SIGHUP into calls, and notifies a service manager.
+// Calls functions when SIGINT, SIGTERM or SIGHUP arrives. Also notifies systemd
+// or another service manager.
 #pragma once
 
 #include <functional>
@@ -9,27 +10,28 @@
 
 namespace sstferry {
 
-// Blocks SIGINT and SIGTERM, ignores SIGPIPE, and restores the default for
-// SIGCHLD, for this thread and all that it starts later. Call it first in
-// main().
+// Blocks SIGINT and SIGTERM in this thread and in all threads that it starts
+// later. Ignores SIGPIPE and SIGXFSZ, and restores the default for SIGCHLD.
+// Call this function first in main().
 void HoldSignals();
-// Also blocks SIGHUP, which otherwise ends the process. Call it before the
-// first thread is started.
+// Blocks SIGHUP in the same way; otherwise SIGHUP ends the process. Call this
+// function before the process starts its first thread.
 void HoldReloadSignal();
 
-// Discards each pending SIGINT and SIGTERM, which no StopWatcher has read.
+// Discards each SIGINT and SIGTERM that has arrived but that no StopWatcher has
+// read.
 // REQUIRES: HoldSignals() was called.
 void DropStopSignals();
 
-// Calls `stop` once, from its own thread, when the first SIGINT or SIGTERM
-// arrives or Trigger() is called. For every SIGHUP, calls `reload`, unless
-// null, from the same thread.
+// Runs a thread that waits for signals. On the first SIGINT or SIGTERM, or when
+// Trigger() is called, the thread calls `stop`, but only once. On every SIGHUP
+// it calls `reload`, unless `reload` is null.
 //
 // Ownership: `stop` and `reload` must stay callable until the destructor
 //            returns.
 // Threads:   Trigger() from any thread.
-// REQUIRES:  HoldSignals() was called, and HoldReloadSignal() with `reload`;
-//            one watcher at a time.
+// REQUIRES:  HoldSignals() was called. If `reload` is not null,
+//            HoldReloadSignal() was called. No other StopWatcher exists.
 class StopWatcher {
  public:
   explicit StopWatcher(std::function<void()> stop,
@@ -43,21 +45,21 @@ class StopWatcher {
  private:
   void Loop();
 
-  // Reads a signal from signals_ if it is readable. Returns 0 if none arrived.
+  // Returns the next signal if signals_ is readable. Otherwise returns 0.
   int TakeSignal(bool readable);
 
   const std::function<void()> stop_;
   const std::function<void()> reload_;
-  int signals_ = -1;  // signalfd
-  int wake_ = -1;     // eventfd: kStop or kEnd is added
+  int signals_ = -1;  // a signalfd
+  int wake_ = -1;     // an eventfd; wakes the thread to stop or to end
   std::thread thread_;
 };
 
-// Sends READY=1 and STATUS=`status`, a line for `systemctl status`, to the
-// socket that $NOTIFY_SOCKET names (a path, or '@' and an abstract name). OK
-// when the variable is not set.
+// Tells the service manager that this process is ready: sends READY=1 and
+// STATUS=`status` to the socket $NOTIFY_SOCKET, as in sd_notify(3). systemctl
+// status shows `status`. Returns OK if the variable is not set.
 [[nodiscard]] rocksdb::Status NotifyReady(const std::string& status);
-// Sends STOPPING=1 in the same way.
+// Tells the service manager that this process is stopping.
 [[nodiscard]] rocksdb::Status NotifyStopping();
 
 }  // namespace sstferry

@@ -1,4 +1,4 @@
-// Metrics of sstferry follow.
+// Makes the metrics of sstferry follow.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace sstferry {
 
-// Publishes the state that the follower of a standby reported last.
+// Makes the metrics from the state that the follower has reported last.
 //
 // Threads: all members from any thread.
 class StandbyMetrics {
@@ -21,7 +21,7 @@ class StandbyMetrics {
 
   void Take(const StandbyState& state);
   MetricSet Collect() const;
-  // Returns these metrics and the time of writing, as text for --metrics-file.
+  // Returns the same metrics and the present time as text for a metrics file.
   std::string FileText() const;
 
  private:

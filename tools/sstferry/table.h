@@ -1,4 +1,4 @@
-// Rows of text for a terminal.
+// Formats text as a table for a terminal.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace sstferry {
 
-// Returns the rows with columns as wide as their widest cell; the last column
-// is not padded. REQUIRES: at least one row, all with the same number of cells.
+// Returns the rows as lines. Each column is as wide as its widest cell; the
+// last column is not padded.
+// REQUIRES: there is a row, and all rows have the same number of cells.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace sstferry

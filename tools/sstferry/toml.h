@@ -1,11 +1,12 @@
-// The TOML parser, without exceptions.
+// Includes the TOML parser toml++, which throws no exceptions here.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
 #define TOML_EXCEPTIONS 0
-// The parser asserts on some invalid input ("[:x"), which it also reports.
+// Disables the parser's assertions. Some invalid input, such as "[:x", would
+// fail an assertion, although the parser also returns an error for it.
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
@@ -13,16 +14,16 @@
 
 namespace sstferry {
 
-// Converts a TOML value to the text that a command line would have. A boolean
-// becomes "yes" or "no". InvalidArgument, as in arguments.h: the value is no
-// text, whole number or boolean.
+// Converts a TOML value to the text of an option on a command line. A boolean
+// becomes "yes" or "no". Returns InvalidArgument (see arguments.h) if the value
+// is not a string, an integer or a boolean.
 [[nodiscard]] rocksdb::Status TextOfToml(const std::string& name,
                                          const toml::node& node,
                                          std::string* text);
 
-// Refuses an empty list of `allow` in a file: it would open the database to
-// everybody. `values`: the number of values that the file gives for the option
-// `name`.
+// Returns InvalidArgument if the option `name` is "allow" and a file has an
+// empty list for it: everybody could then read the database. `values` is the
+// number of values in the list.
 [[nodiscard]] rocksdb::Status CheckAllowsSome(const std::string& name,
                                               size_t values);
 

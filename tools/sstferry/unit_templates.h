@@ -1,5 +1,5 @@
-// The text of the packaged systemd units (tools/sstferry-*.service and .timer),
-// which the build puts into the program (cmake/units.cmake).
+// Returns the text of the packaged systemd units (tools/sstferry-*.service and
+// .timer). The build puts the text into the program (cmake/units.cmake).
 #pragma once
 
 #include <map>
@@ -7,7 +7,8 @@
 
 namespace sstferry {
 
-// Returns the units by their file names, such as "sstferry-follow@.service".
+// Returns the text of each unit by the unit's file name, such as
+// "sstferry-follow@.service".
 const std::map<std::string, std::string>& UnitTemplates();
 
 }  // namespace sstferry
