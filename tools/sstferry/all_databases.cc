@@ -60,13 +60,15 @@ std::string ResultOf(const FleetMember& member) {
                                             member.summary.status));
 }
 
-// Merges the metrics of all databases into one file: those of this run, and for
-// other databases those that the file already has. Threads: any may call
-// Before() and Set().
+// Makes the text of a metrics file with the metrics of all databases. The text
+// has the new metrics of the databases of this run, and may keep the old
+// metrics of other databases.
+//
+// Threads: any thread may call Before() and Set().
 class MergedMetrics {
  public:
-  // `before`: the text of the file. The values of `label` are `top` followed by
-  // the name of a database.
+  // `before` is the old text of the file. In the file, the value of `label` is
+  // `top` followed by the name of a database, such as "/data/orders".
   MergedMetrics(const std::string& before, const std::string& label,
                 const std::string& top)
       : label_(label), top_(Printable(top)) {
@@ -77,7 +79,7 @@ class MergedMetrics {
     }
   }
 
-  // Returns the series of a database in the old file.
+  // Returns the metrics of a database in the old file.
   std::string Before(const std::string& name) const {
     const auto found = before_.find(name);
     return found == before_.end() ? "" : found->second;
@@ -86,7 +88,7 @@ class MergedMetrics {
     const std::lock_guard<std::mutex> lock(mu_);
     texts_[name] = text;
   }
-  // Copies the series of a database from the old file.
+  // Copies the metrics of a database from the old file.
   void Keep(const std::string& name) {
     const MetricLabels labels = {{label_, top_ + name}};
     MetricSet series(labels);
@@ -94,9 +96,10 @@ class MergedMetrics {
     Set(name, series.Text());
   }
 
-  // Only one thread calls the members below, after all operations have ended.
+  // The functions below need no lock: one thread calls them when all operations
+  // have ended.
   bool Has(const std::string& name) const { return texts_.contains(name); }
-  // Returns the databases that have series in the old file only.
+  // Returns the databases that are in the old file but not in the new text.
   std::vector<std::string> Others() const {
     std::vector<std::string> names;
     for (const auto& [name, series] : before_) {
@@ -107,8 +110,8 @@ class MergedMetrics {
     return names;
   }
 
-  // Returns the merged text: for each metric its HELP and TYPE once, followed
-  // by the series of all databases.
+  // Returns the new text of the file. For each metric it has the lines HELP and
+  // TYPE once, followed by the series of all databases.
   std::string Text() const {
     std::vector<std::string> order;
     std::map<std::string, std::pair<std::string, std::string>> metrics;
@@ -143,9 +146,10 @@ class MergedMetrics {
  private:
   const std::string label_;
   const std::string top_;
-  std::map<std::string, std::string> before_;  // by database, like texts_
+  // The metrics by the name of the database: the old ones and the new ones.
+  std::map<std::string, std::string> before_;
   std::mutex mu_;
-  std::map<std::string, std::string> texts_;  // Set() is guarded by mu_
+  std::map<std::string, std::string> texts_;  // Set() locks mu_
 };
 
 std::string VanishedLine(const VanishedDatabase& gone) {
@@ -158,16 +162,18 @@ std::string VanishedLine(const VanishedDatabase& gone) {
          "\n";
 }
 
-// A command that runs on all databases, and the functions that show it.
+// A command that runs on all databases, and the functions that format its
+// result.
 struct AllCommand {
   std::string name;    // "pull", "verify", "archive", ...
-  std::string word;    // first word of the text: "pull", "push", ...
-  std::string target;  // what the databases are pulled to, or compared with
+  std::string word;    // first word of the result: "pull", "push", ...
+  std::string target;  // directory or address to pull into or compare with
   FleetOptions options;
-  std::vector<std::string> columns;  // after NAME and RESULT
-  // Returns the cells of a database whose operation has ended.
+  // The headings of the table after NAME and RESULT.
+  std::vector<std::string> columns;
+  // Returns the table's cells for a database whose operation has ended.
   std::function<std::vector<std::string>(const FleetMember&)> cells;
-  // Return the JSON object of the complete run, and that of one database.
+  // Return the JSON object of the complete run and the object of one database.
   std::function<ordered_json(const Summary&)> json;
   std::function<ordered_json(const FleetMember&)> member_json;
   std::function<void(const FleetReport&)> write_metrics;  // may be null
@@ -316,7 +322,7 @@ std::vector<std::string> PullCells(const FleetMember& member) {
           AllSeconds(one.seconds)};
 }
 
-// Returns how many bytes the planned pull would send.
+// Returns the number of bytes that the planned pull would send.
 uint64_t PlannedBytes(const Summary& plan) {
   for (const MethodSummary& method : plan.methods) {
     if (method.method == plan.method) {
@@ -346,9 +352,9 @@ std::vector<std::string> VerifyCells(const FleetMember& member) {
           std::to_string(one.differences), AllSeconds(one.seconds)};
 }
 
-// Creates the directory TOP/NAME; NAME may have several components. Follows no
-// link below TOP. Gives new directories the permissions of TOP, because an
-// archive contains all of a database's data.
+// Creates the directory TOP/NAME and its missing parents below TOP. Does not
+// follow symbolic links below TOP. Gives new directories the permissions of
+// TOP, because the archive contains all of the database's data.
 Status MakeBelow(const std::string& top, const std::string& name) {
   std::error_code error;
   const std::string real = std::filesystem::canonical(top, error).string();
@@ -375,7 +381,7 @@ Status MakeBelow(const std::string& top, const std::string& name) {
                                                   std::strerror(errno));
 }
 
-// A pull that failed before it could begin.
+// A pull that could not begin. Run() only returns the error.
 class FailedPull : public Operation {
  public:
   FailedPull(PullMode mode, const Status& status)
@@ -395,10 +401,11 @@ class FailedPull : public Operation {
   const Status status_;
 };
 
-// A push of one database. Makes the database's archive if it is missing.
+// Pushes one database into its archive, which is a directory below `top` or a
+// prefix in a bucket. Makes a missing directory.
 class PushOperation : public Operation {
  public:
-  // `name`: the database's name. `report` receives the result.
+  // `name` is the name of the database. Run() stores the result in *report.
   PushOperation(const ArchiveOptions& options, const std::string& top,
                 const std::string& name, ArchiveReport* report)
       : top_(top),
@@ -409,7 +416,7 @@ class PushOperation : public Operation {
   Status Run(Summary* summary) override {
     report_->status = top_.empty() ? Status::OK() : MakeBelow(top_, name_);
     if (report_->status.ok()) {
-      job_->Run(report_).PermitUncheckedError();  // in the report as well
+      job_->Run(report_).PermitUncheckedError();  // also in report_->status
     }
     summary->status = report_->status;
     summary->seconds = report_->seconds;
@@ -422,13 +429,14 @@ class PushOperation : public Operation {
   Progress progress() const override { return job_->progress(); }
 
  private:
-  const std::string top_;  // the archives' parent; empty: they are in a bucket
+  const std::string top_;  // parent of the archives; empty for a bucket
   const std::string name_;
   const std::unique_ptr<ArchiveJob> job_;
   ArchiveReport* const report_;
 };
 
-// Logs the notes of commands that do not log them while they run.
+// Logs the notes in a report. For commands that do not log notes while they
+// run.
 void LogNotes(const FleetReport& report, Console* console) {
   for (const FleetMember& member : report.members) {
     for (const std::string& note : member.summary.notes) {
@@ -437,14 +445,14 @@ void LogNotes(const FleetReport& report, Console* console) {
   }
 }
 
-// The pushes of all databases.
+// The options and results of the pushes of all databases.
 struct Pushes {
   struct Push {
     ArchiveOptions options;
     ArchiveReport report;
   };
   std::mutex mu;
-  std::map<std::string, Push> of;  // by database; guarded by mu
+  std::map<std::string, Push> of;  // by database name; guarded by mu
 };
 
 std::vector<std::string> PushCells(const ArchiveReport& report) {
@@ -496,7 +504,7 @@ int PullAll(const PullArguments& arguments, Console* console,
         },
         metrics.Before(name));
   };
-  // Counts the failure of a pull that did not run.
+  // Counts a failure in the metrics of a database whose pull did not run.
   const auto fail = [&](const std::string& name, const Status& status) {
     PullOptions one = arguments.options;
     one.source = AddressOfDatabase(arguments.options.source, name);
@@ -520,7 +528,7 @@ int PullAll(const PullArguments& arguments, Console* console,
         if (!report.list_status.ok()) {
           fail(name, report.list_status);
         } else if (std::filesystem::exists(top + "/" + name, error) || error) {
-          metrics.Keep(name);  // its replica exists, its database does not
+          metrics.Keep(name);  // the source lost the database; a replica stays
         }
       }
       WriteMerged(file, metrics, write_metrics, console);
@@ -568,7 +576,7 @@ int PlanAll(const PullArguments& arguments, Console* console) {
     const std::filesystem::path parent =
         std::filesystem::path(plan.target_dir).parent_path();
     if (!plan.target_dir.empty() && !std::filesystem::exists(parent, error)) {
-      plan.target_dir.clear();  // a pull would create its parent
+      plan.target_dir.clear();  // has no parent yet; a pull would create it
     }
     return MakePlan(plan);
   };
@@ -696,7 +704,7 @@ int PushAll(const ArchiveArguments& arguments, Console* console) {
   };
   all.member_json = [&](const FleetMember& member) {
     Pushes::Push& push = pushes.of[member.name];
-    push.options.action = ArchiveAction::kPush;  // not set if no push ran
+    push.options.action = ArchiveAction::kPush;  // not yet set if none ran
     push.report.status = member.summary.status;
     return ordered_json::parse(ArchiveToJson(push.options, push.report),
                                nullptr, false);

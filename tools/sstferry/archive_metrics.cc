@@ -17,7 +17,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns "03 of 20", which sorts in numerical order.
+// Returns the name of a part, such as "03 of 20". The zero makes the names sort
+// in numerical order.
 std::string PartName(uint64_t part, uint64_t parts) {
   const std::string last = std::to_string(parts);
   std::string name = std::to_string(part);
@@ -25,8 +26,9 @@ std::string PartName(uint64_t part, uint64_t parts) {
   return name + " of " + last;
 }
 
-// Sets the time of the part that was just read to `now`, if the check found no
-// problem. Other parts keep their times.
+// Sets for each part of the archive's data the time at which a check has read
+// it. The part that this check has read gets `now`, if the check succeeded. The
+// other parts keep their times.
 void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
               MetricSet* metrics) {
   if (report.read_parts == 0) {
@@ -41,8 +43,8 @@ void SetParts(const ArchiveReport& report, MetricLabels labels, double now,
                  is_read ? now
                          : metrics->Get(metric::kArchivePartRead, labels));
   }
-  // Removes the series of earlier checks with another number of parts, because
-  // their --read-data was another percentage.
+  // Removes the parts of earlier checks that divided the data into another
+  // number of parts, because their --read-data was different.
   metrics->KeepOnly("part", names);
 }
 
@@ -52,7 +54,8 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
   for (const ArchivedSet& set : report.sets) {
     damaged += set.state == "damaged" ? 1 : 0;
   }
-  // Uses the age, because a set's time comes from the store's clock.
+  // Computes the time of the newest set from its age. The time in the set comes
+  // from the clock of the store, which may be wrong.
   metrics->Set(metric::kArchiveNewestSet, labels,
                report.newest_age_seconds.has_value()
                    ? now - static_cast<double>(*report.newest_age_seconds)
@@ -63,7 +66,8 @@ void SetFound(const ArchiveReport& report, const MetricLabels& labels,
   metrics->Set(metric::kArchiveOrphanBytes, labels, report.orphan_bytes);
 }
 
-// Sets the metrics of a push. After a failed push they keep their values.
+// Sets the metrics of a push. If the push failed, the metrics keep their old
+// values.
 void SetPushed(const ArchiveReport& report, const MetricLabels& labels,
                double now, MetricSet* metrics) {
   const bool is_pushed = report.status.ok() && !report.sets.empty();
@@ -129,8 +133,8 @@ Descriptor LockMetrics(const std::string& file) {
   const std::filesystem::path path = std::filesystem::absolute(file, error);
   Descriptor directory = OpenLinked(path.parent_path().string(),
                                     O_RDONLY | O_DIRECTORY);
-  // Bounded, because any account that can open the directory could keep it
-  // locked.
+  // Waits only for a limited time: any account that can open the directory
+  // could keep it locked.
   for (int i = 0; directory.is_open() && i < kLooks; ++i) {
     if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) {
       return directory;

@@ -22,7 +22,7 @@ struct Unit {
   uint64_t factor;
 };
 
-// In lower case; each may be followed by a "b".
+// The units of bytes in lower case. A "b" may follow each of them.
 constexpr Unit kByteUnits[] = {
     {"", 1},
     {"k", 1000},
@@ -34,7 +34,8 @@ constexpr Unit kByteUnits[] = {
     {"gi", 1ull << 30},
     {"ti", 1ull << 40},
 };
-// Longest first: the order of units within a duration.
+// The units of time, from the longest to the shortest. The units of a duration
+// must have this order.
 constexpr Unit kTimeUnits[] = {
     {"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1000},
     {"ms", 1}};
@@ -55,7 +56,8 @@ bool ReadDigits(const std::string& digits, uint64_t* number) {
   return true;
 }
 
-// Returns the factor of "KiB" and the like in any case; 0: unknown unit.
+// Returns the number of bytes in a unit such as "KiB". Ignores upper and lower
+// case. Returns 0 for an unknown unit.
 uint64_t ByteFactor(std::string unit) {
   std::transform(unit.begin(), unit.end(), unit.begin(),
                  [](unsigned char c) { return std::tolower(c); });
@@ -70,8 +72,9 @@ uint64_t ByteFactor(std::string unit) {
   return 0;
 }
 
-// Parses "64M" or "1.5G"; a fraction of a byte is dropped. Returns false unless
-// the text is a number and a unit whose product is from 1 to 2^64 - 1.
+// Parses a number of bytes such as "64M" or "1.5G". Rounds down to a whole
+// byte. Returns false if the text is malformed, or if the result is 0 or more
+// than 2^64 - 1.
 bool ReadByteCount(const std::string& text, uint64_t* bytes) {
   const size_t end = std::min(text.find_first_not_of("0123456789."),
                               text.size());
@@ -102,8 +105,9 @@ bool ReadByteCount(const std::string& text, uint64_t* bytes) {
   return *bytes > 0;
 }
 
-// Parses "90s" or "1h30m": numbers with units, each unit once, the longest
-// first.
+// Parses a duration such as "90s" or "1h30m". Returns false if the text is
+// malformed, for example if a unit follows a shorter unit, or if the result is
+// 0.
 bool ReadMillis(const std::string& text, uint64_t* millis) {
   *millis = 0;
   size_t at = 0;
@@ -239,7 +243,7 @@ Status ParseNamedDirectory(const std::string& what, const std::string& text,
     std::filesystem::path path =
         std::filesystem::absolute(out->directory, error).lexically_normal();
     if (!path.has_filename()) {
-      path = path.parent_path();  // ended with '/'
+      path = path.parent_path();  // the text ended with '/'
     }
     out->name = path.filename().string();
   }

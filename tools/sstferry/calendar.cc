@@ -43,8 +43,9 @@ std::string CronList(const std::set<int>& values) {
   return text;
 }
 
-// Parses "*", or a list of "A", "A..B", "A/N" and "A..B/N" with values from
-// `first` to `last`, into a field of cron.
+// Converts a field of a systemd time, such as the hours, into a field of cron.
+// `text` is "*", or a list of elements such as "A", "A..B", "A/N" and "A..B/N".
+// Their values must be from `first` to `last`.
 bool ReadField(const std::string& text, int first, int last,
                std::string* cron) {
   std::set<int> values;
@@ -59,7 +60,7 @@ bool ReadField(const std::string& text, int first, int last,
           (!ReadInteger(part.substr(slash + 1), &step) || step == 0)))) {
       return false;
     }
-    // An open repetition such as 0/15 ends at the last value.
+    // A repetition without an end, such as 0/15, ends at `last`.
     int to = slash < part.size() ? last : from;
     if ((dots < slash &&
          !ReadInteger(part.substr(dots + 2, slash - dots - 2), &to)) ||
@@ -74,7 +75,8 @@ bool ReadField(const std::string& text, int first, int last,
   return true;
 }
 
-// Returns 0 (Sunday) to 6 for "sun", "Sunday" and so on; -1: no such day.
+// Returns the number of a weekday: 0 for "sun" or "Sunday", up to 6 for
+// Saturday. Returns -1 if `name` is not a weekday.
 int WeekdayOf(std::string name) {
   static const Strings names = {"sunday",   "monday", "tuesday", "wednesday",
                                 "thursday", "friday", "saturday"};
@@ -88,7 +90,8 @@ int WeekdayOf(std::string name) {
   return -1;
 }
 
-// Parses a list of days and ranges of days; a range may wrap around the week.
+// Converts a list of weekdays into a field of cron. An element is a day such as
+// "Mon" or a range. A range such as "Sat..Mon" may cross the end of the week.
 bool ReadWeekdays(const std::string& text, std::string* cron) {
   std::set<int> days;
   for (const std::string& part : Split(text, ',')) {
@@ -106,8 +109,8 @@ bool ReadWeekdays(const std::string& text, std::string* cron) {
   return true;
 }
 
-// Returns true if this machine knows the time zone, or has no list of time
-// zones. (systemd would ignore a line with an unknown time zone.)
+// Returns true if this machine knows the time zone, or if it has no list of
+// time zones. (systemd ignores an OnCalendar= line with an unknown time zone.)
 bool IsZone(const std::string& name) {
   namespace fs = std::filesystem;
   const char* const set = std::getenv("TZDIR");
@@ -118,10 +121,10 @@ bool IsZone(const std::string& name) {
          fs::is_regular_file(zones + "/" + name, error);
 }
 
-// Parses an expression that is not an abbreviation such as "daily".
+// Parses a time that is not an abbreviation such as "daily".
 bool ParseForm(const std::string& text, Calendar* out) {
-  // WEEKDAYS YEAR-MONTH-DAY HOUR:MINUTE:SECOND ZONE; ~ counts days from the end
-  // of the month.
+  // Matches WEEKDAYS YEAR-MONTH-DAY HOUR:MINUTE:SECOND ZONE. With ~ instead of
+  // the second -, DAY counts from the end of the month.
   static const std::regex form(
       "(?:([A-Za-z,.]+)(?: +|$))?"
       "(?:(?:([^ :~-]+)-)?([^ :~-]+)([-~])([^ :~-]+)(?: +|$))?"
@@ -147,8 +150,8 @@ bool ParseForm(const std::string& text, Calendar* out) {
   if (!IsZone(out->zone)) {
     return false;
   }
-  // If a weekday and a day of the month are set, cron runs the job when either
-  // matches, and systemd only when both match.
+  // Cron cannot express a weekday together with a day of the month: it would
+  // run the job if one of them matches, but systemd requires both.
   if (second == "0" && year == "*" && found[4] != "~" &&
       (day == "*" || weekdays == "*")) {
     out->cron = minute + " " + hour + " " + day + " " + month + " " + weekdays;

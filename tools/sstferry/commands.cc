@@ -1,4 +1,5 @@
-// This file has over 600 lines, because its tables are read side by side.
+// Defines the tables of all commands and their options. The file is long,
+// because a reader compares the tables with each other.
 #include "tools/sstferry/commands.h"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ OptionSpec MetricsFileRow(const char* help) {
   return {"metrics-file", "FILE.prom", Group::kOutput, help};
 }
 
-// Makes the rows of the commands that main() runs at the end of a job.
+// Makes the rows of --on-success and --on-failure, whose commands main() runs
+// at the end of a job.
 std::vector<OptionSpec> EndCommandRows() {
   std::vector<OptionSpec> rows = {
       {"on-success", "CMD", Group::kOutput,
@@ -68,8 +70,8 @@ std::vector<OptionSpec> AllRows(const char* help) {
                          NumberValue(1, kMaxFleetJobs))};
 }
 
-// Makes the rows for the publication of metrics. `file_help`: the help of
-// --metrics-file.
+// Makes the rows of the options that publish metrics. `file_help` is the help
+// text of --metrics-file.
 template <typename Arguments>
 std::vector<OptionSpec> MetricsRows(const char* file_help) {
   return {
@@ -123,7 +125,8 @@ std::vector<OptionSpec> TlsRows() {
   };
 }
 
-// Makes the rows for a source on a machine that ssh logs in to.
+// Makes the rows of the options for a source on a machine that is reached by
+// ssh.
 template <typename Arguments>
 std::vector<OptionSpec> SshRows() {
   return {
@@ -142,8 +145,8 @@ std::vector<OptionSpec> SshRows() {
   };
 }
 
-// Makes the row of --timeout for commands that do not connect again after a
-// timeout.
+// Makes the row of --timeout for commands that end at a timeout and do not
+// connect again.
 template <typename Arguments>
 OptionSpec TimeoutRow() {
   return Row<Arguments>(
@@ -324,7 +327,7 @@ std::vector<OptionSpec> ServeOptionSpecs() {
            "Write metrics to FILE.prom every 15 seconds and at the end.")});
 }
 
-// Makes the rows for an S3 server.
+// Makes the rows of the options for an S3 server, such as --endpoint.
 template <typename Arguments>
 std::vector<OptionSpec> StoreRows() {
   return {
@@ -368,7 +371,7 @@ OptionSpec PlanSummaryRow() {
       [](auto& a) -> auto& { return a.summary_only; });
 }
 
-// The commands that have an option, as bits.
+// Bits for the commands that have an option (JobOption::jobs).
 constexpr int kOfPull = 1;
 constexpr int kOfRefresh = 2;
 constexpr int kOfSwap = 4;
@@ -617,8 +620,8 @@ std::vector<OptionSpec> JobOptionSpecs(int job) {
   return specs;
 }
 
-// Returns the options that affect a plan. plan also accepts the other options
-// of the planned command.
+// Returns the options that help lists for plan, because they change the plan.
+// plan also accepts the other options of the planned command.
 std::vector<OptionSpec> PlanOptionSpecs() {
   static const std::set<std::string> for_plan = {
       "remote-command", "ssh-command", "adopt", "all", "always-swap",
@@ -1325,7 +1328,7 @@ const Command* FindCommand(const std::string& name) {
 std::vector<OptionSpec> AllOptions(const Command& command) {
   std::vector<OptionSpec> specs = command.options;
   for (const OptionSpec& common : CommonOptions()) {
-    // units has a --config of its own.
+    // Leaves out a common option that the command replaces: --config of units.
     if (std::none_of(command.options.begin(), command.options.end(),
                      [&](const OptionSpec& own) {
                        return std::string(own.name) == common.name;
@@ -1469,7 +1472,7 @@ std::optional<Command> FindAction(const std::string& command,
     return FindArchiveAction(action);
   }
   if (command == "cert" && (action == "init" || action == "issue")) {
-    Command cert = *FindCommand("cert");  // both have the same options
+    Command cert = *FindCommand("cert");  // both actions have its options
     cert.operands.erase(cert.operands.begin());
     return cert;
   }

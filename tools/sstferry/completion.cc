@@ -7,14 +7,16 @@
 namespace sstferry {
 namespace {
 
-// Candidates for a value: words, or a kind of path.
+// The candidates by which a shell completes a value: a list of words, paths of
+// one kind, or the names of databases.
 struct Completion {
   enum Kind { kNothing, kWords, kDirectory, kFile, kDatabase };
   Kind kind = kNothing;
   std::vector<std::string> words = {};
 };
 
-// Returns auto, none and zstd for "auto|none|zstd[:LEVEL]".
+// Returns the candidates for the value of an option. For example, if the value
+// is "auto|none|zstd[:LEVEL]", returns auto, none and zstd.
 Completion CompletionOf(const Command& command, const OptionSpec& spec) {
   const std::string value = spec.value == nullptr ? "" : spec.value;
   if (std::string(spec.name) == "help") {
@@ -56,8 +58,8 @@ std::vector<OptionSpec> ShownOptions(const Command& command) {
   return specs;
 }
 
-// A command, or a command and an action ("archive push"). `command` has the
-// options and the operands of the action.
+// The words of a command, or of a command and its action ("archive push"), and
+// the options and operands that can follow them.
 struct Completed {
   std::string words;
   Command command;
@@ -109,7 +111,8 @@ std::string CommandWords() {
   return Joined(words);
 }
 
-// Returns rows of a case statement: each prints the options of a command.
+// Returns the rows of a shell's case statement. Each row prints the options of
+// one command.
 std::string BashOptionRows() {
   std::string rows;
   for (const auto& [words, command] : CompletedCommands()) {
@@ -156,9 +159,9 @@ constexpr char kBashHead[] =
 
 )shell";
 
-// Shell function that prints the names of the databases that a server serves.
-// $1: sst://HOST[:PORT]/ or unix:/PATH:. Other arguments: the TLS options of
-// the command line.
+// A shell function that prints the names of the databases of a server. Its
+// first argument is the server's address, sst://HOST[:PORT]/ or unix:/PATH:.
+// The other arguments are the TLS options of the command line.
 constexpr char kServed[] = R"shell(_sstferry_served() {
   local address=${1%[/:]}
   shift
@@ -264,7 +267,8 @@ _sstferry() {
 complete -F _sstferry sstferry
 )shell";
 
-// Escapes text for single quotes and brackets of an _arguments specification.
+// Escapes text for an argument of zsh's _arguments, where it is inside single
+// quotes and brackets.
 std::string ZshText(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -291,7 +295,9 @@ std::string ZshAction(const Completion& completion) {
   return " ";
 }
 
-// Returns "'--lanes=[TEXT]:N:ACTION'" with the first sentence of the help.
+// Returns an option as an argument of zsh's _arguments, for example
+// "'--lanes=[Move N parts at once]:N: '". The text in brackets is the first
+// sentence of the help.
 std::string ZshOption(const Command& command, const OptionSpec& spec) {
   const std::string help = spec.help;
   std::string text = "'";
@@ -308,7 +314,8 @@ std::string ZshOption(const Command& command, const OptionSpec& spec) {
   return text + "'";
 }
 
-// Returns the call of _arguments for a command, at this indent.
+// Returns the call of zsh's _arguments for a command. Each line begins with
+// `indent`.
 std::string ZshArguments(const Command& command, const std::string& indent) {
   std::string row = indent + "_arguments";
   for (const OptionSpec& spec : ShownOptions(command)) {
@@ -321,7 +328,7 @@ std::string ZshArguments(const Command& command, const std::string& indent) {
   return row + "\n";
 }
 
-// Returns the cases of zsh's case statement, one per command.
+// Returns the rows of zsh's case statement. Each row completes one command.
 std::string ZshCommandRows() {
   std::string rows;
   for (const Command& command : Commands()) {

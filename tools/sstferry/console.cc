@@ -68,8 +68,8 @@ bool WantsColours() {
          (terminal == nullptr || std::string(terminal) != "dumb");
 }
 
-// Returns true if systemd has connected the stream to the journal:
-// $JOURNAL_STREAM is then the stream's "DEVICE:INODE".
+// Returns true if systemd has connected the stream to the journal. In this case
+// $JOURNAL_STREAM contains the "DEVICE:INODE" of the stream.
 bool IsJournal(FILE* file) {
   const char* const stream = std::getenv("JOURNAL_STREAM");
   struct stat found {};
@@ -78,7 +78,8 @@ bool IsJournal(FILE* file) {
                        std::to_string(found.st_ino);
 }
 
-// Returns the id after "transfer " in a text; empty: none.
+// Returns the transfer id that follows the word "transfer" in a text, or "" if
+// there is none.
 std::string TransferIn(const std::string& text) {
   static const std::string word = "transfer ";
   constexpr size_t kDigits = 2 * sizeof(TransferId);
@@ -171,8 +172,9 @@ std::string FailureLine(const std::string& command, const Status& status,
   std::string line =
       "sstferry " + command + ": " + EndStateName(EndStateOf(status)) + ": " +
       (message.starts_with(here) ? message.substr(here.size()) : message);
-  // "source 192.0.2.7:7420" adds to the "(source)" at the end of the source's
-  // message; "source in-process" and "target" add nothing.
+  // The message may already end in the side where the error occurred, such as
+  // "(source)". If `where` is "source 192.0.2.7:7420", it replaces this word,
+  // because it says more. "source in-process" and "target" say nothing new.
   const std::string side = where.substr(0, where.find(' '));
   const bool says_side = line.ends_with(" (" + side + ")");
   const bool says_source = !says_side && line.ends_with(" (source)");
@@ -210,8 +212,8 @@ void Console::set_log_level(LogLevel level) {
   logger_->log.set_level(SpdlogLevel(level));
 }
 
-// Failures of standard error cannot be reported anywhere, so the results of
-// fputs are ignored in this file.
+// Ignores the results of fputs(), like all functions in this file: if writing
+// to standard error fails, there is no place to report it.
 void Console::WriteAbove(const std::string& text) {
   const std::lock_guard<std::mutex> lock(mu_);
   if (!drawn_.empty()) {
@@ -223,7 +225,7 @@ void Console::WriteAbove(const std::string& text) {
 }
 
 std::string Console::Before(LogLevel level) const {
-  // As in sd-daemon(3): SD_ERR, SD_WARNING, SD_INFO, SD_DEBUG.
+  // The priorities SD_ERR, SD_WARNING, SD_INFO and SD_DEBUG of sd-daemon(3).
   static constexpr const char* kPriorities[] = {"<3>", "<4>", "<6>", "<7>"};
   return screen_.is_journal ? kPriorities[static_cast<size_t>(level)]
          : !has_colours_                ? ""

@@ -28,8 +28,9 @@ bool IsNameOfDatabase(const std::string& name) {
 namespace {
 
 // Returns true if `path`, which matches the pattern, may be the directory of a
-// database: each component from the pattern's first wildcard on is a directory,
-// not a link, and its name may be that of a database (IsNameOfDatabase()).
+// database. Checks the components of `path` from the pattern's first wildcard
+// on. Each must be a directory, not a symbolic link, and IsNameOfDatabase()
+// must be true for its name.
 bool IsPlace(const std::string& path, const fs::path& pattern) {
   std::error_code error;
   fs::path at;
@@ -46,8 +47,9 @@ bool IsPlace(const std::string& path, const fs::path& pattern) {
   return true;
 }
 
-// Sets *is_database if the directory has a database or a standby. Fails if it
-// cannot find out: the database must not be taken for a removed one.
+// Sets *is_database to true if the directory has a database or a standby.
+// Returns an error if the directory cannot be read. Otherwise the caller would
+// believe that the database was removed.
 Status LookForDatabase(const std::string& path, bool* is_database) {
   *is_database = false;
   for (const char* const name : {"CURRENT", kFollowFileName}) {

@@ -27,8 +27,9 @@ std::string PromotedText(const StandbyState& state) {
          std::to_string(state.sequence) + "\n";
 }
 
-// Sets the hook of an option, unless its command is empty. `root`: runs the
-// command; null: this process runs it.
+// Sets *hook to a hook that runs `command`, the command of `option`. If
+// `command` is empty, sets nothing. If `root` is not null, root's process runs
+// the command, otherwise this process does.
 void SetHook(const char* option, const std::string& command, RootSide* root,
              SwapHook* hook, PromoteOptions* options) {
   if (command.empty()) {
@@ -51,7 +52,8 @@ void SetPromoteHooks(RootSide* root, PromoteArguments* promote) {
   SetHook("--after", promote->after, root, &options->after, options);
 }
 
-// Runs the job and reports its result. `text` formats the result of an OK job.
+// Runs the job, reports its result and returns the exit code. If the job
+// succeeds, `text` formats its result.
 template <typename Text>
 int RunJob(const char* command, const CommonArguments& common,
            Console* console, StandbyJob* job, Text text) {
@@ -64,7 +66,7 @@ int RunJob(const char* command, const CommonArguments& common,
     });
     status = job->Run(&state);
   }
-  console->DropProgress();  // the result says more
+  console->DropProgress();  // the result replaces the progress line
   const auto json = [&] { return StandbyJson(command, status, state); };
   const std::string result = common.json   ? json()
                              : status.ok() ? text(state)
@@ -72,7 +74,8 @@ int RunJob(const char* command, const CommonArguments& common,
   return FinishCommand(command, status, "", result, console, json);
 }
 
-// Promotes in this process. `root`: runs the hooks; null: this process does.
+// Promotes a standby in this process. If `root` is not null, root's process
+// runs the hooks, otherwise this process does.
 int PromoteHere(PromoteArguments promote, RootSide* root) {
   Console console(promote.common, stderr, ScreenFor(root));
   promote.options.log = console.log_function();
@@ -97,7 +100,8 @@ int RunFollow(const std::vector<std::string>& arguments) {
                              ? follow.options.store.where.ToString()
                              : follow.options.pull.target_dir,
                          follow.options.pull.tls);
-  // Before the job makes a standby, so that a failure leaves nothing behind.
+  // Publishes the metrics before the job makes a standby. If publishing fails,
+  // the command then leaves no new standby behind.
   ShownMetrics shown;
   const Status showing = ShowMetrics(
       follow.metrics, follow.options.pull.tls,
@@ -107,7 +111,7 @@ int RunFollow(const std::vector<std::string>& arguments) {
     return FinishCommand("follow", showing, "", "", &console);
   }
   bool is_ready = false;
-  std::string filtered;  // as logged last
+  std::string filtered;  // the FilteredText() that was logged last
   follow.options.on_state = [&](const StandbyState& state) {
     if (!is_ready) {
       is_ready = true;
@@ -135,7 +139,8 @@ int RunFollow(const std::vector<std::string>& arguments) {
           FitColumns(StandbyColumns(state), console.columns() - 1));
     }
   };
-  // Reports READY first, because a first cut may take hours.
+  // Notifies systemd before the job runs, because its first cut may take hours
+  // and systemd would stop waiting.
   const Status ready = NotifyReady("taking a cut, if there is none yet");
   if (!ready.ok()) {
     console.Log(LogLevel::kWarning, MessageOf(ready));

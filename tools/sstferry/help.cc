@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kTextColumn = 26;
 
-// Wraps paragraphs, which an empty line separates.
+// Wraps the lines of a text. An empty line separates its paragraphs.
 std::string Paragraph(const std::string& text) {
   const size_t end = text.find("\n\n");
   if (end != std::string::npos) {
@@ -23,8 +23,8 @@ std::string Paragraph(const std::string& text) {
   return wrapped;
 }
 
-// Returns "  NAME    TEXT", with the text wrapped in its own column; the text
-// begins on the next line if the name is too long.
+// Returns "  NAME    TEXT". The text is wrapped and begins at `column`. If the
+// name is too long, the text begins on the next line.
 std::string Row(const std::string& name, const std::string& text,
                 size_t column) {
   std::string row = "  " + name;
@@ -64,7 +64,8 @@ std::string ExitCodeTable() {
   return text;
 }
 
-// Returns "\nValues:..." with the forms for which `used` is true.
+// Returns the section "Values:" with the forms for which `used` returns true,
+// or "" if there are none.
 std::string ValueTable(const std::function<bool(const ValueForm&)>& used) {
   std::string rows;
   for (const ValueForm& form : ValueForms()) {

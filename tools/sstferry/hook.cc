@@ -42,23 +42,24 @@ constexpr std::chrono::seconds kGrace{10};
 constexpr int kLookMillis = 50;
 constexpr int kUnknown = 255 << 8;  // wait status of exit code 255
 constexpr char kShell[] = "/bin/sh";
-// Waits for a line from the gate (descriptor 3), then runs the command in the
-// same process. Exits if the gate is closed.
+// A shell script that waits for a line on descriptor 3 (the gate) and then runs
+// the command in the same process. If the gate is closed, the script exits.
 constexpr char kWait[] =
     "read -r go <&3 && exec 3<&- && exec /bin/sh -c \"$1\"";
 
-// A command, and how it is run.
+// A shell command, and the conditions under which it is ended.
 struct ShellCommand {
   std::string option;  // for messages
   std::string command;
-  std::vector<std::string> variables;  // NAME=VALUE each
-  std::string note;  // the file that names its process; empty: none
+  std::vector<std::string> variables;  // such as "NAME=VALUE"
+  std::string note;  // file that records the process; empty if there is none
   std::optional<steady_clock::time_point> until;
   std::function<bool()> stopped;
   const char* why_stopped = "";
 };
 
-// Returns the environment of this process with the command's variables.
+// Returns the environment of this process, in which the command's variables are
+// added or replaced.
 std::vector<std::string> EnvironmentFor(const ShellCommand& shell) {
   std::vector<std::string> all = shell.variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -74,14 +75,14 @@ std::vector<std::string> EnvironmentFor(const ShellCommand& shell) {
   return all;
 }
 
-// Starts the child, which inherits no other descriptor than `gate` and the
-// standard streams.
+// Starts the child process. It inherits the standard streams and `gate`, but no
+// other descriptors.
 Status StartCommand(const ShellCommand& shell, int gate, pid_t* child) {
   ProgramStart start;
   start.words = {kShell, "-c", kWait, kShell, shell.command};
   start.environment = EnvironmentFor(shell);
   start.out = STDERR_FILENO;
-  start.third = gate;  // as in kWait
+  start.third = gate;  // kWait reads descriptor 3
   start.own_group = true;
   return Spawn(start, child);
 }
@@ -93,18 +94,19 @@ std::string WorkspaceOf(std::string target_dir) {
   return target_dir + ".sstferry";
 }
 
-// Directory for root's notes. Only root can write there. A reboot clears it,
-// and also ends the commands.
+// The directory for the notes (NoteOfCommand()) of root's processes. Only root
+// can write there. A reboot deletes the notes and also ends the commands.
 constexpr char kRootNotes[] = "/run/sstferry";
 
-// A note of a command: a line for the command's process, and a line for the
-// process that waits for it.
+// The content of a note: the name (left_process.h) of the command's process,
+// and the name of the process that waits for the command.
 struct CommandNote {
   std::string command;
   std::string waiter;
 };
 
-// Reads the note if only this user can have written it. Follows no link.
+// Reads a note. Returns an empty note if another user may have written it.
+// Does not follow symbolic links.
 CommandNote ReadNote(const std::string& path) {
   const Descriptor file = OpenPath(path, O_RDONLY);
   struct stat info;
@@ -123,7 +125,7 @@ CommandNote ReadNote(const std::string& path) {
 
 void WriteNote(const std::string& path, const CommandNote& note) {
   if (geteuid() == 0) {
-    (void)mkdir(kRootNotes, 0755);  // fails if it exists
+    (void)mkdir(kRootNotes, 0755);  // fails if the directory exists
   }
   unlink(path.c_str());
   const Descriptor file =
@@ -134,9 +136,9 @@ void WriteNote(const std::string& path, const CommandNote& note) {
   }
 }
 
-// Starts the shell, and lets the command begin after the shell's process is
-// recorded in the note. (PR_SET_PDEATHSIG instead of a note would end only the
-// shell, not its children.)
+// Starts a shell, records its process in the note, and then lets the command
+// begin. (PR_SET_PDEATHSIG could replace the note, but it would end only the
+// shell and not the shell's children.)
 Status Start(const std::string& what, const ShellCommand& shell,
              pid_t* child) {
   int gate[2];
@@ -147,13 +149,13 @@ Status Start(const std::string& what, const ShellCommand& shell,
   const Status status = StartCommand(shell, gate[0], child);
   close(gate[0]);
   if (status.ok()) {
-    // The note is not synced, because no process survives a power cut. Failures
-    // are ignored, so that a full disk does not keep the command from running.
+    // Does not sync the note: a power cut also ends the command. Ignores
+    // errors: the command must run even if the disk is full.
     if (!shell.note.empty()) {
       WriteNote(shell.note,
                 {NameOfProcess(*child), NameOfProcess(getpid())});
     }
-    // Fails only if the child has ended, which RunCommand() notices.
+    // send() fails only if the child has ended. RunCommand() notices it.
     (void)send(gate[1], "\n", 1, MSG_NOSIGNAL);
   }
   close(gate[1]);
@@ -163,8 +165,8 @@ Status Start(const std::string& what, const ShellCommand& shell,
                                       MessageOf(status));
 }
 
-// Waits briefly for the child's end. Reaps the child and returns true if it has
-// ended.
+// Waits at most 50 ms for the end of the child. If the child has ended, reaps
+// it and returns true.
 bool Ended(pid_t child, int descriptor, int* state) {
   if (descriptor >= 0) {
     pollfd wait = {descriptor, POLLIN, 0};
@@ -174,7 +176,7 @@ bool Ended(pid_t child, int descriptor, int* state) {
   }
   const pid_t reaped = waitpid(child, state, WNOHANG);
   if (reaped < 0) {
-    *state = kUnknown;  // another thread reaped it
+    *state = kUnknown;  // another thread has reaped the child
   }
   return reaped != 0;
 }
@@ -195,7 +197,7 @@ Status RunCommand(const ShellCommand& shell) {
   pid_t child = 0;
   RETURN_IF_ERROR(Start(what, shell, &child));
   const int descriptor =
-      static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // or -1
+      static_cast<int>(syscall(SYS_pidfd_open, child, 0));  // -1 on failure
   int state = 0;
   Status ended;
   std::optional<steady_clock::time_point> kill_at;
@@ -227,7 +229,7 @@ std::string NoteOfCommand(const std::string& target_dir) {
   if (geteuid() != 0) {
     std::error_code error;
     const std::string workspace = WorkspaceOf(target_dir);
-    // A directory of replicas has no workspace.
+    // With --all, `target_dir` is a directory of replicas without a workspace.
     return std::filesystem::exists(workspace, error)
                ? workspace + "/staging/command"
                : target_dir + "/sstferry.command";
@@ -257,8 +259,8 @@ SwapHook MakeCommandHook(const std::string& option, const std::string& command,
 
 Status RunEndCommand(const std::string& option, const std::string& command,
                      const JobEnd& end) {
-  // A file in memory, not on disk: a kill leaves nothing behind, and a full or
-  // read-only disk does not matter.
+  // The file is in memory, not on disk: nothing is left behind if the process
+  // is killed, and the disk may be full or read-only.
   const Descriptor file(memfd_create("summary", MFD_CLOEXEC));
   if (!file.is_open() ||
       write(file.get(), end.summary.data(), end.summary.size()) !=
@@ -267,7 +269,7 @@ Status RunEndCommand(const std::string& option, const std::string& command,
                       option + ": no memory for the summary: " +
                           strerror(errno));
   }
-  DropStopSignals();  // earlier ones were for the job, not for the command
+  DropStopSignals();  // earlier signals were meant for the job
   std::atomic<bool> stopped{false};
   const StopWatcher watcher([&stopped] { stopped = true; });
   const Status status = RunCommand(

@@ -19,10 +19,10 @@ namespace {
 
 using rocksdb::Status;
 
-// The properties in which the kinds of jobs differ.
+// The properties of one kind of job.
 struct JobForm {
   const char* name;
-  const char* action;  // action of archive; null: the command `name`
+  const char* action;  // action of archive; null if `name` is the command
   bool runs_forever;
   const char* required = nullptr;  // prefix of an option that the job must have
   const char* example = nullptr;   // example of that option
@@ -55,7 +55,7 @@ Status Missing(const std::string& where, const std::string& what,
                                                   expected + ", found none"));
 }
 
-// The keys of a [[database]], and its jobs.
+// The values of a table [[database]]. `table` also contains the jobs.
 struct Database {
   std::string path;
   std::string name;
@@ -87,7 +87,7 @@ class Reader {
   std::optional<HostJob> serve_;
 };
 
-// Adds a database to those that the server serves.
+// Adds a database to the job of the server. `node` is the database's key serve.
 Status Reader::AddServed(const Database& database, const toml::node& node) {
   const toml::table* table = nullptr;
   RETURN_IF_ERROR(ReadTable("serve", node, &table));
@@ -134,7 +134,7 @@ Status Reader::FinishServe(const toml::node& node) {
   return Status::OK();
 }
 
-// Sets the command and its operands.
+// Sets the first words of the job's command line: the command and its operands.
 Status Reader::SetOperands(const Database& database, HostJob* job) {
   const JobForm& form = FormOf(job->kind);
   const auto& [path, source, archive] =
@@ -152,8 +152,8 @@ Status Reader::SetOperands(const Database& database, HostJob* job) {
     if (is_replica) {
       operands[1] = {"path", path};
     } else if (archive.starts_with("/")) {
-      // Without file://, a directory that is not an archive yet would become a
-      // standby.
+      // Adds file://, because sstferry follow would otherwise make a standby of
+      // a directory that is not an archive yet.
       operands[1].second = kFileScheme + archive;
       job->paths.push_back({archive, true});
     }
@@ -209,7 +209,7 @@ Status Reader::AddJob(JobKind kind, const Database& database,
   const std::vector<OptionSpec> specs = OptionsOf(form);
   AddPackagedOptions(*table, &job);
   if (!metrics_dir_.empty() && table->get("metrics-file") == nullptr) {
-    // push, check, drill and prune may share a file.
+    // The jobs push, check, drill and prune share one metrics file.
     job.metrics_file = metrics_dir_ + "/sstferry-" + database.name + "-" +
                        (form.action != nullptr ? "archive" : name) + ".prom";
     job.words.push_back("--metrics-file=" + job.metrics_file);
@@ -411,7 +411,7 @@ Status ReadHostFile(const std::string& path, HostFile* out) {
   if (!status.ok()) {
     return Status::InvalidArgument("--config " + MessageOf(status));
   }
-  // Each unit contains the path in a line.
+  // The first line of each unit contains the path, so it must be one line.
   return absolute.find_first_of("\r\n") == std::string::npos
              ? ParseHostFile(absolute, text, out)
              : Wrong("--config", "a path without line breaks", "one with them");

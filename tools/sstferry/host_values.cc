@@ -94,12 +94,12 @@ std::string Named(std::string text, const std::string& name) {
 
 namespace {
 
-// Options that a job's table cannot have: they only print, or other parts of
-// the host file set them.
+// Options that a job's table must not have. Either they make a command only
+// print something, such as --help, or other keys of the host file set them.
 const std::set<std::string> kOtherOptions = {
     "config", "help", "version", "dry-run", "db", "db-dir", "stdio", "once"};
 
-// Checks a command line with the parser of its command.
+// Checks a command line by parsing it. The first word is the command.
 Status CheckWords(const Strings& words) {
   const Strings arguments(words.begin() + 1, words.end());
   PullArguments pull;
@@ -115,7 +115,8 @@ Status CheckWords(const Strings& words) {
                                              arguments, &pull);
 }
 
-// A job's option as words of a command line, and its position in the file.
+// An option of a job: its words on the command line, and its position in the
+// host file.
 using GivenOption = std::pair<Strings, std::string>;
 
 // Reads one option in a job's table.
@@ -203,7 +204,8 @@ Status ReadJobOptions(const std::vector<OptionSpec>& specs,
 }
 
 void AddPackagedOptions(const toml::table& table, HostJob* job) {
-  // All other options of the unit come from the host file.
+  // Matches the options of the packaged unit except --config, --drill and
+  // --keep-..., which only the host file sets.
   static const std::regex option(
       R"(--(?!config|drill|keep-)([a-z-]+) ([^ %\n]+%?))");
   const std::string& unit =

@@ -26,8 +26,9 @@ Status ReadCompaction(const OptionTexts& texts, bool* out) {
              : Wrong("--compact", "auto or none", text);
 }
 
-// Refuses --drop-missing together with a selection: the families of a selection
-// do not show which other families the source has dropped.
+// Refuses --drop-missing together with --cf, --begin or --end. The source then
+// sends only the selected column families, so the target cannot know which
+// other families the source has dropped.
 Status CheckDropMissing(const OptionTexts& texts, const PullOptions& options) {
   const bool part = texts.Has("cf") || texts.Has("begin") || texts.Has("end");
   return options.drop_missing && part
@@ -49,8 +50,9 @@ Status ReadSourceId(const OptionTexts& texts, std::string* out) {
              : Status::OK();
 }
 
-// Refuses options that only a clone has with other methods. Refuses options
-// that select or change entries with a clone, which copies complete files.
+// Refuses options that the method cannot use. --keep-identity, --reuse and
+// --always-swap need a clone. --begin and --end are not possible with a clone,
+// because it copies complete files; --cf must then include "default".
 Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   if (options.method != PullMethod::kClone) {
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {
@@ -76,7 +78,8 @@ Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
                      families.front());
 }
 
-// The largest uint32_t means "no change" to chown().
+// The largest id. chown() uses the next number, the largest uint32_t, for "no
+// change".
 constexpr uint64_t kMaxId = std::numeric_limits<uint32_t>::max() - 1;
 
 bool IsNumber(const std::string& text) {
@@ -146,8 +149,8 @@ Status ReadPermissions(const std::string& text, PullOptions* options) {
                      text);
 }
 
-// Returns true if the address has a port. There is no default, because readers
-// would expect different ones.
+// Returns true if the address has a port. --metrics has no default port, so an
+// address without a port is an error.
 bool HasPort(const std::string& text) {
   const size_t colon = text.rfind(':');
   return colon != std::string::npos &&

@@ -24,22 +24,24 @@ namespace {
 using nlohmann::ordered_json;
 using rocksdb::Status;
 
-// A server or a follower writes its metrics file every 15 seconds.
+// If a metrics file is older than this, its server or follower does not run:
+// while it runs, it writes the file every 15 seconds.
 constexpr double kMetricsLateSeconds = 60;
 
-// Returns the end of a sentence about a time whose age is unknown.
+// Returns the end of a sentence about a time that is too far in the future to
+// know its age, because a clock was wrong.
 std::string IsAhead(double at) {
   return "is dated " + Rfc3339(static_cast<uint64_t>(at)) +
          ", ahead of this machine's clock, so its age is unknown";
 }
 
-// Reads series from a job's metrics file, and sets the job's state.
+// Sets the state of a job from its metrics file or from its directory.
 class Record {
  public:
   Record(const HostJob& job, std::time_t now, JobState* state)
       : job_(job), now_(static_cast<double>(now)), state_(state) {}
 
-  // Reads the series that have this label.
+  // Reads the metrics with this label from the job's metrics file.
   void Open(const std::string& label, const std::string& value) {
     labels_ = {{label, value}};
     if (!job_.metrics_file.empty()) {
@@ -48,8 +50,9 @@ class Record {
     }
   }
 
-  // Sets the last success of a job on several archives: the oldest of the last
-  // successes of all archives whose addresses begin with `begin`.
+  // Sets the last success of archive push --all, which pushes into several
+  // archives: those whose addresses begin with `begin`. Each archive has its
+  // own last success; takes the oldest of them.
   void SetSuccessOfAll(const std::string& begin, const MetricSpec& last) {
     std::optional<double> oldest;
     std::string problem;
@@ -84,15 +87,16 @@ class Record {
     }
   }
 
-  // Sets the state of a server or a follower, which updates `written` while it
-  // runs. Returns true if it runs.
+  // Sets the state of a server or a follower. While it runs, it writes the
+  // present time into the metric `written`. Returns true if it runs.
   bool SetRunning(const MetricSpec& written) {
     const std::optional<double> at = Get(written);
     if (!at.has_value()) {
       state_->problem = WithoutRecord();
       return false;
     }
-    // A time far ahead of the clock was written before the clock was set back.
+    // std::abs(): a time far in the future is also old. It was written before
+    // the machine's clock was set back.
     const bool runs = std::abs(now_ - *at) <= kMetricsLateSeconds;
     state_->problem = runs ? "" : "does not run, or writes no metrics";
     state_->last_good_seconds = static_cast<uint64_t>(*at);
@@ -100,13 +104,13 @@ class Record {
   }
 
   // Sets the state of a follower into an archive. Its lag is the larger of two
-  // times: how long data has been waiting to be put into the archive, and how
-  // old the newest state is that the follower has received completely.
+  // times: the time for which data has been waiting to be put into the archive,
+  // and the age of the newest data that the follower has received.
   void SetLog() {
     const bool runs = SetRunning(metric::kStandbyWritten);
     const std::optional<double> put = Get(metric::kLogPut);
     if (!state_->last_good_seconds.has_value()) {
-      return;  // it has no record
+      return;  // the file has no metrics of this follower
     }
     state_->last_good_seconds = static_cast<uint64_t>(put.value_or(0));
     if (!put.has_value()) {
@@ -135,31 +139,32 @@ class Record {
   void SetDirectory(const std::string& directory);
 
  private:
-  // Returns the age of a time as KnownAge(), with fractions of a second.
+  // Returns the age of a time in seconds, with fractions. Returns nullopt if
+  // KnownAge() does, because the time is too far in the future.
   std::optional<double> Since(double at) const {
     return KnownAge(static_cast<uint64_t>(now_), static_cast<uint64_t>(at))
                    .has_value()
                ? std::optional<double>(std::max(0.0, now_ - at))
                : std::nullopt;
   }
-  // Returns a problem with the time of a job's last success (0: none); empty:
-  // no problem.
+  // Returns the problem of a job whose last success was at the time `at`, or ""
+  // if it has none. If `at` is 0, the job has never succeeded.
   std::string ProblemOf(double at) const {
     return at <= 0                 ? "has never succeeded"
            : Since(at).has_value() ? ""
                                    : "its last success " + IsAhead(at);
   }
-  // Returns the problem of a job whose metrics are missing.
+  // Returns the problem of a job that has no metrics.
   std::string WithoutRecord() const {
     return !job_.metrics_file.empty()
                ? "has never run: found none of its metrics in " +
                      job_.metrics_file
            : job_.kind == JobKind::kServe
-               ? ""  // metrics-dir does not apply to it
+               ? ""  // the key metrics-dir is not for servers
                : "its state is unknown: the host file has no metrics-dir";
   }
 
-  // Returns nullopt if the file has no such series.
+  // Returns the value of a metric, or nullopt if the file does not have it.
   std::optional<double> Get(const MetricSpec& spec) const {
     return set_.Has(spec, labels_)
                ? std::optional<double>(set_.Get(spec, labels_))
@@ -178,7 +183,7 @@ void Record::SetStandby(const StandbyState& standby) {
   const double moment = static_cast<double>(standby.moment_micros) / 1e6;
   SetGood(moment);
   if (standby.source_closed && standby.is_followed) {
-    state_->lag_seconds = 0;  // nothing is missing after that moment
+    state_->lag_seconds = 0;  // the standby has all data of the closed source
   }
   state_->problem = !standby.fault.empty() ? standby.fault
                     : standby.is_promoted  ? "was promoted"
@@ -216,8 +221,9 @@ JobState ReplicaState(const TargetState& target) {
   return state;
 }
 
-// Sets the state from the directory of a replica or standby. For a mirror, sets
-// the oldest time and the first problem of its replicas.
+// Sets the state from the directory of a replica or a standby. If the directory
+// contains several replicas (a mirror), takes the oldest time and the first
+// problem of its replicas.
 void Record::SetDirectory(const std::string& directory) {
   StatusOptions options;
   options.where.directory = directory;
@@ -276,7 +282,7 @@ JobState StateOf(const HostJob& job, std::time_t now) {
   state.kind = job.kind;
   state.when = job.calendar.text;
   Record record(job, now, &state);
-  // The host file was checked, so its command lines are valid.
+  // Parsing cannot fail, because ReadHostFile() has checked the command lines.
   const std::vector<std::string> words(job.words.begin() + 1, job.words.end());
   ArchiveArguments archive;
   FollowArguments follow;

@@ -18,22 +18,24 @@ using rocksdb::Status;
 using std::chrono::steady_clock;
 
 constexpr int kLeftLookMillis = 50;
-// Number of fields in /proc/PID/stat from the state to the start time. The
-// state follows the name, which ends with the last ')'.
+// Number of fields in /proc/PID/stat from the process's state to its start
+// time. The state follows the program's name, which ends at the last ')'.
 constexpr int kFieldsToStart = 19;
 
 std::string BytesOf(pid_t process, const std::string& name) {
   return ReadProc(std::to_string(process) + "/" + name);
 }
 
-// Returns the id in a process's name; 0: there is none.
+// Returns the process id in a name that NameOfProcess() has returned, or 0 if
+// there is none.
 pid_t IdIn(const std::string& name) {
   pid_t process = 0;
   std::istringstream(name) >> process;
   return process;
 }
 
-// Waits for the process's end; returns false if it still runs after `limit`.
+// Waits for the end of the process `name`. Returns false if the process still
+// runs after the time `limit`.
 bool Ends(const std::string& name, std::chrono::seconds limit) {
   const steady_clock::time_point until = steady_clock::now() + limit;
   while (IsRunning(name)) {
@@ -54,8 +56,8 @@ std::string CommandOf(pid_t process) {
   return words;
 }
 
-// Returns true if the process was started with this variable in its
-// environment.
+// Returns true if the process's initial environment contains `variable`, a text
+// such as "NAME=VALUE".
 bool Carries(pid_t process, const std::string& variable) {
   const std::string all = BytesOf(process, "environ");
   const std::string mark = variable + '\0';
@@ -80,7 +82,7 @@ std::string NameOfProcess(pid_t process) {
   }
   std::string boot = ReadProc("sys/kernel/random/boot_id");
   boot.resize(boot.find_last_not_of('\n') + 1);
-  // A zombie has ended.
+  // The states Z (zombie) and X (dead) mean that the process has ended.
   return !fields || state == "Z" || state == "X"
              ? ""
              : std::to_string(process) + " " + start + " " + boot;

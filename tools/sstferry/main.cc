@@ -1,4 +1,5 @@
-// Entry point of sstferry: finds the command and runs it.
+// The main program of sstferry. Finds the command that the first word names and
+// runs it.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -73,7 +74,7 @@ int PrintHelp(const Command& command, const std::string& group) {
   return Print(text);
 }
 
-// Runs sstferry help [COMMAND [ACTION] [GROUP]].
+// Runs sstferry help COMMAND, with an optional action and group of options.
 int Help(const std::vector<std::string>& words) {
   if (words.empty()) {
     return Print(GeneralHelp());
@@ -89,7 +90,8 @@ int Help(const std::vector<std::string>& words) {
              : PrintHelp(*command, second);
 }
 
-// Returns the group of --help or --help=GROUP; nullopt: no help was requested.
+// Returns the group of options for which --help or --help=GROUP requests help.
+// Returns nullopt if the command line requests no help.
 std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
   const std::string prefix = "--help=";
   std::optional<std::string> group;
@@ -106,33 +108,34 @@ std::optional<std::string> HelpGroupIn(const std::vector<std::string>& words) {
   return group;
 }
 
-// Raises the soft limit of open files to the hard limit, because a server has
-// files open for several targets at once. The default of 1024 protects programs
-// that use select(), which this program does not use.
+// Raises the soft limit of open files to the hard limit, because a server opens
+// many files at once. The usual soft limit of 1024 protects programs that call
+// select(); this program does not call it.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);  // on failure the limit stays
+    setrlimit(RLIMIT_NOFILE, &limit);  // ignores errors: the old limit stays
   }
 }
 
-// Limits glibc to two arenas per core, instead of eight. Each transfer has its
-// own threads, and glibc keeps memory that a thread frees in the thread's
-// arena: a server that uses 10 MB would grow for hours, until it has as many
-// arenas as it ever had threads at once. With two per core, threads that
-// compute still have separate arenas.
+// Limits malloc of glibc to two arenas per core instead of eight. glibc keeps
+// memory that a thread frees in the arena of the thread. Each transfer has its
+// own threads, so a server that needs 10 MB would grow for hours, until the
+// number of arenas is the number of threads that it ever had at once. With two
+// arenas per core, threads that compute at once still have separate arenas.
 void LimitArenas() {
 #if defined(__GLIBC__)
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-    mallopt(M_ARENA_MAX, static_cast<int>(2 * cores));  // else the default
+    mallopt(M_ARENA_MAX, static_cast<int>(2 * cores));  // ignores errors
   }
 #endif
 }
 
-// Ends the process when it gets no memory or no thread. The next start removes
-// leftovers beside a source, as after a crash.
+// Ends the process when the system has no memory or no thread for it. The next
+// start removes files that this process leaves beside a source, as after a
+// crash.
 [[noreturn]] void EndWithReason() {
   const char* what = "a thread could not be started";
   if (const std::exception_ptr error = std::current_exception()) {
@@ -151,9 +154,10 @@ void LimitArenas() {
   _exit(ExitCodeOf(EndState::kInternal));
 }
 
-// Opens standard input, output and error if the caller closed them. Otherwise a
-// database file could get such a descriptor number, and messages would be
-// written into it. Writing to a stream that was closed still fails.
+// Opens standard input, output and error if the caller has closed them.
+// Otherwise a database file could get descriptor 1 or 2, and messages would be
+// written into the file. If standard output was closed, writing to it still
+// fails.
 void OpenStandardFiles() {
   for (;;) {
     int fd = open("/dev/null", O_RDWR);
@@ -162,7 +166,7 @@ void OpenStandardFiles() {
     }
     if (fd == STDOUT_FILENO) {
       close(fd);
-      fd = open("/", O_RDONLY | O_DIRECTORY);  // so that writes fail
+      fd = open("/", O_RDONLY | O_DIRECTORY);  // writing to it fails
     }
     if (fd < 0 || fd > STDERR_FILENO) {
       close(fd);
@@ -171,14 +175,15 @@ void OpenStandardFiles() {
   }
 }
 
-// Gives the owner access to new files even with a umask of 0777.
+// Changes the umask so that the owner of new files can always access them, even
+// if the umask was 0777.
 void OpenToOwner() {
   const mode_t mask = umask(0077);
   umask(mask & 0077);
 }
 
-// Refuses to run without /proc. Only /proc shows the paths of open directories,
-// the processes that have a database open, and the present limits.
+// Returns an error if /proc is not mounted. sstferry needs it to find the paths
+// of open directories, the processes that have a database open, and limits.
 Status CheckProc() {
   return access("/proc/self/fd", R_OK | X_OK) == 0
              ? Status::OK()
@@ -189,12 +194,12 @@ Status CheckProc() {
                           "mount -t proc proc /proc");
 }
 
-// Runs the command. Runs --on-success or --on-failure afterwards, when the
-// command has released everything.
+// Runs a command of sstferry. When it has ended and released its locks and
+// files, runs the shell command of --on-success or --on-failure.
 int RunJob(const Command& command, const std::vector<std::string>& arguments) {
   EndCommands ends;
   if (!ParseEndCommands(command.name, arguments, &ends).ok()) {
-    ends = EndCommands();  // the command itself reports what is wrong
+    ends = EndCommands();  // the command parses again and reports the error
   }
   JobEnd end;
   end.command = ends.job;
@@ -210,7 +215,8 @@ int RunJob(const Command& command, const std::vector<std::string>& arguments) {
     return end.exit_code;
   }
   if (!nlohmann::ordered_json::accept(end.summary)) {
-    // For example, the account's process was killed (run_as.h).
+    // There is no JSON object, for example because the child of RunAs() was
+    // killed.
     nlohmann::ordered_json json = ResultJson(
         command.name,
         MakeStatus(EndState::kInternal, "the job ended without a result"), "");
@@ -225,14 +231,15 @@ int RunJob(const Command& command, const std::vector<std::string>& arguments) {
   if (status.ok()) {
     return end.exit_code;
   }
-  // A failed job keeps its exit code, because a scheduler acts on it.
+  // If the job failed, returns the exit code of the job, not that of the shell
+  // command, because a scheduler acts on it.
   console.Log(is_good ? LogLevel::kError : LogLevel::kWarning,
               MessageOf(status));
   return is_good ? ExitCodeOf(EndStateOf(status)) : end.exit_code;
 }
 
 int Main(const std::vector<std::string>& words) {
-  // Words after "--" are operands.
+  // Looks for options only before "--". The words after "--" are operands.
   const std::vector<std::string> options(
       words.begin(), std::find(words.begin(), words.end(), "--"));
   const auto given = [&](const char* option) {
@@ -286,6 +293,6 @@ int main(int argc, char** argv) {
   try {
     return sstferry::Main({argv + 1, argv + argc});
   } catch (const std::exception&) {
-    sstferry::EndWithReason();  // only a lack of memory or threads throws here
+    sstferry::EndWithReason();  // the cause is a lack of memory or threads
   }
 }

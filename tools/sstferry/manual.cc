@@ -21,14 +21,14 @@ std::string Wrapped(const std::string& text, const std::string& first,
   return wrapped;
 }
 
-// Returns an item of a Markdown list.
+// Formats text as an item of a Markdown list.
 std::string Item(const std::string& text) { return Wrapped(text, "- ", "  "); }
 
 std::string CodeBlock(const std::string& text) {
   return "```sh\n" + text + "\n```\n";
 }
 
-// Returns the anchor of a heading.
+// Returns the anchor of a Markdown heading, such as "#exit-codes".
 std::string Anchor(std::string heading) {
   for (char& c : heading) {
     c = c == ' ' ? '-'
@@ -52,10 +52,11 @@ std::string CommaSeparated(const Names& names) {
   return text;
 }
 
-// A section with options that several commands have.
+// A section of docs/commands.md with options that several commands have. An
+// option is in the section if only these commands have it.
 struct SharedSection {
   const char* whose;  // the heading is "Options of " and this text
-  Names commands;     // they have all these options; empty: any commands
+  Names commands;     // if empty, any commands may have the options
 };
 
 const std::vector<SharedSection>& SharedSections() {
@@ -72,7 +73,8 @@ std::string HeadingOf(const SharedSection& section) {
   return std::string("Options of ") + section.whose;
 }
 
-// Returns the first section that all `commands` belong to.
+// Returns the section for an option that `commands` have: the first section
+// whose commands include all of them.
 const SharedSection& SectionOf(const Names& commands) {
   return *std::find_if(
       SharedSections().begin(), SharedSections().end() - 1,
@@ -86,7 +88,8 @@ const SharedSection& SectionOf(const Names& commands) {
       });
 }
 
-// Returns "pull, swap", or "all but serve, ls" if that is shorter.
+// Returns the names of commands, such as "pull, swap". If the text is shorter,
+// names the commands that are not in the list: "all but serve, ls".
 std::string CommandList(const Names& commands) {
   Names others;
   for (const Command& command : Commands()) {
@@ -100,8 +103,8 @@ std::string CommandList(const Names& commands) {
              : CommaSeparated(commands);
 }
 
-// Returns the list item of an option. `commands` names the commands that have
-// the option; empty: all commands of the section have it.
+// Returns the list item for an option. Adds the text `commands`, which names
+// the commands that have the option, unless it is empty.
 std::string OptionItem(const OptionSpec& spec,
                        const std::string& commands = "") {
   return Item("`" + OptionForm(spec) + "`" +
@@ -109,7 +112,8 @@ std::string OptionItem(const OptionSpec& spec,
               HelpText(spec));
 }
 
-// An option's text -> the commands that have the option with this text.
+// Maps the list item of an option to the names of the commands that have this
+// item. The same option may have different items in two commands.
 using OptionUses = std::map<std::string, Names>;
 
 OptionUses FindUses() {
@@ -126,8 +130,7 @@ OptionUses FindUses() {
   return uses;
 }
 
-// Returns links to the sections with the options that `command` shares with
-// other commands.
+// Returns links to the shared sections that contain options of `command`.
 std::string SharedOptions(const Command& command, const OptionUses& uses) {
   std::string links;
   for (const SharedSection& section : SharedSections()) {
@@ -159,7 +162,8 @@ std::string OwnOptions(const Command& command, const OptionUses& uses) {
   return items.empty() ? "" : "\n" + items;
 }
 
-// Returns what the command does, or a link to the page that explains it.
+// Returns the description of a command, or a link to the page that describes
+// the command.
 std::string AboutMarkdown(const Command& command) {
   static const std::map<std::string, std::string> pages = {
       {"refresh", "refresh.md"},
@@ -215,8 +219,8 @@ std::string SharedMarkdown(const SharedSection& section,
   return text;
 }
 
-// Escapes text for roff, so that no line is read as a macro and no dash becomes
-// a hyphen.
+// Escapes text for roff. roff would read a line that begins with a dot as a
+// macro, and print a dash as a hyphen.
 std::string Roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -260,7 +264,7 @@ std::string ExitCodesRoff() {
   return text;
 }
 
-// Returns ".BR sstferry-pull (1)" for each page, separated by commas.
+// Returns the section SEE ALSO, with ".BR sstferry-pull (1)" for each page.
 std::string SeeAlso(const std::vector<std::pair<std::string, std::string>>&
                         pages) {
   std::string text = ".SH \"SEE ALSO\"\n";
@@ -271,13 +275,13 @@ std::string SeeAlso(const std::vector<std::pair<std::string, std::string>>&
   return text;
 }
 
-// Returns unfilled, indented lines.
+// Formats text as indented lines that roff does not wrap.
 std::string Literal(const std::string& text) {
   return ".PP\n.RS 4\n.nf\n" + Roff(text) + "\n.fi\n.RE\n";
 }
 
-// Breaks a command line where a shell lets it continue, so that it can be
-// pasted: between words, but not inside quotes.
+// Breaks a long command line into lines that end in a backslash, so that a user
+// can paste it into a shell. Breaks between words, but not inside quotes.
 std::string Pasteable(const std::string& line) {
   constexpr size_t kTableColumns = 66;
   std::string text;
@@ -303,7 +307,7 @@ std::string Pasteable(const std::string& line) {
 struct NamedRow {
   const char* name;
   const char* about;
-  const char* commands;  // " pull refresh ": commands whose pages contain it
+  const char* commands;  // commands whose pages have the row: " pull refresh "
 };
 
 constexpr const char* kJobs = " pull refresh swap ";
@@ -320,7 +324,8 @@ std::string RowsOf(const char* heading, const std::vector<NamedRow>& rows,
   return text.empty() ? "" : std::string(".SH ") + heading + "\n" + text;
 }
 
-// Returns the section FILES. `command`: the page's command; empty: all.
+// Returns the section FILES for the page of `command`. If `command` is empty,
+// returns the files of all commands.
 std::string FilesRoff(const std::string& command) {
   static const std::vector<NamedRow> rows = {
       {"TARGET_DIR.sstferry/",

@@ -1,5 +1,6 @@
-// sstferry_manuals OUT_DIR: writes the files that are generated from the tables
-// of options: OUT_DIR/commands.md, OUT_DIR/man/ and OUT_DIR/completions/.
+// The program sstferry_manuals, which the build runs. "sstferry_manuals
+// OUT_DIR" generates OUT_DIR/commands.md, OUT_DIR/man/ and OUT_DIR/completions/
+// from the tables of options.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

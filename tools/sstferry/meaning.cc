@@ -1,6 +1,6 @@
-// Converts the option texts of each command into options of the public API.
-// Table rows set one member each. This file reads options that depend on each
-// other, and options with a special form.
+// Parses the arguments of each command into options of the public API. The rows
+// of the tables (option_rows.h) read simple options. This file reads options
+// that depend on each other or have a special form.
 #include <algorithm>
 #include <cctype>
 #include <chrono>
@@ -24,7 +24,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Sets the members that rows of the table bind.
+// Reads the given options that have a row with a `read` function. Each row sets
+// a member of the struct at `arguments`.
 Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
                  void* arguments) {
   for (const OptionSpec& spec : specs) {
@@ -37,8 +38,8 @@ Status ApplyRows(const std::vector<OptionSpec>& specs, const OptionTexts& texts,
   return Status::OK();
 }
 
-// Refuses an option that the command does not have, if pull, refresh or swap
-// has it, and names these commands.
+// Refuses an option that `command` does not have although pull, refresh or swap
+// has it. The error names the commands that have the option.
 Status CheckOwnOptions(const Command& command,
                        const std::vector<std::string>& arguments) {
   const auto has = [](const Command& one, const std::string& name) {
@@ -68,9 +69,9 @@ Status CheckOwnOptions(const Command& command,
   return Status::OK();
 }
 
-// Reads the arguments of `archive`. Its operands depend on the action
-// (FindArchiveAction()). Tries each word that names an action, because the word
-// may also be the value of an option.
+// Reads the arguments of `archive`. The operands depend on the action, but a
+// word such as "push" may be the action or the value of an option. Therefore
+// tries each word that may be the action.
 Status ReadArchiveTexts(const Command& command,
                         const std::vector<std::string>& arguments,
                         OptionTexts* texts) {
@@ -103,8 +104,8 @@ Status ReadTexts(const Command& command,
                            texts);
 }
 
-// Sets *out from the rows of the command. `Arguments` is the type that its
-// table binds (commands.cc).
+// Reads `arguments`, and sets the members of *out that have a row in the table
+// of the command. `Arguments` is the type for which the table was made.
 template <typename Arguments>
 Status Read(const Command& command, const std::vector<std::string>& arguments,
             OptionTexts* texts, Arguments* out) {
@@ -168,8 +169,9 @@ Status CheckWalDir(const SourceAddress& source, const std::string& wal_dir) {
                      source.ToString());
 }
 
-// Reads --tls and the options that it abbreviates, and checks that they can be
-// used. `host`: the only address to which TLS can apply.
+// Sets the TLS files from --tls, except files that --tls-cert, --tls-key or
+// --tls-ca names. Returns an error if only some of the files are known, or if
+// `host` is a Unix socket, which cannot use TLS.
 Status ReadTls(const OptionTexts& texts, const std::string& host,
                TlsFiles* files) {
   const std::string dir = texts.Get("tls");
@@ -234,7 +236,8 @@ Status ReadAddress(const OptionTexts& texts, const std::string& operand,
       static_cast<uint64_t>(std::max<std::time_t>(std::time(nullptr), 0));
   RETURN_IF_ERROR(ResolveMoment(now, &address, &local));
   if (!local.empty()) {
-    // A later run of the same command would restore a later time.
+    // Prints the exact time: if the operator runs a command with "-2h" again,
+    // it means a later time.
     std::fprintf(stderr, "note: %s is %s; to resume, use %s\n",
                  Printable(texts.Get(operand)).c_str(), local.c_str(),
                  Printable(address).c_str());
@@ -275,7 +278,7 @@ Status ReadCompression(const OptionTexts& texts, PullOptions* out) {
   return status;
 }
 
-// Uses --timeout as the limit of every wait for the source.
+// Reads --timeout, and uses it as the limit for every wait for the source.
 Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
   if (!texts.Has("timeout")) {
     return Status::OK();
@@ -286,8 +289,8 @@ Status ReadTimeout(const OptionTexts& texts, Timeouts* out) {
   return Status::OK();
 }
 
-// Refuses archive options if the source is not an archive. DIR@SET may be an
-// archive.
+// Refuses options such as --key-file if the source is not an archive. A
+// directory with an @, as in DIR@SET, may be an archive.
 Status CheckStoreOptions(const OptionTexts& texts,
                          const SourceAddress& source) {
   if (source.is_archive() ||
@@ -336,9 +339,8 @@ Status ReadTransfer(const OptionTexts& texts, PullArguments* out) {
   return ReadTargetAccess(texts, &out->options);
 }
 
-// Returns true if the text, which should be a directory, is the address of a
-// server: sst:// or any other scheme, even a misspelled one, unix: or
-// HOST:/DIR.
+// Returns true if the text is an address and not a directory: HOST:/DIR, unix:
+// or any scheme with "://". The scheme may be misspelled.
 bool IsOfServer(const std::string& text) {
   SourceAddress address;
   return text.find("://") != std::string::npos ||
@@ -355,9 +357,9 @@ Status CheckLocal(const OptionTexts& texts) {
                      texts.Get("target"));
 }
 
-// With --all, refuses options that apply to one database, and addresses of a
-// single database; without it, options that need --all. `sides`: the operands
-// and their addresses.
+// Checks --all. If it was given, refuses options and addresses that select one
+// database. Otherwise refuses options that need --all, such as --jobs. `sides`
+// contains the names of the operands and their addresses.
 Status CheckAll(
     const OptionTexts& texts, bool all,
     const std::vector<std::pair<const char*, const SourceAddress*>>& sides) {
@@ -587,12 +589,12 @@ Status ReadArchivePlace(const std::string& operand, const std::string& text,
              : Status::OK();
 }
 
-// Reads the operand `archive` of an action.
+// Reads the operand `archive`, the address of an archive.
 Status ReadArchivePlace(const OptionTexts& texts, StoreAddress* out) {
   return ReadArchivePlace("archive", texts.Get("archive"), out);
 }
 
-// Refuses an option that only other actions use.
+// Refuses an option of archive that `action` does not use.
 Status CheckActionOptions(const OptionTexts& texts, ArchiveAction action) {
   for (const auto& [option, actions] : ArchiveOptionUses()) {
     if ((texts.Has(option) || texts.IsSet(option)) &&
@@ -665,7 +667,8 @@ Status ParseArchive(const std::vector<std::string>& arguments,
 
 namespace {
 
-// Reads a directory of this machine, without a slash at its end.
+// Sets *out to an operand that must be a directory on this machine. Removes
+// slashes from its end.
 Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
                      const char* expected, std::string* out) {
   const std::string text = texts.Get(operand);
@@ -679,13 +682,14 @@ Status ReadDirectory(const OptionTexts& texts, const std::string& operand,
   return Status::OK();
 }
 
-// Defaults for a follower into an archive. It pushes sets less often than the
-// follower of a standby takes cuts, because each push uploads all files that
-// compactions wrote since the last push.
+// The defaults of --cut-every and --max-replay for a follower into an archive.
+// They are larger than the defaults for a standby. Here a cut pushes a set, and
+// uploads all files that compactions have written since the last push.
 constexpr std::chrono::milliseconds kArchiveCutEvery{std::chrono::hours(1)};
 constexpr uint64_t kArchiveMaxReplayBytes = 4'000'000'000;
 
-// Refuses an option that this kind of follower does not use.
+// Refuses options that only the other kind of follower uses: a follower into an
+// archive, or one into a standby.
 Status CheckFollowOptions(const OptionTexts& texts, bool into_archive) {
   const auto is_given = [&texts](const char* option) {
     return texts.Has(option) || texts.IsSet(option);

@@ -71,7 +71,8 @@ void MeasuredPull::FillEmpty() {
         &metric::kLastRunPeakMemory}) {
     metrics_.Set(*spec, target, 0);
   }
-  // Series of failures appear with the first failure.
+  // Only the status OK has a series from the start. The series of another
+  // status appears with the first pull that ends with this status.
   metrics_.Set(
       metric::kReplicaRuns,
       {{"target", target_}, {"status", EndStateName(EndState::kOk)}}, 0);
@@ -84,7 +85,7 @@ void MeasuredPull::ReadReplica() {
   StatusOptions where;
   where.where.directory = target_;
   StatusReport report;
-  // A failure most likely means that there is no replica yet; the pull reports
+  // Ignores errors. Usually there is no replica yet; the pull itself reports
   // other problems.
   MakeStatusQuery(where)->Run(&report).PermitUncheckedError();
   const TargetState& state = report.target;
@@ -99,7 +100,7 @@ void MeasuredPull::ReadReplica() {
     metrics_.Set(metric::kReplicaTaken, {{"target", target_}},
                  static_cast<double>(*complete->as_of_seconds));
   }
-  // The file system that holds the replica, or will hold it.
+  // Uses the parent directory, because the replica may not exist yet.
   metrics_.SetDisk(metric::kReplicaDiskFree, metric::kReplicaDiskSize,
                    {{"target", target_}},
                    std::filesystem::path(target_).parent_path().string());
@@ -141,7 +142,8 @@ Status MeasuredPull::Run(Summary* summary) {
     return pull_->Run(summary);
   }
   ReadReplica();
-  // Alerts need the file even if the first run is killed.
+  // Writes the file before the first pull, because an alert needs the file even
+  // if this pull is killed.
   if (is_first_) {
     WriteFile();
   }

@@ -34,8 +34,9 @@ prometheus::ClientMetric MakeSeries(MetricKind kind,
   return series;
 }
 
-// Reads `name="value"` at `at`, with the escapes of the exposition format, and
-// moves `at` past it. Returns false for anything else.
+// Parses a label `name="value"` at the position *at of `line`, and moves *at
+// behind the label. Removes the escapes from the value. Returns false if there
+// is no label at *at.
 bool ReadLabel(const std::string& line, size_t* at, MetricLabels* labels) {
   const size_t equals = line.find('=', *at);
   if (equals == std::string::npos || equals + 1 >= line.size() ||
@@ -65,8 +66,8 @@ struct Line {
   double value = 0;
 };
 
-// Reads a series as Text() writes it. Returns false for a comment or anything
-// else.
+// Parses a line that MetricSet::Text() has written for a series. Returns false
+// for other lines, such as comments.
 bool ReadLine(const std::string& text, Line* line) {
   const size_t open = text.find('{');
   if (open == std::string::npos || text[0] == '#') {

@@ -34,7 +34,8 @@ std::string Lower(std::string text) {
 
 using Parser = http::request_parser<http::string_body>;
 
-// Reads one request. Returns false if none arrived, or it is malformed.
+// Reads one HTTP request. Returns false if no request arrives in time or the
+// request is malformed.
 bool ReadRequest(Connection* connection, const WaitLimit& limit,
                  Parser* parser) {
   parser->header_limit(kMaxHeaderBytes);
@@ -80,7 +81,8 @@ Status MetricsEndpoint::Listen(const MetricsArguments& where,
   }
   HostPort bound;
   RETURN_IF_ERROR(ParseHostPort(listener_->address(), &bound));
-  // The name may resolve to another address by now.
+  // Checks the address again: a name such as "localhost" may resolve to another
+  // address than before.
   if (is_local && !IsLoopback(bound.host)) {
     return MakeStatus(EndState::kRefused,
                       "--metrics " + ToString(listen) +
@@ -108,7 +110,7 @@ Status MetricsEndpoint::Start(const MetricsArguments& where,
 
 MetricsEndpoint::~MetricsEndpoint() {
   if (!accepting_.joinable()) {
-    return;  // it never listened
+    return;  // Start() failed
   }
   listener_->Close();
   accepting_.join();
@@ -126,7 +128,7 @@ void MetricsEndpoint::Accept() {
   std::unique_ptr<Connection> connection;
   while (listener_->Accept(&connection).ok()) {
     JoinEnded();
-    // A connection over the limit is closed here.
+    // If there are too many connections, closes the new one below.
     if (sessions_.size() < kMostConnections) {
       Session& session = sessions_.emplace_back();
       session.connection = std::move(connection);
@@ -137,7 +139,7 @@ void MetricsEndpoint::Accept() {
           session.ended = true;
         });
       } catch (const std::system_error&) {
-        sessions_.pop_back();  // no thread could be started; closes it
+        sessions_.pop_back();  // no thread for it; closes the connection
       }
     }
     connection.reset();
@@ -169,15 +171,16 @@ void MetricsEndpoint::Serve(Connection* connection) const {
                std::string(request.target()),
                host == request.end() ? nullptr : &named, request.version());
   const Slice part(answer);
-  // The client may have disconnected.
+  // Ignores errors, because the client may have disconnected.
   connection->Write(&part, 1, limit).PermitUncheckedError();
 }
 
-// Returns false for requests from a web page whose host name was made to
-// resolve to this machine (DNS rebinding): their Host header has that name.
+// Returns true if the Host header of a request has a name of this machine.
+// Refusing other names prevents DNS rebinding: the owner of a web page lets the
+// page's host name resolve to this machine, so that a browser reads metrics.
 bool MetricsEndpoint::IsForUs(const std::string* host) const {
   if (hosts_.empty() || host == nullptr) {
-    return true;  // HTTP/1.0, which no browser uses, has no Host
+    return true;  // only HTTP/1.0 has no Host, and no browser uses HTTP/1.0
   }
   const size_t end = host->find(host->starts_with('[') ? ']' : ':');
   std::string name = host->substr(0, end);

@@ -22,7 +22,8 @@ using rocksdb::Status;
 
 constexpr std::chrono::seconds kInterval{15};
 
-// Returns the error of errno. `step`: such as "--metrics-file: cannot write".
+// Returns an error with the text of errno. `step` says what failed, for example
+// "--metrics-file: cannot write".
 Status Failed(const std::string& step, const std::string& path) {
   return MakeStatus(EndState::kInternal,
                     step + " " + path + ": " + std::strerror(errno));
@@ -37,7 +38,7 @@ Status WriteAll(int fd, const std::string& step, const std::string& path,
     }
     at += wrote < 0 ? 0 : static_cast<size_t>(wrote);
   }
-  // Avoids a truncated file after a crash of the machine.
+  // Syncs the file. Otherwise it could be truncated after a power cut.
   return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? Status::OK()
                                                  : Failed(step, path);
 }
@@ -60,9 +61,9 @@ std::string ReadMetricsFile(const std::string& path) {
 
 Status WriteWholeFile(const std::string& what, const std::string& path,
                       const std::string& text) {
-  // Not *.prom, which a collector would read.
+  // The name does not end in .prom, so that node_exporter ignores the file.
   const std::string draft = path + "." + std::to_string(getpid()) + ".tmp";
-  unlink(draft.c_str());  // left by a killed process
+  unlink(draft.c_str());  // a killed process may have left it
   Status status;
   {
     const Descriptor file =

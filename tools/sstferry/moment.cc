@@ -16,14 +16,16 @@ namespace {
 
 constexpr time_t kDay = 24 * 60 * 60;
 
-// Parses a text by strptime(); returns false unless the complete text matches.
+// Parses a text with strptime(). Returns false unless the complete text
+// matches.
 bool Parses(const std::string& text, const char* form, std::tm* time) {
   const char* const end = strptime(text.c_str(), form, time);
   return end != nullptr && *end == '\0';
 }
 
-// Parses a text with a date. Returns false for a day that its month does not
-// have: strptime() accepts February 30, and mktime() makes a later day of it.
+// Parses a text with a date. Returns false for a date that does not exist, such
+// as February 30. strptime() accepts it, and mktime() would make it March 1 or
+// 2.
 bool ParsesDate(const std::string& text, const char* form, std::tm* time) {
   if (!Parses(text, form, time)) {
     return false;
@@ -42,12 +44,12 @@ std::tm LocalTime(time_t seconds) {
   return local;
 }
 
-// Seconds since 1970, ascending.
+// Points in time, in seconds since 1970, in ascending order.
 using Moments = std::vector<time_t>;
 
-// Returns the moments at which clocks in this machine's time zone show a time:
-// two if they are set back over it, none if they are set forward over it.
-// mktime() would choose one of the two, or another time.
+// Returns the moments at which clocks in this machine's time zone show `local`.
+// There are two when summer time ends, for example for 02:30, and none when it
+// begins. mktime() would return only one of the two, or another time.
 Moments FromLocal(std::tm local) {
   Moments moments;
   const time_t as_utc = timegm(&local);
@@ -69,9 +71,10 @@ Moments LastSecondOfDay(std::tm day) {
   return moments.empty() ? moments : Moments{moments.back()};
 }
 
-// Returns the latest moment up to `now` at which clocks show this time of day.
+// Returns the latest moment before or at `now` at which clocks showed this time
+// of day.
 Moments LatestTimeOfDay(const std::tm& time, time_t now) {
-  constexpr int kDays = 3;  // not each day has each time
+  constexpr int kDays = 3;  // a day may lack the time, see FromLocal()
   for (int days = 0; days < kDays; ++days) {
     std::tm day = time;
     day.tm_mday -= days;
@@ -105,7 +108,8 @@ std::optional<Moments> Ago(const std::string& text, time_t now) {
   return moment > 0 ? std::optional(Moments{moment}) : std::nullopt;
 }
 
-// Returns nullopt if the text is no time.
+// Returns the moments that `text` may mean. Returns nullopt if `text` has none
+// of the forms of ResolveMoment().
 std::optional<Moments> Resolve(const std::string& text, time_t now) {
   if (text.size() > 2 && text[0] == '-') {
     return Ago(text, now);

@@ -17,7 +17,7 @@ void RemoveOldDatabases(const PullArguments& arguments,
     options.target_dir = target_dir;
     removals.push_back(MakeOldRemoval(options, arguments.keep_old));
   }
-  // Removals that have not begun end at once.
+  // Cancels all removals. A removal that has not begun then ends immediately.
   const StopWatcher watcher([&removals] {
     for (const std::unique_ptr<Operation>& removal : removals) {
       removal->Cancel();

@@ -17,7 +17,7 @@ int RunOperation(const std::string& command, const CommonArguments& arguments,
                               [operation] { return operation->progress(); });
     status = operation->Run(&summary);
   }
-  if (command == "verify") {  // pull has logged them, plan's report lists them
+  if (command == "verify") {  // pull logs notes itself; plan prints them
     for (const std::string& note : summary.notes) {
       console->Log(LogLevel::kInfo, "note: " + note);
     }

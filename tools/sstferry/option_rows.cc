@@ -18,7 +18,8 @@ struct NamedUnit {
   const char* suffix;
 };
 
-// Largest first; powers of 1000 before powers of 1024.
+// The units in which help shows bytes. InUnits() takes the first unit that
+// divides the number, so larger units come first.
 constexpr NamedUnit kShownBytes[] = {
     {1000'000'000, "G"}, {1000'000, "M"}, {1000, "K"},
     {1ull << 30, "Gi"},  {1ull << 20, "Mi"}, {1ull << 10, "Ki"}};
@@ -26,7 +27,8 @@ constexpr NamedUnit kShownTimes[] = {
     {86'400'000, "d"}, {3'600'000, "h"}, {60'000, "m"}, {1000, "s"},
     {1, "ms"}};
 
-// Returns the number in the first unit that divides it.
+// Returns the number in the first unit that divides it, such as "64M" for
+// 64000000.
 template <size_t kCount>
 std::string InUnits(uint64_t number, const NamedUnit (&units)[kCount]) {
   for (const NamedUnit& unit : units) {

@@ -19,10 +19,10 @@
 namespace sstferry {
 namespace {
 
-// Maximum number of characters of an interval's bound, so that a line fits on a
+// Maximum number of characters of a key in the table, so that a row fits on a
 // screen.
 constexpr size_t kBoundWidth = 18;
-// Maximum number of files or intervals in text; --json has all.
+// Maximum number of files or key intervals in the table. --json lists all.
 constexpr size_t kMostItems = 40;
 
 std::string Bound(const std::optional<std::string>& key,
@@ -36,7 +36,7 @@ std::string Bound(const std::optional<std::string>& key,
   }
   size_t cut = kBoundWidth - 2;
   while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) {
-    --cut;  // not inside a UTF-8 sequence
+    --cut;  // does not cut a UTF-8 character
   }
   return text.substr(0, cut) + "..";
 }
@@ -53,11 +53,12 @@ std::string ServedNames(const Summary& summary) {
   return text;
 }
 
-// An action, and a description of what happens to the bytes.
+// An action of a plan, such as "rebuild", and a text about its bytes.
 using ActionText = std::pair<const char*, const char*>;
 
-// Returns "rebuild: 3 files, 20.0 MB". For a refresh in place, returns one line
-// per action, with the number of its intervals and their bytes.
+// Returns the totals of the plan's actions, such as "rebuild: 3 files, 20.0
+// MB". For a refresh in place, returns a line for each action, with the number
+// of key intervals and their bytes.
 std::string Actions(const Summary& summary) {
   const bool in_place = IsInPlace(summary);
   std::vector<ActionText> actions = {{"rebuild", ""}};
@@ -118,9 +119,9 @@ std::string Items(const Summary& summary) {
   }
   for (std::vector<std::string>& row : rows) {
     if (IsInPlace(summary)) {
-      row.erase(row.begin() + 3);  // an interval belongs to no single file
+      row.erase(row.begin() + 3);  // no FILE: an interval has no single file
     } else {
-      row.resize(5);  // all files are rebuilt
+      row.resize(5);  // no ACTION and REASON: all files are rebuilt
     }
   }
   const size_t others = summary.items.size() - shown;
@@ -158,7 +159,8 @@ std::string Disk(const Summary& summary) {
          "; the source links its files and writes no chunk\n";
 }
 
-// Returns the method of the pull, and what need not be sent.
+// Returns lines with the method of the pull, the files that need not be sent,
+// and the RocksDB releases that can open the result.
 std::string Method(const Summary& summary) {
   std::string text = MethodLine(summary);
   if (summary.files_reused > 0) {
@@ -173,7 +175,7 @@ std::string Method(const Summary& summary) {
 }  // namespace
 
 std::string PlanReport(const Summary& summary, bool brief) {
-  if (summary.method.empty()) {  // nothing was planned
+  if (summary.method.empty()) {  // SOURCE named no database to plan
     return ServedNames(summary);
   }
   std::string text = "plan: " + summary.source;
@@ -181,7 +183,7 @@ std::string PlanReport(const Summary& summary, bool brief) {
     text += " -> " + summary.target;
   }
   if (summary.column_families.empty()) {
-    text += "\n";  // the pull would end without the source
+    text += "\n";  // the pull would end before it needs the source
     for (const std::string& note : summary.notes) {
       text += "note: " + Printable(note) + "\n";
     }
@@ -195,14 +197,14 @@ std::string PlanReport(const Summary& summary, bool brief) {
     text += Actions(summary);
   }
   if (!summary.methods.empty() && !IsInPlace(summary)) {
-    text += Methods(summary);  // a refresh in place has only one
+    text += Methods(summary);  // a refresh in place has no other method
   }
   text += Method(summary);
   text += Disk(summary);
   for (const std::string& note : summary.notes) {
     text += "note: " + Printable(note) + "\n";
   }
-  // Totals first: the list may be long.
+  // The totals come before the list, because the list may be long.
   if (!summary.items.empty() && !brief) {
     text += "\n" + Families(summary) + "\n" + Items(summary);
   }
@@ -214,7 +216,8 @@ namespace {
 int PlanHere(PullArguments plan, const RootSide* root) {
   Console console(plan.common, stderr, ScreenFor(root));
   if (!plan.before_swap.empty()) {
-    // A plan calls no hook, but the presence of one affects the result.
+    // A plan does not run the hook, but its result depends on whether the pull
+    // has a hook.
     plan.options.before_swap = [](const SwapEvent&) {
       return rocksdb::Status::OK();
     };
@@ -231,7 +234,7 @@ int PlanHere(PullArguments plan, const RootSide* root) {
 
 }  // namespace
 
-// Plans as the account under which the pull would run.
+// Runs as the same account as the planned pull would.
 int RunPlan(const std::vector<std::string>& arguments) {
   PullArguments plan;
   const rocksdb::Status usage = ParsePlan(arguments, &plan);

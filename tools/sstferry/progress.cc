@@ -15,13 +15,14 @@ namespace {
 
 constexpr double kRateWindowSeconds = 10;
 constexpr std::chrono::milliseconds kRedrawInterval{200};
-// 100 is shown only for a finished operation.
+// The maximum before the operation has finished. Only a finished operation
+// shows 100 percent.
 constexpr double kMaxUnfinishedPercent = 99.9;
 
 double MovingRate(double rate, double amount, double elapsed,
                   double total_elapsed) {
-  // The average since the start until a window has passed, then an
-  // exponentially weighted one.
+  // In the first ten seconds, computes the average since the start. Later,
+  // computes an exponentially weighted moving average.
   const double window = std::min(total_elapsed, kRateWindowSeconds);
   const double weight = window > 0 ? std::min(1.0, elapsed / window) : 1.0;
   return rate + weight * (amount / elapsed - rate);
@@ -39,7 +40,7 @@ void ProgressFormatter::ObserveStages(const ProgressStages& now,
   const std::array<uint64_t, 6> seen = InOrder(now);
   const std::array<uint64_t, 6> before = InOrder(last_.stages);
   for (size_t i = 0; i < seen.size(); ++i) {
-    // A source that was lost reports its times from 0 again.
+    // After a lost connection the source's times begin at 0 again.
     const uint64_t grown = seen[i] - std::min(seen[i], before[i]);
     stages_[i] = MovingRate(stages_[i], static_cast<double>(grown), elapsed,
                             now_seconds);
@@ -115,12 +116,13 @@ std::string ProgressFormatter::Line() const {
 std::string ProgressFormatter::Where() const {
   std::array<char, 256> text{};
   if (!is_planned()) {
-    // A percentage would be zero.
+    // The amount of data is not known yet, so there is no percentage.
     std::snprintf(text.data(), text.size(), "    - %% %-9.32s %s",
                   last_.phase.c_str(), FormatClock(last_seconds_).c_str());
     return text.data();
   }
-  // The plan is an estimate, so at the end it differs from the bytes done.
+  // At the end, leaves out the planned bytes. They were an estimate and differ
+  // from the bytes that were sent.
   const std::string of =
       last_.finished
           ? ""
@@ -134,11 +136,12 @@ std::string ProgressFormatter::Where() const {
 
 std::vector<std::string> ProgressFormatter::Columns() const {
   if (last_.finished) {
-    // The bytes include those that were not sent, so a rate would be wrong.
+    // Shows no rate: done_bytes include bytes that were not sent, so the rate
+    // would be wrong.
     return {Where(), "took " + FormatTook(last_.seconds)};
   }
-  // While the source cannot be reached, its rates are outdated. The reason is
-  // in the first column, which FitColumns() truncates but does not leave out.
+  // While the source cannot be reached, shows the reason instead of old rates.
+  // The reason is in the first column, which FitColumns() never leaves out.
   if (!last_.waiting_for.empty()) {
     return {Where() + "  waiting for the source: " +
             Printable(last_.waiting_for)};
@@ -156,7 +159,8 @@ std::vector<std::string> ProgressFormatter::Columns() const {
     columns.push_back("waiting for: " + bottleneck);
   }
   columns.push_back(FormatCount(last_.lanes, "lane"));
-  // The entries of a file that is sent unchanged are counted only at its end.
+  // Leaves out a rate of 0. When files are sent unchanged, their entries are
+  // counted only at the end of a file.
   if (entries_per_second_ >= 1) {
     columns.push_back(
         FormatNumber(static_cast<uint64_t>(entries_per_second_)) +
@@ -242,7 +246,7 @@ ProgressReporter::ProgressReporter(const CommonArguments& arguments,
                                    Console* console,
                                    std::function<Progress()> look)
     : in_place_(ShowsInPlace(arguments.progress, *console)),
-      // Lines between JSON log lines must be JSON, too.
+      // If log lines are JSON, the progress lines between them must be JSON.
       json_(arguments.progress == ProgressMode::kJson ||
             (!in_place_ && console->logs_json())),
       interval_(in_place_ ? kRedrawInterval : arguments.progress_interval),
@@ -264,7 +268,8 @@ void ProgressReporter::Stop() {
   changed_.notify_all();
   if (thread_.joinable()) {
     thread_.join();
-    // A command that failed or answered at once needs no progress line.
+    // If the command has ended before the amount of data was known, its result
+    // says enough, and the progress line is removed.
     if (json_ || look_().planned_bytes > 0) {
       Show();
       console_->EndProgress();
@@ -285,7 +290,7 @@ void ProgressReporter::Loop() {
 
 void ProgressReporter::Show() {
   if (!in_place_ && formatter_.finished()) {
-    return;  // its last line was written
+    return;  // has already written the line of the finished operation
   }
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now() - started_;

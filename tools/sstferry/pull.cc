@@ -45,7 +45,8 @@ std::string PullSeconds(double seconds) {
   return text.data();
 }
 
-// Returns the rate of the transfer: ", 13.5 MB/s"; empty if nothing was moved.
+// Returns the rate of the transfer, such as ", 13.5 MB/s". Returns "" if no
+// data was moved.
 std::string Rate(const Summary& summary) {
   const uint64_t bytes = summary.sst_bytes - summary.sst_bytes_resumed;
   const double seconds = TransferSeconds(summary);
@@ -55,7 +56,8 @@ std::string Rate(const Summary& summary) {
                           static_cast<double>(bytes) / seconds)) + "/s";
 }
 
-// Returns how much of the replica is new: "6,950 keys changed".
+// Returns the amount of data that the pull has changed in the replica, such as
+// "6,950 keys changed".
 std::string Change(const Summary& summary) {
   const bool links = summary.method != "clone" && summary.files_reused != 0;
   if (IsInPlace(summary) || summary.chunks_delta != 0 || links) {
@@ -76,9 +78,9 @@ std::string Change(const Summary& summary) {
   return FormatCount(summary.entries, "key");
 }
 
-// Returns the most important result: the replica's point in time, and the cost.
-// "replica is as of 2026-11-25T02:00:03Z, 6,950 keys changed, 14.0 MB sent,
-// application down 0.05 s"
+// Returns the first line of the result, for example "replica is as of
+// 2026-11-25T02:00:03Z, 6,950 keys changed, 14.0 MB sent, application down
+// 0.05 s".
 std::string ReplicaLine(const Summary& summary) {
   std::string text =
       "replica is " +
@@ -110,8 +112,9 @@ std::string SourceLine(const Summary& summary) {
          "\n";
 }
 
-// Returns how the data was moved. Ends with the reason, because it may be long:
-// "method: clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)".
+// Returns the line with the method, amount and rate, for example "method:
+// clone, 13.7 MB in 9 units; 1.52 s, 9.0 MB/s (asked for)". The reason for the
+// method is in parentheses at the end, because it may be long.
 std::string HowLine(const Summary& summary) {
   std::string text;
   if (IsInPlace(summary)) {
@@ -158,7 +161,8 @@ std::string VerdictLine(const Summary& summary) {
          (opens.empty() ? "\n" : "; " + opens);
 }
 
-// Returns how long the source throttled itself, and why; empty if it did not.
+// Returns a line with the time for which the source slowed down to spare its
+// application, and the reasons. Returns "" if it did not slow down.
 std::string HeldLine(const Summary& summary) {
   constexpr double kWorthSaying = 0.1;
   double sum = 0;
@@ -194,7 +198,8 @@ std::string PullReport(const Summary& summary) {
 
 namespace {
 
-// Minimum time for the application to start, even after the deadline.
+// Minimum time for the command of --after-swap, which starts the application.
+// The command gets this time even after --deadline.
 constexpr std::chrono::seconds kLeastAfterSwap{60};
 
 void SetHooks(PullArguments* pull) {
@@ -221,8 +226,8 @@ void SetHooks(PullArguments* pull) {
   }
 }
 
-// A pull that first ends a command which an earlier, killed pull of TARGET_DIR
-// has left running.
+// A pull that first ends a hook's command of an earlier pull into the same
+// directory. The earlier pull was killed, but its command still runs.
 class PullWithoutLeftCommand : public Operation {
  public:
   explicit PullWithoutLeftCommand(const PullOptions& options)
@@ -246,7 +251,8 @@ class PullWithoutLeftCommand : public Operation {
   const std::unique_ptr<Operation> pull_;
 };
 
-// Returns the command line as typed, except for the quotes.
+// Returns the complete command line. Quotes words that need quotes, which may
+// not be the quotes that the operator typed.
 std::string CommandLine(const std::string& command,
                         const std::vector<std::string>& arguments) {
   std::string line = ShellWord(program_invocation_name) + " " + command;
@@ -265,8 +271,9 @@ void Reload(PullMode mode, const std::vector<std::string>& words,
               console);
 }
 
-// Pulls in this process. `root`: does what only root may do; null: this process
-// may do it itself. `arguments` are read again on SIGHUP.
+// Pulls in this process. If `root` is not null, root's process runs the hooks
+// and writes the metrics file, otherwise this process does. Reads `arguments`
+// again on SIGHUP.
 int PullHere(const std::vector<std::string>& arguments, PullArguments pull,
              RootSide* root) {
   Console console(pull.common, stderr, ScreenFor(root));
@@ -362,8 +369,8 @@ int RunJob(PullMode mode, const std::vector<std::string>& arguments) {
   }
   HoldReloadSignal();
   pull.options.command_line = CommandLine(PullModeName(mode), arguments);
-  // With --all, also considers the owner of TARGET_DIR, who can rename the
-  // replicas in it.
+  // With --all, TARGET_DIR contains the replicas. AccountOfTarget() must then
+  // consider the owner of TARGET_DIR, who can rename replicas.
   const std::optional<uint32_t> account = AccountOfTarget(
       pull.options.target_dir + (pull.all ? "/replica" : ""));
   return account.has_value() ? PullAs(*account, arguments, pull)
