@@ -1,7 +1,7 @@
-// Reads the options of one command: from its command line, with
-// Boost.Program_options, and from its config file, which is TOML. Never calls
-// what() of Boost's errors: it replaces %placeholders%, and does not terminate
-// if a name or a value contains one.
+// Reads the options of a command from its command line and its config file. The
+// command line is parsed by Boost.Program_options, and the file is TOML. Never
+// calls what() of Boost's errors. what() replaces %placeholders% in a loop,
+// which would not end if the operator's text contained a placeholder.
 #include <algorithm>
 #include <set>
 #include <sstream>
@@ -21,18 +21,18 @@ namespace po = boost::program_options;
 using rocksdb::Status;
 using Strings = std::vector<std::string>;
 
-// Name of the option that receives surplus operands.
+// The name of an option that gets operands for which the command has no name.
 constexpr const char* kBeyond = "operands";
 
-// The options of a command, and the names of those that are refused in a config
-// file.
+// The options of a command, and the names of options that a config file must
+// not contain.
 struct KnownOptions {
   po::options_description all;
   std::set<std::string> only_typed = {"config", "help", "version"};
 };
 
-// Returns the error for `word`, which begins with the name of an unknown option
-// or of a switch. Suggests a similar option.
+// Returns the error for `word`, an unknown option or a switch with a value. The
+// error suggests an option with a similar name.
 Status RefusedOption(const std::string& word,
                      const po::options_description& known,
                      const std::string& prefix) {
@@ -51,8 +51,9 @@ Status RefusedOption(const std::string& word,
       DidYouMean(shown.substr(dashes), names, prefix));
 }
 
-// Refuses two things that Boost accepts: surplus operands, and an option in
-// place of a value ("--begin --verify").
+// Refuses two errors that Boost accepts: too many operands, and an option in
+// the place of a value. For example, in "--begin --verify" the value of --begin
+// is missing.
 Status CheckWords(const po::parsed_options& parsed) {
   for (const po::option& option : parsed.options) {
     if (option.string_key == kBeyond) {
@@ -72,8 +73,8 @@ Status CheckWords(const po::parsed_options& parsed) {
   return Status::OK();
 }
 
-// Adds the parsed values to `map`. An option that `map` already has keeps its
-// values; values are not added to its list either.
+// Adds the parsed options to `map`. Ignores options that `map` already
+// contains, even repeatable ones.
 Status Store(const po::parsed_options& parsed, po::variables_map* map) {
   try {
     po::store(parsed, *map);
@@ -93,8 +94,9 @@ Status ReadCommandLine(const Strings& operands, const Strings& arguments,
     positions.add(operand.c_str(), 1);
   }
   positions.add(kBeyond, -1);
-  // Boost would read "-x" as an operand and "--=x" as any option, and drop the
-  // value of a switch. This parser makes such words unknown options.
+  // Boost would accept three kinds of wrong words: it reads "-x" as an operand
+  // and "--=x" as any option, and ignores the value in "--json=x". This parser
+  // reports them as unknown options.
   const auto refuse = [&](const std::string& word) {
     const std::string name = word.substr(0, word.find('='));
     const auto* option = name.size() > 2 && name.starts_with("--")
@@ -133,7 +135,8 @@ Status AtLine(size_t line, const Status& status) {
   return WithPlace("line " + std::to_string(line), status);
 }
 
-// Reads one value, or an array of them for a repeatable option.
+// Reads the value of an option in the config file. The value of a repeatable
+// option may be an array.
 Status ReadValue(const std::string& name, const toml::node& node,
                  const KnownOptions& known, po::parsed_options* in_file) {
   const po::option_description* spec = known.all.find_nothrow(name, false);
@@ -167,8 +170,9 @@ Status ReadValue(const std::string& name, const toml::node& node,
   return Store(of_line, &alone);
 }
 
-// Reads [[database]] with the keys name, directory, allow and wal-dir, which
-// correspond to --db, --allow and --wal-dir.
+// Reads the tables [[database]] of the config file. The keys name and directory
+// replace --db, and the keys allow and wal-dir replace options of the same
+// names.
 Status ReadDatabaseTables(const toml::node& node,
                          const po::options_description& known,
                          po::parsed_options* in_file) {

@@ -23,12 +23,13 @@ using rocksdb::Status;
 
 constexpr size_t kMostAtOnce = 64u << 10;
 constexpr size_t kMaxControl = 5;
-// The sequences that Console writes.
+// The control sequences that Console writes.
 constexpr std::array<const char*, 7> kControls = {
     "\n", "\r", "\t", "\033[K", "\033[31m", "\033[33m", "\033[0m"};
 
-// Returns the length of the allowed control sequence at the start of `text`; 0:
-// none. Sets *more if more bytes may complete such a sequence.
+// Returns the length of the allowed control sequence at the start of `text`.
+// Returns 0 if there is none. Sets *more to true if `text` is the beginning of
+// an allowed control sequence.
 size_t ControlLength(const std::string& text, bool* more) {
   *more = false;
   for (const std::string control : kControls) {
@@ -46,7 +47,8 @@ void Close(int fd) {
   }
 }
 
-// Returns true if more bytes may make the text a UTF-8 sequence.
+// Returns true if `text` is the beginning of a UTF-8 character whose last bytes
+// are missing.
 bool MayBecomeUtf8(const std::string& text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t bytes = first >= 0xf0   ? 4
@@ -135,8 +137,8 @@ void OutputRelay::Copy() {
       continue;  // EINTR
     }
     if (waits[1].revents != 0) {
-      // Copies only what is there now: processes that the account left running
-      // may write forever.
+      // Copies only the bytes that are in the pipe now. Background processes of
+      // the account may write to the pipe forever.
       int left = 0;
       ioctl(out_, FIONREAD, &left);
       size_t done = 1;
@@ -150,11 +152,12 @@ void OutputRelay::Copy() {
       return;
     }
   }
-  Close(out_);  // so that writers notice that nobody reads
+  Close(out_);  // writers then get an error, because nobody reads
   out_ = -1;
 }
 
-// Returns the number of bytes read; 0: the pipe has ended.
+// Copies at most `most` bytes. Returns the number of bytes that were read, or 0
+// at the end of the pipe.
 size_t OutputRelay::CopyOnce(size_t most) {
   std::string bytes(std::min(most, kMostAtOnce), '\0');
   ssize_t got = 0;

@@ -23,7 +23,8 @@ std::string ToJson(const ReleaseArguments& asked, const Status& status,
   return DumpJson(json);
 }
 
-// Runs the same command on the source's machine, where it prints the result.
+// Runs sstferry release on the source's machine over ssh. The remote command
+// prints the result.
 int ReleaseThere(const ReleaseArguments& asked) {
   const SourceAddress& source = asked.source;
   std::vector<std::string> words = {"release", source.directory, asked.id};

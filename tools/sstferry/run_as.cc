@@ -31,21 +31,26 @@ namespace {
 
 using rocksdb::Status;
 
-// A message is one packet.
+// The maximum size of a message between the two processes. A message is one
+// packet of the socket.
 constexpr size_t kMaxMessageBytes = 1u << 20;
 constexpr int kHookLookMillis = 50;
-// The result for 4096 databases has 20 MB.
+// The maximum size of the command's JSON object. The object for 4096 databases
+// has about 20 MB.
 constexpr size_t kMaxResultBytes = 64u << 20;
-constexpr size_t kPieceBytes = 64u << 10;  // a piece of a result or of metrics
+// The JSON object and the text of the metrics are sent in pieces of this size.
+constexpr size_t kPieceBytes = 64u << 10;
 
-// First byte of a message to root.
-constexpr char kBefore = 'b';   // + "yes" or "no", transfer id
-constexpr char kAfter = 'a';    // + the same as kBefore
+// The first byte of a message from the child to root's process. kMetricsPiece
+// and kResult get no answer.
+constexpr char kBefore = 'b';   // before_swap; then "yes" or "no", transfer id
+constexpr char kAfter = 'a';    // after_swap; then the same as for kBefore
 constexpr char kStopHook = 's';     // ends the running hook
-constexpr char kMetricsPiece = 'p';  // + a piece of the text; not answered
-constexpr char kMetrics = 'm';       // + the last piece
-constexpr char kResult = 'j';   // + a piece of the JSON object; not answered
-// An answer is 'k', or 'f' with the end state and its message.
+constexpr char kMetricsPiece = 'p';  // then a piece of the metrics
+constexpr char kMetrics = 'm';       // then the last piece of the metrics
+constexpr char kResult = 'j';   // then a piece of the JSON object
+// The first byte of an answer: kDone for success, or kFailed, which is followed
+// by the end state and a message.
 constexpr char kDone = 'k';
 constexpr char kFailed = 'f';
 
@@ -58,7 +63,8 @@ bool Send(int socket, const std::string& message) {
          static_cast<ssize_t>(message.size());
 }
 
-// Returns an empty string if the other side has ended.
+// Waits for a message and returns it. Returns "" if the other process has
+// ended.
 std::string Receive(int socket) {
   std::string message(kMaxMessageBytes, '\0');
   ssize_t got = 0;
@@ -90,10 +96,11 @@ Status StatusOf(const std::string& answer) {
                           "the process of the other account has ended");
 }
 
-// An unnamed copy of a file, which any account may open through its descriptor.
+// A copy of a file in memory. A child process that inherits the copy's
+// descriptor can open the copy as any account.
 class OpenCopy {
  public:
-  // `account`: the only account besides root that may control the file.
+  // The file at `path` must belong to root or to `account` (see ReadOwn()).
   OpenCopy(std::string path, uid_t account)
       : path_(std::move(path)), account_(account) {}
   ~OpenCopy() {
@@ -104,8 +111,8 @@ class OpenCopy {
   OpenCopy(const OpenCopy&) = delete;
   OpenCopy& operator=(const OpenCopy&) = delete;
 
-  // Reads the file again, by the rules of ReadOwn(). On failure the copy is
-  // unchanged.
+  // Copies the file, again if it was copied before. If reading the file fails,
+  // the old copy is unchanged.
   Status Fill() {
     std::string text;
     RETURN_IF_ERROR(ReadOwn(path_, account_, &text));
@@ -119,8 +126,8 @@ class OpenCopy {
                ? Status::OK()
                : Errno(path_);
   }
-  int fd() const { return fd_; }  // -1: not filled
-  // Returns the path itself if the copy was not filled.
+  int fd() const { return fd_; }  // -1 if there is no copy yet
+  // Returns the path of the copy, or the path of the file if there is no copy.
   std::string name() const {
     return fd_ < 0 ? path_ : "/proc/self/fd/" + std::to_string(fd_);
   }
@@ -131,8 +138,9 @@ class OpenCopy {
   int fd_ = -1;
 };
 
-// Returns the word with the path of the config file; null: none. *prefix: the
-// text before the path in this word.
+// Returns the word that contains the path of the config file, or null if there
+// is none. Sets *prefix to the text before the path in this word: "" or
+// "--config=".
 std::string* ConfigOf(std::vector<std::string>* arguments,
                       std::string* prefix) {
   for (size_t i = 0; i < arguments->size(); ++i) {
@@ -150,7 +158,8 @@ std::string* ConfigOf(std::vector<std::string>* arguments,
 }
 
 // The width of root's terminal, in memory that both processes share. Root's
-// process never reads it, because the account's process could change it.
+// process writes the width and the child reads it. Root's process never reads
+// it, because the child could have changed it.
 class SharedColumns {
  public:
   SharedColumns()
@@ -162,7 +171,7 @@ class SharedColumns {
   SharedColumns(const SharedColumns&) = delete;
   SharedColumns& operator=(const SharedColumns&) = delete;
 
-  // Stores the present width.
+  // Stores the present width of the terminal.
   void Look() {
     if (columns_ != MAP_FAILED) {
       columns_->store(static_cast<uint32_t>(ScreenOf(stderr).columns()));
@@ -173,7 +182,7 @@ class SharedColumns {
   }
 
  private:
-  std::atomic<uint32_t>* const columns_;  // never unmapped
+  std::atomic<uint32_t>* const columns_;  // stays mapped until the process ends
 };
 
 class ChildSide : public RootSide {
@@ -227,8 +236,8 @@ class ChildSide : public RootSide {
   std::mutex mu_;
 };
 
-// Relays both streams of the account's process. Uses one pipe if both go to the
-// same file, so that lines stay in order.
+// Copies standard output and standard error of the child. If both go to the
+// same file, uses one pipe for both, so that their lines stay in order.
 class Relays {
  public:
   Status Open() {
@@ -248,7 +257,7 @@ class Relays {
       err_->Begin();
     }
   }
-  // Returns false if some of standard output could not be written.
+  // Returns false if a part of standard output could not be written.
   bool Finish() {
     if (err_ != nullptr) {
       err_->Finish();
@@ -258,10 +267,10 @@ class Relays {
 
  private:
   std::unique_ptr<OutputRelay> out_;
-  std::unique_ptr<OutputRelay> err_;  // null: the same pipe
+  std::unique_ptr<OutputRelay> err_;  // null if out_ is used for both streams
 };
 
-// Serves the child until it ends.
+// Handles the child's messages and passes signals to the child until it ends.
 class RootLoop {
  public:
   RootLoop(const RootDuties& duties, OpenCopy* config, SharedColumns* columns,
@@ -332,8 +341,8 @@ class RootLoop {
     kill(child_, signal);
   }
 
-  // Handles Ctrl-Z: stops the child and this process. When this process is
-  // continued (fg, bg), continues the child.
+  // Handles Ctrl-Z: stops the child and then this process. When the shell
+  // continues this process (fg or bg), continues the child.
   void Pause() {
     kill(-child_, SIGSTOP);
     sigset_t stop;
@@ -379,8 +388,8 @@ class RootLoop {
                                 " bytes, found more");
   }
 
-  // Runs a hook. The hook gets text from the account's process only in its
-  // environment, not in its command line.
+  // Runs a hook as root. The command of the hook does not contain text from the
+  // child; such text is only in the environment.
   void RunHook(char kind, const std::string& message) {
     SwapEvent event;
     event.target_dir = duties_.target_dir;
@@ -414,7 +423,7 @@ class RootLoop {
   const int socket_;
   const pid_t child_;
   std::atomic<bool> stopped_{false};
-  std::string metrics_;  // the pieces until the last one
+  std::string metrics_;  // the pieces that have arrived
   std::string result_;
   std::thread hook_;
 };
@@ -450,7 +459,8 @@ int RunAs(uid_t uid, const RootDuties& duties,
     if (read.ok()) {
       *path = copy->name();
     } else if (duties.log) {
-      // The account's process opens the file with its own rights only.
+      // Leaves the path as it is. The child then opens the file with the rights
+      // of the account.
       duties.log(LogLevel::kWarning,
                  option + MessageOf(read) +
                      "; root does not read this file, so the process of the "

@@ -31,7 +31,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Counts the transfers of one run by outcome.
+// Counts the transfers of this server, their failures and their bytes.
 //
 // Threads: all members from any thread.
 class Ledger {
@@ -105,7 +105,8 @@ void LogTransfer(const TransferReport& report, RateLimitedLog* limited,
   }
 }
 
-// Maximum length of the names in a line of systemctl status.
+// Maximum length of the database names in the line for systemctl status and in
+// a warning.
 constexpr size_t kMaxStatusNames = 200;
 
 std::string Cut(const std::string& text, size_t most) {
@@ -160,14 +161,15 @@ void Announce(const ServeArguments& arguments, const std::string& address,
   }
 }
 
-// A connected target pings every 5 seconds. After kStdioSilence without a ping,
-// the target is treated as lost, and the next serve may take over its snapshot.
+// A connected target sends a ping every 5 seconds. If no ping arrives for
+// kStdioSilence, the target is lost, and the next process of serve may take
+// over its snapshot.
 constexpr std::chrono::seconds kStdioSilence{20};
-// See ServeOptions::other_process_limit.
+// The value of ServeOptions::other_process_limit with --stdio.
 constexpr std::chrono::seconds kStdioEarlier{60};
 
-// Returns the address of the ssh client, such as "192.0.2.7:52114", if ssh
-// reports it.
+// Returns the address of the ssh client, such as "192.0.2.7:52114". If ssh does
+// not report it, returns "stdio".
 std::string StdioPeer() {
   const char* const connection = std::getenv("SSH_CONNECTION");
   std::istringstream words(connection != nullptr ? connection : "");
@@ -176,8 +178,9 @@ std::string StdioPeer() {
   return words >> host >> port ? ToString(HostPort{host, port}) : "stdio";
 }
 
-// Uses standard input and output for the stream; other writers to standard
-// output are redirected to standard error.
+// Makes a listener whose only connection is standard input and output. Other
+// code of this process that writes to standard output then writes to standard
+// error.
 Status ListenStdio(std::unique_ptr<Listener>* listener) {
   const int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -196,8 +199,9 @@ Status ListenStdio(std::unique_ptr<Listener>* listener) {
   return ListenStream(in, out, StdioPeer(), kStdioSilence, listener);
 }
 
-// Logs the databases that a target would find now. Fails, before anybody can
-// connect, if one of them cannot be served.
+// Checks that all databases can be served, and logs them. Returns an error if
+// one cannot be served, unless --allow-missing was given. Called before a
+// target can connect.
 Status CheckDatabases(const ServeArguments& arguments, Console* console) {
   const std::string& top = arguments.options.tree.directory;
   std::error_code error;
@@ -242,8 +246,8 @@ Status CheckDatabases(const ServeArguments& arguments, Console* console) {
   return Status::OK();
 }
 
-// Refuses to reload an allow list that lost its last line, because that would
-// open the database to every certificate.
+// Refuses to reload the options if the allow list of a database has become
+// empty: every certificate could then read the database.
 Status CheckStillNamed(const ServeOptions& before, const ServeOptions& again) {
   std::string name;
   if (!before.tree.allowed.empty() && again.tree.allowed.empty()) {
@@ -266,8 +270,8 @@ Status CheckStillNamed(const ServeOptions& before, const ServeOptions& again) {
                    name + "=" + kEveryPeer + " lets every certificate read it");
 }
 
-// Reads the command line and the files again. Applies their changes only if all
-// of them can be applied.
+// Reads the command line, the config file and the TLS files again. Applies the
+// changes only if there is no error in any of them.
 void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
             ServeOptions* options, SourceServer* server,
             ServeMetrics* metrics, MetricsEndpoint* endpoint,
@@ -297,7 +301,7 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   }
   ApplyReload(status, again.common, again.options.max_rate_bytes_per_sec,
               [server](uint64_t rate) { server->SetMaxRate(rate); }, console);
-  server->LookForDatabases();  // even if the command line is invalid now
+  server->LookForDatabases();  // also if reading the command line failed
   if (status.ok() && reload_tls) {
     console->Log(LogLevel::kInfo,
                  "SIGHUP: new connections use the new certificates and allow "
@@ -305,7 +309,8 @@ void Reload(const std::vector<std::string>& words, const ReloadTls& reload_tls,
   }
 }
 
-// Serves until a signal, or with --once until the first transfer has ended.
+// Serves until SIGINT or SIGTERM arrives. With --once, serves until the first
+// transfer has ended.
 Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
              Console* console, Ledger* ledger) {
   std::unique_ptr<Listener> listener;
@@ -313,8 +318,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   LogTlsWarnings(arguments->tls, console);
   LogCertificateEnds(arguments->tls, console);
   const bool stdio = !arguments->stdio_directory.empty();
-  // With --stdio, the target learns about such a problem from the answer to its
-  // first request.
+  // With --stdio, does not check the database here: the answer to the target's
+  // first request reports a problem.
   RETURN_IF_ERROR(stdio ? Status::OK() : CheckDatabases(*arguments, console));
   Status status;
   if (stdio) {
@@ -345,8 +350,9 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   arguments->options.on_transfer_end = [&](const TransferReport& report) {
     metrics.Report(report);
     LogTransfer(report, &transfer_log, console);
-    // While the snapshot is retained, the transfer may resume, and is not
-    // counted yet. With --once, this applies only to a lost connection.
+    // Does not count a transfer that may resume because its snapshot is
+    // retained. With --once, the transfer may resume only if its connection was
+    // lost.
     if (report.kept_for.count() > 0 && (report.lost || !once)) {
       return;
     }
@@ -357,7 +363,8 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   };
   RETURN_IF_ERROR(
       MakeSourceServer(arguments->options, std::move(listener), &server));
-  // Before anybody can connect, so that a failure affects no target.
+  // Starts the metrics before a target can connect, so that a failure here does
+  // not interrupt a transfer.
   ShownMetrics shown;
   RETURN_IF_ERROR(ShowMetrics(
       arguments->metrics, arguments->tls,
@@ -379,7 +386,7 @@ Status Serve(const std::vector<std::string>& words, ServeArguments* arguments,
   }
   status = server->Run();
   if ((stop_asked || stdio) && EndStateOf(status) == EndState::kCancelled) {
-    status = Status::OK();  // ended as intended
+    status = Status::OK();  // the operator or ssh has ended the server
   }
   return status;
 }

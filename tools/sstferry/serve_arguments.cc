@@ -17,11 +17,11 @@ using rocksdb::Status;
 
 namespace {
 
-// The kernel's overflowuid. In a user namespace, the kernel reports it for
-// every account outside of this namespace.
+// The id that the kernel reports for accounts outside of this process's user
+// namespace (overflowuid). All these accounts have the same id.
 constexpr uint64_t kUnknownUid = 65534;
 
-// The NAME of --allow that means all databases of --db-dir.
+// The NAME in --allow NAME=SUBJECT that stands for all databases of --db-dir.
 constexpr char kWholeTree[] = "*";
 
 }  // namespace
@@ -56,8 +56,8 @@ Status ReadStdio(const OptionTexts& texts, ServeArguments* out) {
     out->options.tree.directory = database.directory;
   }
   if (!texts.Has("log-level")) {
-    // Log lines would mix with the lines of the pull that started this process.
-    // That pull receives all failures anyway.
+    // Logs only errors. The pull that started this process over ssh prints to
+    // the same terminal, and this process sends all failures to the pull.
     out->common.log_level = LogLevel::kError;
   }
   return Status::OK();
@@ -91,7 +91,7 @@ Status ReadDatabases(const OptionTexts& texts, ServeOptions* out) {
   return Status::OK();
 }
 
-// Reads "NAME=SUBJECT"; a name has no '=', a subject may have one.
+// Splits "NAME=SUBJECT" at the first '=', because a name never contains one.
 Status ReadAllowed(const OptionTexts& texts, bool tls, ServeOptions* out) {
   for (const std::string& text : texts.GetAll("allow")) {
     const size_t equals = std::min(text.find('='), text.size());
@@ -132,7 +132,8 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
         text.find_first_not_of("0123456789") == std::string::npos;
     uint64_t uid = 0;
     if (is_number) {
-      // The largest number means "no change" to the kernel.
+      // The largest uint32_t is not a user id: the kernel uses it for "no
+      // change".
       RETURN_IF_ERROR(
           ParseNumber("--allow-uid", text, 0, UINT32_MAX - 1, &uid));
     } else if (const struct passwd* const entry = getpwnam(text.c_str());
@@ -156,7 +157,7 @@ Status ReadAllowedUids(const OptionTexts& texts, bool is_unix,
   return Status::OK();
 }
 
-// Reads "NAME=DIR"; a name has no '=', a directory may have one.
+// Splits "NAME=DIR" at the first '=', because a name never contains one.
 Status ReadWalDirs(const OptionTexts& texts, ServeOptions* out) {
   for (const std::string& text : texts.GetAll("wal-dir")) {
     const size_t equals = std::min(text.find('='), text.size());

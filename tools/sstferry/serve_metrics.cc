@@ -7,8 +7,8 @@
 namespace sstferry {
 namespace {
 
-// Maximum number of transfers in counted_. A server runs fewer at once, so that
-// only transfers that have ended are removed.
+// Maximum number of transfers in counted_. A server runs fewer transfers at
+// once, so Count() removes only transfers that have ended.
 constexpr size_t kMaxCounted = 1024;
 
 double Of(const std::map<std::string, double>& stages, const char* stage) {
@@ -16,8 +16,8 @@ double Of(const std::map<std::string, double>& stages, const char* stage) {
   return found == stages.end() ? 0 : found->second;
 }
 
-// Returns the growth of a counter; 0 if it restarted, because the transfer was
-// resumed by another process.
+// Returns the growth of a counter. Returns 0 if the counter began at 0 again,
+// because another process has resumed the transfer.
 double Growth(double now, double before) {
   return now > before ? now - before : 0;
 }
@@ -30,9 +30,9 @@ ServeMetrics::ServeMetrics(const ServeOptions* options,
   FollowDatabases({options_->databases, {}, {}, {}});
 }
 
-// Starts the series that every database has at 0. Otherwise Prometheus would
-// not count the first value of a series in a rate. The series of a failure
-// appears with the first such failure.
+// Sets the counters of new databases to 0. If a series began with a larger
+// value, Prometheus would leave this value out of rate(). A series with the
+// status of a failure begins with the first failure of this kind.
 void ServeMetrics::FollowDatabases(const ServerState& state) {
   std::set<std::string> names;
   for (const ServedDatabase& database : state.databases) {
@@ -53,7 +53,8 @@ void ServeMetrics::FollowDatabases(const ServerState& state) {
                     {{"database", database.name}, {"stage", stage}}, 0);
     }
   }
-  // A removed database may still have transfers and snapshots.
+  // Keeps the counters of removed databases that still have transfers or
+  // snapshots.
   for (const TransferReport& report : state.transfers) {
     names.insert(report.name);
   }
@@ -98,8 +99,9 @@ void ServeMetrics::Count(const TransferReport& report) {
   }
 }
 
-// Adds the bytes that the reader of the WALs has read since the last call.
-// `followed.read_bytes` starts at 0 again after a time without followers.
+// Adds the bytes of WALs that the server has read for followers since the last
+// call. After a time without followers, `followed.read_bytes` begins at 0
+// again.
 void ServeMetrics::Count(const FollowedState& followed) {
   uint64_t& before = read_bytes_[followed.database];
   const uint64_t now = followed.read_bytes;

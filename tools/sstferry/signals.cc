@@ -22,7 +22,8 @@ namespace {
 
 using rocksdb::Status;
 
-// Added to the eventfd; both may be added at once.
+// Values that are added to the eventfd wake_. The thread may read the sum of
+// both.
 constexpr uint64_t kStop = 1;
 constexpr uint64_t kEnd = 1ull << 32;
 
@@ -42,7 +43,8 @@ sigset_t ReloadSignal() {
 }
 
 void Add(int fd, uint64_t value) {
-  // An eventfd far from its limit always accepts a value.
+  // Repeats the call only after EINTR. An eventfd refuses a value only if the
+  // sum becomes too large, which does not occur here.
   while (write(fd, &value, sizeof(value)) < 0 && errno == EINTR) {
   }
 }
@@ -53,8 +55,9 @@ void HoldSignals() {
   const sigset_t set = StopSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // ulimit -f: a write fails with EFBIG instead
-  // If SIGCHLD were ignored, the end of a command could not be seen.
+  signal(SIGXFSZ, SIG_IGN);  // write() then fails with EFBIG (ulimit -f)
+  // The caller may have set SIGCHLD to be ignored. waitpid() would then not
+  // return the exit code of a hook's command.
   signal(SIGCHLD, SIG_DFL);
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A working follower reports at least this often.
+// A follower that works reports its state at least this often.
 constexpr std::chrono::seconds kToldEvery{3};
 
 double SecondsNow() {

@@ -17,8 +17,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Returns the age of a time by this machine's clock, which may differ from the
-// source's. nullopt: the time is 0, or KnownAge() does not know its age.
+// Returns the age of a time in milliseconds, measured with the clock of this
+// machine. Returns nullopt if the time is 0 or too far in the future
+// (KnownAge()).
 std::optional<uint64_t> MillisSince(uint64_t micros) {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::system_clock::now().time_since_epoch())

@@ -31,8 +31,8 @@ std::string StatusBytes(uint64_t bytes) {
   return FormatBytes(bytes);
 }
 
-// Returns the complete id, or only its first part if a server hides the rest of
-// another client's id.
+// Returns an id in hex. A server hides the last part of the ids of other
+// clients; for such an id, returns only the first part.
 std::string ShownId(const TransferId& id) {
   constexpr size_t kCut = 4;
   const bool cut = std::all_of(id.begin() + kCut, id.end(),
@@ -72,7 +72,8 @@ std::string SourceText(const std::string& place, const StatusReport& report) {
         {"ID", "DATABASE", "SEQUENCE", "AGE", "TTL LEFT", "READERS",
          "PINNED", "TARGET"}};
     for (const RetainedSnapshot& snapshot : report.snapshots) {
-      // A source that ssh started serves one directory, without a name.
+      // A source that was started over ssh has no database name. Shows the last
+      // component of its directory instead.
       const std::string name = snapshot.database == kStdioDatabase
                                    ? place.substr(place.rfind('/') + 1)
                                    : Printable(snapshot.database);
@@ -213,8 +214,9 @@ std::string TargetText(const std::string& place, const TargetState& target) {
   return text;
 }
 
-// Returns a row for each replica of a mirror. Adds, for each one that is not
-// complete, its error or the command that shows details.
+// Returns a table with a row for each replica of a mirror. For replicas that
+// are not complete, adds a line with the error or with the command that shows
+// details.
 std::string MirrorText(const std::string& place, const StatusReport& report) {
   std::string text =
       "mirror: " + place + ", " +
@@ -244,7 +246,8 @@ std::string MirrorText(const std::string& place, const StatusReport& report) {
   return text + (report.replicas.empty() ? "" : Table(rows)) + next;
 }
 
-// `is_wrong`: the target's text already gives the next command.
+// Formats the state of a standby. If `is_wrong` is true, leaves out the next
+// command, because TargetText() already contains one.
 std::string StandbyText(const std::string& place, const StandbyState& state,
                         bool is_wrong) {
   return "standby: " + StandbyLine(state) + "\n" + AuditText(state) +
@@ -358,8 +361,8 @@ ordered_json TargetJson(const TargetState& target) {
 }  // namespace
 
 std::string StatusText(const std::string& place, const StatusReport& report) {
-  // A replica may also be served. Shows it as a source only if it has snapshots
-  // or followers.
+  // A replica may also be the source of other replicas. Shows it as a source
+  // only if it has snapshots or followers.
   const bool is_used = !report.snapshots.empty() || !report.followers.empty() ||
                        report.foreign_snapshots > 0;
   const bool is_replica = report.is_target || report.standby.has_value();

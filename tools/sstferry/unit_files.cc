@@ -23,11 +23,13 @@ using rocksdb::Status;
 using Strings = std::vector<std::string>;
 
 constexpr char kTarget[] = "sstferry.target";
-// cron refuses a longer command.
+// Maximum length of a command in a crontab line; cron refuses longer ones.
 constexpr size_t kMaxCronCommand = 990;
-// A CronJob adds 11 characters to the name of a job, which may have 63.
+// Maximum length of a job's name in Kubernetes. A name may have 63 characters,
+// but a CronJob adds 11 characters to it.
 constexpr size_t kMaxKubernetesName = 52;
-// The image's user, which needs no rights on the node.
+// The user of the container image. A job without paths on the node runs as this
+// user.
 constexpr uint64_t kImageUser = 65532;
 
 std::string ParentOf(const std::string& path) {
@@ -47,8 +49,8 @@ bool HasWord(const HostJob& job, const std::string& begin) {
 
 // --- systemd -----------------------------------------------------------------
 
-// Returns lines that let the server write beside the databases, and see /home
-// if a path is there.
+// Returns the lines of a unit that let the server write to the parents of the
+// databases. If a path is below /home, the lines also make /home visible.
 std::string WritePaths(const HostJob& job) {
   std::set<std::string> lines;
   for (const JobPath& path : job.paths) {
@@ -63,9 +65,10 @@ std::string WritePaths(const HostJob& job) {
   return std::accumulate(lines.begin(), lines.end(), std::string());
 }
 
-// Returns a packaged unit with the lines of some keys replaced; an empty text
-// removes a line. Drops comments, which are about the packaged unit, and
-// [Install], which only the target unit has.
+// Returns a packaged unit with changed lines. `changes` contains a new text for
+// some keys; an empty text removes the line. Leaves out the comments, which are
+// about the packaged unit. Also leaves out [Install], which only
+// sstferry.target needs.
 std::string Changed(const std::string& unit, const std::string& header,
                     const std::map<std::string, std::string>& changes) {
   std::string text = header;
@@ -97,7 +100,7 @@ std::string ServiceText(const HostFile& host, const HostJob& job,
     changes["[Unit]"] = std::string("[Unit]\nPartOf=") + kTarget + "\n";
   }
   if (!job.account.empty()) {
-    // This group may enter /etc/sstferry.
+    // The members of the group sstferry may enter /etc/sstferry.
     changes["[Service]"] = "[Service]\nUser=" + job.account +
                            "\nSupplementaryGroups=sstferry\n";
     changes["User"] = changes["SupplementaryGroups"] = "";
@@ -107,7 +110,8 @@ std::string ServiceText(const HostFile& host, const HostJob& job,
     changes["RuntimeDirectory"] = "RuntimeDirectory=sstferry-serve\n";
     changes["UMask"] = "UMask=0077\n" + WritePaths(job);
     if (HasWord(job, "--allow-uid=")) {
-      // Otherwise the server would see all other accounts as one.
+      // In a user namespace, all other accounts would have the same id, and the
+      // server could not check --allow-uid.
       changes["PrivateUsers"] = "PrivateUsers=no\n";
     }
   }
@@ -144,14 +148,14 @@ void MakeUnits(const HostFile& host, const std::string& program,
 
 // --- cron --------------------------------------------------------------------
 
-// Adds a job's line to the file.
+// Adds the line of a job to the cron file.
 Status AddCronLine(const HostJob& job, const std::string& program,
                    std::string* text) {
   Strings words;
   const bool forever = RunsForever(job.kind);
   if (forever) {
-    // cron starts this command every minute. The lock prevents a second process
-    // while one runs.
+    // Cron starts this command every minute. If the job already runs, it has
+    // the lock, and the new command ends.
     words = {"flock", "-n", "/run/" + job.unit + ".lock"};
     if (!job.account.empty()) {
       words.insert(words.end(), {"runuser", "-u", job.account, "--"});
@@ -201,8 +205,9 @@ constexpr char kDeployment[] = R"json({
 "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {},
 "spec": {"replicas": 1, "strategy": {"type": "Recreate"}}})json";
 
-// As in docs/recipes: a pod that the cluster evicted is no failure, and a retry
-// does not help after exit codes 1, 2 and 3.
+// The same as in docs/recipes. If the cluster evicts a pod, this is not a
+// failure of the job. After the exit codes 1, 2 and 3, the job is not retried,
+// because a retry would not help.
 constexpr char kCronJob[] = R"json({
 "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {},
 "spec": {"schedule": "", "timeZone": "Etc/UTC", "concurrencyPolicy": "Forbid",
@@ -252,7 +257,8 @@ Status CheckKubernetes(const HostJob& job) {
                      at_root->path);
 }
 
-// Sets the account as a number, because a manifest accepts no account names.
+// Sets the account under which the pod runs. A manifest needs its number,
+// because it does not accept names of accounts.
 Status SetUser(const HostJob& job, ordered_json* context) {
   uint64_t number = kImageUser;
   if (!job.account.empty()) {
@@ -269,10 +275,11 @@ Status SetUser(const HostJob& job, ordered_json* context) {
   return Status::OK();
 }
 
-// Mounts the node's directories that the job uses, at the same paths. Mounts
-// the parent of a directory that is written, because jobs also write beside it.
+// Mounts the directories of the node that the job uses, at the same paths. If
+// the job writes a directory, mounts its parent, because the job also writes
+// beside the directory.
 void AddVolumes(const HostJob& job, ordered_json* pod) {
-  std::map<std::string, bool> mounts;  // path -> is written
+  std::map<std::string, bool> mounts;  // true if the job writes the path
   for (const JobPath& path : job.paths) {
     mounts[path.is_written ? ParentOf(path.path) : path.path] |=
         path.is_written;
@@ -301,7 +308,8 @@ Status MakePod(const HostFile& host, const HostJob& job, ordered_json* pod) {
   ordered_json& container = (*pod)["containers"][0];
   container["image"] = place.image;
   for (const std::string& word : job.words) {
-    std::string argument;  // Kubernetes replaces $(NAME), but not $$(NAME)
+    // Doubles each $, because Kubernetes replaces $(NAME) but not $$(NAME).
+    std::string argument;
     for (const char c : word) {
       argument += c == '$' ? "$$" : std::string(1, c);
     }
@@ -348,7 +356,7 @@ Status MakeManifest(const HostFile& host, const HostJob& job,
     }
     spec["jobTemplate"]["spec"]["template"] = {{"spec", pod}};
   }
-  // JSON is also YAML, and JSON's quoting keeps each value inside its string.
+  // Writes JSON, which is also valid YAML. Its quotes are safe for all values.
   *text = OwnHeader(host) + manifest.dump(2) + "\n";
   return Status::OK();
 }
@@ -369,7 +377,7 @@ std::string UnitWord(const std::string& word) {
   }
   std::string quoted = "\"";
   for (const char c : word) {
-    // Doubles % and $, which begin a specifier and a variable.
+    // Doubles % and $. A single % begins a specifier, and a $ a variable.
     quoted += c == '"' || c == '\\' ? std::string("\\") + c
               : c == '%' || c == '$' ? std::string(2, c)
                                      : std::string(1, c);

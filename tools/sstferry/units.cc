@@ -35,13 +35,14 @@ using nlohmann::ordered_json;
 using rocksdb::Status;
 
 constexpr off_t kMaxUnitBytes = 1 << 20;
-// How a file of the directory changes.
+// The changes of a file in the directory of units, as they are printed.
 constexpr const char* kNew = "new";
 constexpr const char* kChanged = "changed";
 constexpr const char* kSame = "unchanged";
 constexpr const char* kRemoved = "removed";
-// A file in the directory: after a header line, the names of units that systemd
-// still runs as they were before a change, one per line.
+// A file in the directory of units. It lists units whose files have changed but
+// which systemd has not stopped or restarted yet. After a header line, each
+// line has the name of a unit.
 constexpr char kPendingName[] = ".sstferry-units.pending";
 constexpr char kPendingHeader[] =
     "# Units that sstferry units --start stops or restarts.\n";
@@ -49,12 +50,12 @@ constexpr char kPendingHeader[] =
 struct ChangedFile {
   std::string name;
   const char* change = kSame;
-  std::string text;  // the new text; for a removed file, its old text
-  std::string before;  // the old text; empty for a new file
+  std::string text;  // the new text; the old text if the file is removed
+  std::string before;  // the old text; empty if the file is new
 };
 
-// Returns the path of the host file from which sstferry units made the text;
-// empty: sstferry units did not make it.
+// Returns the path of the host file from which sstferry units has made `text`.
+// Returns "" if sstferry units has not made it.
 std::string WriterOf(const std::string& text) {
   const std::string head = kWrittenFrom;
   const size_t end = text.find(kWrittenEnd);
@@ -64,8 +65,9 @@ std::string WriterOf(const std::string& text) {
              : "";
 }
 
-// Reads a file of the directory, if it is a regular file of this account.
-// *is_own: it begins with the header.
+// Reads a file of the directory, if it is a regular file that belongs to this
+// account. Sets *is_own to true if the file begins with `header`, that is, if
+// sstferry units has written it.
 Status ReadOld(const Descriptor& directory, const std::string& name,
                const std::string& header, std::string* text, bool* exists,
                bool* is_own) {
@@ -73,7 +75,7 @@ Status ReadOld(const Descriptor& directory, const std::string& name,
   const Descriptor file = OpenIn(directory.get(), name, O_RDONLY);
   *exists = file.is_open() || errno != ENOENT;
   if (!*exists || (!file.is_open() && errno == ELOOP)) {
-    return Status::OK();  // a link, for example of a masked unit
+    return Status::OK();  // a symbolic link, for example of a masked unit
   }
   struct stat info;
   if (!file.is_open() || fstat(file.get(), &info) != 0) {
@@ -97,7 +99,8 @@ Descriptor OpenUnits(const std::string& path) {
   return error ? Descriptor() : OpenDirectory(real);
 }
 
-// Compares the files in the directory with the files that it should have.
+// Compares the files in the directory `path` with `files`, the files that it
+// should contain. Adds each file to *changes.
 Status FindChanges(const std::string& path, const std::string& header,
                    const std::vector<MadeFile>& files,
                    std::vector<ChangedFile>* changes) {
@@ -108,7 +111,8 @@ Status FindChanges(const std::string& path, const std::string& header,
     return MakeStatus(EndState::kRefused, "--directory: cannot read " + path +
                                               ": " + std::strerror(errno));
   }
-  std::map<std::string, std::string> wanted;  // empty text: not wanted
+  // The new texts of the files. A file that must not exist has an empty text.
+  std::map<std::string, std::string> wanted;
   while (const dirent* const entry = readdir(names.get())) {
     if (std::string(entry->d_name).starts_with("sstferry")) {
       wanted[entry->d_name];
@@ -152,8 +156,8 @@ Status FindChanges(const std::string& path, const std::string& header,
   return Status::OK();
 }
 
-// Returns true if `path` occurs in the text, and not only as the beginning of a
-// longer path.
+// Returns true if `text` contains `path`. Ignores longer paths that begin with
+// `path`, such as /data/orders2 for /data/orders.
 bool HasPath(const std::string& text, const std::string& path) {
   for (size_t at = text.find(path); at != std::string::npos;
        at = text.find(path, at + 1)) {
@@ -165,9 +169,9 @@ bool HasPath(const std::string& text, const std::string& path) {
   return false;
 }
 
-// Refuses changes that would end the jobs of a directory that exists but has no
-// database now. It had a database when its units were written, so probably its
-// volume is not mounted.
+// Refuses changes that would end the jobs of a database that has disappeared
+// although its directory still exists. Probably the volume of the database is
+// not mounted.
 Status CheckStillThere(const HostFile& host,
                        const std::vector<ChangedFile>& changes) {
   for (const std::string& path : host.without_database) {
@@ -185,11 +189,14 @@ Status CheckStillThere(const HostFile& host,
   return Status::OK();
 }
 
-// Finds the units that systemd must stop or restart: the units that these
-// changes remove or change, and the units that earlier runs recorded but did
-// not stop or restart (they ran without --start, failed, or were killed).
-// Records them before a file changes, because afterwards no file shows what
-// systemd still runs.
+// Adds to *pending the units that systemd must stop or restart: units that
+// `changes` removes or changes, and units in the file kPendingName. Earlier
+// runs have recorded the latter, but did not stop or restart them, for example
+// because they ran without --start.
+//
+// Writes all of these units into kPendingName before a unit's file changes. If
+// this run is killed, the next run finds there which units systemd still runs
+// in an old form.
 Status NotePending(const std::string& path,
                    const std::vector<ChangedFile>& changes,
                    std::set<std::string>* pending) {
@@ -212,7 +219,8 @@ Status NotePending(const std::string& path,
   const size_t left = pending->size();
   for (const ChangedFile& file : changes) {
     const bool forever = file.text.find("\nType=notify\n") != std::string::npos;
-    // Does not interrupt a job that runs at calendar times.
+    // Leaves out the services of timers, because stopping one would interrupt a
+    // running job.
     if ((file.change == kChanged && forever) ||
         (file.change == kRemoved &&
          (forever || file.name.ends_with(".timer")))) {
@@ -227,8 +235,8 @@ Status NotePending(const std::string& path,
   return WriteWholeFile("--directory", path + "/" + kPendingName, text);
 }
 
-// Writes new files before it removes old ones. A killed run leaves only
-// complete files, and the next run does the rest.
+// Writes the new and changed files, and then removes old ones. Replaces each
+// file atomically. If this run is killed, the next run makes the other changes.
 Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
   for (const ChangedFile& file : changes) {
     if (file.change == kNew || file.change == kChanged) {
@@ -247,9 +255,9 @@ Status Apply(const std::string& path, const std::vector<ChangedFile>& changes) {
   return Status::OK();
 }
 
-// Makes systemd apply the changes: stops the units in `pending` that have no
-// file any more, and restarts the others. Fails if a server, a follower or a
-// timer is not active afterwards.
+// Makes systemd apply the changes. Stops the units in `pending` whose files
+// were removed, and restarts the others. Returns an error if a server, a
+// follower or a timer is not active at the end.
 Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
              const std::set<std::string>& pending, Console* console) {
   std::string stop;
@@ -268,8 +276,9 @@ Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
         std::filesystem::symlink_status(path + "/" + name, error));
     (is_unit ? restart : stop) += " " + ShellWord(name);
   }
-  // Stopping fails for a unit that was not loaded. If the target is active
-  // already, only `start` starts its new units.
+  // `stop` may fail for a unit that systemd has not loaded. `start` follows
+  // `enable --now`, because only `start` starts new units of a target that is
+  // already active.
   const std::string script =
       "systemctl daemon-reload" +
       (stop.empty() ? ""
@@ -278,7 +287,7 @@ Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
       (restart.empty() ? "" : " && systemctl try-restart" + restart) +
       " && systemctl enable --now sstferry.target"
       " && systemctl start sstferry.target"
-      // A target starts even if the units that it wants do not.
+      // Checks each unit: a target starts even if its units fail to start.
       " && { bad=; for unit in" + active +
       "; do systemctl --quiet is-active \"$unit\" || { bad=1; "
       "echo \"$unit is not active: see systemctl status\" >&2; }; done; "
@@ -305,8 +314,8 @@ Status Start(const std::string& path, const std::vector<ChangedFile>& changes,
                               std::strerror(errno));
 }
 
-// Returns the words by which kubectl names the object of a manifest; empty:
-// there is none.
+// Returns kubectl's arguments for the object of a manifest, such as
+// "CronJob/sstferry-orders-push". Returns "" if the text is not a manifest.
 std::string ObjectOf(const std::string& manifest) {
   const ordered_json object = ordered_json::parse(
       manifest.substr(std::min(manifest.find('\n'), manifest.size())), nullptr,
@@ -320,8 +329,8 @@ std::string ObjectOf(const std::string& manifest) {
          (space.empty() ? "" : " --namespace " + ShellWord(space));
 }
 
-// Returns the commands that delete the objects that no manifest has any more:
-// `kubectl apply` never deletes one.
+// Returns the commands that delete the Kubernetes objects whose manifests were
+// removed. `kubectl apply` does not delete these objects.
 std::string DeleteOld(const std::vector<ChangedFile>& changes) {
   std::string commands;
   for (const ChangedFile& file : changes) {
@@ -334,8 +343,9 @@ std::string DeleteOld(const std::vector<ChangedFile>& changes) {
   return commands;
 }
 
-// Returns the command that ends servers and followers whose line in the cron
-// file was changed or removed. cron then starts those with a changed line.
+// Returns the command that ends the servers and followers whose lines in the
+// cron file were changed or removed. If a line was changed, cron starts the job
+// again with the new line.
 std::string EndOld(const std::vector<ChangedFile>& changes) {
   const std::string begin = " flock -n ";
   std::string locks;
@@ -389,7 +399,8 @@ std::string ToJson(const UnitsArguments& units, const Status& status,
   return DumpJson(json);
 }
 
-// Returns the path of this process's program, which the units run, too.
+// Sets *path to the path of the program file of this process. The units run the
+// same program.
 Status OwnProgram(std::string* path) {
   std::error_code error;
   *path = std::filesystem::read_symlink("/proc/self/exe", error).string();

@@ -17,7 +17,8 @@
 namespace sstferry {
 namespace {
 
-// Returns a key or a name, truncated to kMaxShownKeyBytes, and its full length.
+// Returns a key or a name in quotes. If it is longer than kMaxShownKeyBytes,
+// truncates it and adds its complete length, `whole`.
 std::string Shown(const std::string& bytes, uint64_t whole) {
   const size_t shown = std::min(bytes.size(), kMaxShownKeyBytes);
   return "\"" + KeyToText(rocksdb::Slice(bytes.data(), shown)) + "\"" +
@@ -82,10 +83,10 @@ std::string VerifyReport(const Summary& summary) {
 
 namespace {
 
-// Returns the account as which a verify that root starts should run: the
-// account of the directories on both sides, so that the verify may record a
-// fault in a replica. nullopt: verify runs as root, because no account or more
-// than one was found.
+// Returns the account under which verify should run if root has started it: the
+// account that owns the directories on both sides. This account may record a
+// fault in a replica. Returns nullopt if there is no such account, or if the
+// sides have different ones; verify then runs as root.
 std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
   std::optional<uint32_t> found;
   for (const SourceAddress* const side :
@@ -93,8 +94,8 @@ std::optional<uint32_t> AccountOfSides(const VerifyArguments& verify) {
     if (!side->is_directory()) {
       continue;
     }
-    // With --all, also considers the owner of the directory, who can rename the
-    // databases in it.
+    // With --all, the directory contains the databases. AccountOfTarget() must
+    // then consider the owner of the directory, who can rename databases.
     const std::optional<uint32_t> account =
         AccountOfTarget(side->directory + (verify.all ? "/replica" : ""));
     if (!account.has_value() || (found.has_value() && *found != *account)) {
