@@ -19,8 +19,8 @@ namespace sstferry {
 // "s3://backups/orders".
 StoreAddress ArchiveOfDatabase(const StoreAddress& all,
                                const std::string& name);
-// Returns what ArchiveOfDatabase() puts before the database's name, such as
-// "s3://backups/".
+// Returns the common beginning of the addresses of all archives. For example,
+// if `all` is "s3://backups", returns "s3://backups/".
 std::string ArchivesBegin(const StoreAddress& all);
 
 // Run one command for all databases and return the exit code. When SIGHUP

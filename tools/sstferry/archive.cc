@@ -1,4 +1,4 @@
-// sstferry archive
+// Implements the command sstferry archive.
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -83,7 +83,7 @@ std::string InitText(const std::string& place, const ArchiveReport& report) {
          "\nnext: sstferry archive push SOURCE " + ShellWord(place) + "\n";
 }
 
-// Returns "took 9.05 s, 5.0 MB/s".
+// Returns the duration of an action and its rate: "took 9.05 s, 5.0 MB/s".
 std::string Took(double seconds, uint64_t bytes) {
   std::string text = "took " + FormatTook(seconds);
   if (bytes > 0 && seconds > 0) {

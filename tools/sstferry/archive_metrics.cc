@@ -17,8 +17,8 @@ using rocksdb::Status;
 
 namespace {
 
-// Returns the name of a part, such as "03 of 20". The zero makes the names sort
-// in numerical order.
+// Returns the name of a part, such as "03 of 20". With the leading zero, the
+// names sort in numerical order.
 std::string PartName(uint64_t part, uint64_t parts) {
   const std::string last = std::to_string(parts);
   std::string name = std::to_string(part);

@@ -2,7 +2,7 @@
 // command from its command line and its config file. Accesses no database, no
 // network and no standard output.
 //
-// Errors: every function returns InvalidArgument. Its getState() is the message
+// On error, all functions return InvalidArgument. Its getState() is the message
 // for the operator, such as "--begin: expected only hex digits after 0x, found
 // "0xyz"".
 #pragma once
@@ -26,8 +26,8 @@ namespace sstferry {
                                     const std::string& found);
 
 // Returns InvalidArgument with the message "OPTION: needs NEEDED, found FOUND".
-// If `found` is empty, the message ends after NEEDED. For an option that works
-// only together with another option.
+// If `found` is empty, the message ends after NEEDED. Use this error for an
+// option that works only together with another option.
 [[nodiscard]] rocksdb::Status OnlyWith(const std::string& option,
                                        const std::string& needed,
                                        const std::string& found = "");
@@ -68,8 +68,8 @@ namespace sstferry {
                                            uint64_t most, double* percent);
 
 // A directory and its name, parsed from "NAME=DIR" or "DIR". If there is no
-// '=', or a '/' before the first '=', the complete text is DIR. The name is
-// then the last component of DIR.
+// '=', or a '/' before the first '=', the complete text is DIR, and the name is
+// the last component of DIR.
 struct NamedDirectory {
   std::string name;
   std::string directory;
@@ -146,7 +146,7 @@ class OptionTexts {
 // line wins; the file then adds no values, even to a repeatable option.
 // `operands` are the names of options that words without "--" set in this
 // order, such as "source" and "target". `specs` must contain the option
-// "config". If its `read` is not null, the caller reads the file instead.
+// "config". If this option has a function `read`, the caller reads the file.
 [[nodiscard]] rocksdb::Status ReadOptions(
     const std::vector<OptionSpec>& specs,
     const std::vector<std::string>& operands,

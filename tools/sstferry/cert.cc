@@ -1,4 +1,4 @@
-// sstferry cert
+// Implements the command sstferry cert.
 #include <nlohmann/json.hpp>
 
 #include "tools/sstferry/command_arguments.h"

@@ -60,7 +60,7 @@ std::vector<std::string> ActionsOf(const std::string& command);
 std::optional<Command> FindAction(const std::string& command,
                                   const std::string& action);
 
-// Returns "serve, pull, verify, ... or release".
+// Returns the names of all commands: "serve, pull, verify, ... or release".
 std::string CommandNames();
 
 }  // namespace sstferry

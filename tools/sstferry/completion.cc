@@ -58,8 +58,8 @@ std::vector<OptionSpec> ShownOptions(const Command& command) {
   return specs;
 }
 
-// The words of a command, or of a command and its action ("archive push"), and
-// the options and operands that can follow them.
+// The words of a command, such as "pull", or of a command and its action, such
+// as "archive push". `command` has the options and operands that can follow.
 struct Completed {
   std::string words;
   Command command;

@@ -172,9 +172,9 @@ std::string FailureLine(const std::string& command, const Status& status,
   std::string line =
       "sstferry " + command + ": " + EndStateName(EndStateOf(status)) + ": " +
       (message.starts_with(here) ? message.substr(here.size()) : message);
-  // The message may already end in the side where the error occurred, such as
-  // "(source)". If `where` is "source 192.0.2.7:7420", it replaces this word,
-  // because it says more. "source in-process" and "target" say nothing new.
+  // The message may already end in the side of the error, such as "(source)".
+  // If `where` also has an address, such as "source 192.0.2.7:7420", the line
+  // ends in `where` instead.
   const std::string side = where.substr(0, where.find(' '));
   const bool says_side = line.ends_with(" (" + side + ")");
   const bool says_source = !says_side && line.ends_with(" (source)");

@@ -20,8 +20,8 @@ bool IsNameOfDatabase(const std::string& name);
 // as "/var/lib/app/*", in the order of their paths. Does not follow symbolic
 // links in the part of the path that begins with the first *, ? or [. Adds
 // directories that match but have no database to *others.
-//   kRefused  a directory cannot be read, or no database matches. (A volume
-//             that is not mounted must not look like an empty one.)
+//   kRefused  a directory cannot be read, or no database matches, for example
+//             because the volume of the databases is not mounted
 [[nodiscard]] rocksdb::Status FindDatabases(const std::string& pattern,
                                             std::vector<std::string>* paths,
                                             std::vector<std::string>* others);

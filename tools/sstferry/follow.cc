@@ -1,4 +1,4 @@
-// sstferry follow, promote and view
+// Implements the commands sstferry follow, promote and view.
 #include <memory>
 #include <optional>
 #include <string>

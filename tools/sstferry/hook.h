@@ -21,8 +21,8 @@ namespace sstferry {
 // EndLeftCommand() of a later run finds the command there.
 //
 // The hook logs that it runs the command. If stopped() of the SwapEvent returns
-// true, or at the time `until`, it sends SIGTERM to the process group. Ten
-// seconds later it sends SIGKILL.
+// true, or at the time `until`, the hook sends SIGTERM to the process group.
+// Ten seconds later, the hook sends SIGKILL.
 // The hook returns:
 //   kRefused    the command could not be started, exited with a code other than
 //               0, or was ended by a signal. The message contains `option`, the

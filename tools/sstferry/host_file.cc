@@ -406,7 +406,8 @@ Status ReadHostFile(const std::string& path, HostFile* out) {
   const std::string absolute =
       std::filesystem::absolute(path, error).lexically_normal().string();
   std::string text;
-  // Root runs the file's commands, so only root may have written the file.
+  // If this process runs as root, only root may have written the file, because
+  // root runs the shell commands in it.
   const Status status = ReadOwn(path, /*account=*/0, &text);
   if (!status.ok()) {
     return Status::InvalidArgument("--config " + MessageOf(status));

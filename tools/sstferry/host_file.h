@@ -1,6 +1,7 @@
 // Reads the host file: a TOML file with the databases of a machine and the jobs
 // that run on each database (docs/operations.md, "One file for a host").
-// sstferry units makes systemd units, a cron file or manifests from it.
+// sstferry units makes systemd units, a cron file or manifests from this file.
+// An example:
 //
 //   metrics-dir = "/var/lib/prometheus/node-exporter"
 //

@@ -1,6 +1,6 @@
 // Reads values from a host file (host_file.h). All errors are InvalidArgument
-// with a message as in arguments.h, which begins with the line and the column
-// of the wrong value.
+// (see arguments.h). The message begins with the line and the column of the
+// wrong value.
 #pragma once
 
 #include <string>
@@ -45,8 +45,8 @@ inline constexpr HostForm kAccountForm = {
                                         const HostForm& form,
                                         std::string* text);
 
-// A key that a table may have, and where ReadKeys() stores its value. If `out`
-// is null, ReadKeys() does not read the value.
+// A key that a table may have. ReadKeys() stores the value of the key in *out.
+// If `out` is null, ReadKeys() does not read the value.
 struct HostKey {
   std::string name;
   std::string* out = nullptr;

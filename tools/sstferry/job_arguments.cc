@@ -51,8 +51,8 @@ Status ReadSourceId(const OptionTexts& texts, std::string* out) {
 }
 
 // Refuses options that the method cannot use. --keep-identity, --reuse and
-// --always-swap need a clone. --begin and --end are not possible with a clone,
-// because it copies complete files; --cf must then include "default".
+// --always-swap need a clone. A clone copies complete files, so it refuses
+// --begin and --end. If a clone has --cf, the families must include "default".
 Status CheckMethod(const OptionTexts& texts, const PullOptions& options) {
   if (options.method != PullMethod::kClone) {
     for (const char* name : {"keep-identity", "reuse", "always-swap"}) {

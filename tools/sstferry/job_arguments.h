@@ -12,7 +12,7 @@ namespace sstferry {
 // Reads --compact and --source-id of pull, refresh and swap. Returns
 // InvalidArgument (see arguments.h) if options exclude each other, for example
 // --begin and --method clone.
-// REQUIRES: the mode and the members that table rows set have their values.
+// REQUIRES: the mode is set, and the table rows have set their members.
 [[nodiscard]] rocksdb::Status ReadJob(const OptionTexts& texts,
                                       PullArguments* out);
 

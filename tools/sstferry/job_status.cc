@@ -24,12 +24,12 @@ namespace {
 using nlohmann::ordered_json;
 using rocksdb::Status;
 
-// If a metrics file is older than this, its server or follower does not run:
-// while it runs, it writes the file every 15 seconds.
+// Maximum age of the metrics file of a server or a follower that runs. It
+// writes the file every 15 seconds.
 constexpr double kMetricsLateSeconds = 60;
 
-// Returns the end of a sentence about a time that is too far in the future to
-// know its age, because a clock was wrong.
+// Returns the end of a sentence about a time far in the future. A clock was
+// wrong, so the age of the time is unknown.
 std::string IsAhead(double at) {
   return "is dated " + Rfc3339(static_cast<uint64_t>(at)) +
          ", ahead of this machine's clock, so its age is unknown";
@@ -95,8 +95,8 @@ class Record {
       state_->problem = WithoutRecord();
       return false;
     }
-    // std::abs(): a time far in the future is also old. It was written before
-    // the machine's clock was set back.
+    // A time far in the future also means that the job does not run: the time
+    // was written before the machine's clock was set back.
     const bool runs = std::abs(now_ - *at) <= kMetricsLateSeconds;
     state_->problem = runs ? "" : "does not run, or writes no metrics";
     state_->last_good_seconds = static_cast<uint64_t>(*at);

@@ -1,5 +1,5 @@
 // Ends a process that still runs although the process that waited for it was
-// killed. Finds the process by a line that a file has kept.
+// killed. The process that waited has stored the name of the other in a file.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@ namespace sstferry {
 
 // Returns a line that identifies a process (its name): the process id, its
 // start time and the id of the boot. A process id alone is not enough, because
-// the kernel reuses it. Returns "" if the process does not run.
+// the kernel reuses process ids. Returns "" if the process does not run.
 std::string NameOfProcess(pid_t process);
 
 // Returns true if the process that NameOfProcess() called `name` still runs.

@@ -1,4 +1,4 @@
-// sstferry ls
+// Implements the command sstferry ls.
 #include <nlohmann/json.hpp>
 
 #include "format/printable.h"

@@ -121,9 +121,9 @@ void RaiseDescriptorLimit() {
 
 // Limits malloc of glibc to two arenas per core instead of eight. glibc keeps
 // memory that a thread frees in the arena of the thread. Each transfer has its
-// own threads, so a server that needs 10 MB would grow for hours, until the
-// number of arenas is the number of threads that it ever had at once. With two
-// arenas per core, threads that compute at once still have separate arenas.
+// own threads, so a server that needs 10 MB would grow for hours. It would grow
+// until it has as many arenas as it ever had threads at once. With two arenas
+// per core, threads that compute at once still have separate arenas.
 void LimitArenas() {
 #if defined(__GLIBC__)
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) {
@@ -182,8 +182,8 @@ void OpenToOwner() {
   umask(mask & 0077);
 }
 
-// Returns an error if /proc is not mounted. sstferry needs it to find the paths
-// of open directories, the processes that have a database open, and limits.
+// Returns an error if /proc is not mounted. Only /proc shows the paths of open
+// directories, the processes that have a database open, and the present limits.
 Status CheckProc() {
   return access("/proc/self/fd", R_OK | X_OK) == 0
              ? Status::OK()
@@ -231,8 +231,8 @@ int RunJob(const Command& command, const std::vector<std::string>& arguments) {
   if (status.ok()) {
     return end.exit_code;
   }
-  // If the job failed, returns the exit code of the job, not that of the shell
-  // command, because a scheduler acts on it.
+  // If the job failed, returns the exit code of the job even if the shell
+  // command failed, too. A scheduler needs the exit code of the job.
   console.Log(is_good ? LogLevel::kError : LogLevel::kWarning,
               MessageOf(status));
   return is_good ? ExitCodeOf(EndStateOf(status)) : end.exit_code;

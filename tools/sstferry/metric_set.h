@@ -24,9 +24,9 @@ std::map<std::string, std::string> SeriesBy(const std::string& label,
 // object already contains the metric sstferry_build_info.
 class MetricSet {
  public:
-  // Adds `build_labels` to the labels of sstferry_build_info. They make the
-  // series unique if node_exporter reads the files of several jobs; it rejects
-  // duplicate series.
+  // Adds `build_labels` to the labels of sstferry_build_info. With these
+  // labels, the files of several jobs have different series; node_exporter
+  // rejects files with the same series.
   explicit MetricSet(const MetricLabels& build_labels = {});
 
   void Set(const MetricSpec& spec, const MetricLabels& labels, double value);

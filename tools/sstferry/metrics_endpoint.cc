@@ -176,8 +176,9 @@ void MetricsEndpoint::Serve(Connection* connection) const {
 }
 
 // Returns true if the Host header of a request has a name of this machine.
-// Refusing other names prevents DNS rebinding: the owner of a web page lets the
-// page's host name resolve to this machine, so that a browser reads metrics.
+// Without this check, a web page in a browser on this machine could read the
+// metrics. Its owner would let the host name of the page resolve to this
+// machine (DNS rebinding).
 bool MetricsEndpoint::IsForUs(const std::string* host) const {
   if (hosts_.empty() || host == nullptr) {
     return true;  // only HTTP/1.0 has no Host, and no browser uses HTTP/1.0

@@ -125,8 +125,8 @@ class DurationValue {
   const char* const unset_;
 };
 
-// The duration of a lease, in whole seconds. A lease is the time for which a
-// source keeps a snapshot. `zero` explains in help what 0 means.
+// The time for which a source keeps a snapshot (a lease) or uses it for several
+// pulls, in whole seconds. `zero` explains in help what 0 means.
 class LeaseValue {
  public:
   explicit LeaseValue(const char* zero) : zero_(zero) {}

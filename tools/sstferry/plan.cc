@@ -1,4 +1,4 @@
-// sstferry plan
+// Implements the command sstferry plan.
 #include <algorithm>
 #include <optional>
 #include <utility>

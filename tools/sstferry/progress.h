@@ -35,7 +35,8 @@ class ProgressFormatter {
   std::string Line() const;
   // Returns the columns of Line(), the most important ones first.
   std::vector<std::string> Columns() const;
-  // Returns {"phase":..., "percent":..., ...} without a newline.
+  // Returns the progress as a line of JSON, {"phase":..., "percent":..., ...},
+  // without a newline.
   std::string Json() const;
 
   double percent() const { return percent_; }
@@ -49,9 +50,9 @@ class ProgressFormatter {
   // last call.
   void ObserveStages(const ProgressStages& now, double elapsed,
                      double now_seconds);
-  // Returns what limits the transfer, because the lanes recently spent most of
-  // their time in its stage: "source CPU or disk", "network", "target CPU",
-  // "target disk" or "max-rate". Returns "" if it is unknown.
+  // Returns the part of the transfer for which the lanes have recently waited
+  // most: "source CPU or disk", "network", "target CPU", "target disk" or
+  // "max-rate". Returns "" if it is unknown.
   std::string Bottleneck() const;
 
   Progress last_;
@@ -64,7 +65,7 @@ class ProgressFormatter {
   bool observed_ = false;
 };
 
-// Returns "3:07" or "1:02:45".
+// Formats a duration as minutes and seconds, "3:07", or with hours, "1:02:45".
 std::string FormatClock(double seconds);
 // Returns "0.08 s". For a minute or more, returns the same as FormatClock().
 std::string FormatTook(double seconds);

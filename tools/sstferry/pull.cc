@@ -1,4 +1,4 @@
-// sstferry pull, refresh and swap
+// Implements the commands sstferry pull, refresh and swap.
 #include "format/printable.h"
 #include "format/quantity.h"
 #include "tools/sstferry/all_databases.h"

@@ -250,7 +250,8 @@ Status ReadToml(std::istream& file, const KnownOptions& known,
 
 Status ReadConfigFile(const std::string& path,
                       const KnownOptions& known, po::variables_map* map) {
-  // Root runs the file's commands, so only root may have written the file.
+  // If this process runs as root, only root may have written the file, because
+  // root runs the shell commands in it.
   std::string text;
   Status status = ReadOwn(path, /*account=*/0, &text);
   if (!status.ok()) {

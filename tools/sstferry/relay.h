@@ -19,7 +19,7 @@ namespace sstferry {
 class TerminalText {
  public:
   // Returns the filtered `bytes`. If `bytes` end inside a control sequence or a
-  // UTF-8 character, keeps its first bytes for the next call.
+  // UTF-8 character, keeps this incomplete part for the next call.
   std::string Pass(const rocksdb::Slice& bytes);
   // Returns a '?' for each byte that the last Pass() has kept.
   std::string End();

@@ -1,4 +1,4 @@
-// sstferry release
+// Implements the command sstferry release.
 #include <nlohmann/json.hpp>
 
 #include "format/quantity.h"

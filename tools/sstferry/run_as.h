@@ -1,8 +1,8 @@
-// Runs a command as the account that owns its directory if root has started the
-// command, for example a pull. Code that reads a peer's bytes or a database
-// then does not run as root. Root's process starts a child process for the
-// command. It does only what root must do: it runs the hooks, reads the config
-// file and the TLS files, and writes the metrics file.
+// If root starts a command such as a pull, runs the command in a child process
+// as the account that owns the target directory. Code that reads a peer's bytes
+// or a database then does not run as root. Root's process itself does only what
+// root must do: it runs the hooks, reads the config file and the TLS files, and
+// writes the metrics file.
 //
 //   root:     parse -- fork -------- hook, metrics file ----- wait
 //                        \           ^ |  (messages)           ^
@@ -58,14 +58,16 @@ class RootSide {
   virtual Screen screen() const = 0;
 };
 
-// Describes the stream to which this process's standard error finally goes:
-// root's standard error in a child, or its own if `root` is null.
+// Describes the final destination of this process's standard error. In a child
+// of RunAs(), this is root's standard error. If `root` is null, it is the
+// standard error of this process.
 Screen ScreenFor(const RootSide* root);
 
-// Forks a child process that calls `child` as the account `uid` and exits with
-// its return value. In root's process, waits for the child and returns its exit
-// code. Passes the child's JSON object to the ResultReceiver (console.h), and
-// passes SIGINT, SIGTERM, SIGHUP and SIGTSTP to the child.
+// Forks a child process. The child calls the function `child` as the account
+// `uid`, and exits with the return value of the function. Root's process waits
+// for the child and returns the child's exit code. It passes the child's JSON
+// object to the ResultReceiver (console.h), and passes SIGINT, SIGTERM, SIGHUP
+// and SIGTSTP to the child.
 //
 // Copies the TLS files and the config file in `arguments` to files that the
 // account may read. The account may read the TLS key, because the pull needs

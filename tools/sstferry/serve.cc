@@ -1,4 +1,4 @@
-// sstferry serve
+// Implements the command sstferry serve.
 #include <fcntl.h>
 #include <unistd.h>
 

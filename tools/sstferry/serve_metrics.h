@@ -24,8 +24,8 @@ class ServeMetrics {
 
   // Sets the times at which the server's certificates expire.
   void SetCertificates(const TlsFiles& files);
-  // Counts a transfer whose connection has ended. ServeOptions::on_transfer_end
-  // gets the report.
+  // Counts a transfer whose connection has ended. `report` is the argument of
+  // ServeOptions::on_transfer_end.
   void Report(const TransferReport& report);
   // Returns all metrics of the server, whose present state is `state`.
   MetricSet Collect(const ServerState& state);

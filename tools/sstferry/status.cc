@@ -1,4 +1,4 @@
-// sstferry status
+// Implements the command sstferry status.
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// sstferry units
+// Implements the command sstferry units.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// sstferry verify
+// Implements the command sstferry verify.
 #include <algorithm>
 #include <optional>
 
