@@ -1,7 +1,7 @@
-// Opens files relative to open directories, so that an account that renames a
-// directory on the path cannot redirect the open. Only this file and
-// base/open_file.h open files; open_file.h checks files that other accounts may
-// have created.
+// Opens files relative to an open directory. Another account can then not
+// redirect the open by renaming a directory on the path. Only this file and
+// base/open_file.h open files. open_file.h also checks files that other
+// accounts may have created.
 #pragma once
 
 #include <dirent.h>
@@ -22,34 +22,34 @@ class Descriptor {
   ~Descriptor();
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  // Gives up ownership: the caller closes the descriptor.
+  // Returns the descriptor and gives up ownership. The caller must close it.
   int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
 };
 
-// Opens the directory at a resolved path. Fails if a symbolic link has replaced
-// a component since the path was resolved; kernels before 5.6 detect this only
-// in the last component. On failure errno says why.
+// Opens the directory at a path without symbolic links. Fails if a symbolic
+// link has replaced a component of the path meanwhile. (Linux before 5.6
+// detects this only in the last component.) On failure, errno has the reason.
 Descriptor OpenDirectory(const std::string& path);
 
-// Opens `name`, which is one component or ".", in an open directory; flags and
-// mode are those of openat(). Child processes do not inherit the descriptor, a
-// symbolic link is not followed, and a FIFO does not block. On failure errno
-// says why.
+// Opens `name` in an open directory; `name` is one component or ".". flags and
+// mode have the same meaning as for openat(). Does not follow a symbolic link
+// and does not block on a FIFO. Child processes do not inherit the descriptor.
+// On failure, errno has the reason.
 Descriptor OpenIn(int directory, const std::string& name, int flags,
                   mode_t mode = 0);
 
-// Opens a subdirectory like OpenIn(), to list or sync it.
+// Opens a subdirectory in the same way, so that it can be listed or synced.
 Descriptor OpenDirectoryIn(int directory, const std::string& name);
 
-// Opens a path like OpenIn(). Only this account may be able to change the
-// path's directory.
+// Opens a path in the same way. No other account may be able to change names in
+// the directory that has the file.
 Descriptor OpenPath(const std::string& path, int flags, mode_t mode = 0);
 
-// Opens a path, and follows a symbolic link at its end. The operator or this
-// process must have made the link.
+// Opens a path, and follows a symbolic link in its last component. The operator
+// or this process must have created the link.
 Descriptor OpenLinked(const std::string& path, int flags, mode_t mode = 0);
 
 // Reads a file of /proc, for example "self/status". Returns an empty string on
@@ -62,16 +62,16 @@ struct CloseDirectory {
 };
 using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
-// Opens a stream of the names in an open directory. Returns null on failure;
-// errno says why.
+// Returns a stream of the names in an open directory. On failure, returns null
+// and errno has the reason.
 DirectoryStream NamesIn(int directory);
 
-// Returns a path to an open directory that is valid in this process, even after
-// the directory was renamed.
+// Returns a path by which this process can reach an open directory. The path
+// stays valid if the directory is renamed.
 std::string PathOfOpen(const Descriptor& directory);
 
-// Replaces a PathOfOpen() prefix of a path with the directory's current path,
-// for messages. Returns other paths unchanged.
+// Makes a path from PathOfOpen() readable for a message: replaces its beginning
+// with the directory's current path. Returns other paths unchanged.
 std::string ShownPath(const std::string& path);
 
 }  // namespace sstferry
